@@ -1,0 +1,74 @@
+"""Public arguments, checked before anything is spent. Their values may appear in errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privgp.types import Array, Integers
+
+LARGEST = 1e100
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}.")
+
+
+def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
+    """(low, high), finite, low < high, of a width that arithmetic can hold."""
+    if bounds is None:
+        raise ValueError(
+            f"{name} must be given as (low, high): bounds are declared, never read from the data."
+        )
+    try:
+        low, high = (float(value) for value in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be two numbers (low, high), got {bounds!r}.") from None
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise ValueError(f"{name} must be finite, got ({low}, {high}).")
+    if not low < high:
+        raise ValueError(f"{name} must have low < high, got ({low}, {high}).")
+    if max(abs(low), abs(high)) > LARGEST or high - low < max(
+        1.0 / LARGEST, 1e-12 * max(abs(low), abs(high))
+    ):
+        raise ValueError(f"{name} must have a width that numbers of their size resolve.")
+    return low, high
+
+
+def target_points(targets: Any, columns: int) -> Array | None:
+    """Targets as an array (points, columns); one column may come as a plain list."""
+    if targets is None:
+        return None
+    try:
+        points = np.asarray(targets, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("targets must be numbers.") from None
+    if points.ndim == 1 and columns == 1:
+        points = points[:, None]
+    if points.ndim != 2 or points.shape[1] != columns or len(points) == 0:
+        raise ValueError(
+            f"targets must be points with {columns} columns like X, got shape {points.shape}."
+        )
+    if not np.all(np.isfinite(points)):
+        raise ValueError("targets contain NaN or infinity.")
+    return points
+
+
+def person_ids(groups: Any, rows: int) -> Integers | None:
+    """Person identifiers of any kind as 0, 1, 2, ..."""
+    if groups is None:
+        return None
+    ids = np.asarray(groups)
+    if ids.ndim != 1 or len(ids) != rows:
+        raise ValueError(f"groups must be one identifier for each of the {rows} rows of X.")
+    if ids.dtype.kind == "f" and not np.all(np.isfinite(ids)):
+        raise ValueError("groups contain NaN or infinity: every row needs an identifier.")
+    if ids.dtype.kind == "O":
+        if any(value is None or value != value for value in ids):
+            raise ValueError("groups contain missing values: every row needs an identifier.")
+        ids = ids.astype(str)
+    return np.asarray(np.unique(ids, return_inverse=True)[1], dtype=np.int64)

@@ -1,0 +1,221 @@
+"""PrivateGPRegressor: a scikit-learn regressor that spends its budget once, in ``fit``."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privgp.models.arguments import check_bounds, check_choice, person_ids, target_points
+from privgp.plan.build import OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
+from privgp.plan.preview import Plan
+from privgp.privacy.calibrate import check_budget
+from privgp.privacy.guarantee import (
+    OUTPUTS_NEIGHBOURS,
+    OUTPUTS_UNIT,
+    PERSON_NEIGHBOURS,
+    PERSON_UNIT,
+    SIMULATION,
+    Guarantee,
+)
+from privgp.release.hyperparameters import learn
+from privgp.release.posterior import posterior
+from privgp.release.unbiased import AtTargets, Release
+from privgp.types import Array
+from privgp.vault.measure import measure
+from privgp.vault.sample import LATTICE_SAMPLER
+from privgp.vault.validate import checked_outputs
+
+
+class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Gaussian-process regression of private outputs over public inputs, (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel or None
+        RBF, Matern, RationalQuadratic, ExpSineSquared, ConstantKernel, their sums and products, in
+        units of X and squared units of y. Its values centre the priors of what is learned; what it
+        fixes stays. None: Matern 5/2 with scales from the public X and bounds, plus a constant.
+    noise_variance : float or None
+        Variance of an output about the function (or a WhiteKernel in the kernel's top-level sum).
+    y_bounds : (low, high)
+        Public bounds of the outputs, chosen without looking at them. Values outside are clipped.
+    x_bounds : public bounds of the inputs, for ``protect="records"``.
+    epsilon, delta : float
+        The budget that one ``fit`` spends.
+    protect : "outputs" or "records"
+        What is private: the outputs, or inputs and outputs.
+    targets : array or None
+        Where the release should be accurate; None: at the rows of X.
+    objective : "posterior", "trace", "max" or "logdet"
+        What the measurement makes least: the error of the posterior, or the mean, largest or
+        geometric-mean variance of the noise at the targets.
+    reconstruct : "posterior" or "unbiased"
+        The posterior predicts anywhere. "unbiased" is the papers' output, the non-private
+        prediction plus noise, at the targets only; its objective is "trace" unless given.
+    hyperparameters : "learned" or "fixed"
+        Learned from the private measurement at no cost and averaged over, or as given.
+    inducing : reserved for many rows.
+    random_state : int, RandomState or None
+        For simulations only: reproducible, ordinary noise, and a guarantee that says so.
+        None: the noise that protects.
+
+    Attributes
+    ----------
+    guarantee_, plan_, measurements_, kernel_, noise_variance_ : what was promised, planned and
+        measured, the most plausible kernel (on the inputs as its ``input_map_`` maps them), and the
+        expected noise variance. None of them holds a private value.
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        noise_variance: float | None = None,
+        *,
+        y_bounds: Any = None,
+        x_bounds: Any = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        protect: str = "outputs",
+        targets: Any = None,
+        objective: str = "posterior",
+        reconstruct: str = "posterior",
+        hyperparameters: str = "learned",
+        inducing: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.noise_variance = noise_variance
+        self.y_bounds = y_bounds
+        self.x_bounds = x_bounds
+        self.epsilon = epsilon
+        self.delta = delta
+        self.protect = protect
+        self.targets = targets
+        self.objective = objective
+        self.reconstruct = reconstruct
+        self.hyperparameters = hyperparameters
+        self.inducing = inducing
+        self.random_state = random_state
+
+    def plan(self, X: Any, groups: Any = None) -> Plan:
+        """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing."""
+        X = validate_data(self, X, dtype=np.float64)
+        return self._plan(X, groups)
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Measure once, with noise, and learn from the measurement. The only call that spends.
+
+        ``groups``: public person identifiers; all rows of one person are protected together.
+        """
+        if y is None:
+            raise ValueError(
+                "This PrivateGPRegressor estimator requires y to be passed, but the target y is None."
+            )
+        X = validate_data(self, X, dtype=np.float64)
+        y = checked_outputs(y, len(X))
+        plan = self._plan(X, groups)
+        rng = None
+        if self.random_state is not None:
+            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, rng)
+        del y
+        self.guarantee_ = self._guarantee(plan)
+        self.plan_ = plan
+        self.measurements_ = (measurement,)
+        centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
+        if plan.unbiased is not None:
+            models: tuple[Any, ...] = (plan.start,)
+            self.release_: Release = AtTargets.of(plan, measurement, centre)
+        else:
+            if self.hyperparameters == "learned":
+                models = learn(plan.functionals, measurement, plan.priors)
+            else:
+                models = (plan.start,)
+            self.release_ = posterior(plan.functionals, measurement, models, centre)
+        self.kernel_ = models[0].kernel
+        self.input_map_ = models[0].input_map
+        self.noise_variance_ = self.release_.noise_variance
+        return self
+
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        observation: bool = False,
+    ) -> Any:
+        """The released function anywhere: deterministic, free, any number of times.
+
+        ``return_std`` and ``return_cov`` describe the latent function, privacy noise included;
+        ``observation`` adds the variance of an output about it.
+        """
+        if return_std and return_cov:
+            raise ValueError("ask for return_std or return_cov, not both.")
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        extra = self.noise_variance_ if observation else 0.0
+        if return_cov:
+            mean, covariance = self.release_.mean_and_covariance(X)
+            return mean, covariance + extra * np.eye(len(mean))
+        mean, variance = self.release_.mean_and_variance(X)
+        return (mean, np.sqrt(variance + extra)) if return_std else mean
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def _plan(self, X: Array, groups: Any) -> Plan:
+        check_budget(self.epsilon, self.delta)
+        bounds = check_bounds("y_bounds", self.y_bounds)
+        check_choice("protect", self.protect, ("outputs", "records"))
+        check_choice("objective", self.objective, OBJECTIVES)
+        check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
+        check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
+        if self.protect == "records":
+            raise NotImplementedError("protect='records' is not available yet: use 'outputs'.")
+        if self.inducing is not None:
+            raise NotImplementedError("inducing points are not available yet: leave inducing=None.")
+        if self.noise_variance is not None and not isinstance(self.noise_variance, Real):
+            raise ValueError("noise_variance must be a number or None.")
+        # "posterior" is the default objective; the unbiased output has none of its own kind.
+        unbiased = self.reconstruct == "unbiased"
+        objective = "trace" if unbiased and self.objective == "posterior" else self.objective
+        question = Question(
+            y_bounds=bounds,
+            kernel=self.kernel,
+            noise_variance=self.noise_variance,
+            targets=target_points(self.targets, X.shape[1]),
+            objective=objective,
+            reconstruct=self.reconstruct,
+            learned=self.hyperparameters == "learned",
+        )
+        budget = Budget(float(self.epsilon), float(self.delta))
+        return make_plan(X, question, budget, person_ids(groups, len(X)))
+
+    def _guarantee(self, plan: Plan) -> Guarantee:
+        people = plan.strategy.people is not None
+        return Guarantee(
+            epsilon=plan.epsilon,
+            delta=plan.delta,
+            unit=PERSON_UNIT if people else OUTPUTS_UNIT,
+            neighbours=PERSON_NEIGHBOURS if people else OUTPUTS_NEIGHBOURS,
+            assumptions=(
+                "the inputs, the number of rows and any person identifiers are public",
+                "kernel, bounds, targets and budget were chosen without looking at the outputs",
+            ),
+            mechanism=(
+                f"one Gaussian mechanism on {plan.strategy.size} linear and energy functionals of "
+                "the clipped outputs; all else is post-processing"
+            ),
+            sampler=LATTICE_SAMPLER
+            if self.random_state is None
+            else f"ordinary floating-point noise: {SIMULATION}",
+            noise_multipliers=(plan.noise.multiplier,),
+            delta_slack=plan.noise.delta_slack,
+        )

@@ -1,0 +1,155 @@
+"""From public inputs and a budget to a Plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from privgp.plan.aware import aware_design
+from privgp.plan.designs import design
+from privgp.plan.functionals import functionals
+from privgp.plan.hypotheses import hypotheses_for
+from privgp.plan.inputs import collapse
+from privgp.plan.preview import Plan, Unbiased
+from privgp.plan.priors import Prior
+from privgp.plan.smoothers import Smoother, choose_nodes, exact_smoother, nystrom
+from privgp.plan.start import starting_priors
+from privgp.plan.strategy import Strategy, strategy_for_rows
+from privgp.privacy.lattice import LatticeNoise, lattice_noise, scaled_noise
+from privgp.types import Array, Integers
+
+OBJECTIVES = ("posterior", "trace", "max", "logdet")
+RECONSTRUCTIONS = ("posterior", "unbiased")
+NODES = 512  # up to this many distinct inputs nothing is approximated
+DESIGN_NODES = 256
+MAX_RANK = 150
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent, or, for experiments, a noise multiplier set directly."""
+
+    epsilon: float
+    delta: float
+    multiplier: float | None = None
+
+    def noise_for(self, size: int, sensitivity: float, float_error: float) -> LatticeNoise:
+        if self.multiplier is not None:
+            return scaled_noise(self.multiplier, size, sensitivity, float_error)
+        return lattice_noise(self.epsilon, self.delta, size, sensitivity, float_error)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be learned: everything public that a plan needs besides inputs and budget."""
+
+    y_bounds: tuple[float, float]
+    kernel: Kernel | None = None
+    noise_variance: float | None = None
+    targets: Array | None = None
+    objective: str = "posterior"
+    reconstruct: str = "posterior"
+    learned: bool = True
+
+
+def make_plan(X: Array, question: Question, budget: Budget, people: Integers | None = None) -> Plan:
+    """Choose the measurement. Sees inputs, never outputs."""
+    width = question.y_bounds[1] - question.y_bounds[0]
+    learned = question.learned and question.reconstruct == "posterior"
+    priors = starting_priors(
+        X, width, question.kernel, question.noise_variance, learned=learned
+    )
+    inputs, index = collapse(X)
+    counts = np.bincount(index).astype(float)
+    targets = inputs if question.targets is None else question.targets
+    weights = counts if question.targets is None else np.ones(len(targets))
+    start = priors[0].start
+    nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)
+
+    reach: Smoother | None = None
+    gap: float | None = None
+    R: Array | None = None
+    if question.objective == "posterior":
+        strategy = _aware_strategy(
+            priors, inputs, index, people, targets, weights, width, budget, energy=learned
+        )
+    else:
+        reach = exact_smoother(
+            start.kernel, start.noise_variance, start.input_map(inputs), counts,
+            start.input_map(targets),
+        )
+        chosen = design(reach.weights, question.objective, weights)
+        gap, R = chosen.gap, chosen.reconstruction
+        equal = question.reconstruct == "unbiased"
+        strategy = strategy_for_rows(
+            chosen.strategy, index, people, energy=learned, equal_weights=equal
+        )
+    unbiased = None
+    if question.reconstruct == "unbiased":
+        if reach is None or R is None:
+            raise ValueError(
+                "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
+            )
+        scale = _scale_between(chosen.strategy, strategy.matrix)
+        unbiased = Unbiased(R * scale, reach.variance, reach.jitter)
+    return Plan(
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        y_bounds=question.y_bounds,
+        objective=question.objective,
+        reconstruct=question.reconstruct,
+        inputs=inputs,
+        targets=targets,
+        target_weights=weights,
+        strategy=strategy,
+        functionals=functionals(strategy, nystrom(start.kernel, start.input_map(inputs), nodes)),
+        noise=budget.noise_for(strategy.size, strategy.sensitivity(), strategy.float_error()),
+        priors=priors,
+        chosen=nodes,
+        unbiased=unbiased,
+        design_gap=gap,
+    )
+
+
+def _aware_strategy(
+    priors: tuple[Prior, ...],
+    inputs: Array,
+    index: Integers,
+    people: Integers | None,
+    targets: Array,
+    weights: Array,
+    width: float,
+    budget: Budget,
+    *,
+    energy: bool,
+) -> Strategy:
+    """The noise-aware design; with several rows per person, redone once for the weights it gave."""
+    models = [prior.start for prior in priors]
+    raw = models[0]
+    nodes = choose_nodes(raw.kernel, raw.input_map(inputs), DESIGN_NODES)
+    noise = (budget.noise_for(1, 2.0, 0.0).std * 0.5 * width) ** 2
+    unit = np.ones((1, len(inputs)))
+    several = people is not None and len(np.unique(people)) < len(people)
+    strategy = strategy_for_rows(unit, index, people, energy=energy, equal_weights=False)
+    for _ in range(2 if several else 1):
+        hypotheses = hypotheses_for(models, inputs, nodes, strategy, targets, weights)
+        rank = _useful_rank(hypotheses[0].factor, noise)
+        B = aware_design(hypotheses, noise, rank)
+        strategy = strategy_for_rows(B, index, people, energy=energy, equal_weights=False)
+    return strategy
+
+
+def _useful_rank(factor: Array, noise: float) -> int:
+    """How many directions of the signal rise above a hundredth of the noise, at most 150."""
+    powers = np.linalg.eigvalsh(factor.T @ factor)
+    rows = len(factor)
+    useful = int(np.count_nonzero(powers * rows / 50.0 > 0.01 * noise))
+    return int(np.clip(useful, min(16, rows), min(MAX_RANK, rows)))
+
+
+def _scale_between(designed: Array, scaled: Array) -> float:
+    """The factor by which a design was scaled down for people with several rows."""
+    norm = float(np.linalg.norm(scaled))
+    return float(np.linalg.norm(designed)) / norm if norm > 0 else 1.0

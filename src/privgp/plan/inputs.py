@@ -1,0 +1,61 @@
+"""Public maps of the inputs: scaling, part-ranked coordinates, collapsing of equal rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from privgp.types import Array, Integers
+
+KNOTS = 257
+
+
+@dataclass(frozen=True)
+class InputMap:
+    """A monotone map of each input column: ``(1 - share) * x + share * rank(x)``.
+
+    ``rank`` is the empirical distribution function of the public inputs, stretched to the spread of
+    its column, so that ``share`` moves between raw and ranked coordinates without changing scale.
+    Beyond the observed range the ranked part stays at its end.
+    """
+
+    share: float = 0.0
+    knots: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    ranks: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+
+    def __call__(self, X: Array) -> Array:
+        if self.share == 0.0:
+            return X
+        ranked = np.column_stack(
+            [np.interp(X[:, j], self.knots[:, j], self.ranks[:, j]) for j in range(X.shape[1])]
+        )
+        return (1.0 - self.share) * X + self.share * ranked
+
+
+def part_ranked(X: Array, share: float) -> InputMap:
+    """The map that blends the coordinates of ``X`` with their ranks."""
+    if share == 0.0:
+        return InputMap()
+    levels = np.linspace(0.0, 1.0, KNOTS)
+    knots = np.quantile(X, levels, axis=0)
+    centre, spread = X.mean(axis=0), spreads(X)
+    ranks = centre + spread * np.sqrt(12.0) * (levels[:, None] - 0.5)
+    # Equal knots (many rows at one value) share the middle of their ranks.
+    for j in range(X.shape[1]):
+        values, index, counts = np.unique(knots[:, j], return_inverse=True, return_counts=True)
+        ranks[:, j] = (np.bincount(index, ranks[:, j]) / counts)[index]
+    return InputMap(share, knots, ranks)
+
+
+def spreads(X: Array) -> Array:
+    """Standard deviation of each column, 1 where a column is constant."""
+    spread = np.asarray(X.std(axis=0), dtype=float)
+    floor = 1e-12 * np.maximum(1.0, np.abs(X).max(axis=0))
+    return np.where(spread > floor, spread, 1.0)
+
+
+def collapse(X: Array) -> tuple[Array, Integers]:
+    """The distinct rows of X and, for every row, which of them it is."""
+    unique, index = np.unique(X, axis=0, return_inverse=True)
+    return unique, np.asarray(index, dtype=np.int64).ravel()

@@ -1,0 +1,161 @@
+"""Plan: what a budget buys, before any private value is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from privgp.plan.aware import certify
+from privgp.plan.functionals import Functionals
+from privgp.plan.strategy import Measurement, Strategy
+from privgp.privacy.lattice import LatticeNoise
+from privgp.plan.hypotheses import exact_error, hypotheses_for
+from privgp.plan.priors import Hyperparameters, Prior
+from privgp.release.posterior import Posterior, mean_map, posterior
+from privgp.types import Array, Integers
+
+PRIOR_DRAWS = 32
+
+
+@dataclass(frozen=True)
+class Unbiased:
+    """How the papers' output is made from the measurement: ``C y + noise`` at the targets.
+
+    ``reconstruction``: (targets, measured); ``variance``: (targets,), of f about ``C y``;
+    ``jitter``: what was added to the diagonal of K, part of the predictor.
+    """
+
+    reconstruction: Array
+    variance: Array
+    jitter: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A measurement that is ready to be made, with the accuracy it will have.
+
+    Made by ``PrivateGPRegressor.plan(X)``. Everything in it is public.
+    """
+
+    epsilon: float
+    delta: float
+    y_bounds: tuple[float, float]
+    objective: str
+    reconstruct: str
+    inputs: Array = field(repr=False)
+    targets: Array = field(repr=False)
+    target_weights: Array = field(repr=False)
+    strategy: Strategy = field(repr=False)
+    functionals: Functionals = field(repr=False)
+    noise: LatticeNoise = field(repr=False)
+    priors: tuple[Prior, ...] = field(repr=False)
+    chosen: Integers = field(repr=False)
+    unbiased: Unbiased | None = field(repr=False)
+    design_gap: float | None = field(repr=False)
+
+    @property
+    def start(self) -> Hyperparameters:
+        """The starting hyperparameters on the inputs as they are."""
+        return self.priors[0].start
+
+    @property
+    def half_width(self) -> float:
+        return 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
+
+    @property
+    def measured_noise_std(self) -> float:
+        """Std of the noise on every measured number, in units of y."""
+        return self.noise.std * self.half_width
+
+    @cached_property
+    def noise_std(self) -> Array:
+        """Std at every target of the privacy noise alone.
+
+        Unbiased: of the release. Posterior: of its mean under the starting hyperparameters.
+        """
+        if self.unbiased is not None:
+            rows = self.unbiased.reconstruction
+        else:
+            rows = mean_map(self.functionals, self._nothing(), self.start, self.targets)
+        return self.measured_noise_std * np.linalg.norm(rows, axis=1)
+
+    @cached_property
+    def gap(self) -> float:
+        """Certified relative distance from the least possible error (nats for ``"logdet"``)."""
+        if self.design_gap is not None:
+            return self.design_gap
+        noise, weights = self.measured_noise_std**2, self.target_weights
+        models = [prior.start for prior in self.priors]
+        hypotheses = hypotheses_for(
+            models, self.inputs, self.chosen, self.strategy, self.targets, weights
+        )
+        floor = certify(self.strategy.matrix, hypotheses, noise).floor
+        error = exact_error(models, self.inputs, self.strategy, self.targets, weights, noise)
+        return float(np.sqrt(error / floor) - 1.0) if floor > 0 else np.inf
+
+    def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
+        """Std of f about the release at new points, privacy noise included.
+
+        Under the starting hyperparameters; with ``prior_range=0.9``, an array of two rows with the
+        ends of that share of the prior's range of hyperparameters.
+        """
+        X_new = np.asarray(X_new, dtype=float)
+        X_new = X_new[:, None] if X_new.ndim == 1 and self.inputs.shape[1] == 1 else X_new
+        if X_new.ndim != 2 or X_new.shape[1] != self.inputs.shape[1]:
+            raise ValueError(f"X_new must have {self.inputs.shape[1]} columns.")
+        if prior_range is None:
+            return np.sqrt(self._prior_posterior([self.start]).mean_and_variance(X_new)[1])
+        if not 0 < prior_range < 1:
+            raise ValueError(f"prior_range must lie between 0 and 1, got {prior_range}.")
+        rng = np.random.default_rng(0)
+        prior = self.priors[0]
+        draws = [
+            np.sqrt(
+                self._prior_posterior(
+                    [prior.at(rng.standard_normal(prior.size))]
+                ).mean_and_variance(X_new)[1]
+            )
+            for _ in range(PRIOR_DRAWS)
+        ]
+        tail = 0.5 * (1.0 - prior_range)
+        return np.quantile(np.array(draws), [tail, 1.0 - tail], axis=0)
+
+    def describe(self) -> str:
+        """A few sentences for people."""
+        weights = self.target_weights / self.target_weights.sum()
+        expected = float(np.sqrt(weights @ self.expected_std(self.targets) ** 2))
+        low, high = np.sqrt((self.expected_std(self.targets, 0.9) ** 2) @ weights)
+        noise = float(np.sqrt(weights @ self.noise_std**2))
+        rows, inputs = len(self.strategy.index), len(self.inputs)
+        people = "" if self.strategy.people is None else (
+            f" of {int(self.strategy.people.max()) + 1} people"
+        )
+        unit = "nats" if self.objective == "logdet" else "of the least possible error"
+        gap = f"{self.gap:.3g} {unit}" if unit == "nats" else f"{100 * self.gap:.2g}% {unit}"
+        return "\n".join(
+            [
+                f"Budget: epsilon = {self.epsilon:g}, delta = {self.delta:g}; outputs in "
+                f"[{self.y_bounds[0]:g}, {self.y_bounds[1]:g}].",
+                f"{rows} rows{people} at {inputs} distinct inputs; {self.strategy.size} numbers "
+                f"will be measured (objective {self.objective}), certified within {gap}.",
+                f"Privacy noise at the targets: {noise:.4g} (root mean square).",
+                f"Expected error of the released function there: {expected:.4g} under the starting "
+                f"hyperparameters; {low:.4g} to {high:.4g} over 90% of their prior.",
+                "Nothing has been spent: no output was read.",
+            ]
+        )
+
+    def plot(self, ax: object = None) -> object:
+        """What is measured where and the error to expect; see privgp.release.plots."""
+        from privgp.release.plots import plot_plan
+
+        return plot_plan(self, ax)
+
+    def _nothing(self) -> Measurement:
+        return Measurement(np.zeros(len(self.strategy.matrix)), self.measured_noise_std, None, 0.0)
+
+    def _prior_posterior(self, models: list[Hyperparameters]) -> Posterior:
+        """The posterior that a measurement of exactly zero would give: its variances are exact."""
+        return posterior(self.functionals, self._nothing(), models, 0.0)

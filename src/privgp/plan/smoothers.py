@@ -1,0 +1,128 @@
+"""A prediction as a linear map of the outputs, and low-rank factors of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from sklearn.gaussian_process.kernels import Kernel
+
+from privgp.plan.kernels import diagonal, evaluate, variance
+from privgp.types import Array
+
+JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)
+PIVOTS_PER_BLOCK = 32
+
+
+@dataclass(frozen=True)
+class Smoother:
+    """Weights ``C`` (targets, inputs) of the posterior mean ``C s`` on the sums of outputs per input.
+
+    ``variance``: posterior variance at the targets. ``jitter``: what had to be added to the
+    diagonal of K for its Cholesky factor to exist; it is part of the predictor that is released.
+    """
+
+    weights: Array
+    variance: Array
+    jitter: float
+
+
+def exact_smoother(
+    kernel: Kernel, noise_variance: float, X: Array, counts: Array, targets: Array
+) -> Smoother:
+    """The exact GP posterior mean at the targets from ``counts[i]`` outputs at every distinct X[i].
+
+    With sums s of the outputs per input, ``C = k_* (K' + s^2 D^-1)^-1 D^-1``, D = diag(counts).
+    """
+    scale = variance(kernel)
+    for jitter in JITTERS:
+        K = np.asfortranarray(evaluate(kernel, X))
+        K.flat[:: len(K) + 1] += noise_variance / counts + jitter * scale
+        try:
+            factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue
+        cross = evaluate(kernel, X, targets)
+        residual = variance(kernel) - np.square(
+            solve_triangular(factor[0], cross, lower=True, check_finite=False)
+        ).sum(axis=0)
+        weights = cho_solve(factor, cross, overwrite_b=True, check_finite=False).T
+        weights /= counts
+        return Smoother(weights, np.maximum(residual, 0.0), jitter * scale)
+    raise ValueError(
+        "the kernel matrix is not positive definite even with jitter: "
+        "give a larger noise_variance or a kernel with a shorter lengthscale."
+    )
+
+
+@dataclass(frozen=True)
+class Nystrom:
+    """``k(X, X) = factor factor^T + residual`` with a positive semidefinite residual.
+
+    ``factor``: (rows, nodes); ``nodes``: the chosen rows of X; ``interpolation``: (nodes, rows), the
+    weights that carry values at the nodes to the rows; ``residual``: its diagonal.
+    """
+
+    nodes: Array
+    chosen: Array
+    factor: Array
+    interpolation: Array
+    residual: Array
+
+
+def choose_nodes(kernel: Kernel, X: Array, count: int) -> Array:
+    """Rows of X that explain the kernel best: Cholesky pivoted in blocks on the residual variance.
+
+    Within a block points are drawn in proportion to the residual, from a fixed public seed.
+    """
+    n = X.shape[0]
+    if count >= n:
+        return np.arange(n)
+    rng = np.random.default_rng(0)
+    chosen = np.empty(0, dtype=np.int64)
+    factor = np.empty((n, 0))
+    residual = diagonal(kernel, X)
+    floor = 1e-10 * residual.max()
+    while chosen.size < count and np.count_nonzero(residual > floor) > 0:
+        open_rows = np.flatnonzero(residual > floor)
+        size = min(PIVOTS_PER_BLOCK, count - chosen.size, open_rows.size)
+        share = residual[open_rows] / residual[open_rows].sum()
+        block = rng.choice(open_rows, size=size, replace=False, p=share)
+        columns = evaluate(kernel, X, X[block]) - factor @ factor[block].T
+        core = columns[block]
+        core.flat[:: size + 1] += 1e-9 * residual.max()
+        L = cholesky(core, lower=True, check_finite=False)
+        new = solve_triangular(L, columns.T, lower=True, check_finite=False).T
+        factor = np.hstack([factor, new])
+        residual = np.maximum(residual - np.square(new).sum(axis=1), 0.0)
+        residual[block] = 0.0
+        chosen = np.concatenate([chosen, block])
+    return np.sort(chosen)
+
+
+def nystrom(kernel: Kernel, X: Array, chosen: Array) -> Nystrom:
+    """The low-rank factor of k(X, X) through the rows ``chosen``; exact when they are all rows."""
+    nodes = X[chosen]
+    L = stable_cholesky(evaluate(kernel, nodes))
+    cross = evaluate(kernel, nodes, X)
+    half = solve_triangular(L, cross, lower=True, check_finite=False)
+    residual = np.maximum(diagonal(kernel, X) - np.square(half).sum(axis=0), 0.0)
+    if chosen.size == X.shape[0]:
+        interpolation = np.eye(X.shape[0])
+    else:
+        interpolation = solve_triangular(L, half, lower=True, trans="T", check_finite=False)
+    return Nystrom(nodes, chosen, half.T, interpolation, residual)
+
+
+def stable_cholesky(K: Array) -> Array:
+    """Lower Cholesky factor of K plus the least relative jitter that makes it exist."""
+    scale = float(np.diag(K).max())
+    for jitter in JITTERS[1:]:
+        try:
+            return np.asarray(
+                cholesky(K + jitter * scale * np.eye(len(K)), lower=True, check_finite=False)
+            )
+        except np.linalg.LinAlgError:
+            continue
+    raise ValueError("the kernel matrix of the inducing points is not positive definite.")

@@ -1,0 +1,127 @@
+"""What will be measured: a public matrix on public inputs, and how far one person can move it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privgp.privacy.sensitivity import (
+    MAX_ENERGY_WEIGHT,
+    column_norms,
+    many_row_sensitivity,
+    person_norms,
+    rounding,
+    single_row_sensitivity,
+)
+from privgp.types import Array, Integers
+
+# With several rows per person the energy row costs budget; this weight costs 3% of the noise.
+SHARED_ENERGY_WEIGHT = 0.5
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """The measurement ``(B s, w sum e_i u_i^2)`` with ``s`` the weighted sums of outputs per input.
+
+    ``matrix``: B, (measured, inputs); ``index``: (rows,), the distinct input of every row;
+    ``row_weights``: (rows,), the factor of every output in its sum; ``people``: (rows,), whose
+    outputs are protected together, or None when every row is a person; ``energy_weight``: w, 0
+    when energies are not measured; ``energy_shares``: (rows,), the factors e_i.
+    """
+
+    matrix: Array
+    index: Integers
+    row_weights: Array
+    people: Integers | None
+    energy_weight: float
+    energy_shares: Array
+
+    @property
+    def size(self) -> int:
+        """How many numbers are measured."""
+        return self.matrix.shape[0] + (self.energy_weight > 0)
+
+    def sensitivity(self) -> float:
+        """How far one person, whose outputs lie in [-1, 1], can move the exact measurement."""
+        if self.people is None:
+            norms = column_norms(self.matrix)[self.index] * self.row_weights
+            return single_row_sensitivity(float(norms.max(initial=0.0)), self.energy_weight)
+        counts = np.bincount(self.people)
+        norms = person_norms(self.matrix, self.index, self.people) * self.person_weights()
+        shares = np.bincount(self.people, self.energy_shares) * (1.0 + rounding(len(self.index)))
+        alone = counts == 1
+        return max(
+            single_row_sensitivity(float(norms[alone].max(initial=0.0)), self.energy_weight)
+            if alone.any()
+            else 0.0,
+            many_row_sensitivity(
+                float(norms[~alone].max(initial=0.0)),
+                self.energy_weight,
+                float(shares[~alone].max(initial=0.0)),
+            )
+            if (~alone).any()
+            else 0.0,
+        )
+
+    def person_weights(self) -> Array:
+        """The row weight of every person (the same for all of their rows)."""
+        if self.people is None:
+            return self.row_weights
+        weights = np.zeros(int(self.people.max()) + 1)
+        weights[self.people] = self.row_weights
+        return weights
+
+    def float_error(self) -> float:
+        """Bound of the rounding error of the computed measurement: the norm of its per-row bounds.
+
+        Sums of at most ``rows`` outputs, then of ``inputs`` products, in any order.
+        """
+        rows, inputs = len(self.index), self.matrix.shape[1]
+        mass = np.bincount(self.index, self.row_weights, minlength=inputs)
+        per_row = rounding(rows + inputs + 4) * (np.abs(self.matrix) @ mass)
+        energy = rounding(rows + 4) * self.energy_weight * float(self.energy_shares.sum())
+        return float(np.hypot(np.linalg.norm(per_row), energy)) * (1.0 + 1e-9)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured, in units of y about the middle of its bounds. Public once it exists.
+
+    ``values``: (measured,), B s plus noise; ``noise_std`` of each; ``energy``: the weighted sum of
+    squared outputs plus noise, or None; ``energy_noise_std`` its noise.
+    """
+
+    values: Array
+    noise_std: float
+    energy: float | None
+    energy_noise_std: float
+
+
+def strategy_for_rows(
+    B: Array, index: Integers, people: Integers | None, *, energy: bool, equal_weights: bool
+) -> Strategy:
+    """Scale a design with unit columns so that every person moves the measurement by at most 2.
+
+    Each person's rows get a common weight of their own, unless ``equal_weights`` asks for one
+    weight for all, as an unbiased release of ``C y`` needs.
+    """
+    rows = len(index)
+    largest = float(column_norms(B).max(initial=0.0))
+    if largest > 1.0:
+        B = B / largest
+    ones = np.ones(rows)
+    if people is None:
+        weight = MAX_ENERGY_WEIGHT if energy else 0.0
+        return Strategy(B, index, ones, None, weight, ones)
+    counts = np.bincount(people)
+    several = bool((counts > 1).any())
+    weight = 0.0 if not energy else SHARED_ENERGY_WEIGHT if several else MAX_ENERGY_WEIGHT
+    norms = person_norms(B, index, people)
+    allowed = np.where(counts == 1, 1.0, np.sqrt(1.0 - weight**2 / 4.0) if several else 1.0)
+    scale = np.minimum(1.0, allowed / np.maximum(norms, 1e-300))
+    if equal_weights:
+        B = B * float(scale.min())
+        scale = np.ones(len(counts))
+    shares = 1.0 / counts[people]
+    return Strategy(B, index, scale[people], people, weight, shares)

@@ -1,0 +1,132 @@
+"""What was promised: frozen, comparable, composable."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+from scipy.optimize import brentq
+
+from privgp.privacy.calibrate import check_budget, gaussian_delta
+
+OUTPUTS_UNIT = "one output value"
+PERSON_UNIT = "all output values of one person"
+OUTPUTS_NEIGHBOURS = (
+    "datasets with the same inputs and the same number of rows that differ in the output value of "
+    "one row, within the declared bounds"
+)
+PERSON_NEIGHBOURS = (
+    "datasets with the same inputs and the same person identifiers that differ in the output values "
+    "of one person's rows, within the declared bounds"
+)
+SIMULATION = "simulation, not for release"
+EPSILON_SLACK = 2.0**-40
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An (epsilon, delta) promise with what it is about.
+
+    ``noise_multipliers``: one per Gaussian mechanism, noise std over sensitivity; ``delta_slack``:
+    what the lattice adds to delta, see docs/proofs/sample.md.
+    """
+
+    epsilon: float
+    delta: float
+    unit: str
+    neighbours: str
+    assumptions: tuple[str, ...]
+    mechanism: str
+    sampler: str
+    noise_multipliers: tuple[float, ...]
+    delta_slack: float = 0.0
+
+    @property
+    def mu(self) -> float:
+        """The Gaussian-DP parameter of the whole: the root of the sum of 1/c^2."""
+        return math.hypot(*(1.0 / c for c in self.noise_multipliers))
+
+    @property
+    def is_simulation(self) -> bool:
+        return SIMULATION in self.sampler
+
+    def delta_at(self, epsilon: float) -> float:
+        """The delta that holds at this epsilon, lattice terms included."""
+        if not math.isfinite(epsilon) or epsilon < 0:
+            raise ValueError(f"epsilon must be finite and not negative, got {epsilon}.")
+        reduced = epsilon - EPSILON_SLACK * max(epsilon, 1.0)
+        spill = 0.0 if reduced >= 0 else 2.0 * EPSILON_SLACK
+        exact = gaussian_delta(max(reduced, 0.0), 1.0 / self.mu) if self.mu > 0 else 0.0
+        return min(1.0, exact + spill + self.delta_slack)
+
+    def epsilon_at(self, delta: float) -> float:
+        """The least epsilon, rounded up, that holds at this delta; infinite if none does."""
+        if not 0 < delta < 1:
+            raise ValueError(f"delta must satisfy 0 < delta < 1, got {delta}.")
+        if self.delta_at(0.0) <= delta:
+            return 0.0
+        high = 1.0
+        while self.delta_at(high) > delta:
+            high *= 2.0
+            if high > 1e12:
+                return math.inf
+        root = float(brentq(lambda e: self.delta_at(e) - delta, 0.0, high, xtol=1e-13))
+        while self.delta_at(root) > delta:
+            root += 1e-9 * max(1.0, root)
+        return root
+
+    def describe(self) -> str:
+        lines = [
+            f"({self.epsilon:g}, {self.delta:g})-differential privacy, protecting {self.unit}.",
+            f"Neighbours: {self.neighbours}.",
+            f"Mechanism: {self.mechanism}.",
+            f"Sampler: {self.sampler}.",
+        ]
+        return "\n".join(lines + [f"Assumes {a}." for a in self.assumptions])
+
+    def to_json(self) -> str:
+        return json.dumps({**asdict(self), "mu": self.mu}, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Guarantee:
+        fields = json.loads(text)
+        fields.pop("mu", None)
+        for name in ("assumptions", "noise_multipliers"):
+            fields[name] = tuple(fields[name])
+        return cls(**fields)
+
+
+def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
+    """The promise of several releases of the same records together, at this delta.
+
+    Gaussian mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later
+    mechanism was chosen by looking at an earlier release.
+    """
+    parts: Sequence[Guarantee] = tuple(guarantees)
+    if not parts:
+        raise ValueError("compose needs at least one guarantee.")
+    if any(not isinstance(part, Guarantee) for part in parts):
+        raise TypeError("compose takes Guarantee objects, such as model.guarantee_.")
+    check_budget(1.0, delta)
+    if len({(part.unit, part.neighbours) for part in parts}) > 1:
+        raise ValueError(
+            "these guarantees protect different things "
+            f"({'; '.join(sorted({part.unit for part in parts}))}): compose them separately."
+        )
+    whole = Guarantee(
+        epsilon=math.inf,
+        delta=delta,
+        unit=parts[0].unit,
+        neighbours=parts[0].neighbours,
+        assumptions=tuple(dict.fromkeys(a for part in parts for a in part.assumptions)),
+        mechanism=" and ".join(dict.fromkeys(part.mechanism for part in parts)),
+        sampler=" and ".join(dict.fromkeys(part.sampler for part in parts)),
+        noise_multipliers=tuple(c for part in parts for c in part.noise_multipliers),
+        delta_slack=math.fsum(part.delta_slack for part in parts),
+    )
+    epsilon = whole.epsilon_at(delta)
+    if epsilon == math.inf:
+        raise ValueError(f"no finite epsilon holds at delta={delta}: give a larger delta.")
+    return Guarantee(**{**whole.__dict__, "epsilon": epsilon})

@@ -1,0 +1,85 @@
+"""How far one person can move a measurement, computed from the stored matrix.
+
+Outputs are scaled to [-1, 1], so one output changes by at most 2. All numbers here are upper bounds:
+rounding errors of their own computation are added. Proofs: docs/proofs/measure.md.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from privgp.types import Array, Integers
+
+# The largest w with delta^2 (1 + w^2 s^2) <= 4 whenever |delta| + |s| <= 2: the minimum of
+# (2 + delta) / (delta^2 (2 - delta)), at delta = sqrt(5) - 1, rounded down.
+MAX_ENERGY_WEIGHT = 2.7725**0.5
+ENUMERATED_ROWS = 12
+UNIT_ROUNDOFF = 2.0**-53
+
+
+def rounding(operations: int) -> float:
+    """gamma_n: the relative error of a sum of products of this length, in any order."""
+    return operations * UNIT_ROUNDOFF / (1.0 - operations * UNIT_ROUNDOFF)
+
+
+def column_norms(B: Array) -> Array:
+    """Upper bounds of the Euclidean norms of the columns."""
+    return np.sqrt(np.einsum("ij,ij->j", B, B)) * (1.0 + rounding(B.shape[0] + 2))
+
+
+def person_norms(B: Array, index: Integers, people: Integers) -> Array:
+    """For every person the largest norm of ``sum of +-b_i`` over their rows, (people,).
+
+    Exact by enumerating the signs up to 12 rows; above that the least of three bounds: the sum of
+    norms, the root of (rows times the largest eigenvalue of the Gram matrix), and the root of the
+    sum of its absolute entries.
+    """
+    order = np.argsort(people, kind="stable")
+    counts = np.bincount(people)
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    norms = column_norms(B)
+    out = np.zeros(len(counts))
+    for k in np.unique(counts):
+        who = np.flatnonzero(counts == k)
+        rows = order[starts[who][:, None] + np.arange(k)]
+        columns = index[rows]
+        if k == 1:
+            out[who] = norms[columns[:, 0]]
+            continue
+        step = max(1, 2**22 // (k * max(B.shape[0], k)))
+        for first in range(0, len(who), step):
+            part = columns[first : first + step]
+            out[who[first : first + step]] = _norms_of_equal_size(B, part, norms)
+    return out
+
+
+def _norms_of_equal_size(B: Array, columns: Integers, norms: Array) -> Array:
+    """person_norms for people with the same number of rows: columns is (people, rows)."""
+    k = columns.shape[1]
+    held = np.moveaxis(B[:, columns], 1, 0)  # (people, measured, rows)
+    gram = np.matmul(np.swapaxes(held, 1, 2), held)
+    error = rounding(B.shape[0] + k * k + 2) * norms[columns].sum(axis=1) ** 2
+    if k <= ENUMERATED_ROWS:
+        signs = np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=k - 1)])
+        squares = np.zeros(len(columns))
+        for first in range(0, len(columns), 256):
+            chunk = gram[first : first + 256]
+            values = np.einsum("pij,si,sj->ps", chunk, signs, signs, optimize=True)
+            squares[first : first + 256] = values.max(axis=1)
+        return np.sqrt(np.maximum(squares, 0.0) + error)
+    largest = np.linalg.eigvalsh(gram)[:, -1]
+    spectral = np.sqrt(k * np.maximum(largest, 0.0) * (1.0 + 1e-12) + error)
+    entries = np.sqrt(np.abs(gram).sum(axis=(1, 2)) + error)
+    return np.minimum.reduce([spectral, entries, norms[columns].sum(axis=1)])
+
+
+def single_row_sensitivity(norm: float, energy_weight: float) -> float:
+    """Sensitivity of ``(B u, w sum u^2)`` to one output in [-1, 1]: 2 max(norm, w / w_max)."""
+    return 2.0 * max(norm, energy_weight / MAX_ENERGY_WEIGHT) * (1.0 + 4.0 * UNIT_ROUNDOFF)
+
+
+def many_row_sensitivity(norm: float, energy_weight: float, energy_share: float) -> float:
+    """The same for all outputs of a person whose energy weights add up to ``energy_share``."""
+    return float(np.hypot(2.0 * norm, energy_weight * energy_share)) * (1.0 + 8.0 * UNIT_ROUNDOFF)

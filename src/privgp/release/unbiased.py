@@ -1,0 +1,66 @@
+"""The papers' output: the non-private prediction plus noise, at the targets and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from privgp.plan.preview import Plan
+from privgp.plan.strategy import Measurement
+from privgp.types import Array
+
+
+class Release(Protocol):
+    """What predicts after a release, whatever was measured."""
+
+    @property
+    def noise_variance(self) -> float: ...
+    def mean_and_variance(self, X: Array) -> tuple[Array, Array]: ...
+    def mean_and_covariance(self, X: Array) -> tuple[Array, Array]: ...
+
+
+@dataclass(frozen=True)
+class AtTargets:
+    """``C y`` plus noise at the targets. ``covariance``: of f about it, (targets, targets) as
+    ``diag(model_variance) + noise_root noise_root^T``."""
+
+    targets: Array
+    mean: Array
+    model_variance: Array
+    noise_root: Array
+    noise_variance: float
+
+    @classmethod
+    def of(cls, plan: Plan, measurement: Measurement, centre: float) -> AtTargets:
+        assert plan.unbiased is not None
+        R = plan.unbiased.reconstruction
+        return cls(
+            targets=plan.targets,
+            mean=R @ measurement.values + centre,
+            model_variance=plan.unbiased.variance,
+            noise_root=R * measurement.noise_std,
+            noise_variance=plan.start.noise_variance,
+        )
+
+    def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
+        at = self._find(X)
+        noise = np.square(self.noise_root).sum(axis=1)
+        return self.mean[at], (self.model_variance + noise)[at]
+
+    def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
+        at = self._find(X)
+        root = self.noise_root[at]
+        return self.mean[at], np.diag(self.model_variance[at]) + root @ root.T
+
+    def _find(self, X: Array) -> Array:
+        """The target that every row of X is; a row that is none raises."""
+        places = {row.tobytes(): i for i, row in enumerate(np.ascontiguousarray(self.targets + 0.0))}
+        found = [places.get(row.tobytes(), -1) for row in np.ascontiguousarray(X + 0.0)]
+        if min(found, default=0) < 0:
+            raise ValueError(
+                "reconstruct='unbiased' predicts at its targets only; "
+                "use reconstruct='posterior' to predict anywhere."
+            )
+        return np.array(found, dtype=np.int64)

@@ -1,0 +1,47 @@
+"""B y and its energy, plus noise: the only place where outputs meet a release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from privgp.plan.strategy import Measurement, Strategy
+from privgp.privacy.lattice import LatticeNoise
+from privgp.types import Array
+from privgp.vault.sample import add_lattice_noise, add_simulated_noise
+from privgp.vault.validate import clipped_outputs
+
+
+def measure(
+    y: Any,
+    bounds: tuple[float, float],
+    strategy: Strategy,
+    noise: LatticeNoise,
+    random_state: np.random.Generator | None = None,
+) -> Measurement:
+    """Spend the budget once: validate, clip, compute, add noise."""
+    u = clipped_outputs(y, len(strategy.index), bounds)
+    exact = exact_measurement(u, strategy)
+    if random_state is None:
+        released = add_lattice_noise(exact, noise)
+    else:
+        released = add_simulated_noise(exact, noise, random_state)
+    half = 0.5 * bounds[1] - 0.5 * bounds[0]
+    count = strategy.matrix.shape[0]
+    energy, energy_std = None, 0.0
+    if strategy.energy_weight > 0:
+        unit = half**2 / strategy.energy_weight
+        energy, energy_std = float(released[count] * unit), noise.std * unit
+    return Measurement(released[:count] * half, noise.std * half, energy, energy_std)
+
+
+def exact_measurement(u: Array, strategy: Strategy) -> Array:
+    """(B s, w sum e_i u_i^2) without noise: private."""
+    inputs = strategy.matrix.shape[1]
+    sums = np.bincount(strategy.index, strategy.row_weights * u, minlength=inputs)
+    exact = strategy.matrix @ sums
+    if strategy.energy_weight == 0:
+        return exact
+    energy = strategy.energy_weight * float(np.dot(strategy.energy_shares, u * u))
+    return np.append(exact, energy)

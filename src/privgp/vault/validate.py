@@ -1,0 +1,43 @@
+"""Refuse or clip private values. Errors name the problem and never a value, a place or a count."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import DataConversionWarning
+
+from privgp.types import Array
+
+
+def checked_outputs(y: Any, rows: int) -> Array:
+    """Outputs as finite float64 numbers, one per row, (rows,)."""
+    try:
+        values = np.asarray(y)
+        if values.dtype.kind not in "biuf":
+            values = np.asarray(y, dtype=object).astype(np.float64)
+        values = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("y must be numbers.") from None
+    if values.ndim == 2 and values.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected.",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+        values = values[:, 0]
+    if values.ndim != 1 or values.shape[0] != rows:
+        raise ValueError(f"y must be one-dimensional with one value for each of the {rows} rows of X.")
+    if not np.all(np.isfinite(values)):
+        raise ValueError("Input y contains NaN or infinity.")
+    return values
+
+
+def clipped_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
+    """Outputs clipped to their public bounds and scaled to [-1, 1], (rows,)."""
+    values = checked_outputs(y, rows)
+    low, high = bounds
+    half = 0.5 * high - 0.5 * low
+    scaled = (np.clip(values, low, high) - (0.5 * high + 0.5 * low)) / half
+    return np.clip(scaled, -1.0, 1.0)
