@@ -69,6 +69,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     guarantee_, plan_, measurements_, kernel_, noise_variance_ : what was promised, planned and
         measured, the most plausible kernel (on the inputs as its ``input_map_`` maps them), and the
         expected noise variance. None of them holds a private value.
+
     """
 
     def __init__(

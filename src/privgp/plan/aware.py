@@ -109,7 +109,7 @@ def certify(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> Certifi
 
 
 def _least_bound(E: Array, iterations: int = 40) -> float:
-    """min over n > 0 of (sum n) lambda_max(E diag(n)^-1 E^T), by a fixed-point iteration."""
+    """Min over n > 0 of (sum n) lambda_max(E diag(n)^-1 E^T), by a fixed-point iteration."""
     size = E.shape[0]
     rho = np.eye(size) / size
     best = np.inf

@@ -24,7 +24,7 @@ OBJECTIVES = ("posterior", "trace", "max", "logdet")
 RECONSTRUCTIONS = ("posterior", "unbiased")
 NODES = 512  # up to this many distinct inputs nothing is approximated
 DESIGN_NODES = 256
-MAX_RANK = 150
+MAX_RANK = 100
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,7 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
     """Choose the measurement. Sees inputs, never outputs."""
     width = question.y_bounds[1] - question.y_bounds[0]
     learned = question.learned and question.reconstruct == "posterior"
-    priors = starting_priors(
-        X, width, question.kernel, question.noise_variance, learned=learned
-    )
+    priors = starting_priors(X, width, question.kernel, question.noise_variance, learned=learned)
     inputs, index = collapse(X)
     counts = np.bincount(index).astype(float)
     targets = inputs if question.targets is None else question.targets
@@ -77,7 +75,10 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
         )
     else:
         reach = exact_smoother(
-            start.kernel, start.noise_variance, start.input_map(inputs), counts,
+            start.kernel,
+            start.noise_variance,
+            start.input_map(inputs),
+            counts,
             start.input_map(targets),
         )
         chosen = design(reach.weights, question.objective, weights)
@@ -142,7 +143,7 @@ def _aware_strategy(
 
 
 def _useful_rank(factor: Array, noise: float) -> int:
-    """How many directions of the signal rise above a hundredth of the noise, at most 150."""
+    """How many directions of the signal rise above a hundredth of the noise, at most ``MAX_RANK``."""
     powers = np.linalg.eigvalsh(factor.T @ factor)
     rows = len(factor)
     useful = int(np.count_nonzero(powers * rows / 50.0 > 0.01 * noise))

@@ -172,7 +172,7 @@ def _row_space(C: Array) -> Array:
     """Orthonormal basis (targets, rank) of the columns of C, up to the rank cut-off."""
     wide = C.shape[1] > C.shape[0]
     U, S, _ = np.linalg.svd(_triangle(C.T).T if wide else C, full_matrices=False)
-    return np.ascontiguousarray(U[:, S > RANK_CUTOFF * S[0]])
+    return np.ascontiguousarray(U[:, RANK_CUTOFF * S[0] < S])
 
 
 def _triangle(X: Array) -> Array:
@@ -224,7 +224,7 @@ def _ascend(
     largest ratios bounds the relative gap. A small uniform share is mixed in after every step: it
     revives columns, keeps the matrices regular and costs a fraction of the tolerance.
     """
-    share = min(tolerance / 20, 0.01)
+    share = min(max(tolerance / 20, 2e-5), 0.01)
     weights = [np.full(size, 1.0 / size) for size in sizes]
     best, least, previous = weights, np.inf, 0.0
     for _ in range(max_iterations):
@@ -242,14 +242,16 @@ def _ascend(
 
 
 def _mixed(w: Array, share: float) -> Array:
-    """w on the simplex, with a share of it spread evenly."""
+    """W on the simplex, with a share of it spread evenly."""
     return np.asarray(w * ((1 - share) / w.sum()) + share / len(w))
 
 
-def _whiten(columns: Array, w: Array) -> tuple[Array, Array]:
-    """``L^-1 columns`` and L, the Cholesky factor of ``sum_i w_i a_i a_i^T``."""
+def _whiten(columns: Array, w: Array, background: float = 0.0) -> tuple[Array, Array]:
+    """``L^-1 columns`` and L, the Cholesky factor of ``sum_i w_i a_i a_i^T + background I``."""
     X = columns * np.sqrt(w)
-    L = np.asarray(cholesky(X @ X.T, lower=True, check_finite=False))
+    G = X @ X.T
+    G.flat[:: len(G) + 1] += background
+    L = np.asarray(cholesky(G, lower=True, overwrite_a=True, check_finite=False))
     return np.asarray(solve_triangular(L, columns, lower=True, check_finite=False)), L
 
 
@@ -265,7 +267,8 @@ def _optimal_weights(columns: Array, tolerance: float, max_iterations: int) -> A
     are easy, then on a small active set to which the worst of the columns left out are added.
     """
     rank, inputs = columns.shape
-    share = tolerance / (20 * rank)
+    share = max(tolerance / (20 * rank), 1e-9)
+    background = share / inputs
     random = np.random.default_rng(0)
     best, least = np.full(inputs, 1.0 / inputs), np.inf
 
@@ -285,15 +288,16 @@ def _optimal_weights(columns: Array, tolerance: float, max_iterations: int) -> A
     left = max_iterations - MULTIPLICATIVE_STEPS
     size = min(inputs, 4 * rank + 50)
     if left > 0 and size < inputs:
-        w, used = _interior(columns, w, tolerance / 2, left, direct=False)
+        w, used = _interior(columns, w, background, tolerance / 2, left, direct=False)
         w, left = _mixed(w, share), left - used
         leverage(w)
     active = np.zeros(inputs, dtype=bool)
-    active[random.choice(inputs, size, replace=False, p=w)] = True
+    active[np.argsort(-w)[: size // 2]] = True
+    active[random.choice(inputs, size - size // 2, replace=False, p=w)] = True
     while left > 0 and least > tolerance:
         start = _mixed(w[active], 1e-3)
         goal = max(tolerance / 2, 0.03 * least)
-        inner, used = _interior(columns[:, active], start, goal, left, direct=True)
+        inner, used = _interior(columns[:, active], start, background, goal, left, direct=True)
         left -= used + 1
         w = np.zeros(inputs)
         w[active] = inner
@@ -309,18 +313,25 @@ def _optimal_weights(columns: Array, tolerance: float, max_iterations: int) -> A
 
 
 def _interior(
-    columns: Array, w: Array, tolerance: float, max_iterations: int, *, direct: bool
+    columns: Array,
+    w: Array,
+    background: float,
+    tolerance: float,
+    max_iterations: int,
+    *,
+    direct: bool,
 ) -> tuple[Array, int]:
-    """Primal-dual Newton steps for ``max log det(sum w a a^T) - r sum w``, w >= 0: (w, steps used).
+    """Primal-dual Newton steps for ``max log det G - r sum w``, w >= 0: (w, steps used).
 
-    With K = columns^T M^-1 columns and slacks z = r - diag K >= 0 the step solves
-    ``(K o K + diag(z / w)) dw = mu / w - r + diag K``, directly or, while a dozen of them will do, by
-    conjugate gradients.
+    ``G = sum w a a^T + background I``, the background standing for columns that are left out. With
+    ``K = columns^T G^-1 columns`` and slacks ``z = r - diag K >= 0`` a step solves
+    ``(K o K + diag(z / w)) dw = mu / w - r + diag K``: directly, or by conjugate gradients for as
+    long as a dozen of them will do.
     """
     rank = columns.shape[0]
     slack = None
     for step in range(max_iterations):
-        H, _ = _whiten(columns, w)
+        H, _ = _whiten(columns, w, background)
         d = _square_norms(H)
         if _nats(d, w, rank) <= tolerance:
             return w / w.sum(), step

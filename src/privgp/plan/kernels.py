@@ -28,7 +28,9 @@ from privgp.types import Array
 
 Pullback = Callable[[Array], Array]
 
-SUPPORTED = "RBF, Matern, RationalQuadratic, ExpSineSquared, ConstantKernel, and their sums and products"
+SUPPORTED = (
+    "RBF, Matern, RationalQuadratic, ExpSineSquared, ConstantKernel, and their sums and products"
+)
 BLOCK_ENTRIES = 2**21
 
 
@@ -155,12 +157,12 @@ def _stationary(kernel: RBF, X: Array, Z: Array | None) -> tuple[Array, Pullback
     Z = None if Z is None else Z / scales
     squared = squared_distances(X, Z)
     nu = kernel.nu if isinstance(kernel, Matern) else np.inf
-    K, slope = _profile(squared, nu)
+    K = _profile(squared, nu)
 
     def pull(G: Array) -> Array:
         if kernel.hyperparameter_length_scale.fixed:
             return np.empty(0)
-        W = G * slope
+        W = G * _slope(squared, nu)
         if not kernel.anisotropic:
             return np.array([np.vdot(W, squared)])
         centre = X.mean(axis=0)
@@ -172,32 +174,45 @@ def _stationary(kernel: RBF, X: Array, Z: Array | None) -> tuple[Array, Pullback
     return K, pull
 
 
-def _profile(squared: Array, nu: float) -> tuple[Array, Array]:
-    """phi and -2 phi' of the Matern family as functions of the squared scaled distance."""
+def _profile(squared: Array, nu: float) -> Array:
+    """Phi of the Matern family as a function of the squared scaled distance."""
     if nu == np.inf:
-        K = np.exp(-0.5 * squared)
-        return K, K
-    if nu == 0.5:
-        distance = np.sqrt(squared)
-        K = np.exp(-distance)
-        return K, np.divide(K, distance, out=np.zeros_like(K), where=distance > 0)
-    if nu == 1.5:
-        distance = np.sqrt(3.0 * squared)
-        decay = np.exp(-distance)
-        return (1.0 + distance) * decay, 3.0 * decay
-    if nu == 2.5:
-        distance = np.sqrt(5.0 * squared)
-        decay = np.exp(-distance)
-        slope = decay * (1.0 + distance)
-        return slope + (5.0 / 3.0) * squared * decay, (5.0 / 3.0) * slope
+        return np.exp(-0.5 * squared)
+    if nu not in (0.5, 1.5, 2.5):
+        return _bessel(squared, nu, 0.0)
     distance = np.sqrt(2.0 * nu * squared)
-    distance[distance == 0] = np.finfo(float).tiny ** 0.25
-    factor = 2.0 ** (1.0 - nu) / gamma(nu)
-    K = factor * distance**nu * kv(nu, distance)
-    K[squared == 0] = 1.0
-    slope = 2.0 * nu * factor * distance ** (nu - 1.0) * kv(nu - 1.0, distance)
-    slope[squared == 0] = 0.0
-    return K, slope
+    decay = np.exp(-distance)
+    if nu == 0.5:
+        return decay
+    if nu == 2.5:  # 1 + d + d^2 / 3 by Horner, in place
+        third = distance / 3.0
+        third += 1.0
+        distance *= third
+    distance += 1.0
+    distance *= decay
+    return distance
+
+
+def _slope(squared: Array, nu: float) -> Array:
+    """-2 phi' of the Matern family."""
+    if nu == np.inf:
+        return np.exp(-0.5 * squared)
+    if nu not in (0.5, 1.5, 2.5):
+        return 2.0 * nu * _bessel(squared, nu, 1.0)
+    distance = np.sqrt(2.0 * nu * squared)
+    decay = np.exp(-distance)
+    if nu == 0.5:
+        return np.divide(decay, distance, out=np.zeros_like(decay), where=distance > 0)
+    return 3.0 * decay if nu == 1.5 else (5.0 / 3.0) * decay * (1.0 + distance)
+
+
+def _bessel(squared: Array, nu: float, order: float) -> Array:
+    """2^(1-nu)/Gamma(nu) d^(nu-order) K_(nu-order)(d), d^2 = 2 nu squared; at 0 its limit for
+    order 0, which is 1, and 0 otherwise, where it is multiplied by a zero distance."""
+    distance = np.sqrt(2.0 * nu * np.where(squared > 0, squared, 1.0))
+    power = nu - order
+    values = 2.0 ** (1.0 - nu) / gamma(nu) * distance**power * kv(power, distance)
+    return np.where(squared > 0, values, 1.0 if order == 0 else 0.0)
 
 
 def _rational_quadratic(

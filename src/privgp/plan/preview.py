@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from privgp.plan.aware import certify
 from privgp.plan.functionals import Functionals
-from privgp.plan.strategy import Measurement, Strategy
-from privgp.privacy.lattice import LatticeNoise
 from privgp.plan.hypotheses import exact_error, hypotheses_for
 from privgp.plan.priors import Hyperparameters, Prior
+from privgp.plan.strategy import Measurement, Strategy
+from privgp.privacy.lattice import LatticeNoise, lattice_noise
 from privgp.release.posterior import Posterior, mean_map, posterior
 from privgp.types import Array, Integers
 
@@ -122,15 +122,41 @@ class Plan:
         tail = 0.5 * (1.0 - prior_range)
         return np.quantile(np.array(draws), [tail, 1.0 - tail], axis=0)
 
+    def expected_error(self, epsilon: float | None = None) -> float:
+        """Expected root-mean-square error at the targets under the starting hyperparameters.
+
+        At another ``epsilon`` it is that of this same measurement with the noise it would need
+        there; a plan made for that epsilon does at least as well.
+        """
+        plan = self
+        if epsilon is not None:
+            noise = lattice_noise(
+                epsilon,
+                self.delta,
+                self.strategy.size,
+                self.strategy.sensitivity(),
+                self.strategy.float_error(),
+            )
+            plan = replace(self, epsilon=epsilon, noise=noise)
+        weights = self.target_weights / self.target_weights.sum()
+        return float(np.sqrt(weights @ plan._variance_at_targets()))
+
+    def _variance_at_targets(self) -> Array:
+        if self.unbiased is not None:
+            return self.unbiased.variance + self.noise_std**2
+        return self.expected_std(self.targets) ** 2
+
     def describe(self) -> str:
         """A few sentences for people."""
         weights = self.target_weights / self.target_weights.sum()
-        expected = float(np.sqrt(weights @ self.expected_std(self.targets) ** 2))
+        expected = self.expected_error()
         low, high = np.sqrt((self.expected_std(self.targets, 0.9) ** 2) @ weights)
         noise = float(np.sqrt(weights @ self.noise_std**2))
         rows, inputs = len(self.strategy.index), len(self.inputs)
-        people = "" if self.strategy.people is None else (
-            f" of {int(self.strategy.people.max()) + 1} people"
+        people = (
+            ""
+            if self.strategy.people is None
+            else (f" of {int(self.strategy.people.max()) + 1} people")
         )
         unit = "nats" if self.objective == "logdet" else "of the least possible error"
         gap = f"{self.gap:.3g} {unit}" if unit == "nats" else f"{100 * self.gap:.2g}% {unit}"

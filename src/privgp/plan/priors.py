@@ -12,6 +12,7 @@ from privgp.types import Array
 
 COMMON_LENGTHSCALE_STD = 1.0
 OTHER_STD = 0.7
+NOISE_STD = 1.4  # of the noise std; its level is the least known of all beforehand
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def prior_about(start: Hyperparameters, *, noise_free: bool) -> Prior:
         blocks.append(np.linalg.cholesky(root @ root.T))
     centre = np.asarray(start.kernel.theta, dtype=float)
     if noise_free:
-        blocks.append(np.array([[2.0 * OTHER_STD]]))
+        blocks.append(np.array([[2.0 * NOISE_STD]]))
         centre = np.append(centre, np.log(start.noise_variance))
     root = np.zeros((len(centre), len(centre)))
     at = 0

@@ -11,8 +11,10 @@ from privgp.plan.kernels import check_kernel, split_noise
 from privgp.plan.priors import Hyperparameters, Prior, prior_about
 from privgp.types import Array
 
-SIGNAL_SHARE = 0.25  # prior std of the function and of its constant, as a share of the bounds' width
-NOISE_SHARE = 0.12
+SIGNAL_SHARE = (
+    0.25  # prior std of the function and of its constant, as a share of the bounds' width
+)
+NOISE_SHARE = 0.15
 RANK_SHARES = (0.0, 0.4, 0.8)
 
 
@@ -43,7 +45,9 @@ def starting_priors(
             raise ValueError("kernel holds nothing but noise.")
         check_kernel(given, X.shape[1])
         if white is not None and noise_variance is not None:
-            raise ValueError("give the noise once: as noise_variance or as a WhiteKernel, not both.")
+            raise ValueError(
+                "give the noise once: as noise_variance or as a WhiteKernel, not both."
+            )
         if white is not None:
             noise_variance = float(white.noise_level)
             white_fixed = bool(white.hyperparameter_noise_level.fixed)

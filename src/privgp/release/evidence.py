@@ -64,7 +64,7 @@ def fit(
     inverse = cho_solve((L, True), np.eye(len(L)), check_finite=False)
     outer = np.outer(a, a) - inverse
     dS = 0.5 * outer
-    dK = np.zeros_like(K)
+    dAK: Array | float = 0.0
     d_noise = d_scale = 0.0
     spread = 0.0
     if measurement.energy is not None:
@@ -82,8 +82,8 @@ def fit(
             pressure = excess / spread  # d log p / d expected
             Ga = inverse @ (G @ a)
             dS = dS + pressure * (inverse @ G @ inverse - np.outer(Ga, a) - np.outer(a, Ga))
-            half = A.T @ (outer @ (AKG + s2 * f.energy_cross.T))
-            dK += pressure * (half + half.T)
+            # K is symmetric, so twice one half stands for the half and its transpose
+            dAK = 2.0 * pressure * (outer @ (AKG + s2 * f.energy_cross.T))
             d_scale += pressure * f.energy_total
             d_noise += pressure * (
                 f.energy_total
@@ -92,10 +92,9 @@ def fit(
             )
     if not gradient:
         return Fit(value, L, a, spread, None)
-    dK += A.T @ dS @ A
     d_noise += float(np.vdot(dS, f.noise_gram))
     d_scale += float(np.vdot(dS, f.residual_gram))
-    slope = pull(dK) + d_scale * variance_gradient(kernel)
+    slope = pull(A.T @ (dS @ A + dAK)) + d_scale * variance_gradient(kernel)
     return Fit(value, L, a, spread, np.append(slope, d_noise * s2))
 
 
@@ -115,9 +114,7 @@ def _is_isotropic(kernel: Kernel) -> bool:
     return _width(kernel) == 1
 
 
-def _energy_variance(
-    f: Functionals, K: Array, AK: Array, L: Array, a: Array, s2: float
-) -> float:
+def _energy_variance(f: Functionals, K: Array, AK: Array, L: Array, a: Array, s2: float) -> float:
     """Variance of ``sum e_i y_i^2`` given t: 2 tr(V^2) + 4 m^T V m with V the posterior of y.
 
     In the smaller trace term the energy's weights are lumped at the nodes.

@@ -20,7 +20,7 @@ from privgp.plan.strategy import Measurement
 from privgp.release.evidence import Fit, fit
 from privgp.types import Array
 
-DRAWS = 48
+DRAWS = 24
 TAIL = 6.0  # degrees of freedom of the draws: heavier than the Laplace approximation
 KEPT_WEIGHT = 1e-3
 KEPT_MAP = 0.01
@@ -30,7 +30,11 @@ def learn(
     functionals: Functionals, measurement: Measurement, priors: Sequence[Prior]
 ) -> tuple[Hyperparameters, ...]:
     """Weighted models, most plausible first, over all input maps among the priors."""
-    peaks = [_climb(functionals, measurement, prior) for prior in priors]
+    peaks: list[_Peak] = []
+    for prior in priors:
+        # Maps share their parameters, so the first one's peak is a good start for the others.
+        starts = [peaks[0].z] if peaks else _starts(prior.size)
+        peaks.append(_climb(functionals, measurement, prior, starts))
     laplace = np.array([peak.laplace_evidence for peak in peaks])
     kept = np.flatnonzero(laplace - logsumexp(laplace) > np.log(KEPT_MAP))
     models: list[Hyperparameters] = []
@@ -86,8 +90,10 @@ def _explain(
     return result.log_evidence - 0.5 * float(z @ z), result
 
 
-def _climb(functionals: Functionals, measurement: Measurement, prior: Prior) -> _Peak:
-    """The best hyperparameters from several starts, with the curvature there."""
+def _climb(
+    functionals: Functionals, measurement: Measurement, prior: Prior, starts: Sequence[Array]
+) -> _Peak:
+    """The best hyperparameters from these starts, with the curvature there."""
     nodes = prior.start.input_map(functionals.nodes)
     count = prior.size - prior.noise_free
 
@@ -105,7 +111,7 @@ def _climb(functionals: Functionals, measurement: Measurement, prior: Prior) -> 
         return -value, -inner
 
     best: tuple[float, Array, float] | None = None
-    for start in _starts(prior.size):
+    for start in starts:
         z = start
         for steps in (12, 25):
             spread = _explain(functionals, measurement, prior, nodes, z)[1].energy_variance or 1.0

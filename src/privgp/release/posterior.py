@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +10,9 @@ from scipy.linalg import cho_solve, solve_triangular
 
 from privgp.plan.functionals import Functionals
 from privgp.plan.kernels import diagonal, evaluate
-from privgp.release.evidence import fit
 from privgp.plan.priors import Hyperparameters
 from privgp.plan.strategy import Measurement
+from privgp.release.evidence import fit
 from privgp.types import Array
 
 BLOCK_ENTRIES = 2**21
@@ -21,12 +21,15 @@ BLOCK_ENTRIES = 2**21
 @dataclass(frozen=True)
 class Component:
     """The posterior under one model: f(x) has mean ``k(x, Z) mean_weights`` and variance
-    ``k(x, x) - |half k(Z, x)|^2``. ``mean_weights``: (nodes,); ``half``: (measured, nodes)."""
+    ``k(x, x) - |half k(Z, x)|^2``. ``mean_weights``: (nodes,); ``half``: (measured, nodes);
+    ``factor``: Cholesky factor of cov(t); ``noise_std``: of every measured number."""
 
     model: Hyperparameters
     nodes: Array
     mean_weights: Array
     half: Array
+    factor: Array
+    noise_std: float
 
 
 @dataclass(frozen=True)
@@ -47,17 +50,29 @@ class Posterior:
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance of f at every row of X."""
         mean, square = np.zeros(len(X)), np.zeros(len(X))
+        for c, rows, cross in self._blocks(X):
+            m = cross @ c.mean_weights
+            v = diagonal(c.model.kernel, cross) - np.square(cross @ c.half.T).sum(axis=1)
+            mean[rows] += c.model.weight * m
+            square[rows] += c.model.weight * (np.maximum(v, 0.0) + m * m)
+        return mean + self.centre, np.maximum(square - mean * mean, 0.0)
+
+    def privacy_variance(self, X: Array) -> Array:
+        """The part of the variance at every row of X that the noise for privacy makes."""
+        out = np.zeros(len(X))
+        for c, rows, cross in self._blocks(X):
+            W = solve_triangular(c.factor, c.half @ cross.T, lower=True, trans="T")
+            out[rows] += c.model.weight * c.noise_std**2 * np.square(W).sum(axis=0)
+        return out
+
+    def _blocks(self, X: Array) -> Iterator[tuple[Component, slice, Array]]:
+        """Every component with k(x, Z) for every block of rows of X."""
         for c in self.components:
-            Z = c.model.input_map(X)
+            mapped = c.model.input_map(X)
             step = max(1, BLOCK_ENTRIES // max(len(c.nodes), 1))
             for first in range(0, len(X), step):
                 rows = slice(first, first + step)
-                cross = evaluate(c.model.kernel, Z[rows], c.nodes)
-                m = np.einsum("ij,j->i", cross, c.mean_weights)
-                v = diagonal(c.model.kernel, Z[rows]) - np.square(cross @ c.half.T).sum(axis=1)
-                mean[rows] += c.model.weight * m
-                square[rows] += c.model.weight * (np.maximum(v, 0.0) + m * m)
-        return mean + self.centre, np.maximum(square - mean * mean, 0.0)
+                yield c, rows, evaluate(c.model.kernel, mapped[rows], c.nodes)
 
     def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
         """Mean of f at the rows of X and their full covariance matrix."""
@@ -68,7 +83,9 @@ class Posterior:
             m = cross @ c.mean_weights
             half = cross @ c.half.T
             mean += c.model.weight * m
-            square += c.model.weight * (evaluate(c.model.kernel, Z) - half @ half.T + np.outer(m, m))
+            square += c.model.weight * (
+                evaluate(c.model.kernel, Z) - half @ half.T + np.outer(m, m)
+            )
         return mean + self.centre, square - np.outer(mean, mean)
 
 
@@ -84,7 +101,10 @@ def posterior(
         nodes = model.input_map(functionals.nodes)
         result = fit(functionals, measurement, model.kernel, model.noise_variance, nodes)
         half = solve_triangular(result.factor, functionals.weights, lower=True, check_finite=False)
-        components.append(Component(model, nodes, functionals.weights.T @ result.solved, half))
+        weights = functionals.weights.T @ result.solved
+        components.append(
+            Component(model, nodes, weights, half, result.factor, measurement.noise_std)
+        )
     return Posterior(tuple(components), centre)
 
 

@@ -19,6 +19,7 @@ class Release(Protocol):
     def noise_variance(self) -> float: ...
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]: ...
     def mean_and_covariance(self, X: Array) -> tuple[Array, Array]: ...
+    def privacy_variance(self, X: Array) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -46,17 +47,21 @@ class AtTargets:
 
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         at = self._find(X)
-        noise = np.square(self.noise_root).sum(axis=1)
-        return self.mean[at], (self.model_variance + noise)[at]
+        return self.mean[at], self.model_variance[at] + self.privacy_variance(X)
 
     def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
         at = self._find(X)
         root = self.noise_root[at]
         return self.mean[at], np.diag(self.model_variance[at]) + root @ root.T
 
+    def privacy_variance(self, X: Array) -> Array:
+        return np.asarray(np.square(self.noise_root).sum(axis=1)[self._find(X)])
+
     def _find(self, X: Array) -> Array:
         """The target that every row of X is; a row that is none raises."""
-        places = {row.tobytes(): i for i, row in enumerate(np.ascontiguousarray(self.targets + 0.0))}
+        places = {
+            row.tobytes(): i for i, row in enumerate(np.ascontiguousarray(self.targets + 0.0))
+        }
         found = [places.get(row.tobytes(), -1) for row in np.ascontiguousarray(X + 0.0)]
         if min(found, default=0) < 0:
             raise ValueError(

@@ -8,7 +8,9 @@ import opendp.prelude as dp
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array
 
-LATTICE_SAMPLER = "discrete Gaussian on a lattice of powers of two (OpenDP), cryptographic randomness"
+LATTICE_SAMPLER = (
+    "discrete Gaussian on a lattice of powers of two (OpenDP), cryptographic randomness"
+)
 
 dp.enable_features("contrib")
 
@@ -21,7 +23,10 @@ def add_lattice_noise(values: Array, noise: LatticeNoise) -> Array:
     """
     if values.shape != (noise.size,) or not np.all(np.isfinite(values)):
         raise ValueError("the measurement has a wrong size or is not finite; nothing was released.")
-    space = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=noise.size), dp.l2_distance(T=float)
+    space = (
+        dp.vector_domain(dp.atom_domain(T=float, nan=False), size=noise.size),
+        dp.l2_distance(T=float),
+    )
     measure = dp.m.make_gaussian(*space, scale=noise.std, k=noise.exponent)
     released = np.array(measure(values.tolist()), dtype=float)
     if released.shape != (noise.size,) or not np.all(np.isfinite(released)):

@@ -28,7 +28,9 @@ def checked_outputs(y: Any, rows: int) -> Array:
         )
         values = values[:, 0]
     if values.ndim != 1 or values.shape[0] != rows:
-        raise ValueError(f"y must be one-dimensional with one value for each of the {rows} rows of X.")
+        raise ValueError(
+            f"y must be one-dimensional with one value for each of the {rows} rows of X."
+        )
     if not np.all(np.isfinite(values)):
         raise ValueError("Input y contains NaN or infinity.")
     return values
