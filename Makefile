@@ -1,15 +1,43 @@
+# Two commands matter: `make demo` and `make test`. Both set up everything they need in .venv/.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+# One BLAS thread: the matrices of the tests are small, and test workers share the cores.
+QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test lint bench bench-accuracy setup clean
+.PHONY: test demo lint bench bench-accuracy setup lock clean
 .DEFAULT_GOAL := test
 
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: requirements.lock pyproject.toml
-	@command -v $(PYTHON) >/dev/null || { echo "privgp needs Python 3.11; set PYTHON=/path/to/python3.11"; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "privgp needs Python 3.11: set PYTHON to its path."; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+
+test: setup
+	$(QUIET_BLAS) $(BIN)/pytest -n 2 --dist worksteal
+
+demo: setup
+	$(BIN)/privgp demo
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/python -m benchmarks.speed
+
+bench-accuracy: setup
+	$(BIN)/python -m benchmarks.accuracy
+
+# Needs uv; writes hashes and no addresses.
+lock:
+	uv pip compile pyproject.toml --extra dev --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-header --no-annotate --python-version 3.11 --quiet -o requirements.lock > /dev/null
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis

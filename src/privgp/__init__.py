@@ -1,8 +1,9 @@
 """Gaussian-process curves and maps of private data under a proved privacy guarantee."""
 
+from privgp import audit
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.preview import Plan
 from privgp.privacy.guarantee import Guarantee, compose
 
 __version__ = "0.1.0"
-__all__ = ["Guarantee", "Plan", "PrivateGPRegressor", "compose"]
+__all__ = ["Guarantee", "Plan", "PrivateGPRegressor", "audit", "compose"]

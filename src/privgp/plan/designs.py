@@ -131,7 +131,7 @@ def logdet_design(
     """
     rank = A.shape[0]
     Q, T = np.linalg.qr(A.T)
-    columns = np.ascontiguousarray(Q.T)
+    columns = Q.T * A.any(axis=0)  # a column of zeros stays one, in spite of rounding
     w = _optimal_weights(columns, 0.98 * tolerance, max_iterations)
     half, L = _whiten(columns, rank * w)
     gap = max(0.0, rank * float(np.log(_square_norms(half).max())))
@@ -224,7 +224,7 @@ def _ascend(
     largest ratios bounds the relative gap. A small uniform share is mixed in after every step: it
     revives columns, keeps the matrices regular and costs a fraction of the tolerance.
     """
-    share = min(max(tolerance / 20, 2e-5), 0.01)
+    share = min(max(tolerance / 20, 1e-6), 0.01)
     weights = [np.full(size, 1.0 / size) for size in sizes]
     best, least, previous = weights, np.inf, 0.0
     for _ in range(max_iterations):

@@ -43,7 +43,7 @@ def part_ranked(X: Array, share: float) -> InputMap:
     ranks = centre + spread * np.sqrt(12.0) * (levels[:, None] - 0.5)
     # Equal knots (many rows at one value) share the middle of their ranks.
     for j in range(X.shape[1]):
-        values, index, counts = np.unique(knots[:, j], return_inverse=True, return_counts=True)
+        _, index, counts = np.unique(knots[:, j], return_inverse=True, return_counts=True)
         ranks[:, j] = (np.bincount(index, ranks[:, j]) / counts)[index]
     return InputMap(share, knots, ranks)
 

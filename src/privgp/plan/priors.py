@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -21,7 +21,7 @@ class Hyperparameters:
 
     kernel: Kernel
     noise_variance: float
-    input_map: InputMap = InputMap()
+    input_map: InputMap = field(default_factory=InputMap)
     weight: float = 1.0
 
 
