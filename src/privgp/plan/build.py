@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.plan.aware import aware_design
+from privgp.plan.aware import aware_design, gain
 from privgp.plan.designs import design
 from privgp.plan.functionals import functionals
 from privgp.plan.hypotheses import hypotheses_for
 from privgp.plan.inputs import collapse
 from privgp.plan.preview import Plan, Unbiased
-from privgp.plan.priors import Prior
+from privgp.plan.priors import Hyperparameters, Prior
 from privgp.plan.smoothers import Smoother, choose_nodes, exact_smoother, nystrom
 from privgp.plan.start import starting_priors
 from privgp.plan.strategy import Strategy, strategy_for_rows
@@ -74,13 +74,7 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
             priors, inputs, index, people, targets, weights, width, budget, energy=learned
         )
     else:
-        reach = exact_smoother(
-            start.kernel,
-            start.noise_variance,
-            start.input_map(inputs),
-            counts,
-            start.input_map(targets),
-        )
+        reach = _smoother(start, inputs, counts, targets)
         chosen = design(reach.weights, question.objective, weights)
         gap, R = chosen.gap, chosen.reconstruction
         equal = question.reconstruct == "unbiased"
@@ -138,8 +132,20 @@ def _aware_strategy(
         hypotheses = hypotheses_for(models, inputs, nodes, strategy, targets, weights)
         rank = _useful_rank(hypotheses[0].factor, noise)
         B = aware_design(hypotheses, noise, rank)
+        if noise < raw.noise_variance and len(inputs) <= NODES:
+            # With hardly any noise the predictions themselves are what to measure.
+            counts = np.bincount(index).astype(float)
+            direct = design(_smoother(raw, inputs, counts, targets).weights, "trace", weights)
+            if gain(direct.strategy, hypotheses, noise)[0] > gain(B, hypotheses, noise)[0]:
+                B = direct.strategy
         strategy = strategy_for_rows(B, index, people, energy=energy, equal_weights=False)
     return strategy
+
+
+def _smoother(model: Hyperparameters, inputs: Array, counts: Array, targets: Array) -> Smoother:
+    """The exact smoother of a model, on its mapped inputs."""
+    mapped, goal = model.input_map(inputs), model.input_map(targets)
+    return exact_smoother(model.kernel, model.noise_variance, mapped, counts, goal)
 
 
 def _useful_rank(factor: Array, noise: float) -> int:

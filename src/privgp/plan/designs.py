@@ -21,6 +21,7 @@ from privgp.types import Array
 OBJECTIVES = ("trace", "max", "logdet")
 RANK_CUTOFF = 1e-10
 MULTIPLICATIVE_STEPS = 15
+INTERIOR_STEPS = 40
 GRADIENT_STEPS = 12
 
 
@@ -56,12 +57,11 @@ def design(
     """
     workload, root = _checked(C, objective, weights, tolerance, max_iterations)
     targets, inputs = workload.shape
-    scaled = root[:, None] * workload
-    scale = float(np.abs(scaled).max())
-    if scale == 0.0:
-        return Design(np.zeros((0, inputs)), np.zeros((targets, 0)), 0.0, objective)
-    scaled /= scale
+    size = float(np.abs(workload).max()) or 1.0
+    scaled = root[:, None] * (workload / size)
     rows = _row_space(scaled)
+    if rows.shape[1] == 0:
+        return Design(np.zeros((0, inputs)), np.zeros((targets, 0)), 0.0, objective)
     A = rows.T @ scaled
     if objective == "trace":
         B, F, gap = trace_design(A, tolerance, max_iterations)
@@ -69,7 +69,7 @@ def design(
         B, F, gap = max_design(A, rows, tolerance, max_iterations)
     else:
         B, F, gap = logdet_design(A, tolerance, max_iterations)
-    return Design(B, (rows @ F) * (scale / root)[:, None], gap, objective)
+    return Design(B, (rows @ F) * (size / root)[:, None], gap, objective)
 
 
 def trace_design(
@@ -134,7 +134,7 @@ def logdet_design(
     columns = Q.T * A.any(axis=0)  # a column of zeros stays one, in spite of rounding
     w = _optimal_weights(columns, 0.98 * tolerance, max_iterations)
     half, L = _whiten(columns, rank * w)
-    gap = max(0.0, rank * float(np.log(_square_norms(half).max())))
+    gap = float(np.maximum(0.0, rank * np.log(_square_norms(half).max())))
     B, F = _unit_columns(half, T.T @ L)
     return B, F, gap
 
@@ -142,7 +142,7 @@ def logdet_design(
 def _checked(
     C: ArrayLike, objective: str, weights: ArrayLike | None, tolerance: float, max_iterations: int
 ) -> tuple[Array, Array]:
-    """The workload and the roots of the weights as float64, or a ValueError that says what is wrong."""
+    """The workload and the roots of the relative weights, or a ValueError that says what is wrong."""
     workload = np.asarray(C, dtype=np.float64)
     if workload.ndim != 2 or workload.size == 0:
         raise ValueError(
@@ -165,7 +165,7 @@ def _checked(
         raise ValueError(f"weights must have shape ({targets},), one per target, not {w.shape}.")
     if not (np.isfinite(w).all() and (w > 0).all()):
         raise ValueError("weights must be finite and positive: leave out targets of weight 0.")
-    return workload, np.sqrt(w)
+    return workload, np.sqrt(w / w.max())
 
 
 def _row_space(C: Array) -> Array:
@@ -207,7 +207,7 @@ def _unit_columns(B: Array, F: Array) -> tuple[Array, Array]:
 
 def _excess(value: float, floor: float) -> float:
     """Relative distance in std of a variance from its lower bound."""
-    return max(0.0, float(np.sqrt(value / floor)) - 1.0)
+    return float(np.maximum(0.0, np.sqrt(value / floor) - 1.0))
 
 
 def _ascend(
@@ -242,7 +242,7 @@ def _ascend(
 
 
 def _mixed(w: Array, share: float) -> Array:
-    """W on the simplex, with a share of it spread evenly."""
+    """The weights w scaled to the simplex, with a share of them spread evenly."""
     return np.asarray(w * ((1 - share) / w.sum()) + share / len(w))
 
 
@@ -267,7 +267,7 @@ def _optimal_weights(columns: Array, tolerance: float, max_iterations: int) -> A
     are easy, then on a small active set to which the worst of the columns left out are added.
     """
     rank, inputs = columns.shape
-    share = max(tolerance / (20 * rank), 1e-9)
+    share = max(tolerance / (20 * rank), 1e-12 * inputs)
     background = share / inputs
     random = np.random.default_rng(0)
     best, least = np.full(inputs, 1.0 / inputs), np.inf
@@ -297,7 +297,8 @@ def _optimal_weights(columns: Array, tolerance: float, max_iterations: int) -> A
     while left > 0 and least > tolerance:
         start = _mixed(w[active], 1e-3)
         goal = max(tolerance / 2, 0.03 * least)
-        inner, used = _interior(columns[:, active], start, background, goal, left, direct=True)
+        steps = min(left, INTERIOR_STEPS)
+        inner, used = _interior(columns[:, active], start, background, goal, steps, direct=True)
         left -= used + 1
         w = np.zeros(inputs)
         w[active] = inner
@@ -337,10 +338,10 @@ def _interior(
             return w / w.sum(), step
         z = np.maximum(rank - d, 0.01 * rank) if slack is None else slack
         mu = 0.1 * float(w @ z) / len(w)
-        ridge = z / w + 1e-12 * rank**2
+        ridge = z / w + 1e-12 * d**2
         right = mu / w - rank + d
         change = _solve(H, ridge, right) if direct else _conjugate_gradients(H, d, ridge, right)
-        if change is None:
+        if change is None or not np.isfinite(change).all():
             return w / w.sum(), step
         slack_change = (mu - z * change) / w - z
         length = min(_longest(w, change), _longest(z, slack_change))
@@ -353,16 +354,20 @@ def _longest(x: Array, change: Array) -> float:
     return min(1.0, 0.98 / max(float((-change / x).max()), 1e-300))
 
 
-def _solve(H: Array, ridge: Array, right: Array) -> Array:
+def _solve(H: Array, ridge: Array, right: Array) -> Array | None:
+    """Solve ``((H^T H) o (H^T H) + diag(ridge)) x = right``, unless rounding makes it singular."""
     K = H.T @ H
     K *= K
     K.flat[:: len(K) + 1] += ridge
-    factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+    try:
+        factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
     return np.asarray(cho_solve(factor, right, check_finite=False))
 
 
 def _conjugate_gradients(H: Array, d: Array, ridge: Array, right: Array) -> Array | None:
-    """Solve ``((H^T H) o (H^T H) + diag(ridge)) x = right`` without forming it, or give up early."""
+    """The same without forming the matrix, or nothing when that would take many steps."""
     diagonal = d * d + ridge
     x = np.zeros_like(right)
     residual = right.copy()

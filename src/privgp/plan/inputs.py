@@ -51,7 +51,7 @@ def part_ranked(X: Array, share: float) -> InputMap:
 def spreads(X: Array) -> Array:
     """Standard deviation of each column, 1 where a column is constant."""
     spread = np.asarray(X.std(axis=0), dtype=float)
-    floor = 1e-12 * np.maximum(1.0, np.abs(X).max(axis=0))
+    floor = 1e-12 * np.abs(X).max(axis=0)
     return np.where(spread > floor, spread, 1.0)
 
 

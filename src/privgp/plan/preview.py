@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -173,8 +174,8 @@ class Plan:
             ]
         )
 
-    def plot(self, ax: object = None) -> object:
-        """What is measured where and the error to expect; see privgp.release.plots."""
+    def plot(self, ax: Any = None) -> Any:
+        """The error to expect against epsilon, as a figure; see privgp.release.plots.plot_plan."""
         from privgp.release.plots import plot_plan
 
         return plot_plan(self, ax)

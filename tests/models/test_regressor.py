@@ -1,0 +1,341 @@
+"""PrivateGPRegressor as scikit-learn, a data holder and a careless user see it."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from privgp import PrivateGPRegressor
+from privgp.plan.build import Budget, Question, make_plan
+from privgp.release.posterior import posterior
+from privgp.release.unbiased import AtTargets
+from privgp.vault.measure import measure
+
+
+@parametrize_with_checks([PrivateGPRegressor(y_bounds=(-100, 100))])
+def test_every_check_of_scikit_learn_passes(estimator, check):
+    check(estimator)
+
+
+def some_data(rows: int = 40, columns: int = 1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 10, size=(rows, columns))
+    return X, np.sin(X[:, 0]) + 0.1 * rng.standard_normal(rows)
+
+
+def regressor(**settings) -> PrivateGPRegressor:
+    return PrivateGPRegressor(**{"y_bounds": (-2, 2), "epsilon": 2.0, "random_state": 0, **settings})
+
+
+def test_predictions_are_deterministic_and_noise_is_drawn_once():
+    X, y = some_data()
+    model = regressor(random_state=None).fit(X, y)
+    first, second = model.predict(X, return_std=True), model.predict(X, return_std=True)
+    assert_array_equal(first[0], second[0])
+    assert_array_equal(first[1], second[1])
+    again = regressor(random_state=None).fit(X, y)
+    assert not np.array_equal(again.predict(X), first[0])
+
+
+def test_a_seed_makes_a_reproducible_simulation_that_says_so():
+    X, y = some_data()
+    one, two = regressor(random_state=3).fit(X, y), regressor(random_state=3).fit(X, y)
+    assert_array_equal(one.predict(X), two.predict(X))
+    assert one.guarantee_.is_simulation
+    assert "simulation, not for release" in one.guarantee_.sampler
+    assert not regressor(random_state=None).fit(X, y).guarantee_.is_simulation
+
+
+def test_the_plan_sees_no_outputs_and_spends_nothing():
+    X, y = some_data()
+    plan = regressor().plan(X)
+    fitted = regressor().fit(X, y).plan_
+    assert_array_equal(plan.strategy.matrix, fitted.strategy.matrix)
+    assert plan.noise == fitted.noise
+    assert "no output was read" in plan.describe()
+    low, high = plan.expected_std(X, prior_range=0.9)
+    assert np.all(low <= high)
+    assert plan.expected_error(0.5) > plan.expected_error() > plan.expected_error(10.0)
+    assert np.all(plan.noise_std < plan.expected_std(plan.targets))
+
+
+def test_covariance_agrees_with_std_and_observation_adds_the_noise():
+    X, y = some_data()
+    model = regressor().fit(X, y)
+    new = np.linspace(-2, 12, 17)[:, None]
+    mean, std = model.predict(new, return_std=True)
+    _, covariance = model.predict(new, return_cov=True)
+    assert_allclose(np.sqrt(np.diag(covariance)), std, rtol=1e-6)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-8
+    _, wide = model.predict(new, return_std=True, observation=True)
+    assert_allclose(wide**2 - std**2, model.noise_variance_, rtol=1e-8)
+    _, wide_cov = model.predict(new, return_cov=True, observation=True)
+    assert_allclose(np.diag(wide_cov), wide**2, rtol=1e-6)
+    with pytest.raises(ValueError, match="not both"):
+        model.predict(new, return_std=True, return_cov=True)
+    assert mean.shape == (17,)
+
+
+@pytest.mark.parametrize("targets", [None, 7])
+@pytest.mark.parametrize(
+    ("objective", "reconstruct"),
+    [("posterior", "posterior"), ("trace", "posterior"), ("trace", "unbiased"),
+     ("max", "unbiased"), ("logdet", "unbiased")],
+)  # fmt: skip
+@pytest.mark.parametrize("kernel", [4.0 * RBF(1.5), 4.0 * Matern(2.0, nu=2.5)])
+def test_without_noise_it_is_scikit_learns_regressor(kernel, objective, reconstruct, targets):
+    X, y = some_data(60)
+    wanted = None if targets is None else np.linspace(0, 10, targets)[:, None]
+    question = Question((-2.0, 2.0), kernel, 0.1, wanted, objective, reconstruct, learned=False)
+    plan = make_plan(X, question, Budget(1.0, 1e-6, multiplier=1e-12))
+    measured = measure(y, plan.y_bounds, plan.strategy, plan.noise, np.random.default_rng(0))
+    if reconstruct == "unbiased":
+        release = AtTargets.of(plan, measured, 0.0)
+    else:
+        release = posterior(plan.functionals, measured, [plan.start], 0.0)
+    mean, variance = release.mean_and_variance(plan.targets)
+    reference = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(X, y)
+    expected, std = reference.predict(plan.targets, return_std=True)
+    assert_allclose(mean, expected, atol=1e-6)
+    assert_allclose(np.sqrt(variance), std, atol=1e-6)
+
+
+def test_unbiased_predicts_at_its_targets_only():
+    X, y = some_data()
+    targets = np.linspace(1, 9, 5)[:, None]
+    model = regressor(reconstruct="unbiased", targets=targets).fit(X, y)
+    assert model.plan_.objective == "trace"
+    mean, std = model.predict(targets[::-1], return_std=True)
+    assert mean.shape == (5,)
+    assert np.all(std >= model.plan_.noise_std[::-1])
+    with pytest.raises(ValueError, match="targets only"):
+        model.predict(X)
+
+
+def test_unbiased_is_unbiased():
+    X, y = some_data(50)
+    kernel, noise = 1.0 * RBF(2.0), 0.1
+    question = Question((-2.0, 2.0), kernel, noise, X[:6], "trace", "unbiased", learned=False)
+    plan = make_plan(X, question, Budget(1.0, 1e-3))
+    rng = np.random.default_rng(0)
+    draws = np.array(
+        [
+            AtTargets.of(plan, measure(y, plan.y_bounds, plan.strategy, plan.noise, rng), 0.0).mean
+            for _ in range(4000)
+        ]
+    )
+    reference = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(X, y)
+    assert_allclose(draws.std(axis=0), plan.noise_std, rtol=0.07)
+    error = np.abs(draws.mean(axis=0) - reference.predict(X[:6]))
+    assert np.all(error < 6 * plan.noise_std / np.sqrt(4000))
+
+
+def test_one_row_and_equal_rows_work():
+    assert np.isfinite(regressor().fit([[1.0]], [0.5]).predict([[1.0], [50.0]])).all()
+    X = np.ones((20, 2))
+    mean, std = regressor().fit(X, np.full(20, 0.5)).predict(X, return_std=True)
+    assert np.all(np.isfinite(mean))
+    assert np.all(std > 0)
+
+
+def test_duplicate_rows_are_one_input_with_more_outputs():
+    X, y = some_data(20)
+    plan = regressor().plan(np.vstack([X, X, X]))
+    assert len(plan.inputs) == 20
+    assert plan.strategy.matrix.shape[1] == 20
+
+
+def test_more_data_and_more_budget_mean_less_error():
+    X, _ = some_data(100)
+    small, large = regressor().plan(X[:30]), regressor().plan(X)
+    assert large.expected_error() < small.expected_error()
+    assert regressor(epsilon=0.1).plan(X).expected_error() > large.expected_error()
+
+
+def test_a_person_with_many_rows_costs_more_noise():
+    X, y = some_data(40)
+    people = np.repeat(np.arange(8), 5)
+    alone, together = regressor().plan(X), regressor().plan(X, groups=people)
+    assert together.strategy.sensitivity() <= 2 * (1 + 1e-12)
+    assert together.expected_error() > alone.expected_error()
+    model = regressor().fit(X, y, groups=[f"person {i}" for i in people])
+    assert "person" in model.guarantee_.unit
+    single = regressor().plan(X, groups=np.arange(40))
+    assert_allclose(single.expected_error(), alone.expected_error(), rtol=1e-3)
+
+
+def test_kernels_of_the_user_are_honoured():
+    X, y = some_data()
+    kernel = ConstantKernel(0.5, "fixed") * RBF(1.3, "fixed") + WhiteKernel(0.2, "fixed")
+    model = regressor(kernel=kernel).fit(X, y)
+    assert model.kernel_ == ConstantKernel(0.5, "fixed") * RBF(1.3, "fixed")
+    assert_allclose(model.noise_variance_, 0.2)
+    free = regressor(kernel=0.5 * RBF(1.3)).fit(X, y)
+    assert free.kernel_.theta.shape == (2,)
+    fixed = regressor(kernel=0.5 * RBF(1.3), hyperparameters="fixed", noise_variance=0.1).fit(X, y)
+    assert fixed.kernel_ == 0.5 * RBF(1.3)
+
+
+def test_frames_pipelines_and_clones():
+    X, y = some_data(30, 2)
+    pandas = pd.DataFrame(X, columns=["age", "bmi"])
+    model = regressor().fit(pandas, pd.Series(y))
+    assert list(model.feature_names_in_) == ["age", "bmi"]
+    expected = model.predict(pandas)
+    polars = pl.DataFrame(X, schema=["age", "bmi"])
+    assert_allclose(regressor().fit(polars, pl.Series(y)).predict(polars), expected)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(pandas[["bmi", "age"]])
+    assert clone(model).get_params()["y_bounds"] == (-2, 2)
+    piped = make_pipeline(StandardScaler(), regressor()).fit(X, y)
+    assert piped.predict(X).shape == (30,)
+    assert len(cross_val_score(regressor(), X, y, cv=3)) == 3
+
+
+def test_pickles_predict_the_same():
+    X, y = some_data()
+    model = regressor().fit(X, y)
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+BAD_SETTINGS = [
+    ({"y_bounds": None}, "declared"),
+    ({"y_bounds": (2, -2)}, "low < high"),
+    ({"y_bounds": (1, 1)}, "low < high"),
+    ({"y_bounds": (np.nan, 1)}, "finite"),
+    ({"y_bounds": (0, np.inf)}, "finite"),
+    ({"y_bounds": "ab"}, "two numbers"),
+    ({"y_bounds": (1, 2, 3)}, "two numbers"),
+    ({"y_bounds": 5}, "two numbers"),
+    ({"y_bounds": (1e16, 1e16 + 2)}, "width"),
+    ({"y_bounds": (-1e200, 1e200)}, "width"),
+    ({"epsilon": 0}, "epsilon"),
+    ({"epsilon": -1}, "epsilon"),
+    ({"epsilon": np.nan}, "epsilon"),
+    ({"epsilon": np.inf}, "epsilon"),
+    ({"epsilon": 2e4}, "epsilon"),
+    ({"epsilon": "1"}, "epsilon"),
+    ({"epsilon": True}, "epsilon"),
+    ({"delta": 0}, "delta"),
+    ({"delta": 1}, "delta"),
+    ({"delta": np.nan}, "delta"),
+    ({"delta": None}, "delta"),
+    ({"protect": "everything"}, "protect"),
+    ({"objective": "best"}, "objective"),
+    ({"reconstruct": 3}, "reconstruct"),
+    ({"hyperparameters": "guessed"}, "hyperparameters"),
+    ({"kernel": "rbf"}, "not supported"),
+    ({"kernel": DotProduct()}, "not supported"),
+    ({"kernel": WhiteKernel()}, "nothing but noise"),
+    ({"kernel": RBF(1.0) * WhiteKernel()}, "top-level sum"),
+    ({"kernel": RBF() + WhiteKernel() + WhiteKernel()}, "two WhiteKernels"),
+    ({"kernel": RBF([1.0, 2.0, 3.0])}, "3 lengthscales"),
+    ({"kernel": RBF(-1.0)}, "positive"),
+    ({"kernel": RBF(np.nan)}, "positive"),
+    ({"kernel": RBF() + WhiteKernel(), "noise_variance": 1.0}, "once"),
+    ({"noise_variance": 0.0}, "noise_variance"),
+    ({"noise_variance": -1.0}, "noise_variance"),
+    ({"noise_variance": "small"}, "noise_variance"),
+    ({"targets": [[1.0, 2.0]]}, "1 columns"),
+    ({"targets": np.empty((0, 1))}, "1 columns"),
+    ({"targets": [[np.nan]]}, "NaN"),
+    ({"targets": ["here"]}, "numbers"),
+]
+
+
+@pytest.mark.parametrize(("settings", "words"), BAD_SETTINGS)
+def test_bad_settings_are_refused_before_anything_is_spent(settings, words, monkeypatch):
+    def spend(*_args, **_kwargs):
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr("privgp.models.regressor.measure", spend)
+    X, y = some_data(10)
+    model = regressor(**settings)
+    for call in (lambda: model.fit(X, y), lambda: model.plan(X)):
+        with pytest.raises(ValueError, match=words) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+
+
+BAD_OUTPUTS = [
+    [np.nan] * 10,
+    [np.inf] * 10,
+    ["secret-a"] * 10,
+    [0.5] * 9,
+    np.zeros((10, 2)),
+    None,
+    [None] * 10,
+    [{}] * 10,
+    np.full(10, 1 + 2j),
+    np.full(10, "2020-01-01", dtype="datetime64[D]"),
+    [],
+]
+
+
+@pytest.mark.parametrize("y", BAD_OUTPUTS, ids=range(len(BAD_OUTPUTS)))
+def test_bad_outputs_are_refused_without_being_quoted(y, monkeypatch):
+    def spend(*_args, **_kwargs):
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr("privgp.models.regressor.measure", spend)
+    X, _ = some_data(10)
+    with pytest.raises(ValueError) as caught:
+        regressor().fit(X, y)
+    message = str(caught.value)
+    assert "secret" not in message
+    assert "0.5" not in message
+    assert "2020" not in message
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        ([[np.nan]] * 10, "NaN"),
+        ([[np.inf]] * 10, "infinity"),
+        (np.empty((0, 1)), "0 sample"),
+        (np.empty((10, 0)), "0 feature"),
+        (np.zeros(10), "2D"),
+        ([["a"]] * 10, "convert"),
+    ],
+)
+def test_bad_inputs_are_refused(X, words):
+    with pytest.raises(ValueError, match=words):
+        regressor().fit(X, np.zeros(10))
+
+
+@pytest.mark.parametrize("groups", [[1] * 9, [[1]] * 10, [np.nan] * 10, [None] * 10])
+def test_bad_groups_are_refused(groups):
+    X, y = some_data(10)
+    with pytest.raises(ValueError, match="groups"):
+        regressor().fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-6, 1e6, 1e30])
+def test_units_do_not_matter(scale):
+    X, y = some_data()
+    plain = regressor().fit(X, y)
+    scaled = regressor(y_bounds=(-2 * scale, 2 * scale)).fit(X * scale, y * scale)
+    assert_allclose(scaled.predict(X * scale) / scale, plain.predict(X), rtol=1e-3, atol=1e-3)
+
+
+def test_outputs_outside_the_bounds_are_clipped_without_a_word(recwarn):
+    X, y = some_data()
+    wild = y.copy()
+    wild[3] = 1e9
+    capped = y.copy()
+    capped[3] = 2.0
+    assert_array_equal(regressor().fit(X, wild).predict(X), regressor().fit(X, capped).predict(X))
+    assert len(recwarn) == 0
