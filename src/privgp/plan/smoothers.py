@@ -83,16 +83,15 @@ def choose_nodes(kernel: Kernel, X: Array, count: int) -> Array:
     chosen = np.empty(0, dtype=np.int64)
     factor = np.empty((n, 0))
     residual = diagonal(kernel, X)
-    floor = 1e-10 * residual.max()
+    scale = float(residual.max())
+    floor = 1e-9 * scale
     while chosen.size < count and np.count_nonzero(residual > floor) > 0:
         open_rows = np.flatnonzero(residual > floor)
         size = min(PIVOTS_PER_BLOCK, count - chosen.size, open_rows.size)
         share = residual[open_rows] / residual[open_rows].sum()
         block = rng.choice(open_rows, size=size, replace=False, p=share)
         columns = evaluate(kernel, X, X[block]) - factor @ factor[block].T
-        core = columns[block]
-        core.flat[:: size + 1] += 1e-9 * residual.max()
-        L = cholesky(core, lower=True, check_finite=False)
+        L = stable_cholesky(columns[block], scale)
         new = solve_triangular(L, columns.T, lower=True, check_finite=False).T
         factor = np.hstack([factor, new])
         residual = np.maximum(residual - np.square(new).sum(axis=1), 0.0)
@@ -115,9 +114,9 @@ def nystrom(kernel: Kernel, X: Array, chosen: Array) -> Nystrom:
     return Nystrom(nodes, chosen, half.T, interpolation, residual)
 
 
-def stable_cholesky(K: Array) -> Array:
-    """Lower Cholesky factor of K plus the least relative jitter that makes it exist."""
-    scale = float(np.diag(K).max())
+def stable_cholesky(K: Array, scale: float | None = None) -> Array:
+    """Lower Cholesky factor of K plus the least jitter, relative to ``scale``, that makes it exist."""
+    scale = float(np.diag(K).max()) if scale is None else scale
     for jitter in JITTERS[1:]:
         try:
             return np.asarray(

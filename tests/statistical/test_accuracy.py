@@ -1,0 +1,116 @@
+"""Accuracy on real data and honesty of the error bars, with simulated (seeded) noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+from privgp import PrivateGPRegressor
+from privgp.plan.build import Budget, Question, make_plan
+from privgp.plan.kernels import evaluate
+from privgp.release.posterior import mean_map
+from tests.conftest import real_data
+
+pytestmark = pytest.mark.statistical
+Z90 = 1.6448536269514722
+
+
+def trials(X, y, bounds, epsilon, delta, repeats, held_out, train=None):
+    """RMSE (root mean square over repeats) and coverage of 90% intervals on held-out outputs."""
+    squares, covered = [], []
+    for repeat in range(repeats):
+        order = np.random.default_rng(repeat).permutation(len(X))
+        test, rest = order[:held_out], order[held_out:][:train]
+        model = PrivateGPRegressor(
+            y_bounds=bounds, epsilon=epsilon, delta=delta, random_state=repeat
+        ).fit(X[rest], y[rest])
+        mean, std = model.predict(X[test], return_std=True, observation=True)
+        squares.append(np.mean((y[test] - mean) ** 2))
+        covered.append(np.mean(np.abs(y[test] - mean) < Z90 * std))
+    return np.sqrt(np.mean(squares)), np.mean(covered)
+
+
+def test_kung_heights_at_epsilon_1(kung):
+    X, y = kung
+    squares = []
+    for repeat in range(30):
+        model = PrivateGPRegressor(y_bounds=(75, 175), delta=0.01, random_state=repeat).fit(X, y)
+        squares.append(np.mean((model.predict(X) - y) ** 2))
+    assert np.sqrt(np.mean(squares)) <= 8.4
+
+
+def test_kung_intervals(kung):
+    _, covered = trials(*kung, (75, 175), 1.0, 0.01, 20, 60)
+    assert 0.85 <= covered <= 0.95
+
+
+def test_diabetes_intervals():
+    data = load_diabetes(scaled=False)
+    X, y = data.data[:, [2, 3]], data.target
+    rmse, covered = trials(X, y, (25, 350), 1.0, 1e-5, 6, 120)
+    assert 0.85 <= covered <= 0.95
+    assert rmse < 70
+
+
+def test_malaria_intervals():
+    table = pl.read_csv(real_data("gambia_malaria.csv"))
+    X, y = table.select("x", "y").to_numpy(), table["pos"].to_numpy()
+    _, covered = trials(X, y, (0, 1), 1.0, 1e-5, 6, 400)
+    assert 0.85 <= covered <= 0.95
+
+
+def test_citi_bike_in_small():
+    """1,500 of the 4,900 rows of the benchmark, whose results are in docs/benchmarks.md."""
+    table = pl.read_csv(real_data("citibike_201706.csv.gz")).filter(pl.col("subscriber") == 1)
+    X = table.select("start_lat", "start_lon", "end_lat", "end_lon").to_numpy()
+    y = np.clip(table["duration_s"].to_numpy(), 0, 2000)
+    rmse, covered = trials(X, y, (0, 2000), 1.0, 0.01, 2, 2000, 1500)
+    assert rmse <= 380
+    assert 0.85 <= covered <= 0.95
+
+
+def test_intervals_of_the_function_are_exact_with_known_hyperparameters():
+    """40,000 draws from the prior at 8 points 3 lengthscales apart, so nearly 320,000 trials:
+    the coverage is known to 0.002 with failure probability below 1e-6."""
+    rng = np.random.default_rng(0)
+    kernel, noise = ConstantKernel(1.0) * RBF(0.3), 0.25
+    X = rng.uniform(0, 8, size=(60, 1))
+    points = np.linspace(0.5, 7.5, 8)[:, None]
+    question = Question((-6.0, 6.0), kernel, noise, learned=False)
+    plan = make_plan(X, question, Budget(4.0, 1e-2))
+    together = np.vstack([X, points])
+    root = np.linalg.cholesky(evaluate(kernel, together) + 1e-10 * np.eye(len(together)))
+    f = root @ rng.standard_normal((len(together), 40_000))
+    y = np.clip(f[:60] + 0.5 * rng.standard_normal((60, 40_000)), -6, 6)
+    B = plan.strategy.matrix[:, plan.strategy.index]
+    t = B @ y + plan.measured_noise_std * rng.standard_normal((len(B), 40_000))
+    W = mean_map(plan.functionals, plan._nothing(), plan.start, points)
+    std = plan.expected_std(points)
+    covered = np.mean(np.abs(f[60:] - W @ t) < Z90 * std[:, None])
+    assert 0.89 <= covered <= 0.91
+
+
+def test_intervals_of_the_function_with_learned_hyperparameters():
+    """60 functions from the prior's own range, 12 spread points each, seeded."""
+    covered = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(0, 10, size=(120, 1))
+        scale = 2.9 * np.exp(rng.standard_normal())
+        signal, noise = 0.25 * np.exp(0.7 * rng.standard_normal(2)) * [1.0, 0.6]
+        points = np.linspace(0.4, 9.6, 12)[:, None]
+        together = np.vstack([X, points])
+        kernel = ConstantKernel(signal**2) * RBF(scale) + ConstantKernel(0.25**2)
+        root = np.linalg.cholesky(evaluate(kernel, together) + 1e-10 * np.eye(len(together)))
+        f = root @ rng.standard_normal(len(together))
+        y = f[:120] + noise * rng.standard_normal(120)
+        width = 2 * max(0.5, np.ceil(4 * np.hypot(np.hypot(signal, noise), 0.25)))
+        model = PrivateGPRegressor(
+            y_bounds=(-width / 2, width / 2), epsilon=3.0, delta=1e-2, random_state=seed
+        ).fit(X, y)
+        mean, std = model.predict(points, return_std=True)
+        covered.append(np.mean(np.abs(f[120:] - mean) < Z90 * std))
+    assert 0.86 <= np.mean(covered) <= 0.94

@@ -1,0 +1,96 @@
+"""Attacks on the promise with the sampler that protects real releases.
+
+Bounds fail with probability at most 1e-6 a test; draws are stated in each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privgp import PrivateGPRegressor
+from privgp.audit import trade_off
+from privgp.plan.build import Budget, Question, make_plan
+
+pytestmark = pytest.mark.statistical
+X = np.random.default_rng(0).uniform(size=(30, 1))
+
+
+def private(**settings) -> PrivateGPRegressor:
+    return PrivateGPRegressor(**{"y_bounds": (0, 1), "epsilon": 8.0, "delta": 1e-2, **settings})
+
+
+def small_plan(epsilon: float):
+    """One target, so one measured number: attacks are cheap."""
+    return private(epsilon=epsilon, reconstruct="unbiased", targets=[[0.3]]).plan(X)
+
+
+@pytest.mark.parametrize(("epsilon", "draws"), [(1.0, 100_000), (4.0, 50_000), (8.0, 50_000)])
+def test_no_attack_beats_the_promise_and_no_noise_is_wasted(epsilon, draws):
+    result = trade_off(small_plan(epsilon), draws=draws)
+    assert result.holds, result.describe()
+    assert result.is_tight, result.describe()
+
+
+@pytest.mark.parametrize("epsilon", [4.0, 8.0])
+def test_the_audit_finds_noise_that_is_a_fifth_too_small(epsilon):
+    assert not trade_off(small_plan(epsilon), draws=50_000, noise_scale=0.8).holds
+
+
+def test_the_audit_finds_noise_that_is_a_third_too_large():
+    assert not trade_off(small_plan(8.0), draws=50_000, noise_scale=1.3).is_tight
+
+
+def test_the_default_measurement_keeps_its_promise():
+    plan = private().plan(X)
+    result = trade_off(plan, draws=5_000)
+    assert result.holds, result.describe()
+    assert result.is_tight, result.describe()
+    assert not trade_off(plan, draws=5_000, noise_scale=0.8).holds
+
+
+def test_a_person_with_five_rows_is_protected_as_a_whole():
+    people = np.repeat(np.arange(6), 5)
+    plan = private().plan(X, groups=people)
+    result = trade_off(plan, draws=5_000)
+    assert result.holds, result.describe()
+    assert result.is_tight, result.describe()
+    # The same person attacked in a plan that takes every row for a person of its own.
+    from dataclasses import replace
+
+    naive = private().plan(X)
+    exposed = replace(naive, strategy=replace(naive.strategy, people=people))
+    assert not trade_off(exposed, draws=5_000).holds
+
+
+def test_one_target_and_a_thousand_rows_get_the_noise_they_need():
+    many = np.random.default_rng(1).uniform(size=(1000, 1))
+    plan = private(reconstruct="unbiased", targets=[[0.5]]).plan(many)
+    largest = np.abs(plan.unbiased.reconstruction @ plan.strategy.matrix).max()
+    assert plan.noise_std[0] >= 0.999 * largest * plan.noise.multiplier
+    result = trade_off(plan, draws=50_000)
+    assert result.holds, result.describe()
+    assert result.is_tight, result.describe()
+
+
+def test_a_design_stopped_after_one_step_is_still_private(monkeypatch):
+    from privgp.plan import aware, build
+
+    monkeypatch.setattr(
+        build, "aware_design", lambda h, n, r: aware.aware_design(h, n, r, max_iterations=1)
+    )
+    plan = make_plan(X, Question((0.0, 1.0), learned=False), Budget(8.0, 1e-2))
+    result = trade_off(plan, draws=5_000)
+    assert result.holds, result.describe()
+    design = build.design
+    monkeypatch.setattr(build, "design", lambda *a: design(*a, max_iterations=1))
+    question = Question((0.0, 1.0), objective="trace", reconstruct="unbiased")
+    result = trade_off(make_plan(X, question, Budget(8.0, 1e-2)), draws=5_000)
+    assert result.holds, result.describe()
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(TypeError, match="Plan"):
+        trade_off("plan")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="positive"):
+        trade_off(small_plan(1.0), draws=0)
