@@ -4,6 +4,7 @@ from privgp import audit
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.preview import Plan
 from privgp.privacy.guarantee import Guarantee, compose
+from privgp.release.files import load
 
 __version__ = "0.1.0"
-__all__ = ["Guarantee", "Plan", "PrivateGPRegressor", "audit", "compose"]
+__all__ = ["Guarantee", "Plan", "PrivateGPRegressor", "audit", "compose", "load"]

@@ -36,7 +36,9 @@ def some_data(rows: int = 40, columns: int = 1, seed: int = 0) -> tuple[np.ndarr
 
 
 def regressor(**settings) -> PrivateGPRegressor:
-    return PrivateGPRegressor(**{"y_bounds": (-2, 2), "epsilon": 2.0, "random_state": 0, **settings})
+    return PrivateGPRegressor(
+        **{"y_bounds": (-2, 2), "epsilon": 2.0, "random_state": 0, **settings}
+    )
 
 
 def test_predictions_are_deterministic_and_noise_is_drawn_once():

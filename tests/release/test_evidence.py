@@ -52,7 +52,9 @@ def test_the_energy_has_the_moments_of_y_given_the_values(groups):
     expected = e @ (mean**2 + np.diag(V))
     spread = 2 * np.trace((e[:, None] * V) @ (e[:, None] * V)) + 4 * (e * mean) @ V @ (e * mean)
     nodes = plan.functionals.nodes
-    silent = fit(plan.functionals, Measurement(t.values, t.noise_std, None, 0.0), KERNEL, 0.2, nodes)
+    silent = fit(
+        plan.functionals, Measurement(t.values, t.noise_std, None, 0.0), KERNEL, 0.2, nodes
+    )
 
     def log_density(energy: float) -> float:
         heard = Measurement(t.values, t.noise_std, energy, t.energy_noise_std)

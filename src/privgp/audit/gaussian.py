@@ -86,7 +86,9 @@ def trade_off(
     for exact, sign in ((low, 1.0), (high, -1.0)):
         noisy = _projections(plan, exact, direction, draws, noise_scale, progress)
         errors.append(int(np.count_nonzero(sign * (noisy - middle) > 0)))
-    return _from_errors(1.0 / plan.noise.multiplier, errors[0], errors[1], draws, failure_probability)
+    return _from_errors(
+        1.0 / plan.noise.multiplier, errors[0], errors[1], draws, failure_probability
+    )
 
 
 def worst_neighbours(strategy: Strategy) -> tuple[Array, Array]:
@@ -111,7 +113,8 @@ def _worst_signs(strategy: Strategy, rows: Integers) -> Array:
         return np.ones(len(rows))
     signs = np.array(list(product((1.0, -1.0), repeat=len(rows))))
     moved = strategy.matrix[:, strategy.index[rows]] @ signs.T
-    return signs[int(np.argmax(np.square(moved).sum(axis=0)))]
+    worst: Array = signs[int(np.argmax(np.square(moved).sum(axis=0)))]
+    return worst
 
 
 def _projections(
@@ -133,7 +136,7 @@ def _projections(
 def _from_errors(
     promised: float, false_positives: int, false_negatives: int, draws: int, failure: float
 ) -> TradeOff:
-    """mu = Phi^-1(1 - alpha) - Phi^-1(beta), with each error rate at its Clopper-Pearson bound."""
+    """Mu = Phi^-1(1 - alpha) - Phi^-1(beta), with each error rate at its Clopper-Pearson bound."""
     level = 1.0 - failure / 2.0
     alpha = binomtest(false_positives, draws).proportion_ci(level, method="exact")
     beta = binomtest(false_negatives, draws).proportion_ci(level, method="exact")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
 
@@ -22,8 +24,10 @@ from privgp.privacy.guarantee import (
     SIMULATION,
     Guarantee,
 )
+from privgp.release.certificate import utc
 from privgp.release.hyperparameters import learn
 from privgp.release.posterior import posterior
+from privgp.release.reproducible import laid_out, one_thread
 from privgp.release.unbiased import AtTargets, Release
 from privgp.types import Array
 from privgp.vault.measure import measure
@@ -127,17 +131,21 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         del y
         self.guarantee_ = self._guarantee(plan)
         self.plan_ = plan
+        self.functionals_ = laid_out(plan.functionals)
         self.measurements_ = (measurement,)
+        self.released_at_ = utc(datetime.now(UTC))
+        self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
         centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
         if plan.unbiased is not None:
             models: tuple[Any, ...] = (plan.start,)
-            self.release_: Release = AtTargets.of(plan, measurement, centre)
+            self.release_: Release = laid_out(AtTargets.of(plan, measurement, centre))
         else:
             if self.hyperparameters == "learned":
                 models = learn(plan.functionals, measurement, plan.priors)
             else:
                 models = (plan.start,)
-            self.release_ = posterior(plan.functionals, measurement, models, centre)
+            with one_thread():
+                self.release_ = posterior(self.functionals_, measurement, models, centre)
         self.kernel_ = models[0].kernel
         self.input_map_ = models[0].input_map
         self.noise_variance_ = self.release_.noise_variance
@@ -153,18 +161,52 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """The released function anywhere: deterministic, free, any number of times.
 
         ``return_std`` and ``return_cov`` describe the latent function, privacy noise included;
-        ``observation`` adds the variance of an output about it.
+        ``observation`` adds the variance of an output about it (near the bounds no more than outputs
+        between them can have).
         """
         if return_std and return_cov:
             raise ValueError("ask for return_std or return_cov, not both.")
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        extra = self.noise_variance_ if observation else 0.0
         if return_cov:
-            mean, covariance = self.release_.mean_and_covariance(X)
-            return mean, covariance + extra * np.eye(len(mean))
-        mean, variance = self.release_.mean_and_variance(X)
-        return (mean, np.sqrt(variance + extra)) if return_std else mean
+            with one_thread():
+                mean, covariance = self.release_.mean_and_covariance(X)
+            if observation:
+                latent = np.diag(covariance).copy()
+                np.fill_diagonal(covariance, self._observed(mean, latent))
+            return mean, covariance
+        with one_thread():
+            mean, variance = self.release_.mean_and_variance(X)
+        if observation:
+            variance = self._observed(mean, variance)
+        return (mean, np.sqrt(variance)) if return_std else mean
+
+    def _observed(self, mean: Array, variance: Array) -> Array:
+        """The variance of an output: with the noise's, but never more than bounded values can have.
+
+        Values between lo and hi with this mean have variance at most (mean - lo)(hi - mean).
+        """
+        low, high = check_bounds("y_bounds", self.y_bounds)
+        most = (mean - low) * (high - mean)
+        return np.maximum(variance, np.minimum(variance + self.noise_variance_, most))
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """The released curve, map or slices as a figure; see privgp.release.plots.plot_model."""
+        from privgp.release.plots import plot_model
+
+        return plot_model(self, ax, **options)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the release to a .privgp file, which holds inputs and no output; see privgp.load."""
+        from privgp.release.files import save
+
+        save(self, path, overwrite=overwrite)
+
+    @property
+    def plan_summary_(self) -> str:
+        """What the plan said of itself; also where only a file is left of it."""
+        loaded = vars(self).get("loaded_")
+        return str(self.plan_.describe() if loaded is None else loaded.plan_summary)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

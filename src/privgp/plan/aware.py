@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky
+from scipy.linalg import cho_solve, cholesky, eigvalsh
 from scipy.optimize import minimize
 
 from privgp.types import Array
+
+CHEAP_ENTRIES = 20_000
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Certificate:
 
 
 def aware_design(
-    hypotheses: Sequence[Hypothesis], noise: float, rank: int, *, max_iterations: int = 100
+    hypotheses: Sequence[Hypothesis], noise: float, rank: int, *, max_iterations: int = 200
 ) -> Array:
     """A strategy with unit columns that (nearly) maximises the average gain; ``noise`` is lambda.
 
@@ -72,7 +74,9 @@ def aware_design(
         gradient /= -total * norms
         return -value / total, gradient.ravel()
 
-    options = {"maxiter": max_iterations, "maxcor": 8, "ftol": 1e-6, "gtol": 1e-12}
+    # A tight certificate needs more steps than a good design, so they are taken where they are cheap.
+    tolerance = 1e-9 if B.size <= CHEAP_ENTRIES else 1e-6
+    options = {"maxiter": max_iterations, "maxcor": 8, "ftol": tolerance, "gtol": 1e-12}
     result = minimize(objective, B.ravel(), jac=True, method="L-BFGS-B", options=options)
     V = result.x.reshape(shape)
     return np.asarray(V / np.linalg.norm(V, axis=0))
@@ -92,49 +96,39 @@ def gain(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> tuple[floa
     return value, gradient
 
 
-def certify(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> Certificate:
+def certify(B: Array, error: float, slope: Array, noise: float) -> Certificate:
     """The floor that no strategy can beat, from the linearisation of the concave gain at B^T B.
 
-    For any n > 0: ``max F <= F(B) + [(sum n) lambda_max(E diag(n)^-1 E^T) - |E B^T|_F^2] / noise``.
+    ``slope``: G = E^T E summed over targets and hypotheses, (inputs, inputs), where E is what the
+    measurement leaves unexplained of cov(f*, s); or its low-rank root E, (rank, inputs). For any
+    n > 0, ``max F <= F(B) + [(sum n) lambda_max(diag(n)^-1/2 G diag(n)^-1/2) - tr B G B^T] / noise``;
+    at the best B, where ``(B G)_i = n_i b_i``, the choice ``n_i = |(B G)_i|`` makes the bracket vanish.
     """
-    value, _ = gain(B, hypotheses, noise)
-    total = sum(h.weight * h.total for h in hypotheses)
-    E = np.vstack([np.sqrt(h.weight) * _unexplained(B, h, noise) for h in hypotheses])
-    if E.shape[0] > E.shape[1]:
-        E = np.linalg.qr(E, mode="r")
-    attained = float(np.square(E @ B.T).sum())
-    bound = _least_bound(E)
-    ceiling = value + (bound - attained) / noise
-    return Certificate(total - value, total - max(ceiling, value))
+    root = slope.shape[0] != slope.shape[1]
+    BG = (B @ slope.T) @ slope if root else B @ slope
+    attained = float(np.vdot(B, BG))
+    if not attained > 0:
+        return Certificate(error, error)
+    n = np.linalg.norm(BG, axis=0)
+    n = np.maximum(n, 1e-9 * n.max())
+    scaled = slope / np.sqrt(n) if root else slope / np.sqrt(np.outer(n, n))
+    gram = scaled @ scaled.T if root else scaled
+    last = len(gram) - 1
+    largest = float(eigvalsh(gram, subset_by_index=(last, last), check_finite=False)[0])
+    ceiling = (float(n.sum()) * largest - attained) / noise
+    return Certificate(error, max(error - max(ceiling, 0.0), 0.0))
 
 
-def _least_bound(E: Array, iterations: int = 40) -> float:
-    """Min over n > 0 of (sum n) lambda_max(E diag(n)^-1 E^T), by a fixed-point iteration."""
-    size = E.shape[0]
-    rho = np.eye(size) / size
-    best = np.inf
-    for _ in range(iterations):
-        n = np.sqrt(np.maximum(np.einsum("ij,ij->j", E, rho @ E), 0.0))
-        if not n.max() > 0:
-            return 0.0
-        n = np.maximum(n, 1e-9 * n.max())
-        R = (E / n) @ E.T
-        candidate = float(n.sum() * np.linalg.eigvalsh(R)[-1])
-        if candidate > best * (1 - 1e-6) and best < np.inf:
-            return min(best, candidate)
-        best = min(best, candidate)
-        rho = R @ rho @ R
-        rho /= np.trace(rho)
-    return best
-
-
-def _unexplained(B: Array, h: Hypothesis, noise: float) -> Array:
-    """E = cov(f*, s) - W cov(s), rotated so that E^T E is unchanged: (rank, inputs)."""
-    U, L = _measured(B, h, noise)
-    W = cho_solve((L, True), U, check_finite=False).T
-    E = h.factor.T - W @ (U @ h.factor.T + B * h.noise)
-    values, vectors = np.linalg.eigh(h.gram)
-    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))).T @ E)
+def unexplained(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> Array:
+    """E of every hypothesis stacked, rotated so that E^T E is unchanged: (ranks, inputs)."""
+    parts = []
+    for h in hypotheses:
+        U, L = _measured(B, h, noise)
+        W = cho_solve((L, True), U, check_finite=False).T
+        E = h.factor.T - W @ (U @ h.factor.T + B * h.noise)
+        values, vectors = np.linalg.eigh(h.gram)
+        parts.append((vectors * np.sqrt(np.maximum(h.weight * values, 0.0))).T @ E)
+    return np.vstack(parts)
 
 
 def _measured(B: Array, h: Hypothesis, noise: float) -> tuple[Array, Array]:

@@ -23,7 +23,6 @@ from privgp.types import Array, Integers
 OBJECTIVES = ("posterior", "trace", "max", "logdet")
 RECONSTRUCTIONS = ("posterior", "unbiased")
 NODES = 512  # up to this many distinct inputs nothing is approximated
-DESIGN_NODES = 256
 MAX_RANK = 100
 
 
@@ -71,7 +70,7 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
     R: Array | None = None
     if question.objective == "posterior":
         strategy = _aware_strategy(
-            priors, inputs, index, people, targets, weights, width, budget, energy=learned
+            priors, inputs, index, nodes, people, targets, weights, width, budget, energy=learned
         )
     else:
         reach = _smoother(start, inputs, counts, targets)
@@ -112,6 +111,7 @@ def _aware_strategy(
     priors: tuple[Prior, ...],
     inputs: Array,
     index: Integers,
+    nodes: Integers,
     people: Integers | None,
     targets: Array,
     weights: Array,
@@ -123,7 +123,6 @@ def _aware_strategy(
     """The noise-aware design; with several rows per person, redone once for the weights it gave."""
     models = [prior.start for prior in priors]
     raw = models[0]
-    nodes = choose_nodes(raw.kernel, raw.input_map(inputs), DESIGN_NODES)
     noise = (budget.noise_for(1, 2.0, 0.0).std * 0.5 * width) ** 2
     unit = np.ones((1, len(inputs)))
     several = people is not None and len(np.unique(people)) < len(people)

@@ -41,16 +41,12 @@ class Functionals:
 def functionals(strategy: Strategy, factor: Nystrom) -> Functionals:
     """Describe a strategy on the distinct inputs that ``factor`` was made from."""
     B, J = strategy.matrix, factor.interpolation
-    inputs = B.shape[1]
-
-    def per_input(values: Array) -> Array:
-        return np.bincount(strategy.index, values, minlength=inputs)
-
+    per_input = strategy.per_input
     g, e = strategy.row_weights, strategy.energy_shares
     mass, squares = per_input(g), per_input(g * g)
     variance = float(np.square(factor.factor[0]).sum() + factor.residual[0])
     unexplained = B * (mass * np.sqrt(factor.residual / variance))
-    exact = factor.chosen.size == inputs
+    exact = factor.chosen.size == B.shape[1]
     if exact:  # the interpolation is the identity
         weights, energy_gram = B * mass, np.diag(per_input(e))
         energy_cross = per_input(e * g)[:, None] * B.T

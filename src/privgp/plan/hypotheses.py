@@ -15,6 +15,7 @@ from privgp.plan.strategy import Strategy
 from privgp.types import Array, Integers
 
 BLOCK_ENTRIES = 2**21
+EXACT_INPUTS = 3000  # up to here a certificate uses the whole kernel
 
 
 def hypotheses_for(
@@ -30,7 +31,8 @@ def hypotheses_for(
     The factor leaves out a positive semidefinite residual of the prior, so a floor certified with
     it is a floor for the whole prior too: see docs/proofs/aware.md.
     """
-    mass, squares = strategy_masses(strategy)
+    g = strategy.row_weights
+    mass, squares = strategy.per_input(g), strategy.per_input(g * g)
     out = []
     for model in models:
         mapped, goal = model.input_map(inputs), model.input_map(targets)
@@ -54,37 +56,39 @@ def hypotheses_for(
     return out
 
 
-def strategy_masses(strategy: Strategy) -> tuple[Array, Array]:
-    """Per distinct input, the sums of the row weights and of their squares."""
-    g, size = strategy.row_weights, strategy.matrix.shape[1]
-    return (
-        np.bincount(strategy.index, g, minlength=size),
-        np.bincount(strategy.index, g * g, minlength=size),
-    )
-
-
-def exact_error(
+def exact_certificate(
     models: Sequence[Hyperparameters],
     inputs: Array,
     strategy: Strategy,
     targets: Array,
     target_weights: Array,
     noise: float,
-) -> float:
-    """The weighted posterior variance at the targets, averaged over the models, without low rank."""
-    mass, squares = strategy_masses(strategy)
-    A = strategy.matrix * mass
-    error = 0.0
+) -> tuple[float, Array | None]:
+    """The posterior error at the targets without low rank, averaged over the models, and, where
+    (inputs, inputs) is small enough to hold, the slope G that certifies it."""
+    g, B = strategy.row_weights, strategy.matrix
+    mass, squares = strategy.per_input(g), strategy.per_input(g * g)
+    A = B * mass
+    hold = len(inputs) <= EXACT_INPUTS
+    error, slope = 0.0, np.zeros((len(inputs), len(inputs))) if hold else None
     for model in models:
         mapped, goal = model.input_map(inputs), model.input_map(targets)
-        S = _through_kernel(A, model, mapped, mapped) @ A.T
-        S += model.noise_variance * ((strategy.matrix * squares) @ strategy.matrix.T)
+        covariance = _through_kernel(A, model, mapped, mapped) * mass
+        covariance += model.noise_variance * B * squares  # cov(t, s), (measured, inputs)
+        S = covariance @ B.T
         S.flat[:: len(S) + 1] += noise
         L = cholesky(0.5 * (S + S.T), lower=True, check_finite=False)
-        cross = _through_kernel(A, model, mapped, goal)
-        explained = float(np.vdot(cross * target_weights, cho_solve((L, True), cross)))
-        error += variance(model.kernel) * float(target_weights.sum()) - explained
-    return error / len(models)
+        error += variance(model.kernel) * float(target_weights.sum())
+        step = max(1, BLOCK_ENTRIES // len(inputs))
+        for first in range(0, len(targets), step):
+            rows = slice(first, first + step)
+            cross = evaluate(model.kernel, goal[rows], mapped) * mass
+            W = cho_solve((L, True), B @ cross.T, check_finite=False).T
+            error -= float(target_weights[rows] @ np.einsum("ij,ij->i", W, cross @ B.T))
+            if slope is not None:
+                cross -= W @ covariance
+                slope += (cross.T * target_weights[rows]) @ cross
+    return error / len(models), None if slope is None else slope / len(models)
 
 
 def _through_kernel(A: Array, model: Hyperparameters, X: Array, Z: Array) -> Array:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from privgp.plan.aware import certify
+from privgp.plan.aware import Certificate, certify, gain, unexplained
 from privgp.plan.functionals import Functionals
-from privgp.plan.hypotheses import exact_error, hypotheses_for
+from privgp.plan.hypotheses import exact_certificate, hypotheses_for
 from privgp.plan.priors import Hyperparameters, Prior
 from privgp.plan.strategy import Measurement, Strategy
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
@@ -80,21 +80,29 @@ class Plan:
             rows = self.unbiased.reconstruction
         else:
             rows = mean_map(self.functionals, self._nothing(), self.start, self.targets)
-        return self.measured_noise_std * np.linalg.norm(rows, axis=1)
+        return np.asarray(self.measured_noise_std * np.linalg.norm(rows, axis=1))
 
     @cached_property
     def gap(self) -> float:
         """Certified relative distance from the least possible error (nats for ``"logdet"``)."""
         if self.design_gap is not None:
             return self.design_gap
-        noise, weights = self.measured_noise_std**2, self.target_weights
+        return self.certificate.gap
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The posterior error of a noise-aware design and the floor below which none can go."""
+        noise, B = self.measured_noise_std**2, self.strategy.matrix
         models = [prior.start for prior in self.priors]
-        hypotheses = hypotheses_for(
-            models, self.inputs, self.chosen, self.strategy, self.targets, weights
-        )
-        floor = certify(self.strategy.matrix, hypotheses, noise).floor
-        error = exact_error(models, self.inputs, self.strategy, self.targets, weights, noise)
-        return float(np.sqrt(error / floor) - 1.0) if floor > 0 else np.inf
+        goal = self.targets, self.target_weights
+        error, slope = exact_certificate(models, self.inputs, self.strategy, *goal, noise)
+        if slope is not None:
+            return certify(B, error, slope, noise)
+        low_rank = hypotheses_for(models, self.inputs, self.chosen, self.strategy, *goal)
+        explained = gain(B, low_rank, noise)[0]
+        low_error = sum(h.weight * h.total for h in low_rank) - explained
+        floor = certify(B, low_error, unexplained(B, low_rank, noise), noise).floor
+        return Certificate(error, floor)
 
     def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
         """Std of f about the release at new points, privacy noise included.
@@ -112,16 +120,10 @@ class Plan:
             raise ValueError(f"prior_range must lie between 0 and 1, got {prior_range}.")
         rng = np.random.default_rng(0)
         prior = self.priors[0]
-        draws = [
-            np.sqrt(
-                self._prior_posterior(
-                    [prior.at(rng.standard_normal(prior.size))]
-                ).mean_and_variance(X_new)[1]
-            )
-            for _ in range(PRIOR_DRAWS)
-        ]
+        models = [prior.at(rng.standard_normal(prior.size)) for _ in range(PRIOR_DRAWS)]
+        variances = [self._prior_posterior([m]).mean_and_variance(X_new)[1] for m in models]
         tail = 0.5 * (1.0 - prior_range)
-        return np.quantile(np.array(draws), [tail, 1.0 - tail], axis=0)
+        return np.asarray(np.quantile(np.sqrt(variances), [tail, 1.0 - tail], axis=0))
 
     def expected_error(self, epsilon: float | None = None) -> float:
         """Expected root-mean-square error at the targets under the starting hyperparameters.

@@ -9,7 +9,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.plan.kernels import diagonal, evaluate, variance
-from privgp.types import Array
+from privgp.types import Array, Integers
 
 JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)
 PIVOTS_PER_BLOCK = 32
@@ -37,7 +37,7 @@ def exact_smoother(
     """
     scale = variance(kernel)
     for jitter in JITTERS:
-        K = np.asfortranarray(evaluate(kernel, X))
+        K = evaluate(kernel, X).T  # symmetric: Fortran order without a copy
         K.flat[:: len(K) + 1] += noise_variance / counts + jitter * scale
         try:
             factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
@@ -65,13 +65,13 @@ class Nystrom:
     """
 
     nodes: Array
-    chosen: Array
+    chosen: Integers
     factor: Array
     interpolation: Array
     residual: Array
 
 
-def choose_nodes(kernel: Kernel, X: Array, count: int) -> Array:
+def choose_nodes(kernel: Kernel, X: Array, count: int) -> Integers:
     """Rows of X that explain the kernel best: Cholesky pivoted in blocks on the residual variance.
 
     Within a block points are drawn in proportion to the residual, from a fixed public seed.
@@ -100,7 +100,7 @@ def choose_nodes(kernel: Kernel, X: Array, count: int) -> Array:
     return np.sort(chosen)
 
 
-def nystrom(kernel: Kernel, X: Array, chosen: Array) -> Nystrom:
+def nystrom(kernel: Kernel, X: Array, chosen: Integers) -> Nystrom:
     """The low-rank factor of k(X, X) through the rows ``chosen``; exact when they are all rows."""
     nodes = X[chosen]
     L = stable_cholesky(evaluate(kernel, nodes))

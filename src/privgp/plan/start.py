@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
-from privgp.plan.inputs import part_ranked, spreads
+from privgp.plan.inputs import InputMap, part_ranked, spreads
 from privgp.plan.kernels import check_kernel, split_noise
 from privgp.plan.priors import Hyperparameters, Prior, prior_about
 from privgp.types import Array
@@ -51,7 +51,7 @@ def starting_priors(
         if white is not None:
             noise_variance = float(white.noise_level)
             white_fixed = bool(white.hyperparameter_noise_level.fixed)
-        maps = (part_ranked(X, 0.0),)
+        maps: tuple[InputMap, ...] = (InputMap(),)
     else:
         given = default_kernel(X, width)
         shares = RANK_SHARES if learned else RANK_SHARES[:1]

@@ -40,7 +40,11 @@ class Strategy:
     @property
     def size(self) -> int:
         """How many numbers are measured."""
-        return self.matrix.shape[0] + (self.energy_weight > 0)
+        return int(self.matrix.shape[0]) + int(self.energy_weight > 0)
+
+    def per_input(self, values: Array) -> Array:
+        """Sums of a value per row at every distinct input."""
+        return np.bincount(self.index, values, minlength=self.matrix.shape[1]).astype(float)
 
     def sensitivity(self) -> float:
         """How far one person, whose outputs lie in [-1, 1], can move the exact measurement."""
@@ -78,7 +82,7 @@ class Strategy:
         Sums of at most ``rows`` outputs, then of ``inputs`` products, in any order.
         """
         rows, inputs = len(self.index), self.matrix.shape[1]
-        mass = np.bincount(self.index, self.row_weights, minlength=inputs)
+        mass = self.per_input(self.row_weights)
         per_row = rounding(rows + inputs + 4) * (np.abs(self.matrix) @ mass)
         energy = rounding(rows + 4) * self.energy_weight * float(self.energy_shares.sum())
         return float(np.hypot(np.linalg.norm(per_row), energy)) * (1.0 + 1e-9)

@@ -26,7 +26,8 @@ def rounding(operations: int) -> float:
 
 def column_norms(B: Array) -> Array:
     """Upper bounds of the Euclidean norms of the columns."""
-    return np.sqrt(np.einsum("ij,ij->j", B, B)) * (1.0 + rounding(B.shape[0] + 2))
+    norms: Array = np.sqrt(np.einsum("ij,ij->j", B, B)) * (1.0 + rounding(B.shape[0] + 2))
+    return norms
 
 
 def person_norms(B: Array, index: Integers, people: Integers) -> Array:
@@ -68,11 +69,13 @@ def _norms_of_equal_size(B: Array, columns: Integers, norms: Array) -> Array:
             chunk = gram[first : first + 256]
             values = np.einsum("pij,si,sj->ps", chunk, signs, signs, optimize=True)
             squares[first : first + 256] = values.max(axis=1)
-        return np.sqrt(np.maximum(squares, 0.0) + error)
+        exact: Array = np.sqrt(np.maximum(squares, 0.0) + error)
+        return exact
     largest = np.linalg.eigvalsh(gram)[:, -1]
     spectral = np.sqrt(k * np.maximum(largest, 0.0) * (1.0 + 1e-12) + error)
     entries = np.sqrt(np.abs(gram).sum(axis=(1, 2)) + error)
-    return np.minimum.reduce([spectral, entries, norms[columns].sum(axis=1)])
+    bound: Array = np.minimum.reduce([spectral, entries, norms[columns].sum(axis=1)])
+    return bound
 
 
 def single_row_sensitivity(norm: float, energy_weight: float) -> float:

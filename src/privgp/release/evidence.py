@@ -126,4 +126,4 @@ def _energy_variance(f: Functionals, K: Array, AK: Array, L: Array, a: Array, s2
     lumped = np.maximum(f.energy_gram.sum(axis=1), 0.0)
     scatter = lumped @ np.square(V) @ lumped + 2.0 * s2 * float(lumped @ np.diag(V))
     shift = float(Gm @ (V @ Gm)) + s2 * float(mean @ Gm)
-    return 2.0 * max(scatter + s2**2 * f.energy_total, 0.0) + 4.0 * max(shift, 0.0)
+    return float(2.0 * max(scatter + s2**2 * f.energy_total, 0.0) + 4.0 * max(shift, 0.0))

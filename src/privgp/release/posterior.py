@@ -45,7 +45,8 @@ class Posterior:
 
         The expected variance would be ruled by the least plausible, noisiest models.
         """
-        return sum(c.model.weight * c.model.noise_variance**0.5 for c in self.components) ** 2
+        typical = sum(c.model.weight * c.model.noise_variance**0.5 for c in self.components)
+        return float(typical**2)
 
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance of f at every row of X."""

@@ -38,9 +38,7 @@ def measure(
 
 def exact_measurement(u: Array, strategy: Strategy) -> Array:
     """(B s, w sum e_i u_i^2) without noise: private."""
-    inputs = strategy.matrix.shape[1]
-    sums = np.bincount(strategy.index, strategy.row_weights * u, minlength=inputs)
-    exact = strategy.matrix @ sums
+    exact = strategy.matrix @ strategy.per_input(strategy.row_weights * u)
     if strategy.energy_weight == 0:
         return exact
     energy = strategy.energy_weight * float(np.dot(strategy.energy_shares, u * u))

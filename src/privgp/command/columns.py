@@ -1,0 +1,92 @@
+"""From columns of a table to numbers and identifiers. Public cells may be located, private never."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from privgp.command.errors import Refusal
+from privgp.command.tables import Source
+from privgp.types import Array
+from privgp.vault.validate import checked_outputs
+
+
+def split_names(text: str, option: str) -> list[str]:
+    """The names in 'age,bmi'."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise Refusal(f"{option} must be names of columns separated by commas, such as age,bmi.")
+    for name in names:
+        if names.count(name) > 1:
+            raise Refusal(f"{option} names the column '{name}' twice.")
+    return names
+
+
+def input_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
+    """The named columns as integers or floating-point numbers, all present and finite."""
+    return pl.DataFrame([_numbers(frame[name], source) for name in names])
+
+
+def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
+    """One person's identifier per row. Spaces around one do not make another person."""
+    column = frame[name]
+    if column.dtype == pl.String:
+        column = column.str.strip_chars()
+        missing = column.is_null() | (column == "")
+    elif column.dtype.is_float():
+        missing = column.is_null() | ~column.is_finite()
+    elif column.dtype.is_integer():
+        missing = column.is_null()
+    else:
+        raise Refusal(f"Column '{name}' of '{source.path}' must hold numbers or text.")
+    if missing.any():
+        raise Refusal(
+            f"Column '{name}' of '{source.path}' has no identifier in row {_first(missing)}: "
+            "every row needs its person."
+        )
+    return column.to_numpy()
+
+
+def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:
+    """The private outputs. Whatever is wrong with them, the sentence is the same."""
+    column = frame[name]
+    try:
+        if column.dtype == pl.String:
+            column = column.str.strip_chars()
+        elif not column.dtype.is_numeric():
+            raise ValueError
+        return checked_outputs(column.cast(pl.Float64, strict=False).to_numpy(), frame.height)
+    except (ValueError, pl.exceptions.PolarsError):
+        raise Refusal(
+            f"Column '{name}' of '{source.path}' must hold a finite number in every row."
+        ) from None
+
+
+def _numbers(column: pl.Series, source: Source) -> pl.Series:
+    where = f"Column '{column.name}' of '{source.path}'"
+    if column.dtype == pl.String and source.is_csv:
+        column = column.str.strip_chars()
+        missing = column.is_null() | (column == "")
+    elif column.dtype.is_numeric():
+        missing = column.is_null()
+    else:
+        raise Refusal(f"{where} must hold numbers.")
+    if missing.any():
+        raise Refusal(f"{where} has no value in row {_first(missing)}.")
+    values = column.cast(pl.Float64, strict=False)
+    if values.is_null().any():
+        raise Refusal(f"{where} must hold numbers: row {_first(values.is_null())} does not.")
+    if not values.is_finite().all():
+        raise Refusal(f"{where} holds NaN or infinity in row {_first(~values.is_finite())}.")
+    whole = column.cast(pl.Int64, strict=False)
+    exact = column.dtype == pl.String or column.dtype.is_integer()
+    return whole if exact and not whole.is_null().any() else values
+
+
+def _first(mask: pl.Series) -> int:
+    """The first row, counted from 1, where the mask is true."""
+    found = mask.arg_max()
+    assert found is not None
+    return found + 1

@@ -1,0 +1,37 @@
+"""How the command stops: one sentence on the error stream, and an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+LONGEST = 600
+
+
+class Refusal(Exception):
+    """Bad usage or bad input: nothing was done."""
+
+    code = 2
+
+
+class Failure(Exception):
+    """Something went wrong that the arguments do not explain."""
+
+    code = 1
+
+
+def one_line(text: str) -> str:
+    """Text on one line that any terminal can show: no control characters, not too long."""
+    words = " ".join(text.split())
+    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in words)
+    shown = shown.encode("utf-8", "backslashreplace").decode("utf-8")
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "..."
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """'a', 'b' and 'c', shortened when there are many."""
+    quoted = [f"'{name}'" for name in names[:most]]
+    if len(names) > most:
+        return f"{', '.join(quoted)} and {len(names) - most} more"
+    if len(quoted) < 2:
+        return "".join(quoted) or "none"
+    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"

@@ -1,0 +1,127 @@
+"""The options that several subcommands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PRIVACY, MODEL, RESULTS = "Privacy", "Model", "Results"
+
+
+class Objective(StrEnum):
+    posterior = "posterior"
+    trace = "trace"
+    max = "max"
+    logdet = "logdet"
+
+
+class Reconstruct(StrEnum):
+    posterior = "posterior"
+    unbiased = "unbiased"
+
+
+class Hyperparameters(StrEnum):
+    learned = "learned"
+    fixed = "fixed"
+
+
+class Protect(StrEnum):
+    outputs = "outputs"
+    records = "records"
+
+
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file.")]
+Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
+Inputs = Annotated[str, typer.Option(metavar="A,B", help="Public columns to predict from.")]
+Bounds = Annotated[
+    tuple[float, float],
+    typer.Option(
+        metavar="LO HI",
+        help="Public bounds of the output, chosen without looking at it; values outside are clipped.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+Epsilon = Annotated[
+    float, typer.Option(help="The budget: smaller is more private.", rich_help_panel=PRIVACY)
+]
+Delta = Annotated[
+    float,
+    typer.Option(
+        help="The probability left to chance: well below one over the number of people.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Public person identifiers: all rows of one person are protected together.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+ProtectOption = Annotated[
+    Protect, typer.Option("--protect", help="What is private.", rich_help_panel=PRIVACY)
+]
+KernelText = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT|FILE",
+        help="Such as '100*matern52(10) + white(4)', or a text file that holds it.",
+        rich_help_panel=MODEL,
+    ),
+]
+NoiseVariance = Annotated[
+    float | None,
+    typer.Option(help="Variance of an output about the function.", rich_help_panel=MODEL),
+]
+Targets = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|GRID",
+        help="Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 "
+        "(start:stop:count). Default: at the rows of DATA.",
+        rich_help_panel=MODEL,
+    ),
+]
+ObjectiveOption = Annotated[
+    Objective,
+    typer.Option("--objective", help="What the measurement makes least.", rich_help_panel=MODEL),
+]
+ReconstructOption = Annotated[
+    Reconstruct,
+    typer.Option(
+        "--reconstruct",
+        help="A function that predicts anywhere, or unbiased values at the targets only.",
+        rich_help_panel=MODEL,
+    ),
+]
+HyperparametersOption = Annotated[
+    Hyperparameters,
+    typer.Option(
+        "--hyperparameters",
+        help="Learned from the private measurement at no cost, or as given.",
+        rich_help_panel=MODEL,
+    ),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(metavar="PICTURE", help="Also draw it: .png or .svg.", rich_help_panel=RESULTS),
+]
+Certificate = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PAGE",
+        help="Also write what was promised: .html or .json.",
+        rich_help_panel=RESULTS,
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace files that exist.", rich_help_panel=RESULTS)
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON object instead of text.", rich_help_panel=RESULTS),
+]

@@ -1,0 +1,106 @@
+"""``privgp plan``: what a budget buys, before it is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from privgp.command.destinations import PICTURES, check_apart, check_destination
+from privgp.command.errors import Failure
+from privgp.command.request import Request, make_plan
+from privgp.command.screen import progress, say, say_json, show
+from privgp.command.tables import load, open_table
+from privgp.plan.preview import Plan
+from privgp.release.plots import plot_plan, save_figure
+
+EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+def run_plan(request: Request, *, plot: Path | None, force: bool, as_json: bool) -> None:
+    """Plan and print. Loads the inputs and the identifiers; the output column is never read."""
+    request.check()
+    check_destination(plot, PICTURES, force=force)
+    check_apart([request.data], [plot])
+    with progress(4) as step:
+        step("Reading the public columns")
+        source = open_table(request.data)
+        X, people = request.public_columns(load(source, request.public_names), source)
+        model = request.model()
+        step("Planning")
+        plan = make_plan(model, X, people)
+        step("Computing what other budgets buy")
+        errors = errors_by_epsilon(plan)
+        with np.errstate(all="ignore"):
+            text = plan.describe()
+        step("Drawing")
+        if plot is not None:
+            draw_plan(plan, plot)
+    if as_json:
+        say_json(summary(plan, errors, text, plot))
+        return
+    show(error_table(plan, errors))
+    say(text)
+    if plot is not None:
+        say(f"Drawn in {plot}.")
+
+
+def errors_by_epsilon(plan: Plan) -> dict[float, float]:
+    """The expected error at several budgets, the planned one among them."""
+    errors = {}
+    for epsilon in sorted({*EPSILONS, plan.epsilon}):
+        try:
+            with np.errstate(all="ignore"):
+                errors[epsilon] = plan.expected_error(epsilon)
+        except ValueError:  # no noise can be calibrated there
+            errors[epsilon] = float("nan")
+    errors[plan.epsilon] = plan.expected_error()
+    return errors
+
+
+def error_table(plan: Plan, errors: dict[float, float]) -> Table:
+    width = plan.y_bounds[1] - plan.y_bounds[0]
+    table = Table(title=f"What a budget buys (delta = {plan.delta:g})", title_justify="left")
+    table.add_column("epsilon", justify="right")
+    table.add_column("expected error", justify="right")
+    table.add_column("of the bounds' width", justify="right")
+    table.add_column("")
+    for epsilon, error in errors.items():
+        chosen = epsilon == plan.epsilon
+        table.add_row(
+            f"{epsilon:g}",
+            f"{error:.4g}",
+            f"{100 * error / width:.2g}%",
+            "<- this plan" if chosen else "",
+            style="bold" if chosen else None,
+        )
+    return table
+
+
+def draw_plan(plan: Plan, path: Path) -> None:
+    try:
+        with np.errstate(all="ignore"):
+            save_figure(plot_plan(plan), path)
+    except OSError:
+        raise Failure(f"'{path}' could not be written.") from None
+
+
+def summary(plan: Plan, errors: dict[float, float], text: str, plot: Path | None) -> dict[str, Any]:
+    return {
+        "epsilon": plan.epsilon,
+        "delta": plan.delta,
+        "bounds": list(plan.y_bounds),
+        "rows": len(plan.strategy.index),
+        "distinct_inputs": len(plan.inputs),
+        "measured": plan.strategy.size,
+        "objective": plan.objective,
+        "reconstruct": plan.reconstruct,
+        "expected_error": errors[plan.epsilon],
+        "expected_errors": [{"epsilon": e, "expected_error": v} for e, v in errors.items()],
+        "gap": plan.gap,
+        "description": text,
+        "plot": None if plot is None else str(plot),
+        "spent": False,
+    }

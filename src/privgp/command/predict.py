@@ -1,0 +1,124 @@
+"""``privgp predict``: use what was published, any number of times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from privgp.command.columns import input_columns, split_names
+from privgp.command.destinations import (
+    PICTURES,
+    RELEASES,
+    TABLES,
+    check_apart,
+    check_destination,
+)
+from privgp.command.errors import Failure, Refusal
+from privgp.command.screen import Step, progress, say, say_json
+from privgp.command.tables import check_readable, load, open_table, write_table
+from privgp.release.files import load as load_release
+from privgp.release.plots import plot_model, save_figure
+from privgp.types import Array
+
+BLOCK = 4096
+
+
+def open_release(path: Path) -> Any:
+    """The model in a .privgp file."""
+    if path.suffix not in RELEASES:
+        raise Refusal(f"'{path}' must end in .privgp.")
+    check_readable(path)
+    try:
+        return load_release(path)
+    except (ValueError, OSError) as problem:
+        if isinstance(problem, OSError):
+            raise Refusal(f"The file '{path}' cannot be read.") from None
+        raise Refusal(str(problem)) from None
+
+
+def names_of_inputs(model: Any) -> list[str] | None:
+    """The columns that the release was made from, where it knows them."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def run_predict(
+    release: Path,
+    data: Path,
+    out: Path,
+    *,
+    inputs: str | None,
+    observation: bool,
+    plot: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write the inputs with columns for mean and std."""
+    check_destination(out, TABLES, force=force)
+    check_destination(plot, PICTURES, force=force)
+    check_apart([release, data], [out, plot])
+    model = open_release(release)
+    names = names_of_inputs(model) if inputs is None else split_names(inputs, "--inputs")
+    count = int(model.n_features_in_)
+    if names is None:
+        raise Refusal(f"'{release}' does not name its {count} inputs: give them with --inputs.")
+    if len(names) != count:
+        raise Refusal(f"'{release}' has {count} inputs, but --inputs names {len(names)}.")
+    source = open_table(data)
+    X = input_columns(load(source, names), names, source)
+    blocks = -(-X.height // BLOCK)
+    with progress(blocks + 1) as step:
+        mean, std = _predictions(model, X.to_numpy().astype(np.float64), observation, step)
+        step("Writing")
+        labels = result_names(names)
+        write_table(X.with_columns(pl.Series(labels[0], mean), pl.Series(labels[1], std)), out)
+        if plot is not None:
+            try:
+                save_figure(plot_model(model, observation=observation), plot)
+            except OSError:
+                raise Failure(f"'{plot}' could not be written.") from None
+    if as_json:
+        say_json(
+            {
+                "predictions": str(out),
+                "rows": X.height,
+                "columns": [*names, *labels],
+                "plot": None if plot is None else str(plot),
+            }
+        )
+        return
+    what = "an output about the function" if observation else "the function"
+    say(f"Predicted {X.height} rows into {out}: {labels[0]}, and {labels[1]} of {what}.")
+    if plot is not None:
+        say(f"Drawn in {plot}.")
+
+
+def result_names(inputs: list[str]) -> tuple[str, str]:
+    """Mean and std, unless an input is called so."""
+    return ("predicted_mean", "predicted_std") if {"mean", "std"} & {*inputs} else ("mean", "std")
+
+
+def _predictions(model: Any, X: Array, observation: bool, step: Step) -> tuple[Array, Array]:
+    """Mean and std in blocks of rows, so that any number of rows fits into memory."""
+    named = names_of_inputs(model)
+    means, stds = [], []
+    for start in range(0, len(X), BLOCK):
+        step(f"Predicting row {start + 1} of {len(X)}")
+        rows: Any = X[start : start + BLOCK]
+        if named is not None:
+            # As many rows as columns would be taken for columns otherwise.
+            rows = pl.DataFrame(rows, schema=named, orient="row")
+        try:
+            with np.errstate(all="ignore"):
+                mean, std = model.predict(rows, return_std=True, observation=observation)
+        except ValueError as problem:
+            raise Refusal(str(problem)) from None
+        means.append(mean)
+        stds.append(std)
+    mean, std = np.concatenate(means), np.concatenate(stds)
+    if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(std))):
+        raise Refusal("Some rows are too far away for a prediction that numbers can hold.")
+    return mean, std

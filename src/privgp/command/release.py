@@ -1,0 +1,154 @@
+"""``privgp release``: spend the budget once and write what may be published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sklearn.base import clone
+
+from privgp.command.certificates import write_certificate
+from privgp.command.columns import output_column
+from privgp.command.destinations import (
+    CERTIFICATES,
+    PICTURES,
+    RELEASES,
+    check_apart,
+    check_destination,
+    part_beside,
+)
+from privgp.command.errors import Failure, Refusal, listed
+from privgp.command.request import Request, make_plan
+from privgp.command.screen import progress, say, say_json
+from privgp.command.tables import check_lines, load, open_table
+from privgp.models.regressor import PrivateGPRegressor
+from privgp.release.files import save
+from privgp.release.plots import plot_model, save_figure
+
+SIMULATED = "SIMULATION, not for release: the noise came from --seed and protects nobody."
+
+
+@dataclass(frozen=True)
+class Results:
+    """The files to write."""
+
+    release: Path
+    certificate: Path | None = None
+    plot: Path | None = None
+
+    def check(self, source: Path, *, force: bool) -> None:
+        check_destination(self.release, RELEASES, force=force)
+        check_destination(self.certificate, CERTIFICATES, force=force)
+        check_destination(self.plot, PICTURES, force=force)
+        check_apart([source], [self.release, self.certificate, self.plot])
+
+
+def run_release(request: Request, results: Results, *, force: bool, as_json: bool) -> None:
+    """Check everything, then spend, then write."""
+    request.check()
+    if request.output is None:
+        raise Refusal("--output must name the private column.")
+    results.check(request.data, force=force)
+    with progress(5) as step:
+        step("Reading the table")
+        source = open_table(request.data)
+        wanted = [*request.public_names, request.output]
+        frame = load(source, wanted)
+        check_lines(source, frame.height)
+        X, people = request.public_columns(frame, source)
+        y = output_column(frame, request.output, source)
+        del frame
+        model = request.model()
+        step("Planning and rehearsing")
+        make_plan(model, X, people)
+        _rehearse(model, X, people, results.release)
+        with _spending(request) as saved:
+            step("Measuring with noise and learning from the measurement")
+            with np.errstate(all="ignore"):
+                model.fit(X, y, people)
+            del y
+            step("Writing the release")
+            save(model, results.release, overwrite=force)
+            saved.append(results.release)
+            step("Drawing and certifying")
+            if results.certificate is not None:
+                write_certificate(model, results.certificate)
+            if results.plot is not None:
+                save_figure(plot_model(model, output=request.output), results.plot)
+    with _spending(request, results.release):
+        _report(model, request, results, as_json=as_json)
+
+
+def _rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path) -> None:
+    """Release nobody's outputs to a file that is then removed.
+
+    A release that cannot be saved would have spent its budget for nothing, so whatever stops one
+    (a full disk, a name that the format cannot hold) should stop this one first. It learns nothing,
+    which keeps it short.
+    """
+    trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
+    low, high = model.y_bounds
+    try:
+        with np.errstate(all="ignore"), part_beside(path) as part:
+            trial.fit(X, np.full(X.height, 0.5 * low + 0.5 * high), people)
+            save(trial, part)
+    except ValueError as problem:
+        raise Refusal(f"A rehearsal failed and nothing was spent: {problem}") from None
+    except OSError:
+        raise Refusal(f"'{path}' cannot be written there; nothing was spent.") from None
+
+
+@contextmanager
+def _spending(request: Request, *written: Path) -> Iterator[list[Path]]:
+    """From here on the budget counts as spent, whatever happens; errors say so and nothing else.
+
+    Yields a list to note the release in once it is written.
+    """
+    saved = list(written)
+    spent = f"count epsilon = {request.epsilon:g}, delta = {request.delta:g} as spent."
+    try:
+        yield saved
+    except (KeyboardInterrupt, Exception) as problem:
+        stopped = "Interrupted" if isinstance(problem, KeyboardInterrupt) else "Failed"
+        if saved:
+            what = f"{stopped} after '{saved[0]}' was written, which is complete; {spent}"
+        else:
+            what = f"{stopped} after noise may have been drawn, and nothing was released; {spent}"
+        raise Failure(what) from None
+
+
+def _report(
+    model: PrivateGPRegressor, request: Request, results: Results, *, as_json: bool
+) -> None:
+    guarantee = model.guarantee_
+    others = {"certificate": results.certificate, "plot": results.plot}
+    if as_json:
+        say_json(
+            {
+                "release": str(results.release),
+                **{name: None if path is None else str(path) for name, path in others.items()},
+                "contains_inputs": request.input_names,
+                "guarantee": json.loads(guarantee.to_json()),
+                "simulation": guarantee.is_simulation,
+                "spent": True,
+            }
+        )
+        return
+    if guarantee.is_simulation:
+        say(SIMULATED)
+    say(f"Released {results.release}.")
+    say(
+        f"The file contains inputs, {listed(request.input_names)} of rows of {request.data.name}: "
+        "publish it only where they may be known. It contains no output."
+    )
+    say("")
+    say(guarantee.describe())
+    for name, path in others.items():
+        if path is not None:
+            say(f"{name.capitalize()}: {path}")

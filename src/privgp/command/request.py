@@ -1,0 +1,121 @@
+"""What ``plan`` and ``release`` are both asked, checked before any file is read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from privgp.command.columns import identifiers, input_columns, split_names
+from privgp.command.errors import Failure, Refusal
+from privgp.command.kernel_text import read_kernel
+from privgp.command.tables import Source
+from privgp.command.targets import read_targets
+from privgp.models.arguments import check_bounds
+from privgp.models.regressor import PrivateGPRegressor
+from privgp.plan.preview import Plan
+from privgp.privacy.calibrate import check_budget
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments as given on the command line."""
+
+    data: Path
+    inputs: str
+    output: str | None
+    bounds: tuple[float, float]
+    epsilon: float
+    delta: float
+    groups: str | None = None
+    kernel: str | None = None
+    noise_variance: float | None = None
+    targets: str | None = None
+    objective: str = "posterior"
+    reconstruct: str = "posterior"
+    hyperparameters: str = "learned"
+    protect: str = "outputs"
+    seed: int | None = None
+
+    @property
+    def input_names(self) -> list[str]:
+        return split_names(self.inputs, "--inputs")
+
+    @property
+    def public_names(self) -> list[str]:
+        """The columns that a plan may load."""
+        names = self.input_names
+        return names if self.groups in (None, *names) else [*names, str(self.groups)]
+
+    def check(self) -> None:
+        """Refuse what is wrong whatever the file holds."""
+        try:
+            check_budget(self.epsilon, self.delta)
+            check_bounds("--bounds", self.bounds)
+        except ValueError as problem:
+            raise Refusal(str(problem)) from None
+        if self.protect == "records":
+            raise Refusal("--protect records is not available yet: use --protect outputs.")
+        if self.noise_variance is not None and not (
+            math.isfinite(self.noise_variance) and self.noise_variance > 0
+        ):
+            raise Refusal(f"--noise-variance must be positive, got {self.noise_variance:g}.")
+        if self.output is not None and not self.output:
+            raise Refusal("--output must name a column.")
+        if self.groups is not None and not self.groups:
+            raise Refusal("--groups must name a column.")
+        if self.output in self.input_names:
+            raise Refusal(
+                f"The private output '{self.output}' cannot be among the public --inputs."
+            )
+        if self.output is not None and self.output == self.groups:
+            raise Refusal(f"The private output '{self.output}' cannot name the people.")
+
+    def model(self) -> PrivateGPRegressor:
+        """The regressor that was asked for; reads the kernel and the targets."""
+        return PrivateGPRegressor(
+            kernel=None if self.kernel is None else read_kernel(self.kernel),
+            noise_variance=self.noise_variance,
+            y_bounds=self.bounds,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            protect=self.protect,
+            targets=None if self.targets is None else read_targets(self.targets, self.input_names),
+            objective=self.objective,
+            reconstruct=self.reconstruct,
+            hyperparameters=self.hyperparameters,
+            random_state=self.seed,
+        )
+
+    def public_columns(
+        self, frame: pl.DataFrame, source: Source
+    ) -> tuple[pl.DataFrame, np.ndarray | None]:
+        """Inputs and person identifiers from a table that holds at least these."""
+        X = input_columns(frame, self.input_names, source)
+        people = None if self.groups is None else identifiers(frame, self.groups, source)
+        return X, people
+
+
+def make_plan(model: PrivateGPRegressor, X: pl.DataFrame, people: Any) -> Plan:
+    """The model's plan. Whatever it refuses is public: it has seen no output."""
+    try:
+        with np.errstate(all="ignore"):
+            plan = model.plan(X, people)
+            expected = plan.expected_error()
+    except (np.linalg.LinAlgError, ArithmeticError):
+        raise Failure("The plan could not be computed: rescale the inputs or the kernel.") from None
+    except (ValueError, NotImplementedError) as problem:
+        raise Refusal(_sentence(str(problem))) from None
+    if not math.isfinite(expected):
+        raise Failure("The plan could not be computed: rescale the inputs or the kernel.")
+    return plan
+
+
+def _sentence(text: str) -> str:
+    """The model's words in those of the command."""
+    first = text.strip().splitlines()[0] if text.strip() else "The plan could not be made."
+    return first if first.endswith(".") else f"{first}."

@@ -1,0 +1,64 @@
+"""What people see: results on the output stream, progress on the error stream."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from privgp.command.errors import one_line
+
+Step = Callable[[str], None]
+
+
+def say(text: str) -> None:
+    """Print lines as they are: names of columns and files are never taken for markup."""
+    for line in text.splitlines() or [""]:
+        indent = line[: len(line) - len(line.lstrip())]
+        print(indent + one_line(line))
+
+
+def say_json(value: dict[str, Any]) -> None:
+    """Print one JSON object; what is not finite becomes null."""
+    print(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def show(renderable: Any) -> None:
+    """Print a table or another object of rich."""
+    Console().print(renderable)
+
+
+@contextmanager
+def progress(steps: int) -> Iterator[Step]:
+    """A bar of so many steps; calling ``step(label)`` finishes one and names the next.
+
+    It is drawn on a terminal only, so that a log or a pipe holds nothing but sentences.
+    """
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not sys.stderr.isatty()
+    ) as bar:
+        task = bar.add_task("Starting", total=steps, completed=-1)
+        yield lambda label: bar.update(task, advance=1, description=label)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

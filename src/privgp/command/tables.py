@@ -1,0 +1,158 @@
+"""Reading and writing tables. Only the columns that are asked for are ever loaded.
+
+The library that parses quotes cells in its errors, so none of its errors is passed on.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+
+from privgp.command.destinations import TABLES, whole_file
+from privgp.command.errors import Refusal, listed
+
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table on disk of which the header is known and nothing else."""
+
+    path: Path
+    names: tuple[str, ...]
+
+    @property
+    def is_csv(self) -> bool:
+        return self.path.suffix.lower() == ".csv"
+
+
+def open_table(path: Path) -> Source:
+    """Read the header of a CSV or Parquet file."""
+    if path.suffix.lower() not in TABLES:
+        raise Refusal(f"'{path}' must end in .csv or .parquet.")
+    check_readable(path)
+    if path.suffix.lower() == ".csv":
+        header = _parsed(
+            path,
+            lambda: pl.read_csv(
+                path,
+                has_header=False,
+                n_rows=1,
+                infer_schema=False,
+                truncate_ragged_lines=True,
+                glob=False,
+            ),
+        )
+        return Source(path, tuple((name or "").strip() for name in header.row(0)))
+    return Source(path, tuple(_parsed(path, lambda: pl.read_parquet_schema(path))))
+
+
+def check_readable(path: Path) -> None:
+    """Refuse what is no file, cannot be opened, or is empty."""
+    try:
+        if path.is_dir():
+            raise Refusal(f"'{path}' is a folder, not a file.")
+        if not path.exists():
+            raise Refusal(f"The file '{path}' does not exist.")
+        with path.open("rb") as file:
+            empty = not file.read(1)
+    except (OSError, ValueError):
+        raise Refusal(f"The file '{path}' cannot be read.") from None
+    if empty:
+        raise Refusal(f"The file '{path}' is empty.")
+
+
+def check_columns(source: Source, wanted: Sequence[str]) -> None:
+    """Refuse names that the table does not have, or has twice."""
+    for name in wanted:
+        count = source.names.count(name)
+        if count == 0:
+            raise Refusal(f"'{source.path}' has no column '{name}'{_what_there_is(source)}.")
+        if count > 1:
+            raise Refusal(f"'{source.path}' has {count} columns named '{name}': rename them.")
+
+
+def _what_there_is(source: Source) -> str:
+    if not source.is_csv:
+        return f": it has {listed(source.names)}"
+    # A table without a header shows its first row as one, and with it somebody's output.
+    if any(_is_number(name) for name in source.names):
+        return ", and its first line must name the columns"
+    if len(source.names) == 1 and set(source.names[0]) & set(";\t|"):
+        return f": it has {listed(source.names)}, but fields must be separated by commas"
+    return f": it has {listed(source.names)}"
+
+
+def _is_number(text: str) -> bool:
+    return bool(re.match(r"\s*[-+]?\W?[\d.]", text))
+
+
+def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
+    """These columns and no others, cells of a CSV file as text; at least one row."""
+    check_columns(source, wanted)
+    path = source.path
+    if source.is_csv:
+        places = [source.names.index(name) for name in wanted]
+        frame = _parsed(
+            path, lambda: pl.read_csv(path, columns=places, infer_schema=False, glob=False)
+        )
+    else:
+        frame = _parsed(path, lambda: pl.read_parquet(path, columns=list(wanted), glob=False))
+    if frame.width != len(wanted):
+        raise _unreadable(path)
+    frame.columns = list(wanted)
+    if frame.height == 0:
+        raise Refusal(f"'{path}' has a header but no rows.")
+    return frame
+
+
+def check_lines(source: Source, rows: int) -> None:
+    """Refuse a CSV file with a line of more or fewer fields than its header, or with other rows.
+
+    Loading some columns does not notice these, and every column after the slip would be misread.
+    """
+    if not source.is_csv:
+        return
+    width, found = len(source.names), -1
+    try:
+        with source.path.open(newline="", encoding="utf-8-sig") as lines:
+            reader = csv.reader(lines)
+            for found, row in enumerate(reader):  # noqa: B007 - the header is number 0
+                if len(row) != width:
+                    raise Refusal(
+                        f"Line {reader.line_num} of '{source.path}' has {len(row)} fields where "
+                        f"the header has {width}."
+                    )
+    except (OSError, ValueError, csv.Error):
+        raise _unreadable(source.path) from None
+    if found != rows:
+        raise _unreadable(source.path)
+
+
+def write_table(frame: pl.DataFrame, path: Path) -> None:
+    """CSV or Parquet by the file's ending."""
+    with whole_file(path) as part:
+        if path.suffix.lower() == ".csv":
+            frame.write_csv(part)
+        else:
+            frame.write_parquet(part)
+
+
+def _parsed(path: Path, read: Callable[[], Read]) -> Read:
+    try:
+        return read()
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException:  # the parser's panics are no Exceptions
+        raise _unreadable(path) from None
+
+
+def _unreadable(path: Path) -> Refusal:
+    what = "CSV in UTF-8" if path.suffix.lower() == ".csv" else "Parquet"
+    return Refusal(f"'{path}' cannot be read as {what}.")

@@ -1,0 +1,191 @@
+"""The container of a .privgp file: a zip of stored members, their hashes, a digest of the whole.
+
+The hashes find damage: a flipped bit, a cut end, a member from another file. They do not find
+forgery, as whoever edits a file can compute them anew; publish the file's own hash for that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import secrets
+import stat
+import struct
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+FORMAT = "privgp"
+VERSION = 1
+ENDING = ".privgp"
+MANIFEST = "manifest.json"
+LARGEST_FILE = 2**30
+LARGEST_JSON = 2**24
+MOST_MEMBERS = 256
+LARGEST_DIRECTORY = 2**16
+DIGEST = 64  # hexadecimal digits of SHA-256
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip can hold: equal models give equal bytes
+
+_END = struct.Struct("<4s4H2LH")  # the zip's end record
+_LOCAL_HEADER = 30
+_NAME = re.compile(r"[a-z0-9_]{1,60}\.(json|npy)")
+
+
+class DamagedFile(ValueError):
+    """A file that is not a release of this format, or not as it was saved."""
+
+
+def pack(members: Mapping[str, bytes]) -> bytes:
+    """The bytes of a file with these members; equal members give equal bytes."""
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
+    manifest = dump({"format": FORMAT, "version": VERSION, "members": hashes})
+    if sum(map(len, members.values())) > LARGEST_FILE - 2**20:
+        raise ValueError("the release is too large for a .privgp file, which holds 1 GiB.")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in {MANIFEST: manifest, **members}.items():
+            info = zipfile.ZipInfo(name, EPOCH)
+            info.create_system, info.external_attr = 3, 0o644 << 16
+            archive.writestr(info, data)
+        archive.comment = b"0" * DIGEST
+    body = buffer.getvalue()[:-DIGEST]
+    return body + hashlib.sha256(body).hexdigest().encode("ascii")
+
+
+def unpack(data: bytes) -> dict[str, bytes]:
+    """The members of a file, all checks passed: order of bytes, sizes, names, hashes, version."""
+    if not data.startswith(b"PK\x03\x04"):
+        raise DamagedFile("it is not a .privgp file")
+    digest = hashlib.sha256(memoryview(data)[:-DIGEST]).hexdigest().encode("ascii")
+    if len(data) < _END.size + DIGEST or data[-DIGEST:] != digest:
+        raise DamagedFile("it is no .privgp file, or was cut short or changed since it was saved")
+    directory = _directory_start(data)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            infos = archive.infolist()
+            _check_members(infos, directory)
+            members = {info.filename: archive.read(info) for info in infos}
+    except DamagedFile:
+        raise
+    except Exception:  # whatever the parser trips over, the file is at fault
+        raise DamagedFile("its zip structure is broken") from None
+    _check_manifest(members)
+    del members[MANIFEST]
+    return members
+
+
+def _directory_start(data: bytes) -> int:
+    """Where the zip's directory starts; refuses large ones before anything parses them."""
+    at = len(data) - DIGEST - _END.size
+    mark, disk, first, here, count, size, start, comment = _END.unpack_from(data, at)
+    plain = mark == b"PK\x05\x06" and (disk, first, comment) == (0, 0, DIGEST) and here == count
+    if not plain or start + size != at or data[max(0, at - 20) :].startswith(b"PK\x06\x07"):
+        raise DamagedFile("its zip structure is broken")
+    if count > MOST_MEMBERS or size > LARGEST_DIRECTORY:
+        raise DamagedFile("it has too many members")
+    return int(start)
+
+
+def _check_members(infos: list[zipfile.ZipInfo], directory: int) -> None:
+    if len({info.filename for info in infos}) != len(infos):
+        raise DamagedFile("it has two members of one name")
+    taken = 0
+    for info in infos:
+        if not _NAME.fullmatch(info.filename) or info.filename != info.orig_filename:
+            raise DamagedFile("it has a member with an unexpected name")
+        # Members are stored, never compressed: nothing can grow when it is read.
+        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+            raise DamagedFile("it has a compressed member")
+        if info.flag_bits or info.extra or info.comment or info.date_time != EPOCH:
+            raise DamagedFile("it was repacked by another program")
+        if info.filename.endswith(".json") and info.file_size > LARGEST_JSON:
+            raise DamagedFile("it has a member that is too large")
+        taken += _LOCAL_HEADER + len(info.filename) + info.file_size
+    if taken != directory:
+        raise DamagedFile("it holds bytes that belong to no member")
+
+
+def _check_manifest(members: Mapping[str, bytes]) -> None:
+    if MANIFEST not in members:
+        raise DamagedFile("it is not a .privgp file")
+    manifest = parse(members[MANIFEST])
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise DamagedFile("it is not a .privgp file")
+    version = manifest.get("version")
+    if type(version) is not int or version < 1:
+        raise DamagedFile("its version is not a number")
+    if version > VERSION:
+        raise DamagedFile("its format is of a later version, so a newer privgp is needed")
+    hashes = manifest.get("members")
+    if len(manifest) != 3 or not isinstance(hashes, dict):
+        raise DamagedFile("its manifest is broken")
+    if {*hashes, MANIFEST} != {*members}:
+        raise DamagedFile("its members are not those its manifest lists")
+    if any(hashlib.sha256(members[name]).hexdigest() != value for name, value in hashes.items()):
+        raise DamagedFile("a member is not what its manifest says")
+
+
+def dump(value: Any) -> bytes:
+    """JSON without NaN or infinity; numbers are written so that they read back to the same bits."""
+    return json.dumps(value, indent=1, allow_nan=False).encode("ascii")
+
+
+def parse(data: bytes) -> Any:
+    """JSON without NaN, infinity or names that come twice."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({name for name, _ in pairs}) != len(pairs):
+            raise ValueError
+        return dict(pairs)
+
+    def refuse(_: str) -> None:
+        raise ValueError
+
+    try:
+        return json.loads(data.decode(), object_pairs_hook=once, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        raise DamagedFile("its JSON is broken") from None
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file that is small enough to be one of ours."""
+    status = os.stat(path)
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        raise DamagedFile("it is a device or a pipe, not a file")  # opening one might wait for ever
+    if status.st_size <= LARGEST_FILE:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+        if len(data) <= LARGEST_FILE:
+            return data
+    raise DamagedFile("it is larger than 1 GiB, which no .privgp file is")
+
+
+def write(path: str | os.PathLike[str], data: bytes, *, overwrite: bool) -> None:
+    """Write a file whole or not at all: beside its place first, then moved there."""
+    check_target(path, overwrite=overwrite)
+    target = Path(path)
+    temporary = target.with_name(f".privgp-{secrets.token_hex(8)}.part")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        check_target(path, overwrite=overwrite)
+        os.replace(temporary, target)
+    except BaseException:  # an interrupt must leave nothing behind either
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Refuse a path with another ending, or one that is taken."""
+    if Path(path).suffix != ENDING:
+        raise ValueError(f"path must end in {ENDING!r}, such as 'heights{ENDING}'.")
+    if not overwrite and os.path.lexists(path):
+        raise FileExistsError(
+            f"{os.fspath(path)!r} exists already: choose another name or give overwrite=True."
+        )

@@ -1,0 +1,129 @@
+"""Save a release to one .privgp file, and load it anywhere."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from privgp.release.archive import DamagedFile, check_target, pack, read, unpack, write
+from privgp.release.certificate import certificate
+from privgp.release.contents import Contents, encode
+from privgp.release.decode import decode
+from privgp.release.posterior import Posterior, posterior
+from privgp.release.reproducible import one_thread
+from privgp.release.unbiased import AtTargets
+
+if TYPE_CHECKING:
+    from privgp.models.regressor import PrivateGPRegressor
+
+__all__ = ["NOTICE", "DamagedFile", "load", "save"]
+
+MOST_ENTRIES = 2**28  # of all components together, 2 GiB
+NOTICE = (
+    "The file contains inputs: coordinates of the rows of X, which count as public. "
+    "It contains no output."
+)
+
+
+def save(
+    model: PrivateGPRegressor, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
+    """Write what a fitted model released to one file that anybody may have.
+
+    It holds no output value. It does hold inputs: under ``protect="outputs"`` they are public.
+    Equal models give equal bytes. The file appears whole or not at all.
+    """
+    check_is_fitted(model)
+    check_target(path, overwrite=overwrite)
+    members = encode(_contents_of(model))
+    try:
+        decode(members)  # a file that could not be read back is never written
+    except DamagedFile as problem:
+        raise ValueError(f"this model cannot be saved: {problem}.") from None
+    write(path, pack(members), overwrite=overwrite)
+
+
+def load(path: str | os.PathLike[str]) -> PrivateGPRegressor:
+    """The model of a .privgp file; it predicts to the last bit as the model that was saved.
+
+    It has ``plan_summary_`` instead of ``plan_``. A file that is damaged, or needs a newer privgp,
+    raises ``DamagedFile``, a ValueError. The hashes inside detect damage, not forgery: trust a file
+    as far as the place it came from.
+    """
+    try:
+        return _model_from(decode(unpack(read(path))))
+    except DamagedFile as problem:
+        raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
+
+
+def _contents_of(model: PrivateGPRegressor) -> Contents:
+    loaded: Contents | None = vars(model).get("loaded_")
+    if loaded is not None:
+        return loaded
+    if len(model.measurements_) != 1:
+        raise ValueError("only a model of one measurement can be saved.")
+    plan, release = model.plan_, model.release_
+    names = getattr(model, "feature_names_in_", None)
+    return Contents(
+        # What was asked for then, should a parameter have been changed since.
+        parameters={
+            **model.get_params(deep=False),
+            "y_bounds": plan.y_bounds,
+            "epsilon": plan.epsilon,
+            "delta": plan.delta,
+            "reconstruct": plan.reconstruct,
+        },
+        columns=int(model.n_features_in_),
+        names=None if names is None else tuple(str(name) for name in names),
+        guarantee=model.guarantee_,
+        measurement=model.measurements_[0],
+        functionals=model.functionals_,
+        models=tuple(c.model for c in release.components)
+        if isinstance(release, Posterior)
+        else (plan.start,),
+        at_targets=release if isinstance(release, AtTargets) else None,
+        noise_variance=model.noise_variance_,
+        plan_summary=model.plan_summary_,
+        certificate=certificate(model),
+    )
+
+
+def _model_from(contents: Contents) -> PrivateGPRegressor:
+    from privgp.models.regressor import PrivateGPRegressor  # which imports this module's save
+
+    c = contents
+    model = PrivateGPRegressor(**c.parameters)
+    model.n_features_in_ = c.columns
+    if c.names is not None:
+        model.feature_names_in_ = np.array(c.names, dtype=object)
+    model.guarantee_ = c.guarantee
+    model.measurements_ = (c.measurement,)
+    model.functionals_ = c.functionals
+    model.release_ = c.at_targets if c.at_targets is not None else _posterior(c)
+    model.kernel_ = c.models[0].kernel
+    model.input_map_ = c.models[0].input_map
+    model.noise_variance_ = c.noise_variance
+    model.released_at_ = c.certificate["date"]
+    model.loaded_ = c
+    return model
+
+
+def _posterior(c: Contents) -> Posterior:
+    low, high = c.parameters["y_bounds"]
+    if len(c.models) * c.functionals.weights.size > MOST_ENTRIES:
+        raise DamagedFile("it is larger than any release")
+    try:
+        with one_thread(), np.errstate(all="ignore"):
+            result = posterior(c.functionals, c.measurement, c.models, 0.5 * low + 0.5 * high)
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError):
+        raise DamagedFile("its numbers do not make a posterior") from None
+    if not all(
+        np.all(np.isfinite(part))
+        for component in result.components
+        for part in (component.mean_weights, component.half)
+    ):
+        raise DamagedFile("its numbers do not make a posterior")
+    return result

@@ -1,0 +1,74 @@
+"""Constructor parameters of a regressor as JSON, and back; the seed of a simulation is dropped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from privgp.models.arguments import check_bounds, target_points
+from privgp.plan.build import OBJECTIVES, RECONSTRUCTIONS
+from privgp.privacy.calibrate import MAX_EPSILON
+from privgp.release import fields as field
+from privgp.release.archive import DamagedFile
+from privgp.types import Array
+
+_CHOICES = {
+    "protect": ("outputs", "records"),
+    "objective": OBJECTIVES,
+    "reconstruct": RECONSTRUCTIONS,
+    "hyperparameters": ("learned", "fixed"),
+}
+_NAMES = ("kernel", "noise_variance", "y_bounds", "x_bounds", "epsilon", "delta", *_CHOICES)
+
+
+def parameters_tree(
+    parameters: dict[str, Any], columns: int
+) -> tuple[dict[str, Any], Array | None]:
+    """JSON of the parameters but the targets, and the targets."""
+    kernel, noise = parameters["kernel"], parameters["noise_variance"]
+    x_bounds = parameters["x_bounds"]
+    tree = {
+        "kernel": None if kernel is None else field.kernel_tree(kernel),
+        "noise_variance": None if noise is None else float(noise),
+        "y_bounds": [float(end) for end in parameters["y_bounds"]],
+        "x_bounds": None if x_bounds is None else np.asarray(x_bounds, dtype=float).tolist(),
+        "epsilon": float(parameters["epsilon"]),
+        "delta": float(parameters["delta"]),
+        **{name: str(parameters[name]) for name in _CHOICES},
+    }
+    return tree, target_points(parameters["targets"], columns)
+
+
+def parameters_from(value: Any, columns: int, targets: Array | None) -> dict[str, Any]:
+    """Arguments for the constructor, checked."""
+    tree = field.record(value, "parameters", _NAMES)
+    kernel, noise, x_bounds = tree["kernel"], tree["noise_variance"], tree["x_bounds"]
+    return {
+        "kernel": None if kernel is None else field.kernel_from(kernel),
+        "noise_variance": None if noise is None else field.positive(noise, "noise variance"),
+        "y_bounds": _interval(tree["y_bounds"]),
+        "x_bounds": None if x_bounds is None else _intervals(x_bounds, columns),
+        "epsilon": field.positive(tree["epsilon"], "epsilon", MAX_EPSILON),
+        "delta": field.positive(tree["delta"], "delta", 1.0),
+        "targets": targets,
+        **{name: field.choice(tree[name], name, known) for name, known in _CHOICES.items()},
+    }
+
+
+def _intervals(value: Any, columns: int) -> Any:
+    """One interval, or one per column."""
+    found = field.items(value, "bounds", least=1)
+    if not isinstance(found[0], list):
+        return _interval(found)
+    if len(found) != columns:
+        raise DamagedFile("its bounds are not one pair per column")
+    return tuple(_interval(entry) for entry in found)
+
+
+def _interval(value: Any) -> tuple[float, float]:
+    ends = [field.number(end, "bounds") for end in field.items(value, "bounds")]
+    try:
+        return check_bounds("bounds", ends)
+    except ValueError:
+        raise DamagedFile("its bounds are broken") from None

@@ -1,0 +1,150 @@
+"""What all pictures share: colours, text sizes, titles, panels and files.
+
+Figures are made without pyplot, so that nothing global changes and no display is needed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+from scipy.stats import norm
+
+from privgp.types import Array
+
+# Okabe and Ito's colours, told apart by colour-blind readers and in grey.
+BLUE, SKY, ORANGE, VERMILION, BLACK = "#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#000000"
+SEQUENTIAL, DIVERGING = "cividis", "PuOr_r"
+TEXT, SMALL = 9.0, 8.0  # points, for figures printed at their own width
+WIDTH = 6.3  # inches: the text of an A4 page
+DPI = 200
+REACH = float(norm.ppf(0.95))  # standard deviations to either side of the middle 90%
+AT_TARGETS = "release at the targets"
+ENDINGS = (".png", ".svg")
+WARNING = "SIMULATION, not for release"
+Canvas = Figure | SubFigure
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
+    """Write a figure as PNG or SVG by the file's ending; the file appears whole or not at all.
+
+    Equal figures give equal files: neither a date nor a random identifier is written.
+    """
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise ValueError(f"path must end in .png or .svg, got '{path.name}'.")
+    buffer = io.BytesIO()
+    metadata = {"Date": None} if ending == ".svg" else {"Software": None}
+    with matplotlib.rc_context({"svg.hashsalt": "privgp"}):
+        figure.savefig(buffer, format=ending[1:], dpi=DPI, metadata=metadata)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(buffer.getvalue())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def new_figure(height: float, width: float = WIDTH) -> Figure:
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def panels(figure: Canvas | None, count: int, columns: int, height: float) -> list[Axes]:
+    """``count`` panels in rows, each ``height`` inches high, that share their y axis."""
+    columns = min(count, columns)
+    rows = -(-count // columns)
+    if figure is None:
+        figure = new_figure(max(3.0, height * rows + 0.8))
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    for unused in axes[count:]:
+        unused.remove()
+    return list(axes[:count])
+
+
+def root_of(ax: Axes) -> Figure:
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
+def number(value: float) -> str:
+    """A short number without padding: 1e-5, not 1e-05."""
+    mantissa, e, exponent = f"{value:.4g}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if e else mantissa
+
+
+def budget_text(epsilon: float, delta: float) -> str:
+    return f"epsilon={number(epsilon)}, delta={number(delta)}"
+
+
+def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False) -> None:
+    """A title; of a simulation one that nobody can overlook."""
+    if simulation:
+        text = f"{WARNING}\n{text}"
+    set_text = place.set_title if isinstance(place, Axes) else place.suptitle
+    colour, weight = (VERMILION, "bold") if simulation else (BLACK, "normal")
+    set_text(text, fontsize=TEXT, color=colour, fontweight=weight)
+
+
+def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
+    """Name the axes; ``room``: characters that fit along one."""
+    ax.set_xlabel(_label(x, room), fontsize=TEXT)
+    ax.set_ylabel(_label(y, room), fontsize=TEXT)
+    ax.tick_params(labelsize=SMALL)
+
+
+def _label(name: str, room: int) -> str:
+    """A user's name as text: wrapped, and with dollars that are not taken for formulas."""
+    wrapped = textwrap.fill(name, room, max_lines=3, placeholder=" ...")
+    return wrapped.replace("$", r"\$")
+
+
+def input_names(names: Sequence[object] | None, count: int) -> list[str]:
+    """The names of the inputs, or numbers where there are none."""
+    if names is not None and len(names) != count:
+        raise ValueError(f"names must name {count} inputs, got {len(names)}.")
+    if names is not None:
+        return [str(name) for name in names]
+    return ["input"] if count == 1 else [f"input {j + 1}" for j in range(count)]
+
+
+def limits(values: Array, margin: float = 0.02) -> tuple[float, float]:
+    """The range of values with a margin; about a single value, a tenth of it either way."""
+    low, high = float(values.min()), float(values.max())
+    pad = margin * (high - low) if high > low else 0.1 * abs(low) or 1.0
+    return low - pad, high + pad
+
+
+def rug(ax: Axes, x: Array) -> None:
+    """Ticks at the bottom of the panel where there are inputs."""
+    ax.plot(
+        np.unique(x),
+        np.full(len(np.unique(x)), 0.02),
+        "|",
+        color=BLACK,
+        markersize=5,
+        markeredgewidth=0.5,
+        transform=ax.get_xaxis_transform(),
+        clip_on=False,
+        label="public inputs",
+    )
+
+
+def legend(axes: Sequence[Axes], *, below: bool) -> None:
+    """One legend for all panels: below them in a figure of ours, else inside the first."""
+    handles, labels = axes[0].get_legend_handles_labels()
+    if below:
+        root_of(axes[0]).legend(
+            handles, labels, loc="outside lower center", ncols=2, fontsize=SMALL, frameon=False
+        )
+    else:
+        axes[0].legend(handles, labels, loc="best", fontsize=SMALL - 1.0, handlelength=1.5)

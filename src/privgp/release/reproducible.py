@@ -1,0 +1,59 @@
+"""The same bits in every process: one BLAS thread, and arrays laid out as a file lays them out.
+
+Sums in matrix products are split among threads and follow the memory order of their factors, so
+both are fixed wherever a release is computed or queried.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import scipy.linalg  # noqa: F401 - its BLAS must be loaded before the controller looks for it
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Record = TypeVar("Record", bound=DataclassInstance)
+
+_lock = threading.Lock()
+_inside: list[Any] = []  # the limiter that restores, then one entry per further caller
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    # Finding the libraries takes milliseconds, setting their threads microseconds.
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let BLAS use one thread here, also when several Python threads come and go.
+
+    The limit belongs to the process: the first to enter sets it, the last to leave lifts it.
+    """
+    with _lock:
+        _inside.append(None if _inside else _controller().limit(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _lock:
+            if len(_inside) == 1:
+                _inside[0].restore_original_limits()
+            _inside.pop()
+
+
+def laid_out(record: Record) -> Record:
+    """A copy of a dataclass with every array in C order, as ``privgp.load`` will find it."""
+    arrays = {
+        field.name: np.array(value, order="C")
+        for field in fields(record)
+        if isinstance(value := getattr(record, field.name), np.ndarray)
+    }
+    return replace(record, **arrays)

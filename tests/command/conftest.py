@@ -1,0 +1,47 @@
+"""Files that the tests of the command start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.command.running import BUDGET, COLUMNS, QUICK, people_table, run
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    path = tmp_path / "visits.csv"
+    people_table().write_csv(path)
+    return path
+
+
+@pytest.fixture
+def visits_parquet(tmp_path: Path) -> Path:
+    path = tmp_path / "visits.parquet"
+    people_table().write_parquet(path)
+    return path
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """Write a file of the given content into the temporary folder."""
+
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write_file
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release that several tests predict from and inspect."""
+    folder = tmp_path_factory.mktemp("release")
+    people_table().write_csv(folder / "visits.csv")
+    path = folder / "visits.privgp"
+    result = run("release", folder / "visits.csv", *COLUMNS, *BUDGET, *QUICK, "-o", path)
+    assert result.code == 0, result
+    return path

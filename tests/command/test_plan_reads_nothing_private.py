@@ -1,0 +1,68 @@
+"""``privgp plan`` never loads the output column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.command.running import BUDGET, COLUMNS, QUICK, people_table, private_cells, run
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_output_column_need_not_exist(tmp_path: Path, ending: str) -> None:
+    data = tmp_path / f"visits.{ending}"
+    table = people_table().drop("cost")
+    table.write_csv(data) if ending == "csv" else table.write_parquet(data)
+    assert run("plan", data, *COLUMNS, *BUDGET, *QUICK).code == 0
+    assert run("plan", data, "--inputs", "age,bmi", *BUDGET, *QUICK).code == 0
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("groups", [[], ["--groups", "person"]])
+def test_no_reader_ever_returns_a_private_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, groups: list[str]
+) -> None:
+    data = tmp_path / f"visits.{ending}"
+    table = people_table()
+    table.write_csv(data) if ending == "csv" else table.write_parquet(data)
+    seen: list[pl.DataFrame] = []
+
+    def watched(name: str) -> None:
+        original = getattr(pl, name)
+
+        def read(*arguments: Any, **options: Any) -> pl.DataFrame:
+            frame: pl.DataFrame = original(*arguments, **options)
+            seen.append(frame)
+            return frame
+
+        monkeypatch.setattr(pl, name, read)
+
+    def forbidden(*_: Any, **__: Any) -> None:
+        raise AssertionError("another way to the file was used")
+
+    for name in ("read_csv", "read_parquet"):
+        watched(name)
+    for name in ("scan_csv", "scan_parquet", "read_csv_batched"):
+        monkeypatch.setattr(pl, name, forbidden, raising=False)
+    monkeypatch.setattr("privgp.command.tables.csv.reader", forbidden)
+
+    result = run("plan", data, *COLUMNS, *BUDGET, *QUICK, *groups)
+    assert result.code == 0, result
+    assert len(seen) == (2 if ending == "csv" else 1)
+    cells = [str(cell) for frame in seen for row in frame.rows() for cell in row]
+    assert not any(private in cell for cell in cells for private in private_cells())
+    assert set(seen[-1].columns) == {"age", "bmi"} | ({"person"} if groups else set())
+
+
+@pytest.mark.parametrize("cells", [["secret"] * 24, [""] * 24, ["nan"] * 24])
+def test_what_the_output_column_holds_makes_no_difference(
+    tmp_path: Path, visits: Path, cells: list[str]
+) -> None:
+    other = tmp_path / "other.csv"
+    people_table().with_columns(pl.Series("cost", cells)).write_csv(other)
+    answers = [run("plan", data, *COLUMNS, *BUDGET, *QUICK, "--json") for data in (visits, other)]
+    assert answers[0] == answers[1]
+    assert answers[0].code == 0

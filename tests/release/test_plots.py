@@ -1,0 +1,261 @@
+"""Pictures show what was released and planned, readably, and nothing private."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from sklearn.exceptions import NotFittedError
+
+from privgp import PrivateGPRegressor, load
+from privgp.release.plots import plot_model, plot_plan, plot_strategy, save_figure
+from privgp.release.plots_model import bands, observed_band
+from privgp.release.plots_style import budget_text, limits, number
+
+BOUNDS = (0.0, 10.0)
+ROWS = 24
+
+
+def inputs(columns: int, rows: int = ROWS) -> np.ndarray:
+    return np.random.default_rng(columns).uniform(20.0, 30.0, size=(rows, columns))
+
+
+def outputs(rows: int = ROWS) -> np.ndarray:
+    return np.random.default_rng(99).uniform(*BOUNDS, size=rows)
+
+
+def fitted(X, hyperparameters="fixed", **options) -> PrivateGPRegressor:
+    budget = {"epsilon": 1.0, "delta": 1e-5}
+    model = PrivateGPRegressor(
+        y_bounds=BOUNDS, hyperparameters=hyperparameters, **budget, **options
+    )
+    return model.fit(X, outputs(len(X)))
+
+
+@pytest.fixture(scope="module", params=[1, 2, 4], ids=lambda columns: f"{columns} inputs")
+def model(request) -> PrivateGPRegressor:
+    return fitted(inputs(request.param), "learned")
+
+
+@pytest.fixture(scope="module", params=[1, 2, 4], ids=lambda columns: f"{columns} inputs")
+def unbiased(request) -> PrivateGPRegressor:
+    return fitted(inputs(request.param), reconstruct="unbiased")
+
+
+def drawn_texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+def drawn_numbers(figure: Figure) -> np.ndarray:
+    """Every coordinate and pixel value that the figure's artists hold."""
+    found: list[np.ndarray] = [np.zeros(0)]
+    for ax in figure.findobj(Axes):
+        for line in ax.lines:
+            found += [np.asarray(line.get_xdata(orig=True)), np.asarray(line.get_ydata(orig=True))]
+        for collection in ax.collections:
+            found += [path.vertices for path in collection.get_paths()]
+            found.append(np.ma.filled(collection.get_offsets(), np.nan))
+            if collection.get_array() is not None:
+                found.append(np.asarray(collection.get_array()))
+        found += [np.asarray(image.get_array()) for image in ax.images]
+        found += [np.asarray(patch.get_path().vertices) for patch in ax.patches]
+    return np.concatenate([np.asarray(values, dtype=float).ravel() for values in found])
+
+
+def is_drawable(figure: Figure, tmp_path) -> bool:
+    assert isinstance(figure, Figure)
+    path = save_figure(figure, tmp_path / "figure.png")
+    return path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5_000
+
+
+def hides(figure: Figure, secrets: np.ndarray) -> bool:
+    drawn = drawn_numbers(figure)
+    assert drawn.size > 10
+    return bool(np.abs(secrets[:, None] - drawn[np.isfinite(drawn)]).min() > 1e-9)
+
+
+def test_a_model_is_drawn_without_private_outputs(model, tmp_path):
+    figure = model.plot(observation=True, output="cost")
+    assert is_drawable(figure, tmp_path)
+    assert hides(figure, outputs())
+
+
+def test_an_unbiased_release_is_drawn_at_its_targets(unbiased, tmp_path):
+    figure = unbiased.plot(observation=True)
+    assert is_drawable(figure, tmp_path)
+    assert hides(figure, outputs())
+    assert np.isin(unbiased.release_.targets, drawn_numbers(figure)).all()
+
+
+def test_a_strategy_is_drawn(model, tmp_path):
+    figure = plot_strategy(model.plan_)
+    assert is_drawable(figure, tmp_path)
+    assert hides(figure, outputs())
+
+
+@pytest.mark.parametrize("reconstruct", ["posterior", "unbiased"])
+def test_a_plan_is_drawn(reconstruct, tmp_path):
+    model = PrivateGPRegressor(y_bounds=BOUNDS, reconstruct=reconstruct)
+    assert is_drawable(model.plan(inputs(2)).plot(), tmp_path)
+
+
+def test_the_search_for_private_outputs_finds_them():
+    figure = Figure()
+    figure.subplots().scatter(np.arange(ROWS), outputs())
+    assert not hides(figure, outputs())
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+@pytest.mark.parametrize("reconstruct", ["posterior", "unbiased"])
+@pytest.mark.parametrize("rows", [1, 10])
+def test_a_single_distinct_input_is_drawn(columns, reconstruct, rows):
+    model = fitted(np.full((rows, columns), 3.0), reconstruct=reconstruct)
+    figures = [model.plot(), plot_plan(model.plan_), plot_strategy(model.plan_)]
+    assert all(figure.axes for figure in figures)
+    if rows == 1:
+        figures[0].draw_without_rendering()
+
+
+@pytest.mark.parametrize("reconstruct", ["posterior", "unbiased"])
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_the_band_of_privacy_is_inside_the_band_of_everything(columns, reconstruct):
+    X = inputs(columns)
+    model = fitted(X, reconstruct=reconstruct)
+    _, privacy, total = bands(model, X)
+    assert (privacy > 0).all()
+    assert (privacy < total).all()
+    assert (total <= observed_band(model, X)).all()
+
+
+def test_the_outer_band_is_ninety_percent_of_what_predict_says():
+    model = fitted(inputs(1), random_state=0)
+    X = np.linspace(20.0, 30.0, 7)[:, None]
+    mean, std = model.predict(X, return_std=True)
+    drawn_mean, _, total = bands(model, X)
+    np.testing.assert_allclose(drawn_mean, mean)
+    np.testing.assert_allclose(total / std, 1.6448536269514722)
+
+
+@pytest.mark.parametrize("reconstruct", ["posterior", "unbiased"])
+def test_a_loaded_model_is_drawn_the_same(reconstruct, tmp_path):
+    model = fitted(inputs(1), reconstruct=reconstruct)
+    model.save(tmp_path / "model.privgp")
+    loaded = load(tmp_path / "model.privgp")
+    before, after = (
+        save_figure(each.plot(observation=True), tmp_path / "figure.svg").read_bytes()
+        for each in (model, loaded)
+    )
+    assert before == after
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "PNG"])
+def test_files_are_equal_for_equal_figures(tmp_path, ending):
+    model = fitted(inputs(1))
+    first, second = (
+        save_figure(plot_model(model), tmp_path / f"{name}.{ending}").read_bytes()
+        for name in ("first", "second")
+    )
+    assert first == second
+    assert len(first) > 5_000
+    assert {path.name for path in tmp_path.iterdir()} == {f"first.{ending}", f"second.{ending}"}
+
+
+@pytest.mark.parametrize("name", ["figure.pdf", "figure", "figure.png.txt", ".png"])
+def test_other_endings_are_refused_and_nothing_is_written(tmp_path, name):
+    with pytest.raises(ValueError, match=r"must end in \.png or \.svg"):
+        save_figure(Figure(), tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "figure.png"
+    path.write_bytes(b"old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("privgp.release.plots_style.os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save_figure(Figure(), path)
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["figure.png"]
+
+
+def test_the_title_says_the_budget_and_shouts_when_it_is_a_simulation():
+    for columns in (1, 2, 4):
+        X = inputs(columns)
+        simulated = "\n".join(drawn_texts(fitted(X, random_state=0).plot()))
+        assert "SIMULATION, not for release" in simulated
+        assert "epsilon=1, delta=1e-5" in simulated
+        private = "\n".join(drawn_texts(fitted(X).plot()))
+        assert "SIMULATION" not in private
+        assert "epsilon=1, delta=1e-5" in private
+
+
+def test_slices_say_that_the_others_are_held():
+    texts = "\n".join(drawn_texts(fitted(inputs(4)).plot()))
+    assert "the others are held at their median" in texts
+
+
+def test_names_are_drawn_as_they_are(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    names = ["price in $", "x_1^$ and $"]  # would be a broken formula
+    model = fitted(pandas.DataFrame(inputs(2), columns=names))
+    figure = model.plot(output="a $ and $x_")
+    assert is_drawable(figure, tmp_path)
+    assert r"price in \$" in drawn_texts(figure)
+    assert is_drawable(plot_strategy(model.plan_, names=names), tmp_path)
+    with pytest.raises(ValueError, match="names must name 2 inputs"):
+        plot_strategy(model.plan_, names=["one"])
+
+
+def test_given_axes_and_figures_are_drawn_on():
+    model = fitted(inputs(1))
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    assert model.plot(left) is figure
+    assert model.plan_.plot(right) is figure
+    assert left.lines
+    assert right.lines
+    wide = fitted(inputs(4))
+    canvas = Figure()
+    part = canvas.subfigures(1, 2)[0]
+    assert wide.plot(figure=part) is canvas
+    assert len(part.axes) == 4
+    with pytest.raises(ValueError, match="give figure, not ax"):
+        wide.plot(left)
+
+
+def test_the_planned_error_is_marked_between_no_noise_and_more_noise():
+    plan = fitted(inputs(1)).plan_
+    ax = plot_plan(plan).axes[0]
+    curve, floor = ax.lines[0], ax.lines[1]
+    assert np.all(np.diff(curve.get_ydata()) < 0)
+    assert floor.get_ydata()[0] < np.min(curve.get_ydata())
+    marked = [line for line in ax.lines if str(line.get_label()).startswith("planned")]
+    assert marked[0].get_ydata()[0] == plan.expected_error()
+
+
+def test_an_unfitted_model_is_refused():
+    with pytest.raises(NotFittedError):
+        plot_model(PrivateGPRegressor(y_bounds=BOUNDS))
+
+
+def test_no_pyplot_is_needed(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    assert is_drawable(fitted(inputs(2)).plot(), tmp_path)
+
+
+def test_numbers_are_short():
+    assert budget_text(1.0, 1e-5) == "epsilon=1, delta=1e-5"
+    assert [number(v) for v in (0.01, 1e6, 2.5e-12)] == ["0.01", "1e6", "2.5e-12"]
+
+
+def test_limits_are_never_empty():
+    for values in ([0.0], [5.0, 5.0], [-2.0], [1.0, 2.0]):
+        low, high = limits(np.array(values), 0.0)
+        assert low < high

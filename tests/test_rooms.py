@@ -1,0 +1,167 @@
+"""Every line of code knows its room: only the vault computes on private values, and it keeps quiet."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+FILES = sorted((SOURCE / "privgp").rglob("*.py"))
+PUBLIC = ("plan", "release", "privacy")
+VAULT_MAY_USE = ("privgp.plan.strategy", "privgp.privacy", "privgp.types", "privgp.vault")
+VAULT_MAY_IMPORT = {"__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections",
+    "dataclasses", "math", "privgp", "scipy"}  # fmt: skip
+VAULT_MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
+SPEAKING = {"print", "open", "input", "breakpoint", "exec", "eval", "repr", "__import__", "compile"}
+SPEAKING_METHODS = {
+    "save", "savez", "savetxt", "savez_compressed", "tofile", "dump", "load", "loadtxt", "genfromtxt",
+    "fromfile", "memmap", "write", "write_text", "write_bytes", "read_text", "read_bytes",
+    "debug", "info", "warning", "error", "critical", "exception", "log_message", "print_exc", "getLogger",
+    "print_exception", "format_exc", "plot", "savefig",
+}  # fmt: skip
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMES = {name_of(path): path for path in FILES}
+
+
+@cache
+def tree_of(name: str) -> ast.Module:
+    return ast.parse(NAMES[name].read_text(encoding="utf-8"))
+
+
+@cache
+def imports_of(name: str) -> frozenset[str]:
+    """Every module that this one imports, at any depth of its code; `from a import b` gives both."""
+    package = name if NAMES[name].name == "__init__.py" else name.rpartition(".")[0]
+    found: set[str] = set()
+    for node in ast.walk(tree_of(name)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, *([node.module] if node.module else [])])
+            found.add(base)
+            found.update(
+                f"{base}.{alias.name}"
+                for alias in node.names
+                if f"{base}.{alias.name}" in NAMES or not base.startswith("privgp")
+            )
+    return frozenset(found)
+
+
+def within(module: str, room: str) -> bool:
+    return module == room or module.startswith(room + ".")
+
+
+def room(name: str) -> list[str]:
+    return [module for module in NAMES if within(module, f"privgp.{name}")]
+
+
+def reached_from(name: str) -> set[str]:
+    """All of the project's modules that this one needs, directly or through others."""
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting:
+        module = waiting.pop()
+        if module in NAMES and module not in seen:
+            seen.add(module)
+            # the package's own __init__ imports everything: it is what users see, not a need
+            waiting.extend(found for found in imports_of(module) if found != "privgp")
+    return seen
+
+
+def calls_in(name: str):
+    for node in ast.walk(tree_of(name)):
+        if isinstance(node, ast.Call):
+            yield node.func
+
+
+def test_the_walk_sees_the_whole_house():
+    assert {"privgp.vault.measure", "privgp.plan.strategy", "privgp.models.regressor"} <= set(NAMES)
+    assert "privgp.vault.sample" in imports_of("privgp.vault.measure")
+    assert "privgp.vault.measure" in reached_from("privgp.models.regressor")
+
+
+@pytest.mark.parametrize("name", [module for part in PUBLIC for module in room(part)])
+def test_public_rooms_never_import_the_vault(name):
+    assert not [module for module in imports_of(name) if within(module, "privgp.vault")]
+
+
+@pytest.mark.parametrize("name", [module for part in ("plan", "privacy") for module in room(part)])
+def test_planning_never_reaches_the_vault_through_others_either(name):
+    assert not [module for module in reached_from(name) if within(module, "privgp.vault")]
+
+
+@pytest.mark.parametrize("name", room("vault"))
+def test_the_vault_imports_little(name):
+    for module in imports_of(name):
+        if within(module, "privgp"):
+            assert any(within(module, allowed) for allowed in VAULT_MAY_USE), module
+        else:
+            assert module.partition(".")[0] in VAULT_MAY_IMPORT, module
+            assert not any(within(module, banned) for banned in VAULT_MAY_NOT_IMPORT_FROM), module
+
+
+@pytest.mark.parametrize("name", room("vault"))
+def test_the_vault_needs_nothing_that_plots_prints_logs_or_reads_files(name):
+    banned = {"logging", "matplotlib", "rich", "typer", "polars", "pandas", "pathlib", "os", "io",
+        "sys", "json", "pickle", "csv", "sqlite3", "socket", "subprocess", "tempfile", "shutil",
+        "traceback", "pdb", "joblib", "requests", "urllib"}  # fmt: skip
+    for module in reached_from(name) & set(room("vault")):
+        assert not {found.partition(".")[0] for found in imports_of(module)} & banned
+
+
+@pytest.mark.parametrize("name", room("vault"))
+def test_the_vault_neither_speaks_nor_writes(name):
+    for called in calls_in(name):
+        if isinstance(called, ast.Name):
+            assert called.id not in SPEAKING, f"line {called.lineno}"
+        elif isinstance(called, ast.Attribute):
+            assert called.attr not in SPEAKING_METHODS, f"line {called.lineno}"
+
+
+@pytest.mark.parametrize("name", room("vault"))
+def test_errors_and_warnings_of_the_vault_are_made_of_public_words(name):
+    """A raised or warned message is a constant, or interpolates nothing but ``rows``."""
+    for node in ast.walk(tree_of(name)):
+        if isinstance(node, ast.JoinedStr):
+            inside = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
+            assert all(isinstance(v, ast.Name) and v.id == "rows" for v in inside), node.lineno
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            for argument in node.exc.args:
+                assert isinstance(argument, ast.Constant | ast.JoinedStr), node.lineno
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            assert node.func.attr != "format", node.lineno
+
+
+def test_outputs_go_straight_from_fit_into_the_vault():
+    """In the regressor ``y`` is only compared with None and handed to the vault."""
+    (fit,) = (
+        node
+        for node in ast.walk(tree_of("privgp.models.regressor"))
+        if isinstance(node, ast.FunctionDef) and node.name == "fit"
+    )
+    taken = {
+        id(argument)
+        for node in ast.walk(fit)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("checked_outputs", "measure")
+        for argument in node.args
+    }
+    compared = {id(node.left) for node in ast.walk(fit) if isinstance(node, ast.Compare)}
+    uses = [n for n in ast.walk(fit) if isinstance(n, ast.Name) and n.id == "y"]
+    assert uses
+    for use in uses:
+        if isinstance(use.ctx, ast.Load):
+            assert id(use) in taken | compared, f"line {use.lineno}"
