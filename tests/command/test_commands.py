@@ -246,3 +246,20 @@ def test_shells_complete_subcommands(
     with pytest.raises(SystemExit):
         main([])
     assert capsys.readouterr().out.split() == ["inspect"]
+
+
+def test_progress_is_drawn_on_a_terminal_and_nowhere_else(
+    visits: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["plan", str(visits), *COLUMNS, *BUDGET, *QUICK, "--json"]
+    assert main(command) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    json.loads(shown.out)
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    assert main(command) == 0
+    shown = capsys.readouterr()
+    assert "Planning" in shown.err
+    json.loads(shown.out)

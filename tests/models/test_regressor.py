@@ -153,7 +153,7 @@ def test_one_row_and_equal_rows_work():
 
 
 def test_duplicate_rows_are_one_input_with_more_outputs():
-    X, y = some_data(20)
+    X, _ = some_data(20)
     plan = regressor().plan(np.vstack([X, X, X]))
     assert len(plan.inputs) == 20
     assert plan.strategy.matrix.shape[1] == 20
@@ -293,7 +293,7 @@ def test_bad_outputs_are_refused_without_being_quoted(y, monkeypatch):
 
     monkeypatch.setattr("privgp.models.regressor.measure", spend)
     X, _ = some_data(10)
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="y") as caught:
         regressor().fit(X, y)
     message = str(caught.value)
     assert "secret" not in message

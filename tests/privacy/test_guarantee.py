@@ -184,7 +184,6 @@ def test_only_guarantees_compose():
         compose([promise(), (1.0, 1e-6)], 1e-5)
 
 
-@pytest.mark.xfail(strict=True, reason="a promise without multipliers counts as free")
 def test_a_promise_that_names_no_gaussian_mechanism_is_never_counted_as_free():
     other = promise(mechanism="exponential mechanism", noise_multipliers=(), delta_slack=0.0)
     try:

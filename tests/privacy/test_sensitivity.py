@@ -106,12 +106,17 @@ def test_the_largest_energy_weight_is_free_and_not_a_hair_more_is():
 @given(rows=st.integers(2, 5), weight=st.floats(0, 2), seed=st.integers(0, 2**31))
 def test_energies_of_several_rows_move_no_further_than_said(rows, weight, seed):
     rng = np.random.default_rng(seed)
-    B = rng.standard_normal((3, rows))
+    B = rng.standard_normal((3, rows)) * rng.choice([1e-3, 1.0])
     shares = rng.uniform(size=rows)
     u, v = (rng.choice([-1.0, 0.0, 1.0, 0.6], size=(2000, rows)) for _ in range(2))
     moved = np.hypot(np.linalg.norm((u - v) @ B.T, axis=1), weight * np.abs((u**2 - v**2) @ shares))
     norm = largest_norm(B, np.arange(rows))
     assert moved.max() <= many_row_sensitivity(norm, weight, shares.sum()) * (1 + 1e-12)
+
+
+def test_energies_of_several_rows_alone_use_their_whole_allowance():
+    """With outputs all 1 against all 0 the energy moves by its weight times the shares."""
+    assert many_row_sensitivity(0.0, 1.5, 2.0) == pytest.approx(3.0, rel=1e-12)
 
 
 @given(st.integers(1, 60), st.integers(0, 2**31))

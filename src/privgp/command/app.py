@@ -1,4 +1,4 @@
-"""The subcommands and their options."""
+"""The subcommands and their options. What they need is imported when they run: help stays quick."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from privgp.command import options as o
-from privgp.command.request import Request
 
 app = typer.Typer(
     name="privgp",
@@ -67,6 +66,7 @@ def plan(
 ) -> None:
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
     from privgp.command.plan import run_plan
+    from privgp.command.request import Request
 
     request = Request(
         data=data,
@@ -128,6 +128,7 @@ def release(
 ) -> None:
     """Spend the budget once and write a file that may be published."""
     from privgp.command.release import Results, run_release
+    from privgp.command.request import Request
 
     request = Request(
         data=data,

@@ -62,6 +62,7 @@ def _run(folder: Path) -> None:
         delta=1e-5,
     )
     say(WELCOME)
+    say("")
     _write_data(data, points)
     columns = f"--inputs {request.inputs} --output {OUTPUT} {BUDGET}"
 

@@ -19,11 +19,15 @@ class Failure(Exception):
     code = 1
 
 
+def printable(text: str) -> str:
+    """Text that any terminal can show as it is: no control characters, no broken letters."""
+    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    return shown.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def one_line(text: str) -> str:
-    """Text on one line that any terminal can show: no control characters, not too long."""
-    words = " ".join(text.split())
-    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in words)
-    shown = shown.encode("utf-8", "backslashreplace").decode("utf-8")
+    """Printable text on one line that is not too long."""
+    shown = printable(" ".join(text.split()))
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "..."
 
 

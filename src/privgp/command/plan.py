@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.table import Table
 
 from privgp.command.destinations import PICTURES, check_apart, check_destination
 from privgp.command.errors import Failure
-from privgp.command.request import Request, make_plan
+from privgp.command.request import Request, make_plan, public_computation
 from privgp.command.screen import progress, say, say_json, show
 from privgp.command.tables import load, open_table
 from privgp.plan.preview import Plan
@@ -32,14 +31,13 @@ def run_plan(request: Request, *, plot: Path | None, force: bool, as_json: bool)
         step("Planning")
         plan = make_plan(model, X, people)
         step("Computing what other budgets buy")
-        errors = errors_by_epsilon(plan)
-        with np.errstate(all="ignore"):
-            text = plan.describe()
+        with public_computation():
+            errors, text, gap = errors_by_epsilon(plan), plan.describe(), plan.gap
         step("Drawing")
         if plot is not None:
             draw_plan(plan, plot)
     if as_json:
-        say_json(summary(plan, errors, text, plot))
+        say_json({**summary(plan, errors), "gap": gap, "description": text, "plot": _named(plot)})
         return
     show(error_table(plan, errors))
     say(text)
@@ -52,8 +50,7 @@ def errors_by_epsilon(plan: Plan) -> dict[float, float]:
     errors = {}
     for epsilon in sorted({*EPSILONS, plan.epsilon}):
         try:
-            with np.errstate(all="ignore"):
-                errors[epsilon] = plan.expected_error(epsilon)
+            errors[epsilon] = plan.expected_error(epsilon)
         except ValueError:  # no noise can be calibrated there
             errors[epsilon] = float("nan")
     errors[plan.epsilon] = plan.expected_error()
@@ -81,13 +78,13 @@ def error_table(plan: Plan, errors: dict[float, float]) -> Table:
 
 def draw_plan(plan: Plan, path: Path) -> None:
     try:
-        with np.errstate(all="ignore"):
+        with public_computation():
             save_figure(plot_plan(plan), path)
     except OSError:
         raise Failure(f"'{path}' could not be written.") from None
 
 
-def summary(plan: Plan, errors: dict[float, float], text: str, plot: Path | None) -> dict[str, Any]:
+def summary(plan: Plan, errors: dict[float, float]) -> dict[str, Any]:
     return {
         "epsilon": plan.epsilon,
         "delta": plan.delta,
@@ -99,8 +96,9 @@ def summary(plan: Plan, errors: dict[float, float], text: str, plot: Path | None
         "reconstruct": plan.reconstruct,
         "expected_error": errors[plan.epsilon],
         "expected_errors": [{"epsilon": e, "expected_error": v} for e, v in errors.items()],
-        "gap": plan.gap,
-        "description": text,
-        "plot": None if plot is None else str(plot),
         "spent": False,
     }
+
+
+def _named(path: Path | None) -> str | None:
+    return None if path is None else str(path)

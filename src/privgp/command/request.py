@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,21 +103,25 @@ class Request:
 
 
 def make_plan(model: PrivateGPRegressor, X: pl.DataFrame, people: Any) -> Plan:
-    """The model's plan. Whatever it refuses is public: it has seen no output."""
-    try:
-        with np.errstate(all="ignore"):
-            plan = model.plan(X, people)
-            expected = plan.expected_error()
-    except (np.linalg.LinAlgError, ArithmeticError):
-        raise Failure("The plan could not be computed: rescale the inputs or the kernel.") from None
-    except (ValueError, NotImplementedError) as problem:
-        raise Refusal(_sentence(str(problem))) from None
-    if not math.isfinite(expected):
-        raise Failure("The plan could not be computed: rescale the inputs or the kernel.")
+    """The model's plan."""
+    with public_computation():
+        plan = model.plan(X, people)
+        if not math.isfinite(plan.expected_error()):
+            raise ArithmeticError
     return plan
 
 
-def _sentence(text: str) -> str:
-    """The model's words in those of the command."""
-    first = text.strip().splitlines()[0] if text.strip() else "The plan could not be made."
-    return first if first.endswith(".") else f"{first}."
+@contextmanager
+def public_computation() -> Iterator[None]:
+    """Pass on what a plan refuses, in one sentence: it has seen no output."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except (np.linalg.LinAlgError, ArithmeticError):
+        raise Failure(
+            "The plan could not be computed: the numbers are too large or too small, so choose "
+            "other units for the inputs, the bounds or the kernel."
+        ) from None
+    except (ValueError, NotImplementedError) as problem:
+        sentence, *_ = [*str(problem).strip().splitlines(), "The plan could not be made."]
+        raise Refusal(sentence if sentence.endswith(".") else f"{sentence}.") from None

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from privgp.command.errors import one_line
+from privgp.command.errors import printable
 
 Step = Callable[[str], None]
 
@@ -20,8 +20,7 @@ Step = Callable[[str], None]
 def say(text: str) -> None:
     """Print lines as they are: names of columns and files are never taken for markup."""
     for line in text.splitlines() or [""]:
-        indent = line[: len(line) - len(line.lstrip())]
-        print(indent + one_line(line))
+        print(printable(line))
 
 
 def say_json(value: dict[str, Any]) -> None:
@@ -51,7 +50,7 @@ def progress(steps: int) -> Iterator[Step]:
         *columns, console=console, transient=True, disable=not sys.stderr.isatty()
     ) as bar:
         task = bar.add_task("Starting", total=steps, completed=-1)
-        yield lambda label: bar.update(task, advance=1, description=label)
+        yield lambda label: bar.update(task, advance=1, description=label, refresh=True)
 
 
 def _finite(value: Any) -> Any:

@@ -6,8 +6,10 @@ The library that parses quotes cells in its errors, so none of its errors is pas
 from __future__ import annotations
 
 import csv
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -38,19 +40,22 @@ def open_table(path: Path) -> Source:
         raise Refusal(f"'{path}' must end in .csv or .parquet.")
     check_readable(path)
     if path.suffix.lower() == ".csv":
-        header = _parsed(
-            path,
-            lambda: pl.read_csv(
-                path,
-                has_header=False,
-                n_rows=1,
-                infer_schema=False,
-                truncate_ragged_lines=True,
-                glob=False,
-            ),
-        )
-        return Source(path, tuple((name or "").strip() for name in header.row(0)))
+        names = _parsed(path, lambda: _header(path))
+        return Source(path, tuple((name or "").strip() for name in names))
     return Source(path, tuple(_parsed(path, lambda: pl.read_parquet_schema(path))))
+
+
+def _header(path: Path) -> tuple[str | None, ...]:
+    """The first line of a CSV file; lines after it may be of any length."""
+    line = pl.read_csv(
+        path,
+        has_header=False,
+        n_rows=1,
+        infer_schema=False,
+        truncate_ragged_lines=True,
+        glob=False,
+    )
+    return line.row(0)
 
 
 def check_readable(path: Path) -> None:
@@ -146,11 +151,29 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
 
 def _parsed(path: Path, read: Callable[[], Read]) -> Read:
     try:
-        return read()
+        with _no_panic_messages():
+            return read()
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException:  # the parser's panics are no Exceptions
         raise _unreadable(path) from None
+
+
+@contextmanager
+def _no_panic_messages() -> Iterator[None]:
+    """Keep the parser, which is no Python, from writing to the error stream of the process."""
+    try:
+        kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # there is no error stream
+        yield
+        return
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _unreadable(path: Path) -> Refusal:

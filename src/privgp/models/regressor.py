@@ -72,7 +72,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     guarantee_, plan_, measurements_, kernel_, noise_variance_ : what was promised, planned and
         measured, the most plausible kernel (on the inputs as its ``input_map_`` maps them), and the
-        expected noise variance. None of them holds a private value.
+        expected noise variance. None of them holds a private value. ``plan_summary_`` and
+        ``released_at_`` tell the plan in words and the time of the fit; a loaded model has no ``plan_``.
 
     """
 

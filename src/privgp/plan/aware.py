@@ -96,23 +96,26 @@ def gain(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> tuple[floa
     return value, gradient
 
 
-def certify(B: Array, error: float, slope: Array, noise: float) -> Certificate:
+def certify(
+    B: Array, error: float, slope: Array, noise: float, *, is_root: bool = False
+) -> Certificate:
     """The floor that no strategy can beat, from the linearisation of the concave gain at B^T B.
 
     ``slope``: G = E^T E summed over targets and hypotheses, (inputs, inputs), where E is what the
-    measurement leaves unexplained of cov(f*, s); or its low-rank root E, (rank, inputs). For any
+    measurement leaves unexplained of cov(f*, s); or E itself, (rank, inputs), if ``is_root``. For any
     n > 0, ``max F <= F(B) + [(sum n) lambda_max(diag(n)^-1/2 G diag(n)^-1/2) - tr B G B^T] / noise``;
     at the best B, where ``(B G)_i = n_i b_i``, the choice ``n_i = |(B G)_i|`` makes the bracket vanish.
     """
-    root = slope.shape[0] != slope.shape[1]
-    BG = (B @ slope.T) @ slope if root else B @ slope
+    BG = (B @ slope.T) @ slope if is_root else B @ slope
     attained = float(np.vdot(B, BG))
-    if not attained > 0:
-        return Certificate(error, error)
     n = np.linalg.norm(BG, axis=0)
+    if not n.max() > 0:  # nothing is measured of what is wanted
+        n = np.linalg.norm(slope, axis=0) if is_root else np.sqrt(np.diag(slope))
+    if not n.max() > 0:
+        return Certificate(error, error)
     n = np.maximum(n, 1e-9 * n.max())
-    scaled = slope / np.sqrt(n) if root else slope / np.sqrt(np.outer(n, n))
-    gram = scaled @ scaled.T if root else scaled
+    scaled = slope / np.sqrt(n) if is_root else slope / np.sqrt(np.outer(n, n))
+    gram = scaled @ scaled.T if is_root else scaled
     last = len(gram) - 1
     largest = float(eigvalsh(gram, subset_by_index=(last, last), check_finite=False)[0])
     ceiling = (float(n.sum()) * largest - attained) / noise

@@ -69,6 +69,8 @@ def check_kernel(kernel: Any, n_features: int) -> None:
             raise ValueError(
                 f"kernel has {scales.size} lengthscales but the inputs have {n_features} columns."
             )
+    if isinstance(kernel, ExpSineSquared) and n_features > 1:
+        raise ValueError("kernel ExpSineSquared is a covariance of one input only.")
     for parameter in kernel.hyperparameters:
         values = np.atleast_1d(getattr(kernel, parameter.name))
         if not (np.all(np.isfinite(values)) and np.all(values > 0)):

@@ -95,14 +95,21 @@ class Plan:
         noise, B = self.measured_noise_std**2, self.strategy.matrix
         models = [prior.start for prior in self.priors]
         goal = self.targets, self.target_weights
-        error, slope = exact_certificate(models, self.inputs, self.strategy, *goal, noise)
+        # Whoever has several rows can at least change one of them, so what holds for strategies that
+        # protect single rows holds for those that protect people.
+        ones = np.ones(len(self.strategy.index))
+        rows = replace(self.strategy, people=None, row_weights=ones)
+        error, slope = exact_certificate(models, self.inputs, rows, *goal, noise)
+        reached = error
+        if np.any(self.strategy.row_weights != 1.0):
+            reached, _ = exact_certificate(models, self.inputs, self.strategy, *goal, noise)
         if slope is not None:
-            return certify(B, error, slope, noise)
-        low_rank = hypotheses_for(models, self.inputs, self.chosen, self.strategy, *goal)
+            return Certificate(reached, certify(B, error, slope, noise).floor)
+        low_rank = hypotheses_for(models, self.inputs, self.chosen, rows, *goal)
         explained = gain(B, low_rank, noise)[0]
         low_error = sum(h.weight * h.total for h in low_rank) - explained
-        floor = certify(B, low_error, unexplained(B, low_rank, noise), noise).floor
-        return Certificate(error, floor)
+        left = unexplained(B, low_rank, noise)
+        return Certificate(reached, certify(B, low_error, left, noise, is_root=True).floor)
 
     def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
         """Std of f about the release at new points, privacy noise included.

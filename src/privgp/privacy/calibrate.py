@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 MAX_EPSILON = 1e4
+TINY_EPSILON = 1e-4  # below, the two terms of the curve cancel in float arithmetic
 SAFETY = 1e-9
 
 
@@ -22,15 +23,23 @@ def check_budget(epsilon: float, delta: float) -> None:
     for name, value, largest in (("epsilon", epsilon, MAX_EPSILON), ("delta", delta, 1.0)):
         if isinstance(value, bool) or not isinstance(value, Real):
             raise ValueError(f"{name} must be a number, got {type(value).__name__}.")
-        if not math.isfinite(value) or value <= 0 or value > largest or (value == 1 == largest):
+        # compared as it came: integers can be larger than any float
+        if not 0 < value <= largest or value == 1 == largest:
             limit = "0 < epsilon <= 1e4" if name == "epsilon" else "0 < delta < 1"
-            raise ValueError(f"{name} must satisfy {limit}, got {value}.")
+            shown = value if abs(value) < 10**15 or value != value else "a huge number"
+            raise ValueError(f"{name} must satisfy {limit}, got {shown}.")
 
 
 def gaussian_delta(epsilon: float, multiplier: float) -> float:
-    """delta(epsilon) of the Gaussian mechanism with this noise multiplier."""
+    """delta(epsilon) of the Gaussian mechanism with this noise multiplier.
+
+    For a tiny epsilon, where the terms cancel, delta(0) = erf(1 / (2 sqrt(2) c)) stands in: it is
+    larger.
+    """
     if multiplier == math.inf:
         return 0.0
+    if epsilon < TINY_EPSILON:
+        return math.erf(1.0 / (2.0 * math.sqrt(2.0) * multiplier))
     high = float(log_ndtr(0.5 / multiplier - epsilon * multiplier))
     low = epsilon + float(log_ndtr(-0.5 / multiplier - epsilon * multiplier))
     if low >= high:
@@ -61,7 +70,13 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
     itself, evaluated here, keeps the promise.
     """
     check_budget(epsilon, delta)
-    multiplier = float(get_sigma_gaussian(epsilon, delta)) * (1.0 + SAFETY)
+    if epsilon < TINY_EPSILON:
+        multiplier = 1.0 / (delta * math.sqrt(2.0 * math.pi))  # delta(0) <= 1 / (c sqrt(2 pi))
+        if not math.isfinite(multiplier):
+            raise ValueError(f"epsilon={epsilon:g}, delta={delta:g} are too small to calibrate.")
+    else:
+        multiplier = float(get_sigma_gaussian(float(epsilon), float(delta)))
+    multiplier *= 1.0 + SAFETY
     while gaussian_delta(epsilon, multiplier) > delta:
         multiplier *= 1.0 + SAFETY
     return multiplier

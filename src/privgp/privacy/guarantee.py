@@ -56,6 +56,8 @@ class Guarantee:
         """The delta that holds at this epsilon, lattice terms included."""
         if not math.isfinite(epsilon) or epsilon < 0:
             raise ValueError(f"epsilon must be finite and not negative, got {epsilon}.")
+        if not self.noise_multipliers:  # only the promise itself is known
+            return self.delta if epsilon >= self.epsilon else 1.0
         reduced = epsilon - EPSILON_SLACK * max(epsilon, 1.0)
         spill = 0.0 if reduced >= 0 else 2.0 * EPSILON_SLACK
         exact = gaussian_delta(max(reduced, 0.0), 1.0 / self.mu) if self.mu > 0 else 0.0
@@ -110,6 +112,8 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     if any(not isinstance(part, Guarantee) for part in parts):
         raise TypeError("compose takes Guarantee objects, such as model.guarantee_.")
     check_budget(1.0, delta)
+    if any(not part.noise_multipliers for part in parts):
+        raise ValueError("a guarantee that names no Gaussian mechanism cannot be composed.")
     if len({(part.unit, part.neighbours) for part in parts}) > 1:
         raise ValueError(
             "these guarantees protect different things "

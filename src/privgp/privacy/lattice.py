@@ -56,6 +56,11 @@ def scaled_noise(
     delta_slack: float = 0.0,
 ) -> LatticeNoise:
     """Noise with a given multiplier of the sensitivity after rounding to the lattice."""
+    if not sensitivity > 0 or size < 1:
+        raise ValueError(
+            "nothing would be measured (its sensitivity is 0): choose targets nearer to the inputs "
+            "or a longer lengthscale."
+        )
     moved = sensitivity + 2.0 * float_error
     exponent = math.floor(math.log2(multiplier * moved)) - depth
     total = moved + math.sqrt(size) * 2.0**exponent

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import scipy.linalg  # noqa: F401 - its BLAS must be loaded before the controller looks for it
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,18 @@ def checked_outputs(y: Any, rows: int) -> Array:
     """Outputs as finite float64 numbers, one per row, (rows,)."""
     try:
         values = np.asarray(y)
-        if values.dtype.kind not in "biuf":
-            values = np.asarray(y, dtype=object).astype(np.float64)
-        values = values.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError("y must be numbers.") from None
+    numbers = values.dtype.kind in "biuf" or (
+        values.dtype.kind == "O"
+        and all(isinstance(value, Real | Decimal | np.bool_) for value in values.ravel())
+    )
+    if not numbers or isinstance(y, np.ma.MaskedArray):
+        raise ValueError("y must be numbers.")
+    try:
+        values = values.astype(np.float64)
+    except (OverflowError, ValueError):
+        raise ValueError("y must be finite numbers.") from None
     if values.ndim == 2 and values.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected.",

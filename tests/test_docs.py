@@ -1,0 +1,271 @@
+"""What the pages say is true: their code runs, their links lead somewhere, the reference is complete."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import json
+import re
+import shlex
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+
+import privgp
+from privgp.audit import TradeOff, trade_off
+from privgp.command import main
+from privgp.command.app import app
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+
+RUN = {"python", "sh"}
+SHOWN = {"", "text", "json"}
+SKIPPED = {"make", "git", "cat", "cd", "ls", "pip", ".venv/bin/pre-commit"}
+FORBIDDEN = re.compile(r"\bsessions?\b|\bissue #|\btodo\b", re.IGNORECASE)
+
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+?)\s*$", re.MULTILINE)
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def every_page(test: Any) -> Any:
+    return pytest.mark.parametrize("page", PAGES, ids=named)(test)
+
+
+def read(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def blocks_of(text: str) -> list[tuple[str, int, str]]:
+    """Every fenced block: its language, the line it starts on, its text."""
+    return [
+        (found[1].strip(), text.count("\n", 0, found.start(2)), found[2])
+        for found in FENCE.finditer(text)
+    ]
+
+
+def shell_lines(block: str) -> list[list[str]]:
+    """The commands of a block as words; a backslash joins lines, comments are dropped."""
+    lines = block.replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def anchors_of(text: str) -> set[str]:
+    """The headings as links name them."""
+    titles = [re.sub(r"[^\w\- ]", "", title.lower()) for title in HEADING.findall(text)]
+    return {title.replace(" ", "-") for title in titles}
+
+
+def run_shell(words: list[str]) -> None:
+    program, *arguments = words
+    if Path(program).name == "privgp":
+        assert main(arguments) == 0, shlex.join(words)
+        return
+    assert program in SKIPPED, f"neither run nor known to be skipped: {shlex.join(words)}"
+    if program == "make":
+        targets = re.findall(r"^([a-z][a-z-]*):", read(ROOT / "Makefile"), re.MULTILINE)
+        assert set(arguments) <= set(targets), shlex.join(words)
+
+
+@every_page
+def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for language, line, block in blocks_of(read(page)):
+        if language == "python":
+            # Empty lines before the code make tracebacks name the page's own lines.
+            code = compile("\n" * line + block, str(page), "exec", dont_inherit=True)
+            exec(code, namespace)
+        elif language == "sh":
+            for words in shell_lines(block):
+                run_shell(words)
+
+
+@every_page
+def test_every_block_of_a_page_is_run_or_only_shown(page):
+    text = read(page)
+    assert {language for language, _, _ in blocks_of(text)} <= RUN | SHOWN
+    assert "```" not in FENCE.sub("", text), "a fence is not closed, or not at the line's start"
+
+
+@every_page
+def test_links_lead_to_pages_files_and_headings_of_the_project(page):
+    for target in LINK.findall(FENCE.sub("", read(page))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        place = (page.parent / path).resolve() if path else page
+        assert place.is_relative_to(ROOT), target
+        assert place.exists(), target
+        if anchor:
+            assert anchor in anchors_of(read(place)), target
+
+
+@every_page
+def test_no_page_has_words_that_mean_nothing_to_readers(page):
+    assert not FORBIDDEN.search(read(page))
+
+
+def test_the_index_lists_every_page():
+    linked = {(DOCS / target).resolve() for target in LINK.findall(read(DOCS / "README.md"))}
+    missing = [page for page in sorted(DOCS.glob("*.md")) if page.resolve() not in linked]
+    assert [page.name for page in missing] == ["README.md"]
+    assert (DOCS / "proofs" / "README.md").resolve() in linked
+
+
+# The reference: everything public is on the page, and everything on the page is there.
+
+
+def section(title: str, page: str = "api.md") -> str:
+    """The text under a heading, up to the next of the same rank."""
+    found = re.search(rf"^(#+) {re.escape(title)}$(.*?)(?=^\1 |\Z)", read(DOCS / page), re.M | re.S)
+    assert found, f"{page} has no heading {title!r}"
+    return found[2]
+
+
+def first_cells(text: str) -> set[str]:
+    """The names in the first column of the tables of a section."""
+    return {
+        name
+        for cell in re.findall(r"^\| (`[^|]+`)", text, re.MULTILINE)
+        for name in re.findall(r"`([\w.]+)[^`]*`", cell)
+    }
+
+
+def public_names(thing: Any) -> set[str]:
+    """Fields, properties and methods that a class defines itself."""
+    names = {name for name in vars(thing) if not name.startswith("_")}
+    if dataclasses.is_dataclass(thing):
+        names |= {field.name for field in dataclasses.fields(thing)}
+    return names
+
+
+def assert_signature(function: Any, text: str, shown_as: str) -> None:
+    """The page shows a call with every parameter, in order and with its default."""
+    blocks = [block for language, _, block in blocks_of(text) if language == "text"]
+    (shown,) = (block for block in blocks if block.startswith(shown_as))
+    at = 0
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name == "self" or parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        plain = parameter.default is inspect.Parameter.empty
+        wanted = name if plain else f"{name}={shown_default(parameter.default)}"
+        found = re.compile(rf"[(\s]{re.escape(wanted)}[,)]").search(shown, at)
+        assert found, f"{shown_as}: {wanted}"
+        at = found.end() - 1
+
+
+def shown_default(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else re.sub(r"e([+-])0", r"e\1", repr(value))
+
+
+@pytest.mark.parametrize("name", privgp.__all__)
+def test_the_reference_has_every_public_name(name):
+    assert re.search(rf"^##+ .*`(privgp\.)?{name}\b", read(DOCS / "api.md"), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("function", "title", "shown_as"),
+    [
+        (privgp.PrivateGPRegressor, "`PrivateGPRegressor`", "PrivateGPRegressor("),
+        (privgp.PrivateGPRegressor.plan, "`PrivateGPRegressor`", "plan("),
+        (privgp.PrivateGPRegressor.fit, "`PrivateGPRegressor`", "fit("),
+        (privgp.PrivateGPRegressor.predict, "`PrivateGPRegressor`", "predict("),
+        (privgp.PrivateGPRegressor.plot, "`PrivateGPRegressor`", "plot("),
+        (privgp.PrivateGPRegressor.save, "`PrivateGPRegressor`", "save("),
+        (privgp.Plan.expected_std, "`Plan`", "expected_std("),
+        (privgp.Plan.expected_error, "`Plan`", "expected_error("),
+        (privgp.Plan.plot, "`Plan`", "plot("),
+        (privgp.compose, "`compose`", "compose("),
+        (privgp.load, "`load`", "load("),
+        (trade_off, "`audit.trade_off`", "trade_off("),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_reference_shows_signatures_as_they_are(function, title, shown_as):
+    assert_signature(function, section(title), shown_as)
+
+
+@pytest.mark.parametrize("parameter", inspect.signature(privgp.PrivateGPRegressor).parameters)
+def test_the_reference_explains_every_parameter_of_the_regressor(parameter):
+    assert parameter in first_cells(section("`PrivateGPRegressor`"))
+
+
+def test_the_reference_has_the_regressor_as_it_is():
+    rows = np.linspace(0.0, 1.0, 5)[:, None]
+    model = privgp.PrivateGPRegressor(y_bounds=(0, 1), hyperparameters="fixed", random_state=0)
+    model.fit(rows, rows[:, 0])
+    fitted = {name for name in vars(model) if name.endswith("_")} | {"plan_summary_"}
+    known = fitted | {*inspect.signature(privgp.PrivateGPRegressor).parameters}
+    described = first_cells(section("`PrivateGPRegressor`"))
+    assert described - known <= {"feature_names_in_"}
+    assert {"guarantee_", "plan_", "measurements_", "kernel_", "noise_variance_"} <= described
+    assert fitted <= described
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [
+        (privgp.Plan, "`Plan`"),
+        (privgp.Guarantee, "`Guarantee`"),
+        (TradeOff, "`audit.TradeOff`"),
+    ],
+    ids=["Plan", "Guarantee", "TradeOff"],
+)
+def test_the_reference_has_the_attributes_of_values_as_they_are(kind, title):
+    assert first_cells(section(title)) == public_names(kind)
+
+
+def subcommands() -> dict[str, Any]:
+    group: Any = typer.main.get_command(app)
+    return dict(group.commands)
+
+
+@pytest.mark.parametrize("name", sorted(subcommands()))
+def test_the_reference_has_every_option_of_every_subcommand(name):
+    text = section(f"`privgp {name}`")
+    wanted = {option for p in subcommands()[name].params for option in p.opts if "--" in option}
+    shown = set(re.findall(r"--[a-z][a-z-]*", text)) | {"--help"}
+    assert wanted <= shown
+    assert shown <= wanted | {"--help"}
+
+
+def test_the_certificate_page_explains_every_field():
+    schema = json.loads(
+        resources.files("privgp.release").joinpath("certificate.schema.json").read_text("utf-8")
+    )
+    wanted = set(schema["properties"])
+    for part in ("bounds", "hyperparameters", "mechanism", "data"):
+        wanted |= {f"{part}.{name}" for name in schema["properties"][part]["properties"]}
+    described = first_cells(read(DOCS / "certificate.md"))
+    assert {name for name in wanted if name not in described} == set()
+    assert described <= wanted | set(schema["properties"]["holder"]["properties"])
+
+
+def test_every_name_beside_a_symbol_exists():
+    names = re.findall(r"`(privgp(?:\.\w+)+)`", read(DOCS / "symbols.md"))
+    assert len(names) > 20
+    for name in names:
+        parts = name.split(".")
+        for count in range(len(parts), 0, -1):
+            try:
+                found: Any = importlib.import_module(".".join(parts[:count]))
+            except ImportError:
+                continue
+            break
+        for part in parts[count:]:
+            fields = getattr(found, "__dataclass_fields__", {})
+            assert hasattr(found, part) or part in fields, name
+            found = getattr(found, part, None)
