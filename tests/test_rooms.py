@@ -13,7 +13,7 @@ FILES = sorted((SOURCE / "privgp").rglob("*.py"))
 PUBLIC = ("plan", "release", "privacy")
 VAULT_MAY_USE = ("privgp.plan.strategy", "privgp.privacy", "privgp.types", "privgp.vault")
 VAULT_MAY_IMPORT = {"__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections",
-    "dataclasses", "math", "privgp", "scipy"}  # fmt: skip
+    "dataclasses", "decimal", "math", "numbers", "privgp", "scipy"}  # fmt: skip
 VAULT_MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
 SPEAKING = {"print", "open", "input", "breakpoint", "exec", "eval", "repr", "__import__", "compile"}
 SPEAKING_METHODS = {

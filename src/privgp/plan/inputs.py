@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 
 from privgp.types import Array, Integers
 
-KNOTS = 257
+KNOTS = 25  # few enough that the map is smooth
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,18 @@ class InputMap:
         if self.share == 0.0:
             return X
         ranked = np.column_stack(
-            [np.interp(X[:, j], self.knots[:, j], self.ranks[:, j]) for j in range(X.shape[1])]
+            [_smooth_rank(X[:, j], self.knots[:, j], self.ranks[:, j]) for j in range(X.shape[1])]
         )
         return (1.0 - self.share) * X + self.share * ranked
+
+
+def _smooth_rank(x: Array, knots: Array, ranks: Array) -> Array:
+    """A smooth monotone curve through the knots, constant beyond them."""
+    places, first = np.unique(knots, return_index=True)
+    if len(places) == 1:
+        return np.full(len(x), ranks[0])
+    curve = PchipInterpolator(places, ranks[first])
+    return np.asarray(curve(np.clip(x, places[0], places[-1])))
 
 
 def part_ranked(X: Array, share: float) -> InputMap:
