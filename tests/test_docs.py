@@ -129,10 +129,13 @@ def test_the_index_lists_every_page():
 
 
 def section(title: str, page: str = "api.md") -> str:
-    """The text under a heading, up to the next of the same rank."""
-    found = re.search(rf"^(#+) {re.escape(title)}$(.*?)(?=^\1 |\Z)", read(DOCS / page), re.M | re.S)
+    """The text under a heading, up to the next of the same or a higher rank."""
+    text = read(DOCS / page)
+    found = re.search(rf"^(#+) {re.escape(title)}$", text, re.MULTILINE)
     assert found, f"{page} has no heading {title!r}"
-    return found[2]
+    after = text[found.end() :]
+    following = re.search(rf"^#{{1,{len(found[1])}}} ", after, re.MULTILINE)
+    return after[: following.start()] if following else after
 
 
 def first_cells(text: str) -> set[str]:

@@ -69,7 +69,7 @@ def error_table(plan: Plan, errors: dict[float, float]) -> Table:
         table.add_row(
             f"{epsilon:g}",
             f"{error:.4g}",
-            f"{100 * error / width:.2g}%",
+            f"{100 * error / width:.3g}%",
             "<- this plan" if chosen else "",
             style="bold" if chosen else None,
         )

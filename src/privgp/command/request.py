@@ -22,6 +22,11 @@ from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.preview import Plan
 from privgp.privacy.calibrate import check_budget
 
+TOO_EXTREME = (
+    "The plan could not be computed: the numbers are too large or too small, so choose other units "
+    "for the inputs, the bounds or the kernel."
+)
+
 
 @dataclass(frozen=True)
 class Request:
@@ -118,10 +123,9 @@ def public_computation() -> Iterator[None]:
         with np.errstate(all="ignore"):
             yield
     except (np.linalg.LinAlgError, ArithmeticError):
-        raise Failure(
-            "The plan could not be computed: the numbers are too large or too small, so choose "
-            "other units for the inputs, the bounds or the kernel."
-        ) from None
+        raise Failure(TOO_EXTREME) from None
     except (ValueError, NotImplementedError) as problem:
         sentence, *_ = [*str(problem).strip().splitlines(), "The plan could not be made."]
+        if "not finite" in sentence:  # the inputs are, so it is what was computed from them
+            raise Failure(TOO_EXTREME) from None
         raise Refusal(sentence if sentence.endswith(".") else f"{sentence}.") from None

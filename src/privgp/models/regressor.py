@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models.arguments import check_bounds, check_choice, person_ids, target_points
@@ -27,7 +27,7 @@ from privgp.privacy.guarantee import (
 from privgp.release.certificate import utc
 from privgp.release.hyperparameters import learn
 from privgp.release.posterior import posterior
-from privgp.release.reproducible import laid_out, one_thread
+from privgp.release.reproducible import laid_out, one_thread, threads_for
 from privgp.release.unbiased import AtTargets, Release
 from privgp.types import Array
 from privgp.vault.measure import measure
@@ -110,7 +110,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def plan(self, X: Any, groups: Any = None) -> Plan:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing."""
-        X = validate_data(self, X, dtype=np.float64)
+        X = check_array(X, dtype=np.float64, estimator=self)
         return self._plan(X, groups)
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
@@ -142,7 +142,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self.release_: Release = laid_out(AtTargets.of(plan, measurement, centre))
         else:
             if self.hyperparameters == "learned":
-                models = learn(plan.functionals, measurement, plan.priors)
+                with threads_for(len(X)):
+                    models = learn(plan.functionals, measurement, plan.priors)
             else:
                 models = (plan.start,)
             with one_thread():
@@ -240,7 +241,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             learned=self.hyperparameters == "learned",
         )
         budget = Budget(float(self.epsilon), float(self.delta))
-        return make_plan(X, question, budget, person_ids(groups, len(X)))
+        with threads_for(len(X)):
+            return make_plan(X, question, budget, person_ids(groups, len(X)))
 
     def _guarantee(self, plan: Plan) -> Guarantee:
         people = plan.strategy.people is not None

@@ -108,18 +108,24 @@ def certify(
     """
     BG = (B @ slope.T) @ slope if is_root else B @ slope
     attained = float(np.vdot(B, BG))
-    n = np.linalg.norm(BG, axis=0)
-    if not n.max() > 0:  # nothing is measured of what is wanted
-        n = np.linalg.norm(slope, axis=0) if is_root else np.sqrt(np.diag(slope))
-    if not n.max() > 0:
+    size = np.linalg.norm(slope, axis=0) if is_root else np.sqrt(np.diag(slope))
+    if not size.max() > 0:
         return Certificate(error, error)
+    # Away from the best B the aligned part of (B G)_i is the better guess for columns that matter.
+    guesses = [np.linalg.norm(BG, axis=0), np.abs(np.einsum("ij,ij->j", B, BG)), size]
+    bound = min(_linear_bound(n, slope, is_root) for n in guesses if n.max() > 0)
+    ceiling = max((bound - attained) / noise, 0.0)
+    return Certificate(error, max(error - ceiling, 0.0))
+
+
+def _linear_bound(n: Array, slope: Array, is_root: bool) -> float:
+    """(sum n) lambda_max(diag(n)^-1/2 G diag(n)^-1/2), which no tr(G P) with diag(P) <= 1 exceeds."""
     n = np.maximum(n, 1e-9 * n.max())
     scaled = slope / np.sqrt(n) if is_root else slope / np.sqrt(np.outer(n, n))
     gram = scaled @ scaled.T if is_root else scaled
     last = len(gram) - 1
-    largest = float(eigvalsh(gram, subset_by_index=(last, last), check_finite=False)[0])
-    ceiling = (float(n.sum()) * largest - attained) / noise
-    return Certificate(error, max(error - max(ceiling, 0.0), 0.0))
+    largest = eigvalsh(gram, subset_by_index=(last, last), check_finite=False)[0]
+    return float(n.sum() * largest)
 
 
 def unexplained(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> Array:

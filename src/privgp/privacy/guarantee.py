@@ -104,7 +104,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     """The promise of several releases of the same records together, at this delta.
 
     Gaussian mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later
-    mechanism was chosen by looking at an earlier release.
+    question was chosen by looking at an earlier release, provided the total was fixed beforehand.
     """
     parts: Sequence[Guarantee] = tuple(guarantees)
     if not parts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     Record = TypeVar("Record", bound=DataclassInstance)
 
+SMALL_ROWS = 1000
 _lock = threading.Lock()
 _inside: list[Any] = []  # the limiter that restores, then one entry per further caller
 
@@ -47,6 +48,11 @@ def one_thread() -> Iterator[None]:
             if len(_inside) == 1:
                 _inside[0].restore_original_limits()
             _inside.pop()
+
+
+def threads_for(rows: int) -> AbstractContextManager[None]:
+    """One BLAS thread for small problems, where several only wait for each other."""
+    return one_thread() if rows <= SMALL_ROWS else nullcontext()
 
 
 def laid_out(record: Record) -> Record:
