@@ -15,6 +15,7 @@ import pytest
 
 import privgp
 from privgp.command import main
+from privgp.release.files import save
 from tests.command.running import BUDGET, COLUMNS, QUICK, ROWS, people_table, private_cells, run
 
 PNG = b"\x89PNG"
@@ -176,7 +177,7 @@ def test_a_release_without_names_asks_for_them(tmp_path: Path, visits: Path) -> 
     model = privgp.PrivateGPRegressor(
         y_bounds=(0, 5000), hyperparameters="fixed", random_state=0
     ).fit(table.select("age").to_numpy(), table["cost"].to_numpy())
-    model.save(tmp_path / "v.privgp")
+    save(model, tmp_path / "v.privgp")
     refused = run("predict", tmp_path / "v.privgp", visits, "-o", tmp_path / "p.csv")
     assert refused.code == 2
     assert "--inputs" in refused.err

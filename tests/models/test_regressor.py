@@ -325,6 +325,22 @@ def test_bad_groups_are_refused(groups):
         regressor().fit(X, y, groups=groups)
 
 
+def test_one_person_is_one_person_however_written():
+    X, _ = some_data(6)
+    mixed = np.array([1, 1.0, True, "a", "b", "b"], dtype=object)
+    assert_array_equal(regressor().plan(X, groups=mixed).strategy.people, [0, 0, 0, 1, 2, 2])
+    with pytest.raises(ValueError, match="groups"):
+        regressor().plan(X, groups=np.array(["NaT"] * 6, dtype="datetime64[D]"))
+    with pytest.raises(ValueError, match="groups"):
+        regressor().plan(X, groups=np.array([[1], [2], [3], [4], [5], [6, 7]], dtype=object))
+
+
+def test_saving_says_that_the_file_contains_inputs(tmp_path):
+    X, y = some_data(10)
+    with pytest.warns(UserWarning, match="contains inputs"):
+        regressor().fit(X, y).save(tmp_path / "model.privgp")
+
+
 @pytest.mark.parametrize("scale", [1e-30, 1e-6, 1e6, 1e30])
 def test_units_do_not_matter(scale):
     X, y = some_data()

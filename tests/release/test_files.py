@@ -92,7 +92,7 @@ def test_a_loaded_model_is_the_saved_one(case, tmp_path):
     assert_same_predictions(model, again, X)
     for name in ("guarantee_", "noise_variance_", "kernel_", "n_features_in_", "released_at_"):
         assert getattr(model, name) == getattr(again, name)
-    assert again.plan_summary_ == model.plan_.describe()
+    assert again.plan_summary_ == model.plan_.summary()
     assert not hasattr(again, "plan_")
     assert not hasattr(again, "feature_names_in_")
     assert certificate(again) == certificate(model)
@@ -157,7 +157,7 @@ def test_a_new_fit_forgets_the_file(tmp_path):
     model = reloaded(fitted(), tmp_path)
     X, y = some_data(30)
     model.fit(X, y)
-    assert model.plan_summary_ == model.plan_.describe()
+    assert model.plan_summary_ == model.plan_.summary()
     assert certificate(model)["data"]["rows"] == 30
 
 

@@ -13,8 +13,6 @@ from privgp.command.predict import names_of_inputs, open_release
 from privgp.command.screen import say, say_json
 from privgp.release.certificate import certificate
 
-NOTHING_SPENT = "Nothing has been spent: no output was read."  # true of the plan, then
-
 
 def run_inspect(
     release: Path, *, certificate_path: Path | None, force: bool, as_json: bool
@@ -46,5 +44,5 @@ def description(model: Any) -> list[str]:
         f"Variance of an output about the function: {model.noise_variance_:.4g}.",
         "",
         "The plan it was made with:",
-        *(line for line in str(model.plan_summary_).splitlines() if line != NOTHING_SPENT),
+        *str(model.plan_summary_).splitlines(),
     ]

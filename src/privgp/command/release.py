@@ -55,11 +55,10 @@ def run_release(request: Request, results: Results, *, force: bool, as_json: boo
     if request.output is None:
         raise Refusal("--output must name the private column.")
     results.check(request.data, force=force)
-    with progress(5) as step:
+    with progress(2) as step:
         step("Reading the table")
         source = open_table(request.data)
-        wanted = [*request.public_names, request.output]
-        frame = load(source, wanted)
+        frame = load(source, [*request.public_names, request.output])
         check_lines(source, frame.height)
         X, people = request.public_columns(frame, source)
         y = output_column(frame, request.output, source)
@@ -68,7 +67,8 @@ def run_release(request: Request, results: Results, *, force: bool, as_json: boo
         step("Planning and rehearsing")
         make_plan(model, X, people)
         _rehearse(model, X, people, results.release)
-        with _spending(request) as saved:
+    with _spending(request) as saved:
+        with progress(3) as step:
             step("Measuring with noise and learning from the measurement")
             with np.errstate(all="ignore"):
                 model.fit(X, y, people)
@@ -81,7 +81,6 @@ def run_release(request: Request, results: Results, *, force: bool, as_json: boo
                 write_certificate(model, results.certificate)
             if results.plot is not None:
                 save_figure(plot_model(model, output=request.output), results.plot)
-    with _spending(request, results.release):
         _report(model, request, results, as_json=as_json)
 
 
@@ -103,12 +102,12 @@ def _rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Pat
 
 
 @contextmanager
-def _spending(request: Request, *written: Path) -> Iterator[list[Path]]:
+def _spending(request: Request) -> Iterator[list[Path]]:
     """From here on the budget counts as spent, whatever happens; errors say so and nothing else.
 
     Yields a list to note the release in once it is written.
     """
-    saved = list(written)
+    saved: list[Path] = []
     spent = f"count epsilon = {request.epsilon:g}, delta = {request.delta:g} as spent."
     try:
         yield saved

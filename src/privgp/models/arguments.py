@@ -67,8 +67,24 @@ def person_ids(groups: Any, rows: int) -> Integers | None:
         raise ValueError(f"groups must be one identifier for each of the {rows} rows of X.")
     if ids.dtype.kind == "f" and not np.all(np.isfinite(ids)):
         raise ValueError("groups contain NaN or infinity: every row needs an identifier.")
+    if ids.dtype.kind in "Mm" and np.isnat(ids).any():
+        raise ValueError("groups contain missing dates: every row needs an identifier.")
     if ids.dtype.kind == "O":
-        if any(value is None or value != value for value in ids):
+        values = ids.tolist()
+        if any(value is None or not _equal_to_itself(value) for value in values):
             raise ValueError("groups contain missing values: every row needs an identifier.")
-        ids = ids.astype(str)
+        # by equality, so that 1 and 1.0 are one person
+        places: dict[Any, int] = {}
+        try:
+            ids = np.array([places.setdefault(value, len(places)) for value in values])
+        except TypeError:
+            raise ValueError("groups must be plain identifiers such as numbers or text.") from None
     return np.asarray(np.unique(ids, return_inverse=True)[1], dtype=np.int64)
+
+
+def _equal_to_itself(value: Any) -> bool:
+    """False for NaN and other markers of missing values."""
+    try:
+        return bool(value == value)
+    except (TypeError, ValueError):
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
@@ -200,15 +201,16 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release to a .privgp file, which holds inputs and no output; see privgp.load."""
-        from privgp.release.files import save
+        from privgp.release.files import NOTICE, save
 
         save(self, path, overwrite=overwrite)
+        warnings.warn(NOTICE, UserWarning, stacklevel=2)
 
     @property
     def plan_summary_(self) -> str:
         """What the plan said of itself; also where only a file is left of it."""
         loaded = vars(self).get("loaded_")
-        return str(self.plan_.describe() if loaded is None else loaded.plan_summary)
+        return str(self.plan_.summary() if loaded is None else loaded.plan_summary)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -159,9 +159,16 @@ class Plan:
 
     def describe(self) -> str:
         """A few sentences for people."""
+        return f"{self.summary()}\nNothing has been spent: no output was read."
+
+    def summary(self) -> str:
+        """The same as it remains true after the release."""
         weights = self.target_weights / self.target_weights.sum()
         expected = self.expected_error()
-        low, high = np.sqrt((self.expected_std(self.targets, 0.9) ** 2) @ weights)
+        spread = ""
+        if self.unbiased is None:
+            low, high = np.sqrt((self.expected_std(self.targets, 0.9) ** 2) @ weights)
+            spread = f"; {low:.4g} to {high:.4g} over 90% of their prior"
         noise = float(np.sqrt(weights @ self.noise_std**2))
         rows, inputs = len(self.strategy.index), len(self.inputs)
         people = (
@@ -174,11 +181,10 @@ class Plan:
                 f"Budget: epsilon = {self.epsilon:g}, delta = {self.delta:g}; outputs in "
                 f"[{self.y_bounds[0]:g}, {self.y_bounds[1]:g}].",
                 f"{rows} rows{people} at {inputs} distinct inputs; {self.strategy.size} numbers "
-                f"will be measured (objective {self.objective}){self._certified()}.",
+                f"are measured (objective {self.objective}){self._certified()}.",
                 f"Privacy noise at the targets: {noise:.4g} (root mean square).",
                 f"Expected error of the released function there: {expected:.4g} under the starting "
-                f"hyperparameters; {low:.4g} to {high:.4g} over 90% of their prior.",
-                "Nothing has been spent: no output was read.",
+                f"hyperparameters{spread}.",
             ]
         )
 
@@ -191,6 +197,8 @@ class Plan:
     def _certified(self) -> str:
         """How near the best the measurement is, unless finding out would take long."""
         if "gap" not in self.__dict__ and len(self.inputs) > QUICK_INPUTS:
+            return ""
+        if not self.gap < 0.5:  # a floor for single rows says little about people with many
             return ""
         if self.objective == "logdet":
             return f", certified within {self.gap:.3g} nats of the best"

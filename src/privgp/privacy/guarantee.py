@@ -80,8 +80,9 @@ class Guarantee:
         return root
 
     def describe(self) -> str:
+        stamp = f"{SIMULATION.upper()}: " if self.is_simulation else ""
         lines = [
-            f"({self.epsilon:g}, {self.delta:g})-differential privacy, protecting {self.unit}.",
+            f"{stamp}({self.epsilon:g}, {self.delta:g})-differential privacy, protecting {self.unit}.",
             f"Neighbours: {self.neighbours}.",
             f"Mechanism: {self.mechanism}.",
             f"Sampler: {self.sampler}.",
