@@ -14,15 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 
+from privgp.plan.ellipsoid import mixed, optimal_weights, square_norms, whiten
 from privgp.types import Array
 
 OBJECTIVES = ("trace", "max", "logdet")
 RANK_CUTOFF = 1e-10
-MULTIPLICATIVE_STEPS = 15
-INTERIOR_STEPS = 40
-GRADIENT_STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def trace_design(
     def evaluate(v: Array) -> tuple[float, list[Array]]:
         values, U = _root(A, v)
         total = float(values.sum())
-        return total, [_square_norms((U / np.sqrt(values)).T @ A) / total]
+        return total, [square_norms((U / np.sqrt(values)).T @ A) / total]
 
     (v,) = _ascend(evaluate, [A.shape[1]], 3.0, tolerance, max_iterations)
     U, S, _ = np.linalg.svd(_triangle((A * np.sqrt(v)).T).T)
@@ -107,8 +105,8 @@ def max_design(
         Q, T = np.linalg.qr(np.sqrt(omega)[:, None] * rows)
         values, U = _root(A, v, T)
         total = float(values.sum())
-        noise = _square_norms((U / np.sqrt(values)).T @ T @ A) / total
-        variance = _square_norms(((Q @ U) * np.sqrt(values)).T) / (omega * total)
+        noise = square_norms((U / np.sqrt(values)).T @ T @ A) / total
+        variance = square_norms(((Q @ U) * np.sqrt(values)).T) / (omega * total)
         return total, [noise, variance]
 
     sizes = [A.shape[1], rows.shape[0]]
@@ -117,7 +115,7 @@ def max_design(
     U, S, _ = np.linalg.svd(T @ _triangle((A * np.sqrt(v)).T).T)
     B, F = _split(U, S, T @ A)
     B, F = _unit_columns(B, solve_triangular(T, F, check_finite=False))
-    return B, F, _excess(float(_square_norms((rows @ F).T).max()), float(S.sum()) ** 2)
+    return B, F, _excess(float(square_norms((rows @ F).T).max()), float(S.sum()) ** 2)
 
 
 def logdet_design(
@@ -132,9 +130,9 @@ def logdet_design(
     rank = A.shape[0]
     Q, T = np.linalg.qr(A.T)
     columns = Q.T * A.any(axis=0)  # a column of zeros stays one, in spite of rounding
-    w = _optimal_weights(columns, 0.98 * tolerance, max_iterations)
-    half, L = _whiten(columns, rank * w)
-    gap = float(np.maximum(0.0, rank * np.log(_square_norms(half).max())))
+    w = optimal_weights(columns, 0.98 * tolerance, max_iterations)
+    half, L = whiten(columns, rank * w)
+    gap = float(np.maximum(0.0, rank * np.log(square_norms(half).max())))
     B, F = _unit_columns(half, T.T @ L)
     return B, F, gap
 
@@ -178,11 +176,6 @@ def _row_space(C: Array) -> Array:
 def _triangle(X: Array) -> Array:
     """R of ``X = Q R``."""
     return np.asarray(np.linalg.qr(X, mode="r"))
-
-
-def _square_norms(X: Array) -> Array:
-    """Squared norms of the columns of X."""
-    return np.asarray(np.einsum("ij,ij->j", X, X))
 
 
 def _root(A: Array, v: Array, T: Array | None = None) -> tuple[Array, Array]:
@@ -237,150 +230,5 @@ def _ascend(
         if bound < (1 - share) * previous:
             power *= 0.7
         previous = bound
-        weights = [_mixed(w * q**power, share) for w, q in zip(weights, ratios, strict=True)]
+        weights = [mixed(w * q**power, share) for w, q in zip(weights, ratios, strict=True)]
     return best
-
-
-def _mixed(w: Array, share: float) -> Array:
-    """The weights w scaled to the simplex, with a share of them spread evenly."""
-    return np.asarray(w * ((1 - share) / w.sum()) + share / len(w))
-
-
-def _whiten(columns: Array, w: Array, background: float = 0.0) -> tuple[Array, Array]:
-    """``L^-1 columns`` and L, the Cholesky factor of ``sum_i w_i a_i a_i^T + background I``."""
-    X = columns * np.sqrt(w)
-    G = X @ X.T
-    G.flat[:: len(G) + 1] += background
-    L = np.asarray(cholesky(G, lower=True, overwrite_a=True, check_finite=False))
-    return np.asarray(solve_triangular(L, columns, lower=True, check_finite=False)), L
-
-
-def _nats(leverage: Array, w: Array, rank: int) -> float:
-    """Certified distance from the best log det of weights w, leverage ``a_i^T (sum w a a^T)^-1 a_i``."""
-    return rank * float(np.log(leverage.max() * w.sum() / rank))
-
-
-def _optimal_weights(columns: Array, tolerance: float, max_iterations: int) -> Array:
-    """D-optimal weights of columns (rank, inputs) with ``columns @ columns.T = I``.
-
-    Multiplicative steps, then Newton steps (interior point) on all columns while their equations
-    are easy, then on a small active set to which the worst of the columns left out are added.
-    """
-    rank, inputs = columns.shape
-    share = max(tolerance / (20 * rank), 1e-12 * inputs)
-    background = share / inputs
-    random = np.random.default_rng(0)
-    best, least = np.full(inputs, 1.0 / inputs), np.inf
-
-    def leverage(w: Array) -> Array:
-        nonlocal best, least
-        d = _square_norms(_whiten(columns, w)[0])
-        if (nats := _nats(d, w, rank)) < least:
-            best, least = w, nats
-        return d
-
-    w = best
-    for _ in range(min(MULTIPLICATIVE_STEPS, max_iterations)):
-        d = leverage(w)
-        if least <= tolerance:
-            return best
-        w = _mixed(w * (d / rank) ** 1.5, 1e-3)
-    left = max_iterations - MULTIPLICATIVE_STEPS
-    size = min(inputs, 4 * rank + 50)
-    if left > 0 and size < inputs:
-        w, used = _interior(columns, w, background, tolerance / 2, left, direct=False)
-        w, left = _mixed(w, share), left - used
-        leverage(w)
-    active = np.zeros(inputs, dtype=bool)
-    active[np.argsort(-w)[: size // 2]] = True
-    active[random.choice(inputs, size - size // 2, replace=False, p=w)] = True
-    while left > 0 and least > tolerance:
-        start = _mixed(w[active], 1e-3)
-        goal = max(tolerance / 2, 0.03 * least)
-        steps = min(left, INTERIOR_STEPS)
-        inner, used = _interior(columns[:, active], start, background, goal, steps, direct=True)
-        left -= used + 1
-        w = np.zeros(inputs)
-        w[active] = inner
-        d = leverage(_mixed(w, share))
-        active = w > 1e-3 / active.sum()
-        outside = np.flatnonzero((d > rank + 0.3 * tolerance) & ~active)
-        if outside.size > size // 2:
-            excess = d[outside] - rank
-            outside = random.choice(outside, size // 2, replace=False, p=excess / excess.sum())
-        active[outside] = True
-        active[np.argmax(d)] = True
-    return best
-
-
-def _interior(
-    columns: Array,
-    w: Array,
-    background: float,
-    tolerance: float,
-    max_iterations: int,
-    *,
-    direct: bool,
-) -> tuple[Array, int]:
-    """Primal-dual Newton steps for ``max log det G - r sum w``, w >= 0: (w, steps used).
-
-    ``G = sum w a a^T + background I``, the background standing for columns that are left out. With
-    ``K = columns^T G^-1 columns`` and slacks ``z = r - diag K >= 0`` a step solves
-    ``(K o K + diag(z / w)) dw = mu / w - r + diag K``: directly, or by conjugate gradients for as
-    long as a dozen of them will do.
-    """
-    rank = columns.shape[0]
-    slack = None
-    for step in range(max_iterations):
-        H, _ = _whiten(columns, w, background)
-        d = _square_norms(H)
-        if _nats(d, w, rank) <= tolerance:
-            return w / w.sum(), step
-        z = np.maximum(rank - d, 0.01 * rank) if slack is None else slack
-        mu = 0.1 * float(w @ z) / len(w)
-        ridge = z / w + 1e-12 * d**2
-        right = mu / w - rank + d
-        change = _solve(H, ridge, right) if direct else _conjugate_gradients(H, d, ridge, right)
-        if change is None or not np.isfinite(change).all():
-            return w / w.sum(), step
-        slack_change = (mu - z * change) / w - z
-        length = min(_longest(w, change), _longest(z, slack_change))
-        w, slack = w + length * change, z + length * slack_change
-    return w / w.sum(), max_iterations
-
-
-def _longest(x: Array, change: Array) -> float:
-    """How far x > 0 may move along ``change``, at most 1."""
-    return min(1.0, 0.98 / max(float((-change / x).max()), 1e-300))
-
-
-def _solve(H: Array, ridge: Array, right: Array) -> Array | None:
-    """Solve ``((H^T H) o (H^T H) + diag(ridge)) x = right``, unless rounding makes it singular."""
-    K = H.T @ H
-    K *= K
-    K.flat[:: len(K) + 1] += ridge
-    try:
-        factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        return None
-    return np.asarray(cho_solve(factor, right, check_finite=False))
-
-
-def _conjugate_gradients(H: Array, d: Array, ridge: Array, right: Array) -> Array | None:
-    """The same without forming the matrix, or nothing when that would take many steps."""
-    diagonal = d * d + ridge
-    x = np.zeros_like(right)
-    residual = right.copy()
-    direction = residual / diagonal
-    energy = start = float(residual @ direction)
-    for _ in range(GRADIENT_STEPS):
-        image = np.einsum("ij,ij->j", H, ((H * direction) @ H.T) @ H) + ridge * direction
-        length = energy / float(direction @ image)
-        x += length * direction
-        residual -= length * image
-        scaled = residual / diagonal
-        energy, last = float(residual @ scaled), energy
-        if energy <= 1e-3 * start:
-            return x
-        direction = scaled + (energy / last) * direction
-    return None
