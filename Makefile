@@ -21,7 +21,7 @@ test: setup
 	$(QUIET_BLAS) $(BIN)/pytest -n 2 --dist worksteal
 
 demo: setup
-	$(BIN)/privgp demo
+	$(QUIET_BLAS) $(BIN)/privgp demo
 
 lint: setup
 	$(BIN)/ruff check

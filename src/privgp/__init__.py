@@ -1,10 +1,37 @@
 """Gaussian-process curves and maps of private data under a proved privacy guarantee."""
 
-from privgp import audit
-from privgp.models.regressor import PrivateGPRegressor
-from privgp.plan.preview import Plan
-from privgp.privacy.guarantee import Guarantee, compose
-from privgp.release.files import load
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from privgp import audit
+    from privgp.models.regressor import PrivateGPRegressor
+    from privgp.plan.preview import Plan
+    from privgp.privacy.guarantee import Guarantee, compose
+    from privgp.release.files import load
 
 __version__ = "0.1.0"
 __all__ = ["Guarantee", "Plan", "PrivateGPRegressor", "audit", "compose", "load"]
+
+_HOMES = {
+    "Guarantee": "privgp.privacy.guarantee",
+    "Plan": "privgp.plan.preview",
+    "PrivateGPRegressor": "privgp.models.regressor",
+    "compose": "privgp.privacy.guarantee",
+    "load": "privgp.release.files",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that the command answers at once."""
+    if name == "audit":
+        return import_module("privgp.audit")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'privgp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

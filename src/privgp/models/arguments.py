@@ -9,7 +9,7 @@ import numpy as np
 
 from privgp.types import Array, Integers
 
-LARGEST = 1e100
+LARGEST = 1e50
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
