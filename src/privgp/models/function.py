@@ -16,7 +16,6 @@ from privgp.models.arguments import check_bounds
 from privgp.models.function_model import function_guarantee, function_model
 from privgp.models.state_contents import Contents
 from privgp.models.state_file import StateFile, check_new
-from privgp.plan.functions import MAX_POINTS
 from privgp.plan.growing import Coordinates
 from privgp.plan.inputs import collapse
 from privgp.plan.kernels import variance
@@ -192,9 +191,10 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
         asked = [row.tobytes() for row in X]
         self._find_places()
         new = list(dict.fromkeys(point for point in asked if point not in self._places))
-        if len(self._places) + len(new) > self._contents.draws.noise.size:
+        most = self._contents.draws.noise.size
+        if len(self._places) + len(new) > most:
             raise ValueError(
-                f"a function answers at most {MAX_POINTS:,} points, and has answered "
+                f"a function answers at most {most:,} points, and this one has answered "
                 f"{len(self._places):,}: ask for fewer, or give inducing= for any number."
             )
         for start in range(0, len(new), BATCH):
