@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models.arguments import check_bounds
-from privgp.models.function_model import function_guarantee, function_model
+from privgp.models.function_model import first_contents, function_model, parameters
 from privgp.models.state_contents import Contents
 from privgp.models.state_file import StateFile, check_new
 from privgp.plan.growing import Coordinates
@@ -107,22 +107,10 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
             seed = int(check_random_state(self.random_state).randint(2**31))
         draws = first_draws(y, bounds, index, noise, norm, seed)
         del y
-        names = getattr(columns, "feature_names_in_", None)
-        contents = Contents(
-            model=model,
-            y_bounds=bounds,
-            epsilon=epsilon,
-            delta=delta,
-            sensitivity=self.sensitivity,
-            norm=norm,
-            guarantee=function_guarantee(
-                epsilon, delta, noise, nodes=model.nodes is not None, simulated=seed is not None
-            ),
-            names=None if names is None else tuple(str(name) for name in names),
-            draws=draws,
-            points=np.empty((0, inputs.shape[1])),
-            answers=np.empty(0),
-        )
+        contents = first_contents(
+            model, draws, self.sensitivity, norm, getattr(columns, "feature_names_in_", None),
+            y_bounds=bounds, epsilon=epsilon, delta=delta,
+        )  # fmt: skip
         self._take(contents, None if state is None else StateFile.create(state, contents))
         return self
 
@@ -157,18 +145,20 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
     def load_state(cls, path: str | os.PathLike[str]) -> Self:
         """Go on with the function of a state file, which is kept up to date."""
         file, c = StateFile.open(path)
-        function = cls(
-            c.model.kernel,
-            c.model.noise_variance,
-            y_bounds=c.y_bounds,
-            epsilon=c.epsilon,
-            delta=c.delta,
-            sensitivity=c.sensitivity,
-            inducing=c.model.nodes,
-            random_state=c.draws.seed,
-        )
+        function = cls(**parameters(c))
         function._take(c, file)
         return function
+
+    @property
+    def points_answered_(self) -> int:
+        """How many points have an answer; through inducing inputs they are not counted."""
+        return len(self._contents.points)
+
+    @property
+    def points_left_(self) -> float:
+        """How many more may be asked for; infinite through inducing inputs."""
+        c = self._contents
+        return np.inf if c.model.nodes is not None else c.draws.noise.size - len(c.points)
 
     def _take(self, contents: Contents, file: StateFile | None) -> None:
         """Become the function of these contents, which a file may hold."""

@@ -10,14 +10,15 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.models.arguments import check_choice, target_points
+from privgp.models.state_contents import Contents
 from privgp.plan.functions import SENSITIVITIES, FunctionModel
 from privgp.plan.inputs import collapse
 from privgp.plan.kernels import check_kernel, split_noise
 from privgp.plan.smoothers import choose_nodes
 from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATION, Guarantee
-from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array
 from privgp.vault.sample import LATTICE_SAMPLER
+from privgp.vault.state import Draws
 
 
 def function_model(
@@ -61,13 +62,54 @@ def _nodes(inducing: Any, kernel: Kernel, inputs: Array) -> Array:
     return collapse(nodes)[0]
 
 
-def function_guarantee(
-    epsilon: float, delta: float, noise: LatticeNoise, *, nodes: bool, simulated: bool
-) -> Guarantee:
+def first_contents(
+    model: FunctionModel,
+    draws: Draws,
+    sensitivity: str,
+    norm: float,
+    names: Any,
+    *,
+    y_bounds: tuple[float, float],
+    epsilon: float,
+    delta: float,
+) -> Contents:
+    """A function of which nothing has been asked."""
+    return Contents(
+        model=model,
+        y_bounds=y_bounds,
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=sensitivity,
+        norm=norm,
+        guarantee=_guarantee(epsilon, delta, model, draws),
+        names=None if names is None else tuple(str(name) for name in names),
+        draws=draws,
+        points=np.empty((0, model.inputs.shape[1])),
+        answers=np.empty(0),
+    )
+
+
+def parameters(contents: Contents) -> dict[str, Any]:
+    """The arguments that a function was made with."""
+    c = contents
+    return {
+        "kernel": c.model.kernel,
+        "noise_variance": c.model.noise_variance,
+        "y_bounds": c.y_bounds,
+        "epsilon": c.epsilon,
+        "delta": c.delta,
+        "sensitivity": c.sensitivity,
+        "inducing": c.model.nodes,
+        "random_state": c.draws.seed,
+    }
+
+
+def _guarantee(epsilon: float, delta: float, model: FunctionModel, draws: Draws) -> Guarantee:
     """What is promised of all answers together."""
+    noise = draws.noise
     how = (
         f"in {noise.size:,} numbers through inducing inputs"
-        if nodes
+        if model.nodes is not None
         else f"drawn where it is asked for, at most {noise.size:,} points"
     )
     return Guarantee(
@@ -84,7 +126,7 @@ def function_guarantee(
         mechanism=f"one Gaussian mechanism on the posterior mean as a function, {how}; all answers "
         "together are covered",
         sampler=LATTICE_SAMPLER
-        if not simulated
+        if draws.seed is None
         else f"ordinary floating-point noise: {SIMULATION}",
         noise_multipliers=(noise.multiplier,),
         delta_slack=noise.delta_slack,
