@@ -6,6 +6,8 @@ import copy
 import os
 import pickle
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -223,6 +225,42 @@ def _then_killed(persist):
         raise Killed
 
     return both
+
+
+ASKING = """
+import sys
+import numpy as np
+from privgp import PrivateFunction
+made = PrivateFunction.load_state(sys.argv[1])
+for x in np.random.default_rng(0).uniform(0, 10, 5000):
+    print(float(x).hex(), float(made.release([[x]])[0]).hex(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("lines", [1, 37])
+def test_a_process_that_is_killed_outright_has_told_nothing_but_this_function(tmp_path, lines):
+    path = tmp_path / "heights.private-state"
+    function().fit(X, Y, state=path)
+    command = [sys.executable, "-c", ASKING, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        said = [process.stdout.readline() for _ in range(lines)]
+        process.kill()
+        said += process.stdout.readlines()
+    pairs = [line.split() for line in said if line.endswith("\n") and line.strip()]
+    assert len(pairs) >= lines
+    points = np.array([[float.fromhex(x)] for x, _ in pairs])
+    after = PrivateFunction.load_state(path)
+    answers = after.release(points)
+    assert np.array_equal(answers, [float.fromhex(answer) for _, answer in pairs])
+
+
+def test_a_state_behind_a_link_stays_the_one_state(tmp_path):
+    path, link = tmp_path / "heights.private-state", tmp_path / "link.private-state"
+    function().fit(X, Y, state=path)
+    link.symlink_to(path)
+    answers = PrivateFunction.load_state(link).release(ASKED)
+    assert link.is_symlink()
+    assert np.array_equal(PrivateFunction.load_state(path).release(ASKED), answers)
 
 
 def test_two_processes_cannot_draw_one_function_differently(tmp_path):

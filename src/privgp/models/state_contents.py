@@ -129,6 +129,8 @@ def decode(data: bytes) -> Contents:
         squares=array(members["squares.npy"], "squares", (rows,)),
         numbers=numbers,
     )
+    if np.any(draws.squares < 0) or np.any(draws.squares > draws.limit * (1.0 + 1e-9)):
+        raise DamagedFile("it has drawn more than it may")
     bounds = s["y_bounds"]
     if not isinstance(bounds, list) or len(bounds) != 2:
         raise DamagedFile("its bounds are broken")

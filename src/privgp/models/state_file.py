@@ -31,7 +31,7 @@ class StateFile:
     """A file of which the digests that it may have are known."""
 
     def __init__(self, path: PathLike, known: tuple[bytes, ...]) -> None:
-        self.path, self._known = os.path.abspath(path), known
+        self.path, self._known = os.path.realpath(path), known  # a link would be left behind
 
     @classmethod
     def create(cls, path: PathLike, contents: Contents) -> StateFile:
