@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 
-from privgp import PrivateFunction
+from privgp import PrivateFunction, compose
 from privgp.models import state_contents
 from privgp.release import archive
 from privgp.release.archive import DamagedFile
@@ -115,6 +115,12 @@ def test_the_papers_bounds_only_add_noise(bound):
     assert loose.noise_std_ / loose.sensitivity_ == pytest.approx(
         exact.noise_std_ / exact.sensitivity_
     )
+
+
+def test_its_promise_adds_up_with_others():
+    first, second = function().fit(X, Y), function(inducing=6).fit(X, Y)
+    whole = compose([first.guarantee_, second.guarantee_], delta=1e-5)
+    assert 1.0 < whole.epsilon < 2.0
 
 
 # The state
@@ -230,7 +236,7 @@ def _then_killed(persist):
 ASKING = """
 import sys
 import numpy as np
-from privgp import PrivateFunction
+from privgp import PrivateFunction, compose
 made = PrivateFunction.load_state(sys.argv[1])
 for x in np.random.default_rng(0).uniform(0, 10, 5000):
     print(float(x).hex(), float(made.release([[x]])[0]).hex(), flush=True)
