@@ -188,6 +188,11 @@ def test_the_reference_has_every_public_name(name):
         (privgp.PrivateGPRegressor.predict, "`PrivateGPRegressor`", "predict("),
         (privgp.PrivateGPRegressor.plot, "`PrivateGPRegressor`", "plot("),
         (privgp.PrivateGPRegressor.save, "`PrivateGPRegressor`", "save("),
+        (privgp.PrivateFunction, "`PrivateFunction`", "PrivateFunction("),
+        (privgp.PrivateFunction.fit, "`PrivateFunction`", "fit("),
+        (privgp.PrivateFunction.release, "`PrivateFunction`", "release("),
+        (privgp.PrivateFunction.save_state, "`PrivateFunction`", "save_state("),
+        (privgp.PrivateFunction.load_state, "`PrivateFunction`", "load_state("),
         (privgp.Plan.expected_std, "`Plan`", "expected_std("),
         (privgp.Plan.expected_error, "`Plan`", "expected_error("),
         (privgp.Plan.plot, "`Plan`", "plot("),
@@ -232,8 +237,15 @@ def test_the_reference_has_the_attributes_of_values_as_they_are(kind, title):
 
 
 def subcommands() -> dict[str, Any]:
-    group: Any = typer.main.get_command(app)
-    return dict(group.commands)
+    """Every command by its words; those of a group are "group command"."""
+    top: Any = typer.main.get_command(app)
+    found = {}
+    for name, command in top.commands.items():
+        inner = getattr(command, "commands", {})
+        found.update({f"{name} {word}": part for word, part in inner.items()})
+        if not inner:
+            found[name] = command
+    return found
 
 
 @pytest.mark.parametrize("name", sorted(subcommands()))

@@ -144,11 +144,12 @@ def test_errors_and_warnings_of_the_vault_are_made_of_public_words(name):
             assert node.func.attr != "format", node.lineno
 
 
-def test_outputs_go_straight_from_fit_into_the_vault():
-    """In the regressor ``y`` is only compared with None and handed to the vault."""
+@pytest.mark.parametrize("model", ["privgp.models.regressor", "privgp.models.function"])
+def test_outputs_go_straight_from_fit_into_the_vault(model):
+    """In the models ``y`` is only compared with None and handed to the vault."""
     (fit,) = (
         node
-        for node in ast.walk(tree_of("privgp.models.regressor"))
+        for node in ast.walk(tree_of(model))
         if isinstance(node, ast.FunctionDef) and node.name == "fit"
     )
     taken = {
@@ -156,7 +157,7 @@ def test_outputs_go_straight_from_fit_into_the_vault():
         for node in ast.walk(fit)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id in ("checked_outputs", "measure")
+        and node.func.id in ("checked_outputs", "measure", "first_draws")
         for argument in node.args
     }
     compared = {id(node.left) for node in ast.walk(fit) if isinstance(node, ast.Compare)}

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-from tests.conftest import real_data
 
 from privgp import PrivateGPRegressor
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.kernels import evaluate
 from privgp.release.posterior import mean_map
+from tests.conftest import real_data
 
 pytestmark = pytest.mark.statistical
 Z90 = 1.6448536269514722

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from privgp.command import options as o
+from privgp.command.function_app import function_app
 
 app = typer.Typer(
     name="privgp",
@@ -17,6 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.add_typer(function_app)
 
 PrivateColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")]
 

@@ -39,12 +39,15 @@ class DamagedFile(ValueError):
     """A file that is not a release of this format, or not as it was saved."""
 
 
-def pack(members: Mapping[str, bytes]) -> bytes:
-    """The bytes of a file with these members; equal members give equal bytes."""
+def pack(members: Mapping[str, bytes], form: str = FORMAT) -> bytes:
+    """The bytes of a file with these members; equal members give equal bytes.
+
+    ``form`` is what the manifest, the first thing in the file, says it is; also its ending.
+    """
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
-    manifest = dump({"format": FORMAT, "version": VERSION, "members": hashes})
+    manifest = dump({"format": form, "version": VERSION, "members": hashes})
     if sum(map(len, members.values())) > LARGEST_FILE - 2**20:
-        raise ValueError("the release is too large for a .privgp file, which holds 1 GiB.")
+        raise ValueError(f"the release is too large for a .{form} file, which holds 1 GiB.")
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in {MANIFEST: manifest, **members}.items():
@@ -56,13 +59,13 @@ def pack(members: Mapping[str, bytes]) -> bytes:
     return body + hashlib.sha256(body).hexdigest().encode("ascii")
 
 
-def unpack(data: bytes) -> dict[str, bytes]:
+def unpack(data: bytes, form: str = FORMAT) -> dict[str, bytes]:
     """The members of a file, all checks passed: order of bytes, sizes, names, hashes, version."""
     if not data.startswith(b"PK\x03\x04"):
-        raise DamagedFile("it is not a .privgp file")
+        raise DamagedFile(f"it is not a .{form} file")
     digest = hashlib.sha256(memoryview(data)[:-DIGEST]).hexdigest().encode("ascii")
     if len(data) < _END.size + DIGEST or data[-DIGEST:] != digest:
-        raise DamagedFile("it is no .privgp file, or was cut short or changed since it was saved")
+        raise DamagedFile(f"it is no .{form} file, or was cut short or changed since it was saved")
     directory = _directory_start(data)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -73,7 +76,7 @@ def unpack(data: bytes) -> dict[str, bytes]:
         raise
     except Exception:  # whatever the parser trips over, the file is at fault
         raise DamagedFile("its zip structure is broken") from None
-    _check_manifest(members)
+    _check_manifest(members, form)
     del members[MANIFEST]
     return members
 
@@ -109,12 +112,12 @@ def _check_members(infos: list[zipfile.ZipInfo], directory: int) -> None:
         raise DamagedFile("it holds bytes that belong to no member")
 
 
-def _check_manifest(members: Mapping[str, bytes]) -> None:
+def _check_manifest(members: Mapping[str, bytes], form: str) -> None:
     if MANIFEST not in members:
-        raise DamagedFile("it is not a .privgp file")
+        raise DamagedFile(f"it is not a .{form} file")
     manifest = parse(members[MANIFEST])
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise DamagedFile("it is not a .privgp file")
+    if not isinstance(manifest, dict) or manifest.get("format") != form:
+        raise DamagedFile(f"it is not a .{form} file")
     version = manifest.get("version")
     if type(version) is not int or version < 1:
         raise DamagedFile("its version is not a number")
@@ -164,28 +167,34 @@ def read(path: str | os.PathLike[str]) -> bytes:
     raise DamagedFile("it is larger than 1 GiB, which no .privgp file is")
 
 
-def write(path: str | os.PathLike[str], data: bytes, *, overwrite: bool) -> None:
+def write(
+    path: str | os.PathLike[str],
+    data: bytes,
+    *,
+    overwrite: bool,
+    form: str = FORMAT,
+    mode: int = 0o666,
+) -> None:
     """Write a file whole or not at all: beside its place first, then moved there."""
-    check_target(path, overwrite=overwrite)
+    check_target(path, overwrite=overwrite, form=form)
     target = Path(path)
     temporary = target.with_name(f".privgp-{secrets.token_hex(8)}.part")
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        check_target(path, overwrite=overwrite)
+        check_target(path, overwrite=overwrite, form=form)
         os.replace(temporary, target)
     except BaseException:  # an interrupt must leave nothing behind either
         temporary.unlink(missing_ok=True)
         raise
 
 
-def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+def check_target(path: str | os.PathLike[str], *, overwrite: bool, form: str = FORMAT) -> None:
     """Refuse a path with another ending, or one that is taken."""
-    if Path(path).suffix != ENDING:
-        raise ValueError(f"path must end in {ENDING!r}, such as 'heights{ENDING}'.")
+    if Path(path).suffix != f".{form}":
+        raise ValueError(f"path must end in '.{form}', such as 'heights.{form}'.")
     if not overwrite and os.path.lexists(path):
-        raise FileExistsError(
-            f"{os.fspath(path)!r} exists already: choose another name or give overwrite=True."
-        )
+        advice = " or give overwrite=True" if form == FORMAT else ""
+        raise FileExistsError(f"{os.fspath(path)!r} exists already: choose another name{advice}.")

@@ -1,0 +1,136 @@
+"""The subcommands of ``privgp function`` and their options."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privgp.command import options as o
+
+function_app = typer.Typer(
+    name="function",
+    help="One private function, kept by the curator: create it, then ask it at any points.",
+    no_args_is_help=True,
+)
+
+
+class Sensitivity(StrEnum):
+    exact = "exact"
+    infinity = "infinity"
+    nonnegative = "nonnegative"
+
+
+State = Annotated[Path, typer.Argument(metavar="STATE", help="A .private-state file.")]
+
+
+@function_app.command()
+def create(
+    data: o.Data,
+    inputs: o.Inputs,
+    output: Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")],
+    bounds: o.Bounds,
+    epsilon: o.Epsilon,
+    delta: o.Delta,
+    kernel: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT|FILE",
+            help="Such as '100*matern52(10) + white(4)', or a text file that holds it.",
+            rich_help_panel=o.MODEL,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="STATE",
+            help="The .private-state file to write; it is private.",
+            rich_help_panel=o.RESULTS,
+        ),
+    ],
+    noise_variance: o.NoiseVariance = None,
+    sensitivity: Annotated[
+        Sensitivity,
+        typer.Option(
+            help="Exact, or a bound of the papers with more noise.", rich_help_panel=o.MODEL
+        ),
+    ] = Sensitivity.exact,
+    inducing: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=10_000,
+            help="Pass through so many of the inputs: any number of points may be asked.",
+            rich_help_panel=o.MODEL,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=2**32 - 1,
+            help="For simulations only: repeatable noise that protects nobody.",
+        ),
+    ] = None,
+    json: o.Json = False,
+) -> None:
+    """Take the data into a new private state. The budget is spent with the first answer."""
+    from privgp.command.function import FunctionRequest, run_create
+    from privgp.command.request import Request
+
+    base = Request(
+        data=data,
+        inputs=inputs,
+        output=output,
+        bounds=bounds,
+        epsilon=epsilon,
+        delta=delta,
+        noise_variance=noise_variance,
+        seed=seed,
+    )
+    run_create(FunctionRequest(base, kernel, sensitivity.value, inducing), out, as_json=json)
+
+
+@function_app.command()
+def ask(
+    state: State,
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="NEW", help="A .csv or .parquet file with the input columns."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="TABLE",
+            help="The .csv or .parquet file to write; it may be published.",
+            rich_help_panel=o.RESULTS,
+        ),
+    ],
+    inputs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="The input columns of NEW, when named otherwise than in the state.",
+        ),
+    ] = None,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> None:
+    """Ask the function at the rows of a table: the inputs with a column value."""
+    from privgp.command.function import run_ask
+
+    run_ask(state, data, out, inputs=inputs, force=force, as_json=json)
+
+
+@function_app.command("inspect")
+def inspect_function(state: State, json: o.Json = False) -> None:
+    """Show what a function promises and how much of it was asked; nothing private."""
+    from privgp.command.function import run_inspect_function
+
+    run_inspect_function(state, as_json=json)

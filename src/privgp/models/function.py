@@ -1,0 +1,248 @@
+"""PrivateFunction: the posterior mean as one noisy function, at any points, kept by the curator."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privgp.models.arguments import check_bounds
+from privgp.models.function_model import first_contents, function_model, parameters
+from privgp.models.state_contents import Contents
+from privgp.models.state_file import StateFile, check_new
+from privgp.plan.growing import Coordinates
+from privgp.plan.inputs import collapse
+from privgp.plan.kernels import variance
+from privgp.privacy.calibrate import check_budget
+from privgp.release.reproducible import one_thread, threads_for
+from privgp.types import Array
+from privgp.vault.state import extended, first_draws
+from privgp.vault.validate import checked_outputs
+
+BATCH = 1024
+
+
+class PrivateFunction(BaseEstimator):  # type: ignore[misc]
+    """One (epsilon, delta)-private function over the whole space: ``f + c Delta G``, G ~ GP(0, k).
+
+    It is drawn lazily, where it is asked for, so it needs the private outputs as long as it is
+    asked: unlike a ``.privgp`` file it stays with the curator. Answers may be published.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel, in units of X and squared units of y, fixed.
+    noise_variance : variance of an output about the function (None: the kernel's WhiteKernel).
+    y_bounds : (low, high), public bounds of the outputs, chosen without looking at them.
+    epsilon, delta : the budget of the function, spent once for all points.
+    sensitivity : "exact", or the papers' bounds "infinity" and "nonnegative", which cost more noise.
+    inducing : a number of inducing inputs, chosen from X, or an array of them: the function is then
+        that many numbers, and any number of points is free. None: at most 20,000 points.
+    random_state : for simulations only: ordinary noise, and a guarantee that says so.
+
+    Attributes
+    ----------
+    sensitivity_ : d times the bound of the norm; ``noise_std_`` : std of the noise at a point, in
+        units of y; ``guarantee_`` : what is promised, for all points together.
+
+    """
+
+    _file: StateFile | None
+    _lock: threading.Lock
+
+    def __init__(
+        self,
+        kernel: Any,
+        noise_variance: float | None,
+        *,
+        y_bounds: Any,
+        epsilon: float,
+        delta: float,
+        sensitivity: str = "exact",
+        inducing: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.noise_variance = noise_variance
+        self.y_bounds = y_bounds
+        self.epsilon = epsilon
+        self.delta = delta
+        self.sensitivity = sensitivity
+        self.inducing = inducing
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
+        """Take the data. The first release spends the budget, for all points there will ever be.
+
+        ``state``: a new file, ending in ``.private-state``, in which every draw is kept before its
+        answer is given. Every fit is another function, with a budget of its own.
+        """
+        if y is None:
+            raise ValueError("PrivateFunction requires y to be passed, but the target y is None.")
+        columns = clone(self)  # a fit that is refused leaves the former function as it was
+        X = validate_data(columns, X, dtype=np.float64)
+        y = checked_outputs(y, len(X))
+        check_budget(self.epsilon, self.delta)
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        bounds = check_bounds("y_bounds", self.y_bounds)
+        if state is not None:
+            check_new(state)
+        inputs, index = collapse(X + 0.0)
+        with threads_for(len(inputs)), np.errstate(all="ignore"):
+            model = function_model(
+                self.kernel, self.noise_variance, self.inducing, self.sensitivity,
+                inputs, np.bincount(index).astype(np.float64),
+            )  # fmt: skip
+            norm = model.norm(self.sensitivity)
+        if not (np.isfinite(norm) and norm > 0):
+            raise ValueError("the sensitivity is not finite: choose other units for the kernel.")
+        noise = model.noise(epsilon, delta, norm)
+        seed = None
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(2**31))
+        draws = first_draws(y, bounds, index, noise, norm, seed)
+        del y
+        contents = first_contents(
+            model, draws, self.sensitivity, norm, getattr(columns, "feature_names_in_", None),
+            y_bounds=bounds, epsilon=epsilon, delta=delta,
+        )  # fmt: skip
+        self._take(contents, None if state is None else StateFile.create(state, contents))
+        return self
+
+    def release(self, X_new: Any) -> Array:
+        """The function at these points, (points,): always one and the same function.
+
+        What was asked before gets the same answer. A state file is written before this returns.
+        """
+        check_is_fitted(self)
+        if self._process != os.getpid():
+            raise RuntimeError(
+                "this function belongs to another process, which would draw it otherwise: "
+                "give it a state file and load that with load_state."
+            )
+        X = validate_data(self, X_new, reset=False, dtype=np.float64) + 0.0  # no negative zeros
+        with self._lock, one_thread():
+            if self._contents.model.nodes is not None:
+                return self._through_nodes(X)
+            return self._lazily(X)
+
+    def save_state(self, path: str | os.PathLike[str]) -> None:
+        """Write the private state to a new ``.private-state`` file, and keep it up to date there."""
+        check_is_fitted(self)
+        with self._lock:
+            if self._file is not None:
+                raise RuntimeError(
+                    f"this function is kept in {self._file.path!r}: a second file would fall behind."
+                )
+            self._file, self._unsaved = StateFile.create(path, self._contents), False
+
+    @classmethod
+    def load_state(cls, path: str | os.PathLike[str]) -> Self:
+        """Go on with the function of a state file, which is kept up to date."""
+        file, c = StateFile.open(path)
+        function = cls(**parameters(c))
+        function._take(c, file)
+        return function
+
+    @property
+    def points_answered_(self) -> int:
+        """How many points have an answer; through inducing inputs they are not counted."""
+        return len(self._contents.points)
+
+    @property
+    def points_left_(self) -> float:
+        """How many more may be asked for; infinite through inducing inputs."""
+        c = self._contents
+        return np.inf if c.model.nodes is not None else c.draws.noise.size - len(c.points)
+
+    def _take(self, contents: Contents, file: StateFile | None) -> None:
+        """Become the function of these contents, which a file may hold."""
+        c = self._contents = contents
+        self._coordinates: Coordinates | None = None
+        self._places: dict[bytes, int] = {}
+        self._file, self._unsaved = file, False
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self.n_features_in_ = c.model.inputs.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        if c.names is not None:
+            self.feature_names_in_ = np.array(c.names, dtype=object)
+        width = c.y_bounds[1] - c.y_bounds[0]
+        self.sensitivity_ = width * c.norm
+        self.noise_std_ = 0.5 * width * c.draws.noise.std * float(np.sqrt(variance(c.model.kernel)))
+        self.guarantee_ = c.guarantee
+
+    def _lazily(self, X: Array) -> Array:
+        asked = [row.tobytes() for row in X]
+        self._find_places()
+        new = list(dict.fromkeys(point for point in asked if point not in self._places))
+        most = self._contents.draws.noise.size
+        if len(self._places) + len(new) > most:
+            raise ValueError(
+                f"a function answers at most {most:,} points, and this one has answered "
+                f"{len(self._places):,}: ask for fewer, or give inducing= for any number."
+            )
+        for start in range(0, len(new), BATCH):
+            part = new[start : start + BATCH]
+            self._draw_at(np.frombuffer(b"".join(part)).reshape(len(part), -1))
+        self._find_places()
+        self._persist()
+        return self._contents.answers[[self._places[point] for point in asked]]
+
+    def _find_places(self) -> None:
+        """Where every point stands among the answers."""
+        for place in range(len(self._places), len(self._contents.points)):
+            self._places[self._contents.points[place].tobytes()] = place
+
+    def _draw_at(self, points: Array) -> None:
+        """Draw one coordinate for each of these new points, and compute their answers."""
+        c = self._contents
+        if self._coordinates is None:
+            self._coordinates = Coordinates(c.model.kernel, c.model.inputs, c.model.coefficients)
+        self._coordinates.catch_up(c.points)
+        extension = self._coordinates.propose(points)
+        draws = extended(c.draws, extension.rows)
+        answers = self._in_units(extension.lower @ draws.numbers)
+        self._unsaved = True
+        # One assignment: an interrupt leaves either all of the draw or nothing of it.
+        self._contents = replace(
+            c,
+            draws=draws,
+            points=np.vstack([c.points, points]),
+            answers=np.concatenate([c.answers, answers]),
+        )
+        self._coordinates.accept(extension)
+
+    def _through_nodes(self, X: Array) -> Array:
+        c = self._contents
+        if len(c.draws.numbers) == 0:
+            self._unsaved = True
+            self._contents = c = replace(c, draws=extended(c.draws, c.model.node_rows))
+        self._persist()
+        return self._in_units(c.model.node_values(X, c.draws.numbers))
+
+    def _in_units(self, scaled: Array) -> Array:
+        low, high = self._contents.y_bounds
+        return (0.5 * high + 0.5 * low) + (0.5 * high - 0.5 * low) * scaled
+
+    def _persist(self) -> None:
+        """Bring the state file up to date; answers wait for it."""
+        if self._file is not None and self._unsaved:
+            self._file.keep(self._contents)
+            self._unsaved = False
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_contents")
+
+    def __getstate__(self) -> Any:
+        if hasattr(self, "_contents"):
+            raise TypeError(
+                "a fitted PrivateFunction cannot be copied or pickled: two copies would draw "
+                "different noise for one function. Use save_state and load_state."
+            )
+        return super().__getstate__()

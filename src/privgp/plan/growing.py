@@ -1,0 +1,111 @@
+"""A Cholesky factor that grows at its end, and the noise of a function in its coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from sklearn.gaussian_process.kernels import Kernel
+
+from privgp.plan.kernels import evaluate, variance
+from privgp.types import Array
+
+PANEL = 128
+# The noise kernel is k + 1e-8 k(x,x) at equal points, so that near-duplicates never break its
+# factor; the rest is for inputs so far apart that distances themselves are rounded.
+NOISE_JITTERS = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)
+
+
+class GrowingFactor:
+    """Lower triangular L, kept as panels of 128 rows: appending moves nothing that is there."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._panels: list[Array] = []
+
+    def solve(self, right: Array) -> Array:
+        """L^-1 right, (size, columns), by blocks."""
+        out = np.empty(right.shape)
+        for at, panel in zip(range(0, self.size, PANEL), self._panels, strict=False):
+            rows = min(PANEL, self.size - at)
+            part = right[at : at + rows] - panel[:rows, :at] @ out[:at]
+            corner = panel[:rows, at : at + rows]
+            out[at : at + rows] = solve_triangular(corner, part, lower=True, check_finite=False)
+        return out
+
+    def append(self, rows: Array) -> None:
+        """Add the rows (new, size + new) at the end. Cut short, it leaves L as it was."""
+        end = self.size + len(rows)
+        for at in range(self.size, end):
+            number, place = divmod(at, PANEL)
+            if number == len(self._panels):
+                self._panels.append(np.zeros((PANEL, (number + 1) * PANEL)))
+            self._panels[number][place, : at + 1] = rows[at - self.size, : at + 1]
+        self.size = end
+
+
+@dataclass(frozen=True)
+class Extension:
+    """New points in coordinates: ``lower`` (new, old + new), rows of L; ``rows`` (new, inputs) of
+    L^-1 k_* A, which measure the function there."""
+
+    points: Array
+    lower: Array
+    rows: Array
+
+
+class Coordinates:
+    """The coordinates ``L^-1 f(points)`` of a function ``f = k(., inputs) A s``.
+
+    L L^T is the noise kernel at the points asked so far. Everything here is public.
+    """
+
+    def __init__(self, kernel: Kernel, inputs: Array, coefficients: Array) -> None:
+        self.kernel, self.inputs, self.coefficients = kernel, inputs, coefficients
+        self.factor = GrowingFactor()
+        self.points = np.empty((0, inputs.shape[1]))
+        self._rows = np.empty((0, coefficients.shape[1]))
+
+    def propose(self, points: Array) -> Extension:
+        """What further points add. Changes nothing."""
+        size = self.factor.size
+        cross = np.empty((len(points), 0))
+        if size:
+            cross = self.factor.solve(evaluate(self.kernel, self.points, points)).T
+        within = evaluate(self.kernel, points) - cross @ cross.T
+        corner = _positive_factor(within, variance(self.kernel))
+        at_points = evaluate(self.kernel, self.inputs, points).T @ self.coefficients
+        rest = at_points - cross @ self._rows[:size]
+        rows = solve_triangular(corner, rest, lower=True, check_finite=False)
+        lower = np.hstack([cross, corner])
+        if not (np.all(np.isfinite(lower)) and np.all(np.isfinite(rows))):
+            raise ValueError("these points are too far away for the kernel to be computed.")
+        return Extension(points, lower, rows)
+
+    def accept(self, extension: Extension) -> None:
+        """Make an extension part of the factor."""
+        size = self.factor.size
+        end = size + len(extension.points)
+        if end > len(self._rows):
+            grown = np.zeros((max(end, 2 * size), self._rows.shape[1]))
+            grown[:size] = self._rows[:size]
+            self._rows = grown
+        self._rows[size:end] = extension.rows
+        self.points = np.vstack([self.points[:size], extension.points])
+        self.factor.append(extension.lower)
+
+    def catch_up(self, points: Array, block: int = 512) -> None:
+        """Bring the factor to these points, of which it holds the first."""
+        for start in range(self.factor.size, len(points), block):
+            self.accept(self.propose(points[start : start + block]))
+
+
+def _positive_factor(within: Array, scale: float) -> Array:
+    for jitter in NOISE_JITTERS:
+        try:
+            lifted = within + jitter * scale * np.eye(len(within))
+            return np.asarray(cholesky(lifted, lower=True, check_finite=False))
+        except np.linalg.LinAlgError:
+            continue
+    raise ValueError("these points are too far away for the kernel to be computed.")

@@ -1,0 +1,175 @@
+"""One and the same function at any points, whatever happens between the questions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
+
+from privgp import compose
+from tests.models.functions import ASKED, X, Y, function
+
+
+def almost_without_noise(**options):
+    return function(epsilon=1e4, delta=0.5, random_state=0, **options)
+
+
+@pytest.mark.parametrize("inducing", [None, 30, X])
+def test_with_hardly_any_noise_it_is_the_posterior_mean(inducing):
+    made = almost_without_noise(inducing=inducing).fit(X, Y)
+    known = GaussianProcessRegressor(400.0 * RBF(2.0), alpha=25.0, optimizer=None)
+    mean = 50.0 + known.fit(X, Y - 50.0).predict(ASKED)
+    assert np.abs(made.release(ASKED) - mean).max() < 5 * made.noise_std_
+    assert made.noise_std_ < 10.0
+
+
+@pytest.mark.parametrize("inducing", [None, 8])
+def test_a_point_asked_again_has_the_same_bits_alone_or_in_any_company(inducing):
+    made = function(inducing=inducing).fit(X, Y)
+    first = made.release(ASKED)
+    mixed = np.vstack([ASKED[::-1], [[3.3]], ASKED[:4]])
+    assert np.array_equal(made.release(mixed)[:12], first[::-1])
+    assert np.array_equal([made.release(x[None])[0] for x in ASKED], first)
+    assert made.release([[0.0]]) == made.release([[-0.0]])
+
+
+def test_two_fits_are_two_functions():
+    assert not np.any(function().fit(X, Y).release(ASKED) == function().fit(X, Y).release(ASKED))
+
+
+def test_near_duplicates_have_nearly_equal_answers():
+    made = function().fit(X, Y)
+    near = 5.0 + np.concatenate([[0.0], 10.0 ** -np.arange(3, 16)])[:, None]
+    answers = made.release(near)
+    more = np.concatenate([made.release(x[None]) for x in near + 1e-9])
+    # each point has its own 1e-4 of the noise
+    assert np.abs(answers - answers[0]).max() < 2e-3 * made.noise_std_
+    assert np.abs(more - answers[0]).max() < 2e-3 * made.noise_std_
+
+
+def test_points_far_from_everything_and_from_each_other_are_answered():
+    made = function(kernel=400.0 * Matern(2.0, nu=2.5)).fit(X, Y)
+    far = np.array([[1e6], [1e6 + 1e-7], [-1e9], [1e12], [1e12 + 1.0], [3.0]])
+    assert np.all(np.isfinite(made.release(far)))
+    with pytest.raises(ValueError, match="too far away"), np.errstate(all="ignore"):
+        made.release([[1e300]])
+    assert np.all(np.isfinite(made.release([[4.0]])))
+
+
+def test_a_smooth_kernel_gives_a_smooth_function():
+    """Fourth differences over 40 points stay below 1% of the noise."""
+    line = np.linspace(0, 4, 40)[:, None]  # a twentieth of a lengthscale apart
+    together = function().fit(X, Y)
+    singly = function().fit(X, Y)
+    for made, answers in (
+        (together, together.release(line)),
+        (singly, np.concatenate([singly.release(x[None]) for x in line])),
+    ):
+        assert np.abs(np.diff(answers, 4)).max() < 0.01 * made.noise_std_
+        assert np.ptp(answers) > 0
+
+
+def test_attributes_are_in_the_units_they_claim():
+    made = function().fit(X, Y)
+    prior = (400.0 * RBF(2.0))(X)
+    inverse = np.linalg.inv(prior + 25.0 * np.eye(30))
+    wanted = 100.0 * np.sqrt(np.diag(inverse @ prior @ inverse).max())
+    assert made.sensitivity_ == pytest.approx(wanted, rel=1e-9)
+    (multiplier,) = made.guarantee_.noise_multipliers
+    assert made.noise_std_ == pytest.approx(multiplier * wanted * 20.0, rel=1e-6)
+    assert made.guarantee_.delta_at(1.0) <= 1e-5
+    assert made.guarantee_.unit == "one output value"
+    assert not made.guarantee_.is_simulation
+    assert function(random_state=1).fit(X, Y).guarantee_.is_simulation
+
+
+@pytest.mark.parametrize("bound", ["infinity", "nonnegative"])
+def test_the_papers_bounds_only_add_noise(bound):
+    loose, exact = (function(sensitivity=s).fit(X, Y) for s in (bound, "exact"))
+    assert loose.sensitivity_ > exact.sensitivity_
+    assert loose.noise_std_ / loose.sensitivity_ == pytest.approx(
+        exact.noise_std_ / exact.sensitivity_
+    )
+
+
+def test_its_promise_adds_up_with_others():
+    first, second = function().fit(X, Y), function(inducing=6).fit(X, Y)
+    whole = compose([first.guarantee_, second.guarantee_], delta=1e-5)
+    assert 1.0 < whole.epsilon < 2.0
+
+
+# What is refused, and what is said
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"y_bounds": None}, "y_bounds"),
+        ({"y_bounds": (1, 0)}, "y_bounds"),
+        ({"noise_variance": None}, "noise_variance"),
+        ({"noise_variance": 0.0}, "noise_variance"),
+        ({"noise_variance": np.nan}, "noise_variance"),
+        ({"kernel": "rbf"}, "kernel"),
+        ({"kernel": RBF([1.0, 2.0])}, "lengthscales"),
+        ({"kernel": WhiteKernel()}, "nothing but noise"),
+        ({"kernel": RBF() + WhiteKernel()}, "noise once"),
+        ({"sensitivity": "best"}, "sensitivity"),
+        ({"inducing": 0}, "inducing"),
+        ({"inducing": "few"}, "inducing"),
+        ({"inducing": [[1.0, 2.0]]}, "inducing"),
+        ({"inducing": 4, "sensitivity": "infinity"}, "exact"),
+    ],
+)
+def test_wrong_arguments_are_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        function(**change).fit(X, Y)
+
+
+def test_wrong_data_are_refused_without_a_private_value():
+    for y in (None, Y[:-1], [*Y[:-1], np.nan], [*Y[:-1], "tall"], Y[:, None] * [1, 1]):
+        with pytest.raises(ValueError, match="y") as refusal:
+            function().fit(X, y)
+        assert "0731" not in str(refusal.value)
+    made = function().fit(X, Y)
+    for wrong in ([[np.nan]], [[1.0, 2.0]], [1.0], [], [["a"]]):
+        with pytest.raises(ValueError):  # noqa: PT011 - scikit-learn's sentences
+            made.release(wrong)
+    with pytest.raises(NotFittedError):
+        function().release(ASKED)
+    with pytest.raises(NotFittedError):
+        function().save_state("x.private-state")
+
+
+def test_a_refused_fit_leaves_the_former_function_as_it_was():
+    made = function().fit(X, Y)
+    answers = made.release(ASKED)
+    with pytest.raises(ValueError, match="y must"):
+        made.fit(np.hstack([X, X]), Y[:-1])
+    assert np.array_equal(made.release(ASKED), answers)
+
+
+def test_nothing_shown_holds_a_private_value():
+    made = function().fit(X, Y)
+    made.release(ASKED)
+    shown = repr(made) + str(made.guarantee_) + made.guarantee_.describe() + repr(made._contents)
+    assert not any(f"{value:.7f}"[:8] in shown for value in Y)
+    assert not any(f"{value:.6g}" in shown for value in made._contents.draws.sums)
+
+
+def test_there_is_a_most_of_points_and_none_through_inducing_inputs(monkeypatch):
+    monkeypatch.setattr("privgp.plan.functions.MAX_POINTS", 10)
+    made = function().fit(X, Y)
+    made.release(ASKED[:8])
+    with pytest.raises(ValueError, match="at most"):
+        made.release(ASKED)
+    assert len(made._contents.points) == 8
+    assert len(function(inducing=5).fit(X, Y).release(np.linspace(0, 9, 700)[:, None])) == 700
+
+
+def test_a_white_kernel_is_the_noise_variance():
+    given = function(kernel=400.0 * RBF(2.0) + WhiteKernel(25.0), noise_variance=None).fit(X, Y)
+    assert given.sensitivity_ == function().fit(X, Y).sensitivity_
