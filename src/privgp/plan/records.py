@@ -202,4 +202,4 @@ def _common(prior: Prior) -> Array:
     for place, name in enumerate(names):
         if name.endswith("length_scale"):
             move[place] = 1.0
-    return np.linalg.solve(prior.root, move)
+    return np.asarray(np.linalg.solve(prior.root, move), dtype=np.float64)
