@@ -191,6 +191,12 @@ def test_the_preview_knows_that_more_budget_and_more_records_help():
     assert low < plan.expected_std([0.5]) < high
 
 
+def test_pictures_are_drawn():
+    model = private(random_state=0).fit(*some())
+    for figure in (model.plan_.plot(), model.plot()):
+        assert figure.axes
+
+
 def test_names_of_columns_are_kept_without_a_warning():
     pd = pytest.importorskip("pandas")
     X, y = some()

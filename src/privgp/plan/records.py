@@ -50,6 +50,14 @@ class RecordsPlan:
     reconstruct: str = "posterior"
 
     @property
+    def unbiased(self) -> None:
+        """There is no unbiased release of records."""
+
+    @property
+    def target_weights(self) -> Array:
+        return np.ones(len(self.targets))
+
+    @property
     def start(self) -> Hyperparameters:
         return self.priors[0].start
 
@@ -129,7 +137,7 @@ class RecordsPlan:
         """The error to expect against epsilon, as a figure; see privgp.release.plots.plot_plan."""
         from privgp.release.plots import plot_plan
 
-        return plot_plan(self, ax)  # type: ignore[arg-type]
+        return plot_plan(self, ax)
 
     def _nothing(self) -> Measurement:
         return Measurement(np.zeros(len(self.strategy.matrix)), self.measured_noise_std, None, 0.0)
