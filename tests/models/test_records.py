@@ -214,3 +214,15 @@ def test_sensitivity_grows_with_what_the_matrix_does():
     assert doubled.sensitivity() == pytest.approx(2 * bins.sensitivity(), rel=1e-6)
     signed = replace(bins, matrix=np.eye(1, bins.count) - np.eye(1, bins.count, 1))
     assert signed.sensitivity() == pytest.approx(2 * np.sqrt(2))
+
+
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_records_crowded_into_a_corner_of_the_domain(inputs):
+    """Most bins are empty: noise in them must not take records from the full ones."""
+    rng = np.random.default_rng(0)
+    X = np.clip(0.3 + 0.02 * rng.standard_normal((2000, inputs)), 0, 1)
+    y = 1.5 + 0.1 * rng.standard_normal(2000)
+    model = private(x_bounds=[(0, 1)] * inputs, random_state=0).fit(X, y)
+    mean, std = model.predict(np.full((1, inputs), 0.3), return_std=True)
+    assert abs(mean[0] - 1.5) < 0.3
+    assert abs(mean[0] - 1.5) < 4 * std[0]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.special import log_ndtr
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.optimize import nnls
 from sklearn.gaussian_process.kernels import Matern
 
 from privgp.plan.bins import Bins, centres
@@ -13,49 +13,68 @@ from privgp.plan.kernels import evaluate, variance
 from privgp.plan.priors import Hyperparameters
 from privgp.types import Array
 
-SMOOTH_SHARE = 0.8  # of the counts' prior variance; the rest is independent from bin to bin
+# How uneven counts may be: their prior std over the even count, and the share of its square that
+# is smooth over the domain (the rest is independent from bin to bin). The first is what plans take.
+UNEVENNESS = ((1.0, 0.8), (0.3, 0.8), (2.0, 0.8), (1.0, 0.3), (2.0, 0.3), (4.0, 0.1), (16.0, 0.01))
 LEAST_SHARE = 1e-3  # of the even count, so that no bin is taken for certainly empty
 
 
-def count_prior(bins: Bins) -> tuple[Array, Array]:
-    """Mean and covariance of the counts beforehand: even, give or take as much, partly smooth."""
+def count_prior(bins: Bins, std: float, smooth_share: float) -> tuple[Array, Array]:
+    """Mean and covariance of the counts beforehand: even, give or take ``std`` times as much."""
     even = bins.rows / bins.count
     places = (centres(bins.low, bins.high, bins.shape) - bins.low) / (bins.high - bins.low)
     smooth = evaluate(Matern(np.sqrt(len(bins.shape) / 12.0), nu=1.5), places)
-    covariance = SMOOTH_SHARE * smooth
-    covariance.flat[:: bins.count + 1] += 1.0 - SMOOTH_SHARE
-    return np.full(bins.count, even), even**2 * covariance
+    covariance = smooth_share * smooth
+    covariance.flat[:: bins.count + 1] += 1.0 - smooth_share
+    return np.full(bins.count, even), (std * even) ** 2 * covariance
 
 
 def counts_given(bins: Bins, noise_std: float, noisy: Array | None) -> tuple[Array, Array]:
     """Mean and covariance of the true counts given ``B n`` plus noise and that they sum to the rows.
 
-    Gaussian first, then not negative bin by bin. Without a measurement: the even counts, with the
-    covariance that a measurement will leave.
+    As uneven beforehand as explains the measurement best, and not negative.
+    Without a measurement: the even counts, with the covariance that a measurement will leave.
     """
-    mean, covariance = count_prior(bins)
     B = np.vstack([bins.matrix, np.ones(bins.count)])
-    CB = covariance @ B.T
-    S = B @ CB
-    S.flat[:: len(S) + 1] += np.append(np.full(len(bins.matrix), noise_std**2), 1e-9 * S[-1, -1])
-    gain = cho_solve(cho_factor(S), CB.T).T
-    covariance = covariance - gain @ CB.T
-    if noisy is None:
-        return mean, covariance
-    mean = mean + gain @ (np.append(noisy, bins.rows) - B @ mean)
-    std = np.sqrt(np.maximum(np.diag(covariance), 1e-12 * mean.sum()))
-    positive, spread = _not_negative(mean, std)
-    shrink = spread / std
-    positive = np.maximum(positive, LEAST_SHARE * bins.rows / bins.count)
-    return positive * (bins.rows / positive.sum()), covariance * np.outer(shrink, shrink)
+    best: tuple[float, Array, Array, Array] | None = None
+    for std, smooth_share in UNEVENNESS if noisy is not None else UNEVENNESS[:1]:
+        mean, covariance = count_prior(bins, std, smooth_share)
+        CB = covariance @ B.T
+        S = B @ CB
+        exact = 1e-9 * S[-1, -1]
+        S.flat[:: len(S) + 1] += np.append(np.full(len(bins.matrix), noise_std**2), exact)
+        factor = cho_factor(S)
+        left = covariance - CB @ cho_solve(factor, CB.T)
+        if noisy is None:
+            return mean, left
+        off = np.append(noisy, bins.rows) - B @ mean
+        solved = cho_solve(factor, off)
+        evidence = -0.5 * float(off @ solved) - float(np.log(np.diag(factor[0])).sum())
+        # The sum is known and is no evidence: its own scale must not count.
+        evidence += 0.5 * float(np.log(S[-1, -1]))
+        if best is None or evidence > best[0]:
+            best = evidence, mean, covariance, left
+    assert best is not None
+    _, mean, covariance, left = best
+    counts = _most_plausible(bins, noise_std, noisy, mean, covariance)
+    return counts, left
 
 
-def _not_negative(centre: Array, std: Array) -> tuple[Array, Array]:
-    """Mean and std of N(centre, std^2) given that it is not negative."""
-    z = centre / std
-    hazard = np.exp(-0.5 * z * z - 0.5 * np.log(2.0 * np.pi) - log_ndtr(z))
-    share = np.clip(1.0 - hazard * (z + hazard), 1e-6, 1.0)
-    return std * (z + hazard), std * np.sqrt(share)
+def _most_plausible(
+    bins: Bins, noise_std: float, noisy: Array, mean: Array, covariance: Array
+) -> Array:
+    """The most plausible counts that are not negative, by non-negative least squares.
+
+    Cutting a Gaussian estimate off at zero instead would give every empty bin a few records and
+    take them from the full ones.
+    """
+    root = np.linalg.cholesky(covariance)
+    prior = solve_triangular(root, np.eye(bins.count), lower=True)
+    total = np.full((1, bins.count), 1e3 / noise_std)
+    rows = np.vstack([bins.matrix / noise_std, total, prior])
+    goal = np.concatenate([noisy / noise_std, [1e3 * bins.rows / noise_std], prior @ mean])
+    counts = np.maximum(nnls(rows, goal)[0], LEAST_SHARE * bins.rows / bins.count)
+    return np.asarray(counts * (bins.rows / counts.sum()))
 
 
 def bin_functionals(
