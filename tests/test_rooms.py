@@ -11,7 +11,13 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 FILES = sorted((SOURCE / "privgp").rglob("*.py"))
 PUBLIC = ("plan", "release", "privacy")
-VAULT_MAY_USE = ("privgp.plan.strategy", "privgp.privacy", "privgp.types", "privgp.vault")
+VAULT_MAY_USE = (
+    "privgp.plan.strategy",
+    "privgp.plan.bins",
+    "privgp.privacy",
+    "privgp.types",
+    "privgp.vault",
+)
 VAULT_MAY_IMPORT = {"__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections",
     "dataclasses", "decimal", "math", "numbers", "privgp", "scipy"}  # fmt: skip
 VAULT_MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
@@ -144,24 +150,37 @@ def test_errors_and_warnings_of_the_vault_are_made_of_public_words(name):
             assert node.func.attr != "format", node.lineno
 
 
-@pytest.mark.parametrize("model", ["privgp.models.regressor", "privgp.models.function"])
-def test_outputs_go_straight_from_fit_into_the_vault(model):
-    """In the models ``y`` is only compared with None and handed to the vault."""
+PRIVATE = {
+    "privgp.models.function": ("fit", ("y",), ("checked_outputs", "first_draws")),
+    "privgp.models.regressor": ("fit", ("y",), ("checked_outputs", "measure", "fit_records")),
+    "privgp.models.records": (
+        "fit_records",
+        ("X", "y", "inputs"),
+        ("checked_inputs", "checked_outputs", "measure_records", "validate_data", "len"),
+    ),
+}
+
+
+@pytest.mark.parametrize("module", PRIVATE)
+def test_private_values_go_straight_from_fit_into_the_vault(module):
+    """They are only compared with None, counted, and handed to the vault (and, for the names of
+    its columns, X to scikit-learn, which is told not to look at values)."""
+    function, names, receivers = PRIVATE[module]
     (fit,) = (
         node
-        for node in ast.walk(tree_of(model))
-        if isinstance(node, ast.FunctionDef) and node.name == "fit"
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.FunctionDef) and node.name == function
     )
     taken = {
         id(argument)
         for node in ast.walk(fit)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id in ("checked_outputs", "measure", "first_draws")
+        and node.func.id in receivers
         for argument in node.args
     }
     compared = {id(node.left) for node in ast.walk(fit) if isinstance(node, ast.Compare)}
-    uses = [n for n in ast.walk(fit) if isinstance(n, ast.Name) and n.id == "y"]
+    uses = [n for n in ast.walk(fit) if isinstance(n, ast.Name) and n.id in names]
     assert uses
     for use in uses:
         if isinstance(use.ctx, ast.Load):

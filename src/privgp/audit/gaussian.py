@@ -15,7 +15,9 @@ from rich.progress import track
 from scipy.special import ndtri
 from scipy.stats import binomtest
 
+from privgp.plan.bins import Bins
 from privgp.plan.preview import Plan
+from privgp.plan.records import RecordsPlan
 from privgp.plan.strategy import Strategy
 from privgp.privacy.sensitivity import ENUMERATED_ROWS, person_norms
 from privgp.types import Array, Integers
@@ -61,7 +63,7 @@ class TradeOff:
 
 
 def trade_off(
-    plan: Plan,
+    plan: Plan | RecordsPlan,
     *,
     draws: int = 20_000,
     noise_scale: float = 1.0,
@@ -73,13 +75,16 @@ def trade_off(
     Reads no private data: the neighbouring datasets are the worst there are. ``noise_scale`` below 1
     plants a fault, to see that the audit finds it.
     """
-    if not isinstance(plan, Plan):
+    if not isinstance(plan, Plan | RecordsPlan):
         raise TypeError("trade_off takes a Plan, such as model.plan(X) or model.plan_.")
     if draws < 1 or not 0 < failure_probability < 1 or not noise_scale > 0:
         raise ValueError("draws and noise_scale must be positive, failure_probability in (0, 1).")
-    first, second = worst_neighbours(plan.strategy)
-    low = exact_measurement(first, plan.strategy)
-    high = exact_measurement(second, plan.strategy)
+    if isinstance(plan, RecordsPlan):
+        low, high = worst_records(plan.strategy)
+    else:
+        first, second = worst_neighbours(plan.strategy)
+        low = exact_measurement(first, plan.strategy)
+        high = exact_measurement(second, plan.strategy)
     direction = (high - low) / np.linalg.norm(high - low)
     middle = 0.5 * float((low + high) @ direction)
     errors = []
@@ -101,6 +106,26 @@ def worst_neighbours(strategy: Strategy) -> tuple[Array, Array]:
     return first, second
 
 
+def worst_records(bins: Bins) -> tuple[Array, Array]:
+    """What one record adds to the measurement, twice: of all pairs of records the two furthest apart.
+
+    Outputs at the ends and the middle of their bounds suffice: the move is convex in their squares.
+    """
+    B, w = bins.matrix, bins.energy_weight
+    gram, best = B.T @ B, (-1.0, 0, 0, 0.0, 0.0)
+    squares = np.diag(gram)
+    for u, v in product((-1.0, 0.0, 1.0), repeat=2):
+        moved = (1.0 + u * u) * squares[:, None] + (1.0 + v * v) * squares[None, :]
+        moved = moved - 2.0 * (1.0 + u * v) * gram + w**2 * (u * u - v * v) ** 2
+        i, j = divmod(int(np.argmax(moved)), bins.count)
+        best = max(best, (float(moved[i, j]), i, j, u, v))
+    _, i, j, u, v = best
+    first, second = (
+        np.concatenate([B[:, k], B[:, k] * x, [w * x * x]]) for k, x in ((i, u), (j, v))
+    )
+    return first, second
+
+
 def _most_exposed_rows(strategy: Strategy) -> Integers:
     people = np.arange(len(strategy.index)) if strategy.people is None else strategy.people
     norms = person_norms(strategy.matrix, strategy.index, people) * strategy.person_weights()
@@ -118,7 +143,12 @@ def _worst_signs(strategy: Strategy, rows: Integers) -> Array:
 
 
 def _projections(
-    plan: Plan, exact: Array, direction: Array, draws: int, noise_scale: float, progress: bool
+    plan: Plan | RecordsPlan,
+    exact: Array,
+    direction: Array,
+    draws: int,
+    noise_scale: float,
+    progress: bool,
 ) -> Array:
     """Released measurements projected on a direction, (draws,); many draws share one call."""
     size = len(exact)

@@ -110,7 +110,7 @@ class Request:
 def make_plan(model: PrivateGPRegressor, X: pl.DataFrame, people: Any) -> Plan:
     """The model's plan."""
     with public_computation():
-        plan = model.plan(X, people)
+        plan: Plan = model.plan(X, people)
         if not math.isfinite(plan.expected_error()):
             raise ArithmeticError
     return plan

@@ -14,6 +14,7 @@ from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models.arguments import check_bounds, check_choice, person_ids, target_points
+from privgp.models.records import fit_records, plan_records
 from privgp.plan.build import OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
 from privgp.plan.preview import Plan
 from privgp.privacy.calibrate import check_budget
@@ -37,7 +38,7 @@ from privgp.vault.validate import checked_outputs
 
 
 class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Gaussian-process regression of private outputs over public inputs, (epsilon, delta)-private.
+    """Gaussian-process regression of private outputs, (epsilon, delta)-private.
 
     Parameters
     ----------
@@ -49,7 +50,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Variance of an output about the function (or a WhiteKernel in the kernel's top-level sum).
     y_bounds : (low, high)
         Public bounds of the outputs, chosen without looking at them. Values outside are clipped.
-    x_bounds : public bounds of the inputs, for ``protect="records"``.
+    x_bounds : (low, high), or one such pair per input
+        Public bounds of the inputs, for ``protect="records"``. Inputs outside are moved to them.
     epsilon, delta : float
         The budget that one ``fit`` spends.
     protect : "outputs" or "records"
@@ -109,9 +111,14 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.inducing = inducing
         self.random_state = random_state
 
-    def plan(self, X: Any, groups: Any = None) -> Plan:
-        """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing."""
-        X = check_array(X, dtype=np.float64, estimator=self)
+    def plan(self, X: Any, groups: Any = None) -> Any:
+        """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
+
+        A Plan. With ``protect="records"`` a RecordsPlan, for which X may be the number of records:
+        nothing else of it is used.
+        """
+        if self.protect != "records":
+            X = check_array(X, dtype=np.float64, estimator=self)
         return self._plan(X, groups)
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
@@ -123,6 +130,9 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "This PrivateGPRegressor estimator requires y to be passed, but the target y is None."
             )
+        if self.protect == "records":
+            fit_records(self, X, y, groups)
+            return self
         X = validate_data(self, X, dtype=np.float64)
         y = checked_outputs(y, len(X))
         plan = self._plan(X, groups)
@@ -200,11 +210,15 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return plot_model(self, ax, **options)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the release to a .privgp file, which holds inputs and no output; see privgp.load."""
+        """Write the release to a .privgp file, which holds no output; see privgp.load.
+
+        Under ``protect="outputs"`` it holds inputs, which a warning says.
+        """
         from privgp.release.files import NOTICE, save
 
         save(self, path, overwrite=overwrite)
-        warnings.warn(NOTICE, UserWarning, stacklevel=2)
+        if self.protect == "outputs":
+            warnings.warn(NOTICE, UserWarning, stacklevel=2)
 
     @property
     def plan_summary_(self) -> str:
@@ -217,19 +231,19 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags.regressor_tags.poor_score = True
         return tags
 
-    def _plan(self, X: Array, groups: Any) -> Plan:
+    def _plan(self, X: Any, groups: Any) -> Any:
         check_budget(self.epsilon, self.delta)
         bounds = check_bounds("y_bounds", self.y_bounds)
         check_choice("protect", self.protect, ("outputs", "records"))
         check_choice("objective", self.objective, OBJECTIVES)
         check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
         check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
-        if self.protect == "records":
-            raise NotImplementedError("protect='records' is not available yet: use 'outputs'.")
         if self.inducing is not None:
             raise NotImplementedError("inducing points are not available yet: leave inducing=None.")
         if self.noise_variance is not None and not isinstance(self.noise_variance, Real):
             raise ValueError("noise_variance must be a number or None.")
+        if self.protect == "records":
+            return plan_records(self, X, groups)
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective

@@ -18,7 +18,7 @@ from privgp.types import Array
 
 @dataclass(frozen=True)
 class Functionals:
-    """cov(t) = A k(Z, Z) A^T + s^2 noise_gram + k(x, x) residual_gram + noise.
+    """cov(t) = A k(Z, Z) A^T + s^2 noise_gram + k(x, x) residual_gram + fixed_gram + noise.
 
     ``nodes``: Z, (nodes, inputs' columns); ``weights``: A, (measured, nodes);
     ``noise_gram``, ``residual_gram``: (measured, measured).
@@ -26,6 +26,8 @@ class Functionals:
     ``energy_gram``: (nodes, nodes), ``energy_cross``: (nodes, measured), ``energy_noise_gram``:
     (measured, measured), so that the weighted sum over rows of ``cov(t, y_i) cov(y_i, t)`` is
     ``A K G K A^T + s^2 (A K H + (A K H)^T) + s^4 N``.
+    ``fixed_gram``: (measured, measured), what no hyperparameter changes, such as the effect of
+    uncertain counts where inputs are private; None for nothing.
     """
 
     nodes: Array
@@ -36,6 +38,7 @@ class Functionals:
     energy_gram: Array
     energy_cross: Array
     energy_noise_gram: Array
+    fixed_gram: Array | None = None
 
 
 def functionals(strategy: Strategy, factor: Nystrom) -> Functionals:

@@ -21,6 +21,11 @@ PERSON_NEIGHBOURS = (
     "datasets with the same inputs and the same person identifiers that differ in the output values "
     "of one person's rows, within the declared bounds"
 )
+RECORDS_UNIT = "one whole record (inputs and output)"
+RECORDS_NEIGHBOURS = (
+    "datasets with the same number of records that differ in one record, its inputs and its output, "
+    "within the declared bounds"
+)
 SIMULATION = "simulation, not for release"
 EPSILON_SLACK = 2.0**-40
 

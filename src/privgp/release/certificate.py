@@ -18,11 +18,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.plan.functionals import Functionals
+from privgp.plan.records import RecordsPlan
 from privgp.release.page import page
 from privgp.release.posterior import Posterior
 from privgp.release.statements import (
     BOUNDS_SOURCE,
     FIXED,
+    FIXED_RECORDS,
     HOLDER,
     LEARNED,
     floating_point,
@@ -78,6 +80,8 @@ def plan_hash(
     """SHA-256 of the public plan: what is measured, between which bounds, at which budget."""
     digest = hashlib.sha256(b"privgp plan 1")
     for field in fields(functionals):
+        if getattr(functionals, field.name) is None:
+            continue
         values = np.array(getattr(functionals, field.name), dtype="<f8", order="C")
         digest.update(f"{field.name} {values.shape}".encode())
         digest.update(values.tobytes())
@@ -92,7 +96,9 @@ def validate(document: Any) -> None:
 
 def _core(model: PrivateGPRegressor) -> dict[str, Any]:
     plan, promised = model.plan_, model.guarantee_
-    simulation, people = promised.is_simulation, plan.strategy.people
+    records = isinstance(plan, RecordsPlan)
+    simulation = promised.is_simulation
+    people = None if records else plan.strategy.people
     released = model.release_
     averaged = len(released.components) if isinstance(released, Posterior) else 1
     unbiased = isinstance(released, AtTargets)
@@ -116,16 +122,22 @@ def _core(model: PrivateGPRegressor) -> dict[str, Any]:
         "neighbours": promised.neighbours,
         "assumptions": list(promised.assumptions),
         "public": [
-            f"the {inputs} of every row",
+            *([] if records else [f"the {inputs} of every row"]),
             "the number of rows",
             *identifiers,
             "bounds, kernel, targets and budget",
             "the noisy measurement and all that follows from it",
         ],
-        "private": ["the output of every row"],
-        "bounds": {"outputs": list(plan.y_bounds), "source": BOUNDS_SOURCE},
+        "private": [f"the {inputs} and the output of every row"]
+        if records
+        else ["the output of every row"],
+        "bounds": {
+            "outputs": list(plan.y_bounds),
+            **({"inputs": [list(pair) for pair in plan.x_bounds]} if records else {}),
+            "source": BOUNDS_SOURCE,
+        },
         "hyperparameters": {
-            "source": LEARNED if learned else FIXED,
+            "source": LEARNED if learned else FIXED_RECORDS if records else FIXED,
             "kernel": str(model.kernel_),
             "noise_variance": float(model.noise_variance_),
             "models": averaged,
@@ -140,15 +152,17 @@ def _core(model: PrivateGPRegressor) -> dict[str, Any]:
             ),
         },
         "data": {
-            "rows": len(plan.strategy.index),
+            "rows": plan.strategy.rows if records else len(plan.strategy.index),
             "people": None if people is None else int(people.max()) + 1,
-            "distinct_inputs": len(plan.inputs),
+            "distinct_inputs": None if records else len(plan.inputs),
             "measured_numbers": int(plan.strategy.size),
             "released": "values at the targets" if unbiased else "a function of the inputs",
         },
         "software": _software(),
         "plan_hash": plan_hash(model.functionals_, plan.y_bounds, promised.epsilon, promised.delta),
-        "not_protected": not_protected(simulation=simulation, people=people is not None),
+        "not_protected": not_protected(
+            simulation=simulation, people=people is not None, records=records
+        ),
     }
 
 

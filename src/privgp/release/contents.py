@@ -65,6 +65,10 @@ def encode(contents: Contents) -> dict[str, bytes]:
     }
     if not zero:
         arrays["residual_gram"] = f.residual_gram
+    if f.fixed_gram is not None:
+        arrays["fixed_gram"] = f.fixed_gram
+    if c.measurement.counts is not None:
+        arrays["measurement_counts"] = c.measurement.counts
     maps: dict[int, InputMap] = {id(model.input_map): model.input_map for model in c.models}
     places = {key: place for place, key in enumerate(maps)}
     for place, input_map in enumerate(maps.values()):

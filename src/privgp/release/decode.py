@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -54,8 +54,15 @@ def decode(members: Mapping[str, bytes]) -> Contents:
         columns,
         take("parameter_targets", None, columns) if has_targets else None,
     )
-    measurement = _measurement(tree["measurement"], take("measurement_values", None))
-    functionals = _functionals(tree["functionals"], len(measurement.values), columns, take)
+    values = take("measurement_values", None)
+    # Both are there where inputs are private, and nowhere else.
+    private = parameters["protect"] == "records"
+    counts = take("measurement_counts", len(values)) if private else None
+    fixed = take("fixed_gram", len(values), len(values)) if private else None
+    measurement = _measurement(tree["measurement"], values, counts)
+    functionals = replace(
+        _functionals(tree["functionals"], len(values), columns, take), fixed_gram=fixed
+    )
     maps = [
         _input_map(share, place, columns, take)
         for place, share in enumerate(field.items(tree["input_maps"], "input maps", least=1))
@@ -144,7 +151,7 @@ def _guarantee(value: Any) -> Guarantee:
     )
 
 
-def _measurement(value: Any, values: Array) -> Measurement:
+def _measurement(value: Any, values: Array, counts: Array | None) -> Measurement:
     parts = field.record(value, "measurement", ("noise_std", "energy", "energy_noise_std"))
     energy = parts["energy"]
     return Measurement(
@@ -152,6 +159,7 @@ def _measurement(value: Any, values: Array) -> Measurement:
         field.positive(parts["noise_std"], "noise std"),
         None if energy is None else field.number(energy, "energy"),
         field.number(parts["energy_noise_std"], "noise std", 0.0),
+        counts,
     )
 
 

@@ -53,6 +53,8 @@ def fit(
     A, t = f.weights, measurement.values
     AK = A @ K
     S = AK @ A.T + s2 * f.noise_gram + k0 * f.residual_gram
+    if f.fixed_gram is not None:
+        S += f.fixed_gram
     S.flat[:: len(S) + 1] += measurement.noise_std**2
     L = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
     a = cho_solve((L, True), t, check_finite=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from privgp.plan.records import RecordsPlan
 from privgp.release.archive import DamagedFile, check_target, pack, read, unpack, write
 from privgp.release.certificate import certificate
 from privgp.release.contents import Contents, encode
@@ -19,13 +20,14 @@ from privgp.release.unbiased import AtTargets
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
-__all__ = ["NOTICE", "DamagedFile", "load", "save"]
+__all__ = ["NOTICE", "NOTICE_RECORDS", "DamagedFile", "load", "save"]
 
 MOST_ENTRIES = 2**28  # of all components together, 2 GiB
 NOTICE = (
     "The file contains inputs: coordinates of the rows of X, which count as public. "
     "It contains no output."
 )
+NOTICE_RECORDS = "The file contains no input and no output of any record."
 
 
 def save(
@@ -33,7 +35,8 @@ def save(
 ) -> None:
     """Write what a fitted model released to one file that anybody may have.
 
-    It holds no output value. It does hold inputs: under ``protect="outputs"`` they are public.
+    It holds no output value. Under ``protect="outputs"`` it does hold inputs, which are public then;
+    under ``protect="records"`` it holds none.
     Equal models give equal bytes. The file appears whole or not at all.
     """
     check_is_fitted(model)
@@ -66,6 +69,7 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
     if len(model.measurements_) != 1:
         raise ValueError("only a model of one measurement can be saved.")
     plan, release = model.plan_, model.release_
+    records = isinstance(plan, RecordsPlan)
     names = getattr(model, "feature_names_in_", None)
     return Contents(
         # What was asked for then, should a parameter have been changed since.
@@ -75,6 +79,7 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
             "epsilon": plan.epsilon,
             "delta": plan.delta,
             "reconstruct": plan.reconstruct,
+            **({"protect": "records", "x_bounds": plan.x_bounds} if records else {}),
         },
         columns=int(model.n_features_in_),
         names=None if names is None else tuple(str(name) for name in names),

@@ -36,6 +36,7 @@ def page(certificate: Mapping[str, Any]) -> str:
     c = certificate
     mechanism, hyper, data = c["mechanism"], c["hyperparameters"], c["data"]
     low, high = c["bounds"]["outputs"]
+    domain = " x ".join(f"[{a:g}, {b:g}]" for a, b in c["bounds"].get("inputs", ()))
     people = "not told apart" if data["people"] is None else data["people"]
     name = c["holder"]["name"] or "a published Gaussian process"
     body = [
@@ -60,6 +61,7 @@ def page(certificate: Mapping[str, Any]) -> str:
             _table(
                 {
                     "Bounds of the outputs": _text(f"{low:g} to {high:g}: {c['bounds']['source']}"),
+                    **({"Bounds of the inputs": _text(domain)} if domain else {}),
                     "Hyperparameters": _text(hyper["source"]),
                     "Most plausible kernel": _text(hyper["kernel"]),
                     "Noise variance": _text(f"{hyper['noise_variance']:.4g}"),

@@ -15,6 +15,7 @@ from privgp.types import Array
 
 if TYPE_CHECKING:
     from privgp.plan.preview import Plan
+    from privgp.plan.records import RecordsPlan
 
 EPSILONS = (0.05, 10.0)
 CURVE_POINTS = 25
@@ -25,7 +26,7 @@ WEAK = 0.005  # a sum with less of the power would be an empty panel
 WEIGHT = "weight of an output"
 
 
-def plot_plan(plan: Plan, ax: Axes | None = None) -> Figure:
+def plot_plan(plan: Plan | RecordsPlan, ax: Axes | None = None) -> Figure:
     """Expected error at the targets against epsilon, with the planned budget marked.
 
     The curve is of the planned measurement with the noise that each epsilon needs. The bar spans
@@ -129,7 +130,7 @@ def plot_strategy(
     return style.root_of(axes[0])
 
 
-def _error(plan: Plan, epsilon: float) -> float:
+def _error(plan: Plan | RecordsPlan, epsilon: float) -> float:
     """The expected error, or nothing where no noise can be calibrated."""
     try:
         return plan.expected_error(float(epsilon))
@@ -137,7 +138,7 @@ def _error(plan: Plan, epsilon: float) -> float:
         return float("nan")
 
 
-def _prior_range(plan: Plan) -> Array | None:
+def _prior_range(plan: Plan | RecordsPlan) -> Array | None:
     """The ends of 90% of the prior's errors; none for an unbiased release, whose prior is fixed."""
     if plan.unbiased is not None or len(plan.functionals.nodes) * len(plan.targets) > CHEAP:
         return None

@@ -31,16 +31,21 @@ TRUST = (
     "central: the holder of the data is trusted with them, computes the release and publishes "
     "nothing else that depends on them"
 )
+FIXED_RECORDS = "given by the data holder or set from the declared bounds, never from the records"
 THREAT = (
     "anyone may hold the published file, know every input and all other outputs, have any further "
     "knowledge and unlimited computing power"
 )
+THREAT_RECORDS = (
+    "anyone may hold the published file, know all other records, have any further knowledge and "
+    "unlimited computing power"
+)
 POST_PROCESSING = (
     "everything after the measurement: learning of hyperparameters, conditioning of the Gaussian "
-    "process, every prediction; none of it reads an output"
+    "process, every prediction; none of it reads a private value"
 )
 COMPOSITION = (
-    "one release; further releases of the same outputs add to the privacy loss, exactly as "
+    "one release; further releases of the same data add to the privacy loss, exactly as "
     "privgp.compose computes"
 )
 SIDE_CHANNELS = (
@@ -49,8 +54,26 @@ SIDE_CHANNELS = (
 )
 
 
-def not_protected(*, simulation: bool, people: bool) -> list[str]:
+def not_protected(*, simulation: bool, people: bool, records: bool = False) -> list[str]:
     """Plain sentences on the limits of the promise."""
+    loud = ["NOTHING is protected: the noise was simulated, and this is not for release."]
+    sentences = _of_records() if records else _of_outputs(people)
+    return loud + sentences if simulation else sentences
+
+
+def _of_records() -> list[str]:
+    return [
+        "How many records there are is not protected.",
+        "One record, its inputs and its output, is protected. If a person has several records, all "
+        "of them together are protected less.",
+        "Facts about groups are not protected: what the published function shows may be believed "
+        "of anybody, whether or not they are in the data.",
+        "Several releases compose: each further release of the same records weakens the promise.",
+        "The promise fails if bounds, kernel, targets or budget were chosen by looking at records.",
+    ]
+
+
+def _of_outputs(people: bool) -> list[str]:
     unit = (
         "All outputs of one person are protected together, as far as the given person identifiers "
         "are right; what several people have in common, such as a household, is protected less."
@@ -58,7 +81,7 @@ def not_protected(*, simulation: bool, people: bool) -> list[str]:
         else "One output value is protected. If a person has several rows, all of that person's "
         "outputs together are protected less; person identifiers (groups) would protect them."
     )
-    sentences = [
+    return [
         "The inputs are not protected: they are treated as public.",
         "The published file contains inputs: the coordinates of rows of the data.",
         "Whether somebody is in the data, and how many rows there are, is not protected.",
@@ -68,8 +91,6 @@ def not_protected(*, simulation: bool, people: bool) -> list[str]:
         "Several releases compose: each further release of the same outputs weakens the promise.",
         "The promise fails if bounds, kernel, targets or budget were chosen by looking at outputs.",
     ]
-    loud = ["NOTHING is protected: the noise was simulated, and this is not for release."]
-    return loud + sentences if simulation else sentences
 
 
 def floating_point(*, simulation: bool, exponent: int, std: float) -> str:
@@ -86,6 +107,12 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
     """A draft record in the fields of the OpenDP Deployments Registry, as its YAML names them."""
     mechanism, software = core["mechanism"], core["software"]
     versions = ", ".join(f"{name} {version}" for name, version in software.items())
+    low, high = core["bounds"]["outputs"]
+    what, clipped, threat = "public inputs, each with one private output", "outputs are", THREAT
+    if "inputs" in core["bounds"]:
+        domain = " x ".join(f"[{a:g}, {b:g}]" for a, b in core["bounds"]["inputs"])
+        what = f"records, each with private inputs in {domain} and one private output"
+        clipped, threat = "inputs and outputs are", THREAT_RECORDS
     return {
         "status": "Draft",
         "tier": 3,
@@ -107,9 +134,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
             },
             "dp_variant": {
                 "variant_name": "Approximate DP",
-                "data_domain": f"{core['data']['rows']} public inputs, each with one private "
-                f"output between {core['bounds']['outputs'][0]:g} and "
-                f"{core['bounds']['outputs'][1]:g}",
+                "data_domain": f"{core['data']['rows']} {what} between {low:g} and {high:g}",
                 "unprotected_quantities": " ".join(core["not_protected"]),
             },
             "privacy_loss": {
@@ -122,7 +147,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
             "deployment_model": {
                 "model_name": "Central",
                 "model_name_details": TRUST,
-                "actors": f"the data holder, who is trusted; the public: {THREAT}",
+                "actors": f"the data holder, who is trusted; the public: {threat}",
                 "release_type": "One release",
                 "release_type_details": holder["future_releases"],
                 "data_source_type": "Static",
@@ -131,7 +156,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
             },
             "accounting": {"post_processing": POST_PROCESSING, "composition": COMPOSITION},
             "implementation": {
-                "preprocessing_and_hyperparameter_tuning": f"outputs are clipped to bounds "
+                "preprocessing_and_hyperparameter_tuning": f"{clipped} clipped to bounds "
                 f"{core['bounds']['source']}; hyperparameters are "
                 f"{core['hyperparameters']['source']}",
                 "mechanisms": f"{mechanism['description']}. Sampler: {mechanism['sampler']}. "
@@ -155,7 +180,7 @@ def guideline(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, A
         "neighbouring_definition": core["neighbours"],
         "bounded_or_unbounded": "bounded: values change, the number of rows does not",
         "trust_model": TRUST,
-        "threat_model": THREAT,
+        "threat_model": THREAT_RECORDS if "inputs" in core["bounds"] else THREAT,
         "composition": COMPOSITION,
         "mechanism": mechanism["description"],
         "implementation": f"{mechanism['sampler']}; floating point: {mechanism['floating_point']}",

@@ -52,3 +52,26 @@ def clipped_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
     half = 0.5 * high - 0.5 * low
     scaled = (np.clip(values, low, high) - (0.5 * high + 0.5 * low)) / half
     return np.clip(scaled, -1.0, 1.0)
+
+
+def checked_inputs(X: Any, columns: int) -> Array:
+    """Private inputs as finite float64 numbers, (rows, columns)."""
+    try:
+        values = np.asarray(X)
+    except (TypeError, ValueError):
+        raise ValueError("X must be a table of numbers.") from None
+    numbers = values.dtype.kind in "biuf" or (
+        values.dtype.kind == "O"
+        and all(isinstance(value, Real | Decimal | np.bool_) for value in values.ravel())
+    )
+    if not numbers or isinstance(X, np.ma.MaskedArray):
+        raise ValueError("X must be a table of numbers.")
+    if values.ndim != 2 or values.shape[1] != columns:
+        raise ValueError("X must have one row per record and one column per pair of x_bounds.")
+    try:
+        values = values.astype(np.float64)
+    except (OverflowError, ValueError):
+        raise ValueError("X must be finite numbers.") from None
+    if not np.all(np.isfinite(values)):
+        raise ValueError("Input X contains NaN or infinity.")
+    return values

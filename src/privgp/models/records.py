@@ -1,0 +1,145 @@
+"""Planning and fitting where inputs are private too."""
+
+from __future__ import annotations
+
+import operator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from privgp.models.arguments import check_bounds, target_points
+from privgp.plan.build import Budget, Question
+from privgp.plan.records import RecordsPlan, make_records_plan
+from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
+from privgp.release.certificate import utc
+from privgp.release.hyperparameters import learn
+from privgp.release.posterior import posterior
+from privgp.release.records import functionals_of, part_ranked_by_counts
+from privgp.release.reproducible import laid_out, one_thread
+from privgp.vault.records import measure_records
+from privgp.vault.sample import LATTICE_SAMPLER
+from privgp.vault.validate import checked_inputs, checked_outputs
+
+if TYPE_CHECKING:
+    from privgp.models.regressor import PrivateGPRegressor
+
+MOST_INPUTS = 3
+
+
+def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
+    """The declared domain, one (low, high) per input."""
+    if x_bounds is None:
+        raise ValueError(
+            "x_bounds must be given as (low, high), one pair per input: with protect='records' "
+            "bounds of the inputs are declared, never read from the data."
+        )
+    try:
+        pairs = np.asarray(x_bounds, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError("x_bounds must be (low, high), or one such pair per input.") from None
+    if pairs.shape == (2,):
+        pairs = pairs[None, :]
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
+        raise ValueError("x_bounds must be (low, high), or one such pair per input.")
+    if len(pairs) > MOST_INPUTS:
+        raise ValueError(
+            f"protect='records' takes at most {MOST_INPUTS} inputs, got bounds of {len(pairs)}: use "
+            "fewer inputs, protect='outputs' if the inputs are public, or PosteriorPaths."
+        )
+    return tuple(check_bounds("x_bounds", pair) for pair in pairs)
+
+
+def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> RecordsPlan:
+    """A plan from the number of records alone: ``X`` is that number, or a table of which only the
+    length is used."""
+    bounds = check_bounds("y_bounds", model.y_bounds)
+    pairs = domain(model.x_bounds)
+    if groups is not None:
+        raise ValueError("groups are not available with protect='records': leave groups=None.")
+    if model.reconstruct != "posterior" or model.objective != "posterior":
+        raise ValueError(
+            "protect='records' has objective='posterior' and reconstruct='posterior' only."
+        )
+    question = Question(
+        y_bounds=bounds,
+        kernel=model.kernel,
+        noise_variance=model.noise_variance,
+        targets=target_points(model.targets, len(pairs)),
+        learned=model.hyperparameters == "learned",
+    )
+    budget = Budget(float(model.epsilon), float(model.delta))
+    with one_thread():
+        return make_records_plan(_rows(X), pairs, question, budget)
+
+
+def fit_records(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
+    """Measure once, with noise, and learn from the measurement. Inputs and outputs go to the vault."""
+    pairs = domain(model.x_bounds)
+    inputs = checked_inputs(X, len(pairs))
+    y = checked_outputs(y, len(inputs))
+    validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
+    plan = model._plan(len(inputs), groups)
+    rng = None
+    if model.random_state is not None:
+        rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31))
+    measurement = measure_records(inputs, y, plan.y_bounds, plan.strategy, plan.noise, rng)
+    del inputs, X, y
+    model.guarantee_ = _guarantee(plan, simulated=rng is not None)
+    model.plan_ = plan
+    model.measurements_ = (measurement,)
+    model.released_at_ = utc(datetime.now(UTC))
+    model.__dict__.pop("loaded_", None)
+    learned = model.hyperparameters == "learned"
+    with one_thread():
+        found, counts = functionals_of(plan.strategy, measurement, plan.noise.std, plan.start)
+        model.functionals_ = laid_out(found)
+        models: tuple[Any, ...] = (plan.start,)
+        if learned:
+            priors = plan.priors
+            if plan.default_kernel:
+                priors = part_ranked_by_counts(plan.strategy, counts, priors[0])
+            models = learn(model.functionals_, measurement, priors)
+        centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
+        model.release_ = posterior(model.functionals_, measurement, models, centre)
+    model.kernel_ = models[0].kernel
+    model.input_map_ = models[0].input_map
+    model.noise_variance_ = model.release_.noise_variance
+
+
+def _rows(X: Any) -> int:
+    """The number of records: given, or the length of a table."""
+    try:
+        rows = operator.index(X)
+    except TypeError:
+        try:
+            rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        except (TypeError, IndexError):
+            raise ValueError("X must be a table of records or their number.") from None
+    if rows < 1:
+        raise ValueError("X must hold at least one record.")
+    return int(rows)
+
+
+def _guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
+    return Guarantee(
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+        unit=RECORDS_UNIT,
+        neighbours=RECORDS_NEIGHBOURS,
+        assumptions=(
+            "the number of records is public",
+            "kernel, bounds of inputs and outputs, targets and budget were chosen without looking "
+            "at the records",
+        ),
+        mechanism=(
+            f"one Gaussian mechanism on {plan.strategy.size} numbers: weighted counts and sums of "
+            "the clipped outputs over bins of the declared domain, and one energy; all else is "
+            "post-processing"
+        ),
+        sampler=f"ordinary floating-point noise: {SIMULATION}" if simulated else LATTICE_SAMPLER,
+        noise_multipliers=(plan.noise.multiplier,),
+        delta_slack=plan.noise.delta_slack,
+    )

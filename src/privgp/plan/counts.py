@@ -1,0 +1,121 @@
+"""How many records each bin holds: a weak public prior, and what a noisy measurement leaves of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.optimize import nnls
+from sklearn.gaussian_process.kernels import Matern
+
+from privgp.plan.bins import Bins, centres
+from privgp.plan.functionals import Functionals
+from privgp.plan.kernels import evaluate, variance
+from privgp.plan.priors import Hyperparameters
+from privgp.types import Array
+
+# How uneven counts may be: their prior std over the even count, and the share of its square that
+# is smooth over the domain (the rest is independent from bin to bin). The first is what plans take.
+UNEVENNESS = ((1.0, 0.8), (0.3, 0.8), (2.0, 0.8), (1.0, 0.3), (2.0, 0.3), (4.0, 0.1), (16.0, 0.01))
+LEAST_SHARE = 1e-3  # of the even count, so that no bin is taken for certainly empty
+
+
+def count_prior(bins: Bins, std: float, smooth_share: float) -> tuple[Array, Array]:
+    """Mean and covariance of the counts beforehand: even, give or take ``std`` times as much."""
+    even = bins.rows / bins.count
+    places = (centres(bins.low, bins.high, bins.shape) - bins.low) / (bins.high - bins.low)
+    smooth = evaluate(Matern(np.sqrt(len(bins.shape) / 12.0), nu=1.5), places)
+    covariance = smooth_share * smooth
+    covariance.flat[:: bins.count + 1] += 1.0 - smooth_share
+    return np.full(bins.count, even), (std * even) ** 2 * covariance
+
+
+def counts_given(bins: Bins, noise_std: float, noisy: Array | None) -> tuple[Array, Array]:
+    """Mean and covariance of the true counts given ``B n`` plus noise and that they sum to the rows.
+
+    As uneven beforehand as explains the measurement best, and not negative.
+    Without a measurement: the even counts, with the covariance that a measurement will leave.
+    """
+    B = np.vstack([bins.matrix, np.ones(bins.count)])
+    best: tuple[float, Array, Array, Array] | None = None
+    for std, smooth_share in UNEVENNESS if noisy is not None else UNEVENNESS[:1]:
+        mean, covariance = count_prior(bins, std, smooth_share)
+        CB = covariance @ B.T
+        S = B @ CB
+        exact = 1e-9 * S[-1, -1]
+        S.flat[:: len(S) + 1] += np.append(np.full(len(bins.matrix), noise_std**2), exact)
+        factor = cho_factor(S)
+        left = covariance - CB @ cho_solve(factor, CB.T)
+        if noisy is None:
+            return mean, left
+        off = np.append(noisy, bins.rows) - B @ mean
+        solved = cho_solve(factor, off)
+        evidence = -0.5 * float(off @ solved) - float(np.log(np.diag(factor[0])).sum())
+        # The sum is known and is no evidence: its own scale must not count.
+        evidence += 0.5 * float(np.log(S[-1, -1]))
+        if best is None or evidence > best[0]:
+            best = evidence, mean, covariance, left
+    assert best is not None and noisy is not None
+    _, mean, covariance, left = best
+    counts = _most_plausible(bins, noise_std, noisy, mean, covariance)
+    return counts, left
+
+
+def _most_plausible(
+    bins: Bins, noise_std: float, noisy: Array, mean: Array, covariance: Array
+) -> Array:
+    """The most plausible counts that are not negative, by non-negative least squares.
+
+    Cutting a Gaussian estimate off at zero instead would give every empty bin a few records and
+    take them from the full ones.
+    """
+    root = np.linalg.cholesky(covariance)
+    prior = solve_triangular(root, np.eye(bins.count), lower=True)
+    total = np.full((1, bins.count), 1e3 / noise_std)
+    rows = np.vstack([bins.matrix / noise_std, total, prior])
+    goal = np.concatenate([noisy / noise_std, [1e3 * bins.rows / noise_std], prior @ mean])
+    counts = np.maximum(nnls(rows, goal)[0], LEAST_SHARE * bins.rows / bins.count)
+    return np.asarray(counts * (bins.rows / counts.sum()))
+
+
+def bin_functionals(
+    bins: Bins,
+    counts: Array,
+    covariance: Array,
+    model: Hyperparameters,
+    squares: Array | None = None,
+) -> Functionals:
+    """The measured sums as functionals of f at the bins' centres.
+
+    With ``counts`` expected in the bins, their ``covariance``, and F the values of f there:
+    ``s = counts F + (n - counts) F + scatter``. The second term has covariance
+    ``covariance * E[F F^T]``, entry by entry (``squares``; under ``model`` unless given); the third,
+    of f within a bin and of outputs about f, ``counts (within + s^2)``.
+    """
+    nodes = centres(bins.low, bins.high, bins.shape)
+    K = evaluate(model.kernel, nodes)
+    B, A = bins.matrix, bins.matrix * counts
+    noise_gram = A @ B.T
+    within = _within(bins, model)
+    fixed = B @ (covariance * (K if squares is None else squares)) @ B.T
+    return Functionals(
+        nodes=nodes,
+        weights=A,
+        noise_gram=noise_gram,
+        residual_gram=within * noise_gram,
+        energy_total=float(bins.rows),
+        energy_gram=np.diag(counts),
+        energy_cross=A.T,
+        energy_noise_gram=noise_gram,
+        fixed_gram=0.5 * (fixed + fixed.T),
+    )
+
+
+def _within(bins: Bins, model: Hyperparameters) -> float:
+    """The share of f's variance between a record evenly in a bin and the bin's centre.
+
+    Half the mean square difference: as much as a value varies about its bin's average.
+    """
+    half = 0.5 * (bins.high - bins.low) / np.array(bins.shape)
+    corners = centres(-half, half, (4,) * len(bins.shape))
+    cross = evaluate(model.kernel, corners, np.zeros((1, len(half))))
+    return float(np.mean(1.0 - cross / variance(model.kernel)))

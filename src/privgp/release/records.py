@@ -1,0 +1,49 @@
+"""From noisy counts and sums to functionals of f and maps of the inputs. Post-processing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from privgp.plan.bins import Bins
+from privgp.plan.counts import bin_functionals, counts_given
+from privgp.plan.functionals import Functionals
+from privgp.plan.inputs import InputMap
+from privgp.plan.priors import Hyperparameters, Prior, prior_about
+from privgp.plan.start import RANK_SHARES
+from privgp.plan.strategy import Measurement
+from privgp.release.posterior import posterior
+from privgp.types import Array
+
+
+def functionals_of(
+    bins: Bins, measurement: Measurement, noise_std: float, start: Hyperparameters
+) -> tuple[Functionals, Array]:
+    """What the measured sums are of f, given the measured counts; and the counts' estimate.
+
+    Uncertain counts act through f itself, so f is estimated twice: under the prior, then with its
+    own first estimate in that place. ``noise_std``: of every measured count.
+    """
+    counts, covariance = counts_given(bins, noise_std, measurement.counts)
+    first = bin_functionals(bins, counts, covariance, start)
+    mean, cov = posterior(first, measurement, [start], 0.0).mean_and_covariance(first.nodes)
+    squares = cov + np.outer(mean, mean)
+    return bin_functionals(bins, counts, covariance, start, squares), counts
+
+
+def part_ranked_by_counts(bins: Bins, counts: Array, prior: Prior) -> tuple[Prior, ...]:
+    """One prior per map that blends coordinates with their ranks, as the noisy counts tell them."""
+    knots, ranks = [], []
+    cells = counts.reshape(bins.shape)
+    for j, parts in enumerate(bins.shape):
+        others = tuple(axis for axis in range(len(bins.shape)) if axis != j)
+        below = np.concatenate([[0.0], np.cumsum(cells.sum(axis=others))])
+        width = bins.high[j] - bins.low[j]
+        knots.append(np.linspace(bins.low[j], bins.high[j], parts + 1))
+        ranks.append(bins.low[j] + width * below / below[-1])
+    edges, places = np.column_stack(knots), np.column_stack(ranks)
+    maps = [InputMap(share, edges, places) if share else InputMap() for share in RANK_SHARES]
+    return tuple(
+        prior_about(replace(prior.start, input_map=m), noise_free=prior.noise_free) for m in maps
+    )

@@ -1,0 +1,92 @@
+"""Attacks on the promise for whole records, and accuracy on real data with simulated noise."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+from privgp import PrivateGPRegressor
+from privgp.audit import trade_off
+from privgp.plan.bins import Bins, centres
+from privgp.vault.records import exact_records
+
+pytestmark = pytest.mark.statistical
+Z90 = 1.6448536269514722
+
+
+def plan_for(inputs: int, **settings):
+    given = {"y_bounds": (-1, 1), "epsilon": 4.0, "delta": 1e-2, **settings}
+    return PrivateGPRegressor(protect="records", x_bounds=[(0, 1)] * inputs, **given).plan(30)
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 3])
+def test_no_pair_of_records_moves_the_measurement_further_than_promised(inputs):
+    """Outputs on a grid of [-1, 1] in every bin (in 60 of them from two inputs on), all pairs,
+    through the code that measures."""
+    bins = plan_for(inputs).strategy
+    rng = np.random.default_rng(inputs)
+    chosen = rng.permutation(bins.count)[:60]
+    one = replace(bins, rows=1)
+    measured = np.array(
+        [
+            exact_records(place[None, :], np.array([u]), one)
+            for place in centres(bins.low, bins.high, bins.shape)[chosen]
+            for u in np.linspace(-1, 1, 11)
+        ]
+    )
+    furthest = pdist(measured).max()
+    assert 1.9 < furthest <= bins.sensitivity()
+    assert bins.sensitivity() <= 2.0 * (1.0 + 1e-9)
+
+
+def test_other_records_do_not_change_how_far_one_moves_the_measurement():
+    bins = plan_for(2).strategy
+    rng = np.random.default_rng(0)
+    X, u = rng.uniform(size=(30, 2)), rng.uniform(-1, 1, size=30)
+    whole = exact_records(X, u, bins)
+    for _ in range(300):
+        Z, v = X.copy(), u.copy()
+        Z[7], v[7] = rng.uniform(size=2), rng.choice([-1.0, 1.0])
+        moved = np.linalg.norm(exact_records(Z, v, bins) - whole)
+        assert moved <= bins.sensitivity() + 2 * bins.float_error()
+
+
+def test_the_sensitivity_of_plain_bins_is_exactly_two():
+    bins = Bins(np.zeros(1), np.ones(1), (5,), 1, np.eye(5))
+    levels = np.linspace(-1, 1, 41)
+    furthest = max(
+        np.linalg.norm(
+            exact_records(np.array([[0.1]]), np.array([u]), bins)
+            - exact_records(np.array([[z]]), np.array([v]), bins)
+        )
+        for z in (0.1, 0.9)
+        for u, v in itertools.product(levels, levels)
+    )
+    assert furthest == 2.0
+    assert bins.sensitivity() == pytest.approx(2.0, rel=1e-12)
+
+
+def test_no_attack_beats_the_promise_and_a_planted_fault_is_found():
+    plan = plan_for(1, epsilon=8.0)
+    result = trade_off(plan, draws=5_000)
+    assert result.holds, result.describe()
+    assert result.is_tight, result.describe()
+    assert not trade_off(plan, draws=5_000, noise_scale=0.8).holds
+
+
+def test_kung_heights_with_private_ages(kung):
+    X, y = kung
+    squares, covered = [], []
+    for seed in range(30):
+        model = PrivateGPRegressor(
+            protect="records", x_bounds=(0, 90), y_bounds=(75, 175), delta=0.01, random_state=seed
+        ).fit(X, y)
+        mean, std = model.predict(X, return_std=True, observation=True)
+        squares.append(np.mean((mean - y) ** 2))
+        covered.append(np.mean(np.abs(mean - y) < Z90 * std))
+    assert np.sqrt(np.mean(squares)) <= 8.8
+    assert 0.85 <= np.mean(covered) <= 0.95
