@@ -47,7 +47,7 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
     if len(pairs) > MOST_INPUTS:
         raise ValueError(
             f"protect='records' takes at most {MOST_INPUTS} inputs, got bounds of {len(pairs)}: use "
-            "fewer inputs, protect='outputs' if the inputs are public, or PosteriorPaths."
+            "fewer inputs, or protect='outputs' if the inputs are public."
         )
     return tuple(check_bounds("x_bounds", pair) for pair in pairs)
 

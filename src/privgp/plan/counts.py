@@ -54,7 +54,8 @@ def counts_given(bins: Bins, noise_std: float, noisy: Array | None) -> tuple[Arr
         evidence += 0.5 * float(np.log(S[-1, -1]))
         if best is None or evidence > best[0]:
             best = evidence, mean, covariance, left
-    assert best is not None and noisy is not None
+    assert best is not None
+    assert noisy is not None
     _, mean, covariance, left = best
     counts = _most_plausible(bins, noise_std, noisy, mean, covariance)
     return counts, left
