@@ -153,7 +153,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self.release_: Release = laid_out(AtTargets.of(plan, measurement, centre))
         else:
             if self.hyperparameters == "learned":
-                with threads_for(len(X)):
+                with one_thread():  # the nodes' matrices are small
                     models = learn(plan.functionals, measurement, plan.priors)
             else:
                 models = (plan.start,)

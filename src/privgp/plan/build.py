@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.plan.aware import aware_design, gain
 from privgp.plan.designs import design
 from privgp.plan.functionals import functionals
-from privgp.plan.hypotheses import hypotheses_for
+from privgp.plan.hypotheses import design_models, hypotheses_for
 from privgp.plan.inputs import collapse
 from privgp.plan.preview import Plan, Unbiased
 from privgp.plan.priors import Hyperparameters, Prior
@@ -121,7 +121,7 @@ def _aware_strategy(
     energy: bool,
 ) -> Strategy:
     """The noise-aware design; with several rows per person, redone once for the weights it gave."""
-    models = [prior.start for prior in priors]
+    models = design_models(priors)
     raw = models[0]
     noise = (budget.noise_for(1, 2.0, 0.0).std * 0.5 * width) ** 2
     unit = np.ones((1, len(inputs)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from privgp.plan.aware import Certificate, certify, gain, unexplained
 from privgp.plan.functionals import Functionals
-from privgp.plan.hypotheses import exact_certificate, hypotheses_for
+from privgp.plan.hypotheses import design_models, exact_certificate, hypotheses_for
 from privgp.plan.priors import Hyperparameters, Prior
 from privgp.plan.strategy import Measurement, Strategy
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
@@ -94,7 +94,7 @@ class Plan:
     def certificate(self) -> Certificate:
         """The posterior error of a noise-aware design and the floor below which none can go."""
         noise, B = self.measured_noise_std**2, self.strategy.matrix
-        models = [prior.start for prior in self.priors]
+        models = design_models(self.priors)
         goal = self.targets, self.target_weights
         # Whoever has several rows can at least change one of them, so what holds for strategies that
         # protect single rows holds for those that protect people.
