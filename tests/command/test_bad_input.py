@@ -185,7 +185,7 @@ BAD_ARGUMENTS: dict[str, tuple[list[str], str]] = {
     "no delta": (["--delta", "0"], "delta"),
     "delta of one": (["--delta", "1"], "delta"),
     "infinite delta": (["--delta", "inf"], "delta"),
-    "records": (["--protect", "records"], "not available yet"),
+    "records": (["--protect", "records"], "not available here yet"),
     "unknown protection": (["--protect", "nobody"], "--protect"),
     "unknown objective": (["--objective", "best"], "--objective"),
     "unknown reconstruction": (["--reconstruct", "magic"], "--reconstruct"),

@@ -66,7 +66,10 @@ class Request:
         except ValueError as problem:
             raise Refusal(str(problem)) from None
         if self.protect == "records":
-            raise Refusal("--protect records is not available yet: use --protect outputs.")
+            raise Refusal(
+                "--protect records is not available here yet: use --protect outputs, or "
+                "PrivateGPRegressor(protect='records') in Python."
+            )
         if self.noise_variance is not None and not (
             math.isfinite(self.noise_variance) and self.noise_variance > 0
         ):
