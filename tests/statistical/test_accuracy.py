@@ -34,9 +34,10 @@ def trials(X, y, bounds, epsilon, delta, repeats, held_out, train=None):
 
 
 def test_kung_heights_at_epsilon_1(kung):
+    """100 releases: the root mean square error is known to some 0.07 cm."""
     X, y = kung
     squares = []
-    for repeat in range(30):
+    for repeat in range(100):
         model = PrivateGPRegressor(y_bounds=(75, 175), delta=0.01, random_state=repeat).fit(X, y)
         squares.append(np.mean((model.predict(X) - y) ** 2))
     assert np.sqrt(np.mean(squares)) <= 8.4
