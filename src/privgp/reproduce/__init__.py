@@ -1,0 +1,1 @@
+"""The papers' tables and figures, one module each, beside what the defaults give."""

@@ -1,0 +1,56 @@
+"""What a reproduction hands back: numbers beside the paper's, words and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+# progress(share of the work done, what is being done)
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One quantity: as printed in the paper, by the paper's method here, by the default method here.
+
+    None where there is no such number.
+    """
+
+    quantity: str
+    paper: float | None
+    papers_method: float | None
+    default_method: float | None
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, paragraphs of plain text, and a picture."""
+
+    title: str
+    text: tuple[str, ...] = ()
+    figure: Figure | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """One reproduction, ready to be written as a page and as ``results.json``."""
+
+    name: str
+    title: str
+    results: tuple[Result, ...]
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    """How to run: where the data lie, whether a short run is enough, whom to tell of progress."""
+
+    data: Path | None = None
+    quick: bool = False
+    progress: Progress = lambda share, doing: None
