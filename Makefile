@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One BLAS thread: the matrices of the tests are small, and test workers share the cores.
 QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: test demo lint bench bench-accuracy setup lock clean
+.PHONY: test demo lint bench bench-accuracy bench-peers setup lock clean
 .DEFAULT_GOAL := test
 
 setup: $(VENV)/.ready
@@ -34,10 +34,21 @@ bench: setup
 bench-accuracy: setup
 	$(BIN)/python -m benchmarks.accuracy
 
+# Peers live in an environment of their own. One that does not install is reported, not hidden:
+# dp4gp asks for a package that no longer exists, so it comes without its dependencies.
+.venv-peers/.ready: benchmarks/peers.txt
+	$(PYTHON) -m venv --clear .venv-peers
+	-xargs -n 1 .venv-peers/bin/pip install --quiet --disable-pip-version-check < benchmarks/peers.txt
+	-.venv-peers/bin/pip install --quiet --disable-pip-version-check --no-deps dp4gp==1.1
+	@touch $@
+
+bench-peers: setup .venv-peers/.ready
+	$(QUIET_BLAS) $(BIN)/python -m benchmarks.peers
+
 # Needs uv; writes hashes and no addresses.
 lock:
 	uv pip compile pyproject.toml --extra dev --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-header --no-annotate --python-version 3.11 --quiet -o requirements.lock > /dev/null
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .hypothesis
