@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import GroupKFold, KFold, check_cv
 
 from privgp.plan.inputs import collapse
 from privgp.plan.priors import Hyperparameters
@@ -21,10 +21,12 @@ def public_splits(cv: Any, X: Array, groups: Any = None) -> list[Split]:
     """(train, test) row numbers of any scikit-learn splitter, number of folds, or list of splits.
 
     The splitter never sees outputs: one that needs them, such as StratifiedKFold, is refused. A
-    number of folds is a KFold that shuffles by a fixed public seed: rows often come sorted.
+    number of folds shuffles by a fixed public seed, as rows often come sorted, and keeps the rows of
+    a person together.
     """
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool) and 2 <= cv <= len(X):
-        cv = KFold(int(cv), shuffle=True, random_state=0)
+        kind = KFold if groups is None else GroupKFold
+        cv = kind(int(cv), shuffle=True, random_state=0)
     try:
         found = [
             (np.asarray(train), np.asarray(test))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from scipy.optimize import brentq
+from scipy.special import expit
 
 from privgp.privacy.calibrate import gaussian_delta, gaussian_multiplier
 
@@ -29,7 +30,7 @@ def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> fl
     whole = 0.0
     for signs in product((1.0, -1.0), repeat=len(coins)):
         losses = [sign * coin for sign, coin in zip(signs, coins, strict=True)]
-        probability = math.prod(1.0 / (1.0 + math.exp(-loss)) for loss in losses)
+        probability = math.prod(float(expit(loss)) for loss in losses)
         whole += probability * _delta_anywhere(epsilon - math.fsum(losses), mu)
     return min(1.0, whole * (1.0 + 1e-12))
 
