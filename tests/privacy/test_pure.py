@@ -35,7 +35,7 @@ def by_integration(epsilon, mu, pures):
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.floats(0, 6), st.floats(0.1, 4), st.lists(st.floats(0.01, 2), min_size=1, max_size=4))
 def test_delta_is_that_of_coins_and_a_gaussian(epsilon, mu, pures):
     found = mixed_delta(epsilon, mu, pures)
@@ -61,7 +61,7 @@ def test_many_pure_steps_promise_no_less_than_a_few():
     assert mixed_delta(3.0, 0.5, many) <= gaussian_delta(0.0, 2.0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.floats(0.01, 8), st.sampled_from([1e-9, 1e-5, 0.01]), st.floats(0.01, 0.99))
 def test_what_remains_fits_beside_what_was_spent(epsilon, delta, share):
     spent = share * epsilon
