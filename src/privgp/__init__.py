@@ -9,18 +9,29 @@ if TYPE_CHECKING:
     from privgp import audit
     from privgp.models.function import PrivateFunction
     from privgp.models.regressor import PrivateGPRegressor
+    from privgp.models.search import PrivateGridSearchCV
     from privgp.plan.preview import Plan
     from privgp.privacy.guarantee import Guarantee, compose
     from privgp.release.files import load
 
 __version__ = "0.1.0"
-__all__ = ["Guarantee", "Plan", "PrivateFunction", "PrivateGPRegressor", "audit", "compose", "load"]
+__all__ = [
+    "Guarantee",
+    "Plan",
+    "PrivateFunction",
+    "PrivateGPRegressor",
+    "PrivateGridSearchCV",
+    "audit",
+    "compose",
+    "load",
+]
 
 _HOMES = {
     "Guarantee": "privgp.privacy.guarantee",
     "Plan": "privgp.plan.preview",
     "PrivateFunction": "privgp.models.function",
     "PrivateGPRegressor": "privgp.models.regressor",
+    "PrivateGridSearchCV": "privgp.models.search",
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.release.files",
 }
