@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privgp import audit
+    from privgp.models.binned import BinnedGP, BinnedMeans
     from privgp.models.function import PrivateFunction
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.plan.preview import Plan
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
     from privgp.release.files import load
 
 __version__ = "0.1.0"
-__all__ = ["Guarantee", "Plan", "PrivateFunction", "PrivateGPRegressor", "audit", "compose", "load"]
+__all__ = ["BinnedGP", "BinnedMeans", "Guarantee", "Plan", "PrivateFunction", "PrivateGPRegressor", "audit", "compose", "load"]
 
 _HOMES = {
+    "BinnedGP": "privgp.models.binned",
+    "BinnedMeans": "privgp.models.binned",
     "Guarantee": "privgp.privacy.guarantee",
     "Plan": "privgp.plan.preview",
     "PrivateFunction": "privgp.models.function",
