@@ -25,7 +25,7 @@ from privgp.release.plots_style import (
     set_labels,
     set_title,
 )
-from privgp.reproduce.papers import Cloak, weights
+from privgp.reproduce.papers import Cloak, workload
 from privgp.types import Array
 
 AGE, HEIGHT = "age (years)", "height (cm)"
@@ -43,7 +43,7 @@ def whole_functions(
 ) -> Figure:
     """The posterior mean with samples of both scales."""
     points = np.linspace(-10.0, 110.0, 150)[:, None]
-    mean = centre + weights(kernel, noise_variance, X, points) @ (np.clip(y, 75, 175) - centre)
+    mean = workload(kernel, noise_variance, X, points).mean(np.clip(y, 75, 175), centre)
     root = stable_cholesky(evaluate(kernel, points)) / np.sqrt(float(kernel.k1.constant_value))
     rng = np.random.default_rng(1)
     figure = new_figure(3.2, 7.6)
@@ -93,7 +93,7 @@ def two_by_two() -> tuple[Figure, tuple[str, ...]]:
     """Two training and two test points: what one output can do, and what noise hides it."""
     X, targets = np.array([[0.0], [1.0]]), np.array([[-0.4], [0.5]])
     kernel = RBF(1.5)
-    C = weights(kernel, 0.05, X, targets)
+    C = workload(kernel, 0.05, X, targets).matrix
     K = evaluate(kernel, X) + 0.05 * np.eye(2)
     A = np.linalg.inv(K)
     norm = float(np.sqrt(np.diag(A @ evaluate(kernel, X) @ A).max()))

@@ -16,7 +16,7 @@ from privgp.plan.designs import design
 from privgp.plan.inputs import collapse
 from privgp.plan.smoothers import exact_smoother
 from privgp.privacy.calibrate import gaussian_delta
-from privgp.types import Array
+from privgp.types import Array, Integers
 
 LEARNING_RATE = 0.05  # of the papers' algorithm 1
 
@@ -50,24 +50,37 @@ class Cloak:
         return np.asarray(self.mean + scale * self.root @ rng.standard_normal(self.root.shape[1]))
 
 
-def weights(kernel: Kernel, noise_variance: float, X: Array, targets: Array) -> Array:
-    """C, (targets, rows): the posterior mean at the targets is ``C y``."""
+@dataclass(frozen=True)
+class Workload:
+    """The prediction ``C s``: C (targets, distinct inputs) on the sums of outputs per input."""
+
+    matrix: Array
+    index: Integers
+
+    def mean(self, y: Array, centre: float) -> Array:
+        """The posterior mean at the targets, the prior mean being the centre."""
+        sums = np.bincount(self.index, y - centre, minlength=self.matrix.shape[1])
+        return np.asarray(centre + self.matrix @ sums)
+
+
+def workload(kernel: Kernel, noise_variance: float, X: Array, targets: Array) -> Workload:
+    """What the papers call the cloaking matrix; equal inputs have one column."""
     inputs, index = collapse(X)
     counts = np.bincount(index).astype(float)
-    return np.asarray(
-        exact_smoother(kernel, noise_variance, inputs, counts, targets).weights[:, index]
-    )
+    return Workload(exact_smoother(kernel, noise_variance, inputs, counts, targets).weights, index)
 
 
 def cloak(
     kernel: Kernel, noise_variance: float, X: Array, y: Array, targets: Array, centre: float
 ) -> Cloak:
     """The papers' cloaking: the log-determinant design, converged to 0.01 nats."""
-    inputs, index = collapse(X)
-    counts = np.bincount(index).astype(float)
-    C = exact_smoother(kernel, noise_variance, inputs, counts, targets).weights
-    sums = np.bincount(index, y - centre, minlength=len(inputs))
-    return Cloak(centre + C @ sums, design(C, "logdet").reconstruction)
+    made = workload(kernel, noise_variance, X, targets)
+    return Cloak(made.mean(y, centre), converged(made.matrix))
+
+
+def converged(C: Array) -> Array:
+    """R of the least log det R R^T, (targets, rank)."""
+    return design(C, "logdet").reconstruction
 
 
 def algorithm_1(C: Array, iterations: int, seed: int) -> Array:
