@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privgp import audit
+    from privgp.models.binned import BinnedGP, BinnedMeans
     from privgp.models.function import PrivateFunction
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.models.search import PrivateGridSearchCV
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "BinnedGP",
+    "BinnedMeans",
     "Guarantee",
     "Plan",
     "PrivateFunction",
@@ -27,6 +30,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BinnedGP": "privgp.models.binned",
+    "BinnedMeans": "privgp.models.binned",
     "Guarantee": "privgp.privacy.guarantee",
     "Plan": "privgp.plan.preview",
     "PrivateFunction": "privgp.models.function",
