@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models.arguments import check_bounds, check_choice, person_ids, target_points
 from privgp.models.records import fit_records, plan_records
-from privgp.plan.build import OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
+from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
 from privgp.plan.preview import Plan
 from privgp.plan.priors import Hyperparameters
 from privgp.plan.strategy import Measurement
@@ -28,6 +28,7 @@ from privgp.privacy.guarantee import (
     SIMULATION,
     Guarantee,
 )
+from privgp.privacy.laplace import LaplaceNoise
 from privgp.release.certificate import utc
 from privgp.release.hyperparameters import learn
 from privgp.release.posterior import posterior
@@ -35,7 +36,7 @@ from privgp.release.reproducible import laid_out, one_thread, threads_for
 from privgp.release.unbiased import AtTargets, Release
 from privgp.types import Array
 from privgp.vault.measure import measure
-from privgp.vault.sample import LATTICE_SAMPLER
+from privgp.vault.sample import LAPLACE_SAMPLER, LATTICE_SAMPLER
 from privgp.vault.validate import checked_outputs
 
 
@@ -69,6 +70,10 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     hyperparameters : "learned" or "fixed"
         Learned from the private measurement at no cost and averaged over, or as given.
     inducing : reserved for many rows.
+    mechanism : "auto", "gaussian" or "laplace"
+        The law of the noise. "auto" takes whichever the plan expects the least error from: Laplace
+        noise on sums over groups of inputs, which needs no delta at all, or Gaussian noise on
+        weighted sums of everything.
     random_state : int, RandomState or None
         For simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
@@ -97,6 +102,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         reconstruct: str = "posterior",
         hyperparameters: str = "learned",
         inducing: Any = None,
+        mechanism: str = "auto",
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -111,6 +117,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.reconstruct = reconstruct
         self.hyperparameters = hyperparameters
         self.inducing = inducing
+        self.mechanism = mechanism
         self.random_state = random_state
 
     def plan(self, X: Any, groups: Any = None) -> Any:
@@ -219,6 +226,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("protect", self.protect, ("outputs", "records"))
         check_choice("objective", self.objective, OBJECTIVES)
         check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
+        check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
         if self.inducing is not None:
             raise NotImplementedError("inducing points are not available yet: leave inducing=None.")
@@ -229,6 +237,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
+        if self.mechanism == "laplace" and objective != "posterior":
+            raise ValueError("mechanism='laplace' needs objective='posterior'.")
         question = Question(
             y_bounds=bounds,
             kernel=self.kernel,
@@ -237,6 +247,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             objective=objective,
             reconstruct=self.reconstruct,
             learned=self.hyperparameters == "learned",
+            mechanism=self.mechanism,
         )
         budget = Budget(float(self.epsilon), float(self.delta))
         with threads_for(len(X)):
@@ -270,6 +281,13 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _guarantee(self, plan: Plan) -> Guarantee:
         people = plan.strategy.people is not None
+        noise = plan.noise
+        if isinstance(noise, LaplaceNoise):
+            law, sampler = "Laplace mechanism on", LAPLACE_SAMPLER
+            spent: dict[str, Any] = {"noise_multipliers": (), "pure_epsilons": (plan.epsilon,)}
+        else:
+            law, sampler = "Gaussian mechanism on", LATTICE_SAMPLER
+            spent = {"noise_multipliers": (noise.multiplier,), "delta_slack": noise.delta_slack}
         return Guarantee(
             epsilon=plan.epsilon,
             delta=plan.delta,
@@ -280,12 +298,11 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 "kernel, bounds, targets and budget were chosen without looking at the outputs",
             ),
             mechanism=(
-                f"one Gaussian mechanism on {plan.strategy.size} linear and energy functionals of "
+                f"one {law} {plan.strategy.size} linear and energy functionals of "
                 "the clipped outputs; all else is post-processing"
             ),
-            sampler=LATTICE_SAMPLER
+            sampler=sampler
             if self.random_state is None
             else f"ordinary floating-point noise: {SIMULATION}",
-            noise_multipliers=(plan.noise.multiplier,),
-            delta_slack=plan.noise.delta_slack,
+            **spent,
         )

@@ -7,21 +7,30 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.plan.aware import aware_design, gain
+from privgp.plan.aware import Hypothesis, aware_design, gain
 from privgp.plan.designs import design
 from privgp.plan.functionals import functionals
 from privgp.plan.hypotheses import design_models, hypotheses_for
 from privgp.plan.inputs import collapse
+from privgp.plan.partition import partition
 from privgp.plan.preview import Plan, Unbiased
 from privgp.plan.priors import Hyperparameters, Prior
 from privgp.plan.smoothers import Smoother, choose_nodes, exact_smoother, nystrom
 from privgp.plan.start import starting_priors
-from privgp.plan.strategy import Strategy, strategy_for_rows
+from privgp.plan.strategy import (
+    GAUSSIAN,
+    LAPLACE,
+    Strategy,
+    strategy_for_rows,
+    strategy_of_groups,
+)
+from privgp.privacy.laplace import LaplaceNoise, laplace_noise
 from privgp.privacy.lattice import LatticeNoise, lattice_noise, scaled_noise
 from privgp.types import Array, Integers
 
 OBJECTIVES = ("posterior", "trace", "max", "logdet")
 RECONSTRUCTIONS = ("posterior", "unbiased")
+MECHANISMS = ("auto", GAUSSIAN, LAPLACE)
 NODES = 512  # up to this many distinct inputs nothing is approximated
 MAX_RANK = 100
 
@@ -39,6 +48,13 @@ class Budget:
             return scaled_noise(self.multiplier, size, sensitivity, float_error)
         return lattice_noise(self.epsilon, self.delta, size, sensitivity, float_error)
 
+    def noise_of(self, strategy: Strategy) -> LatticeNoise | LaplaceNoise:
+        """The noise that hides one person in this measurement."""
+        size = strategy.size, strategy.sensitivity(), strategy.float_error()
+        return (
+            laplace_noise(self.epsilon, *size) if strategy.law == LAPLACE else self.noise_for(*size)
+        )
+
 
 @dataclass(frozen=True)
 class Question:
@@ -51,6 +67,7 @@ class Question:
     objective: str = "posterior"
     reconstruct: str = "posterior"
     learned: bool = True
+    mechanism: str = "auto"
 
 
 def make_plan(X: Array, question: Question, budget: Budget, people: Integers | None = None) -> Plan:
@@ -65,13 +82,18 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
     start = priors[0].start
     nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)
 
+    rival: Strategy | None = None
     reach: Smoother | None = None
     gap: float | None = None
     R: Array | None = None
     if question.objective == "posterior":
-        strategy = _aware_strategy(
-            priors, inputs, index, nodes, people, targets, weights, width, budget, energy=learned
-        )
+        task = _Task(priors, inputs, index, nodes, people, targets, weights, width, learned)
+        strategy = _gaussian_strategy(task, budget)
+        if question.mechanism != GAUSSIAN and budget.multiplier is None:
+            sums = _laplace_strategy(task, budget)
+            always = question.mechanism == LAPLACE
+            if always or task.error(sums, budget) < task.error(strategy, budget):
+                strategy, rival = sums, strategy
     else:
         reach = _smoother(start, inputs, counts, targets)
         chosen = design(reach.weights, question.objective, weights)
@@ -99,46 +121,72 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
         target_weights=weights,
         strategy=strategy,
         functionals=functionals(strategy, nystrom(start.kernel, start.input_map(inputs), nodes)),
-        noise=budget.noise_for(strategy.size, strategy.sensitivity(), strategy.float_error()),
+        noise=budget.noise_of(strategy),
         priors=priors,
         chosen=nodes,
         unbiased=unbiased,
         design_gap=gap,
+        rival=rival,
     )
 
 
-def _aware_strategy(
-    priors: tuple[Prior, ...],
-    inputs: Array,
-    index: Integers,
-    nodes: Integers,
-    people: Integers | None,
-    targets: Array,
-    weights: Array,
-    width: float,
-    budget: Budget,
-    *,
-    energy: bool,
-) -> Strategy:
+@dataclass(frozen=True)
+class _Task:
+    """What a measurement is chosen for; ``energy``: whether energies are measured too."""
+
+    priors: tuple[Prior, ...]
+    inputs: Array
+    index: Integers
+    nodes: Integers
+    people: Integers | None
+    targets: Array
+    weights: Array
+    width: float
+    energy: bool
+
+    def hypotheses(self, strategy: Strategy) -> list[Hypothesis]:
+        models = design_models(self.priors)
+        goal = self.targets, self.weights
+        return hypotheses_for(models, self.inputs, self.nodes, strategy, *goal)
+
+    def error(self, strategy: Strategy, budget: Budget) -> float:
+        """The weighted posterior variance at the targets that a strategy leaves."""
+        found = self.hypotheses(strategy)
+        noise = (budget.noise_of(strategy).std * 0.5 * self.width) ** 2
+        return sum(h.weight * h.total for h in found) - gain(strategy.matrix, found, noise)[0]
+
+
+def _gaussian_strategy(task: _Task, budget: Budget) -> Strategy:
     """The noise-aware design; with several rows per person, redone once for the weights it gave."""
-    models = design_models(priors)
-    raw = models[0]
-    noise = (budget.noise_for(1, 2.0, 0.0).std * 0.5 * width) ** 2
-    unit = np.ones((1, len(inputs)))
+    raw = task.priors[0].start
+    index, people = task.index, task.people
+    noise = (budget.noise_for(1, 2.0, 0.0).std * 0.5 * task.width) ** 2
+    unit = np.ones((1, len(task.inputs)))
     several = people is not None and len(np.unique(people)) < len(people)
-    strategy = strategy_for_rows(unit, index, people, energy=energy, equal_weights=False)
+    settings = {"energy": task.energy, "equal_weights": False}
+    strategy = strategy_for_rows(unit, index, people, **settings)
     for _ in range(2 if several else 1):
-        hypotheses = hypotheses_for(models, inputs, nodes, strategy, targets, weights)
+        hypotheses = task.hypotheses(strategy)
         rank = _useful_rank(hypotheses[0].factor, noise)
         B = aware_design(hypotheses, noise, rank)
-        if noise < raw.noise_variance and len(inputs) <= NODES:
+        if noise < raw.noise_variance and len(task.inputs) <= NODES:
             # With hardly any noise the predictions themselves are what to measure.
             counts = np.bincount(index).astype(float)
-            direct = design(_smoother(raw, inputs, counts, targets).weights, "trace", weights)
+            reach = _smoother(raw, task.inputs, counts, task.targets)
+            direct = design(reach.weights, "trace", task.weights)
             if gain(direct.strategy, hypotheses, noise)[0] > gain(B, hypotheses, noise)[0]:
                 B = direct.strategy
-        strategy = strategy_for_rows(B, index, people, energy=energy, equal_weights=False)
+        strategy = strategy_for_rows(B, index, people, **settings)
     return strategy
+
+
+def _laplace_strategy(task: _Task, budget: Budget) -> Strategy:
+    """Sums over groups of inputs, which pure epsilon protects however small delta is."""
+    unit = np.ones((1, len(task.inputs)))
+    one = strategy_of_groups(unit, task.index, task.people, energy=task.energy)
+    noise = (budget.noise_of(one).std * 0.5 * task.width) ** 2
+    B, _ = partition(task.hypotheses(one), one.per_input(one.row_weights), noise)
+    return strategy_of_groups(B, task.index, task.people, energy=task.energy)
 
 
 def _smoother(model: Hyperparameters, inputs: Array, counts: Array, targets: Array) -> Smoother:

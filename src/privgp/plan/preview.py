@@ -12,7 +12,8 @@ from privgp.plan.aware import Certificate, certify, gain, unexplained
 from privgp.plan.functionals import Functionals
 from privgp.plan.hypotheses import design_models, exact_certificate, hypotheses_for
 from privgp.plan.priors import Hyperparameters, Prior
-from privgp.plan.strategy import Measurement, Strategy
+from privgp.plan.strategy import LAPLACE, Measurement, Strategy
+from privgp.privacy.laplace import LaplaceNoise, laplace_noise
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
 from privgp.release.posterior import Posterior, mean_map, posterior
 from privgp.types import Array, Integers
@@ -38,7 +39,8 @@ class Unbiased:
 class Plan:
     """A measurement that is ready to be made, with the accuracy it will have.
 
-    Made by ``PrivateGPRegressor.plan(X)``. Everything in it is public.
+    Made by ``PrivateGPRegressor.plan(X)``. Everything in it is public. ``rival``: the best Gaussian
+    measurement, where Laplace noise was taken instead.
     """
 
     epsilon: float
@@ -51,11 +53,12 @@ class Plan:
     target_weights: Array = field(repr=False)
     strategy: Strategy = field(repr=False)
     functionals: Functionals = field(repr=False)
-    noise: LatticeNoise = field(repr=False)
+    noise: LatticeNoise | LaplaceNoise = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
     chosen: Integers = field(repr=False)
     unbiased: Unbiased | None = field(repr=False)
     design_gap: float | None = field(repr=False)
+    rival: Strategy | None = field(repr=False, default=None)
 
     @property
     def start(self) -> Hyperparameters:
@@ -85,14 +88,23 @@ class Plan:
 
     @cached_property
     def gap(self) -> float:
-        """Certified relative distance from the least possible error (nats for ``"logdet"``)."""
+        """Certified relative distance from the least possible error (nats for ``"logdet"``).
+
+        The least possible is that of Gaussian measurements; 0 where Laplace noise gets below it.
+        """
         if self.design_gap is not None:
             return self.design_gap
-        return self.certificate.gap
+        return max(0.0, self.certificate.gap)
 
     @cached_property
     def certificate(self) -> Certificate:
-        """The posterior error of a noise-aware design and the floor below which none can go."""
+        """The posterior error, and the floor below which no Gaussian measurement can go."""
+        if self.rival is not None:
+            gaussian = replace(self, rival=None, strategy=self.rival, noise=self._noise(self.rival))
+            goal = design_models(self.priors), self.inputs, self.strategy
+            noise = self.measured_noise_std**2
+            error, _ = exact_certificate(*goal, self.targets, self.target_weights, noise)
+            return Certificate(error, gaussian.certificate.floor)
         noise, B = self.measured_noise_std**2, self.strategy.matrix
         models = design_models(self.priors)
         goal = self.targets, self.target_weights
@@ -141,16 +153,18 @@ class Plan:
         """
         plan = self
         if epsilon is not None:
-            noise = lattice_noise(
-                epsilon,
-                self.delta,
-                self.strategy.size,
-                self.strategy.sensitivity(),
-                self.strategy.float_error(),
-            )
-            plan = replace(self, epsilon=epsilon, noise=noise)
+            plan = replace(self, epsilon=epsilon, noise=self._noise(self.strategy, epsilon))
         weights = self.target_weights / self.target_weights.sum()
         return float(np.sqrt(weights @ plan._variance_at_targets()))
+
+    def _noise(
+        self, strategy: Strategy, epsilon: float | None = None
+    ) -> LatticeNoise | LaplaceNoise:
+        size = strategy.size, strategy.sensitivity(), strategy.float_error()
+        epsilon = self.epsilon if epsilon is None else epsilon
+        if strategy.law == LAPLACE:
+            return laplace_noise(epsilon, *size)
+        return lattice_noise(epsilon, self.delta, *size)
 
     def _variance_at_targets(self) -> Array:
         if self.unbiased is not None:
@@ -200,6 +214,12 @@ class Plan:
             return ""
         if not self.gap < 0.5:  # a floor for single rows says little about people with many
             return ""
+        if self.rival is not None and self.certificate.gap < 0:
+            share = -100 * self.certificate.gap
+            return (
+                f" with Laplace noise, an error {share:.2g}% below the least that Gaussian noise "
+                "allows"
+            )
         if self.objective == "logdet":
             return f", certified within {self.gap:.3g} nats of the best"
         return f", certified within {100 * self.gap:.2g}% of the least possible error"

@@ -8,16 +8,20 @@ import numpy as np
 
 from privgp.privacy.sensitivity import (
     MAX_ENERGY_WEIGHT,
+    MAX_TOTAL_ENERGY_WEIGHT,
+    absolute_sums,
     column_norms,
     many_row_sensitivity,
     person_norms,
     rounding,
     single_row_sensitivity,
+    total_sensitivity,
 )
 from privgp.types import Array, Integers
 
 # With several rows per person the energy row costs budget; this weight costs 3% of the noise.
 SHARED_ENERGY_WEIGHT = 0.5
+GAUSSIAN, LAPLACE = "gaussian", "laplace"
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,8 @@ class Strategy:
     ``matrix``: B, (measured, inputs); ``index``: (rows,), the distinct input of every row;
     ``row_weights``: (rows,), the factor of every output in its sum; ``people``: (rows,), whose
     outputs are protected together, or None when every row is a person; ``energy_weight``: w, 0
-    when energies are not measured; ``energy_shares``: (rows,), the factors e_i.
+    when energies are not measured; ``energy_shares``: (rows,), the factors e_i; ``law``: of the
+    noise that will be added, which decides the norm that changes are measured in.
     """
 
     matrix: Array
@@ -36,6 +41,7 @@ class Strategy:
     people: Integers | None
     energy_weight: float
     energy_shares: Array
+    law: str = GAUSSIAN
 
     @property
     def size(self) -> int:
@@ -47,7 +53,12 @@ class Strategy:
         return np.bincount(self.index, values, minlength=self.matrix.shape[1]).astype(float)
 
     def sensitivity(self) -> float:
-        """How far one person, whose outputs lie in [-1, 1], can move the exact measurement."""
+        """How far one person, whose outputs lie in [-1, 1], can move the exact measurement.
+
+        In the Euclidean norm for Gaussian noise, in the sum of absolute values for Laplace noise.
+        """
+        if self.law == LAPLACE:
+            return self._total_sensitivity()
         if self.people is None:
             norms = column_norms(self.matrix)[self.index] * self.row_weights
             return single_row_sensitivity(float(norms.max(initial=0.0)), self.energy_weight)
@@ -68,6 +79,14 @@ class Strategy:
             else 0.0,
         )
 
+    def _total_sensitivity(self) -> float:
+        sums = absolute_sums(self.matrix)[self.index] * self.row_weights
+        moved = total_sensitivity(sums, self.energy_weight * self.energy_shares)
+        if self.people is None:
+            return float(moved.max(initial=0.0))
+        together = np.bincount(self.people, moved)
+        return float(together.max(initial=0.0)) * (1.0 + rounding(len(self.index)))
+
     def person_weights(self) -> Array:
         """The row weight of every person (the same for all of their rows)."""
         if self.people is None:
@@ -79,12 +98,16 @@ class Strategy:
     def float_error(self) -> float:
         """Bound of the rounding error of the computed measurement: the norm of its per-row bounds.
 
+        The same norm as the sensitivity's.
+
         Sums of at most ``rows`` outputs, then of ``inputs`` products, in any order.
         """
         rows, inputs = len(self.index), self.matrix.shape[1]
         mass = self.per_input(self.row_weights)
         per_row = rounding(rows + inputs + 4) * (np.abs(self.matrix) @ mass)
         energy = rounding(rows + 4) * self.energy_weight * float(self.energy_shares.sum())
+        if self.law == LAPLACE:
+            return float(per_row.sum() + energy) * (1.0 + 1e-9)
         return float(np.hypot(np.linalg.norm(per_row), energy)) * (1.0 + 1e-9)
 
 
@@ -131,3 +154,15 @@ def strategy_for_rows(
         scale = np.ones(len(counts))
     shares = 1.0 / counts[people]
     return Strategy(B, index, scale[people], people, weight, shares)
+
+
+def strategy_of_groups(
+    B: Array, index: Integers, people: Integers | None, *, energy: bool
+) -> Strategy:
+    """Sums over groups of inputs for Laplace noise: every person moves them by at most 2 in all.
+
+    A person's k rows count 1/k each. The energy row costs nothing up to a weight of 1/2.
+    """
+    shares = np.ones(len(index)) if people is None else 1.0 / np.bincount(people)[people]
+    weight = MAX_TOTAL_ENERGY_WEIGHT if energy else 0.0
+    return Strategy(B, index, shares, people, weight, shares, LAPLACE)

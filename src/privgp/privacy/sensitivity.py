@@ -15,6 +15,8 @@ from privgp.types import Array, Integers
 # The largest w with delta^2 (1 + w^2 s^2) <= 4 whenever |delta| + |s| <= 2: the minimum of
 # (2 + delta) / (delta^2 (2 - delta)), at delta = sqrt(5) - 1, rounded down.
 MAX_ENERGY_WEIGHT = 2.7725**0.5
+# The largest w with delta (1 + w s) <= 2 whenever |delta| + |s| <= 2.
+MAX_TOTAL_ENERGY_WEIGHT = 0.5
 ENUMERATED_ROWS = 12
 UNIT_ROUNDOFF = 2.0**-53
 
@@ -28,6 +30,11 @@ def column_norms(B: Array) -> Array:
     """Upper bounds of the Euclidean norms of the columns."""
     norms: Array = np.sqrt(np.einsum("ij,ij->j", B, B)) * (1.0 + rounding(B.shape[0] + 2))
     return norms
+
+
+def absolute_sums(B: Array) -> Array:
+    """Upper bounds of the sums of absolute values of the columns."""
+    return np.asarray(np.abs(B).sum(axis=0) * (1.0 + rounding(B.shape[0] + 2)))
 
 
 def person_norms(B: Array, index: Integers, people: Integers) -> Array:
@@ -86,3 +93,15 @@ def single_row_sensitivity(norm: float, energy_weight: float) -> float:
 def many_row_sensitivity(norm: float, energy_weight: float, energy_share: float) -> float:
     """The same for all outputs of a person whose energy weights add up to ``energy_share``."""
     return float(np.hypot(2.0 * norm, energy_weight * energy_share)) * (1.0 + 8.0 * UNIT_ROUNDOFF)
+
+
+def total_sensitivity(sums: Array, energy_weights: Array) -> Array:
+    """How far one output in [-1, 1] moves ``(B u, w sum u^2)`` in the sum of absolute values.
+
+    For every row the largest ``delta (n + w s)`` over ``delta + s <= 2``: ``2 n`` if ``2 w <= n``,
+    else ``(n + 2 w)^2 / (4 w)``; n is the column's own sum.
+    """
+    w = np.asarray(energy_weights, dtype=float)
+    peak = np.square(sums + 2.0 * w) / np.maximum(4.0 * w, 1e-300)
+    most: Array = np.where(2.0 * w <= sums, 2.0 * sums, peak)
+    return most * (1.0 + 8.0 * UNIT_ROUNDOFF)

@@ -144,7 +144,7 @@ def _guarantee(value: Any) -> Guarantee:
         ),
         noise_multipliers=tuple(
             field.positive(entry, "noise multiplier")
-            for entry in field.items(parts["noise_multipliers"], "noise multipliers", least=1)
+            for entry in field.items(parts["noise_multipliers"], "noise multipliers")
         ),
         delta_slack=field.number(parts["delta_slack"], "delta slack", 0.0, 1.0),
         pure_epsilons=tuple(

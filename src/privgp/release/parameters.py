@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from privgp.models.arguments import check_bounds, target_points
-from privgp.plan.build import OBJECTIVES, RECONSTRUCTIONS
+from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
 from privgp.privacy.calibrate import MAX_EPSILON
 from privgp.release import fields as field
 from privgp.release.archive import DamagedFile
@@ -18,6 +18,7 @@ _CHOICES = {
     "objective": OBJECTIVES,
     "reconstruct": RECONSTRUCTIONS,
     "hyperparameters": ("learned", "fixed"),
+    "mechanism": MECHANISMS,
 }
 _NAMES = ("kernel", "noise_variance", "y_bounds", "x_bounds", "epsilon", "delta", *_CHOICES)
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from privgp.plan.strategy import Measurement, Strategy
+from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array
-from privgp.vault.sample import add_lattice_noise, add_simulated_noise
+from privgp.vault.sample import add_noise
 from privgp.vault.validate import clipped_outputs
 
 
@@ -17,16 +18,12 @@ def measure(
     y: Any,
     bounds: tuple[float, float],
     strategy: Strategy,
-    noise: LatticeNoise,
+    noise: LatticeNoise | LaplaceNoise,
     random_state: np.random.Generator | None = None,
 ) -> Measurement:
     """Spend the budget once: validate, clip, compute, add noise."""
     u = clipped_outputs(y, len(strategy.index), bounds)
-    exact = exact_measurement(u, strategy)
-    if random_state is None:
-        released = add_lattice_noise(exact, noise)
-    else:
-        released = add_simulated_noise(exact, noise, random_state)
+    released = add_noise(exact_measurement(u, strategy), noise, random_state)
     half = 0.5 * bounds[1] - 0.5 * bounds[0]
     count = strategy.matrix.shape[0]
     energy, energy_std = None, 0.0

@@ -61,3 +61,16 @@ def add_lattice_laplace(values: Array, noise: LaplaceNoise) -> Array:
 def add_simulated_laplace(values: Array, noise: LaplaceNoise, rng: np.random.Generator) -> Array:
     """Ordinary floating-point Laplace noise of the same scale: reproducible, and not for release."""
     return np.asarray(values + rng.laplace(0.0, noise.scale, noise.size))
+
+
+def add_noise(
+    values: Array, noise: LatticeNoise | LaplaceNoise, rng: np.random.Generator | None
+) -> Array:
+    """The noise that protects, of either law, or, with a generator, its simulation."""
+    if isinstance(noise, LaplaceNoise):
+        if rng is None:
+            return add_lattice_laplace(values, noise)
+        return add_simulated_laplace(values, noise, rng)
+    if rng is None:
+        return add_lattice_noise(values, noise)
+    return add_simulated_noise(values, noise, rng)
