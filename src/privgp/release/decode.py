@@ -135,6 +135,8 @@ def _guarantee(value: Any) -> Guarantee:
         name: field.text(parts[name], "guarantee")
         for name in ("unit", "neighbours", "mechanism", "sampler")
     }
+    if not (parts["noise_multipliers"] or parts["pure_epsilons"]):
+        raise DamagedFile("its guarantee names no mechanism")
     return Guarantee(
         epsilon=field.positive(parts["epsilon"], "epsilon", MAX_EPSILON),
         delta=field.positive(parts["delta"], "delta", 1.0),

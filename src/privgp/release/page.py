@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, Context
 from html import escape
 from typing import Any
 
-from privgp.release.statements import HOLDER
+from privgp.release.statements import HOLDER, kind_of_promise
 
 BLANK = "to be filled in by the data holder"
 
@@ -74,7 +74,7 @@ def page(certificate: Mapping[str, Any]) -> str:
             _table(
                 {
                     "Mechanism": _text(mechanism["description"]),
-                    "Noise multiplier": _text(", ".join(map(repr, mechanism["noise_multipliers"]))),
+                    "Noise": _text(_noise(mechanism)),
                     "Sampler": _text(mechanism["sampler"]),
                     "Floating point": _text(mechanism["floating_point"]),
                     "Rows; people": _text(f"{data['rows']}; {people}"),
@@ -137,13 +137,18 @@ def _simulation(is_one: bool) -> str:
     )
 
 
+def _noise(mechanism: Mapping[str, Any]) -> str:
+    parts = [f"{c!r} times the sensitivity" for c in mechanism["noise_multipliers"]]
+    return ", ".join([*parts, *(f"pure epsilon {e:g}" for e in mechanism["pure_epsilons"])])
+
+
 def _curve(c: Mapping[str, Any]) -> str:
     rows = "".join(
         f"<tr><td>{_up(epsilon, 5)}</td><td>{_up(delta, 5)}</td></tr>"
         for epsilon, delta in c["curve"]
     )
     return (
-        f"<p>All of these hold at once (Gaussian differential privacy, mu = {_up(c['mu'], 5)}).</p>"
+        f"<p>All of these hold at once ({_text(kind_of_promise(c))}).</p>"
         f'<table class="curve"><tr><th>epsilon</th><th>delta</th></tr>{rows}</table>'
     )
 

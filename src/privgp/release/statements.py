@@ -103,6 +103,16 @@ def floating_point(*, simulation: bool, exponent: int, std: float) -> str:
     )
 
 
+def kind_of_promise(core: Mapping[str, Any]) -> str:
+    """Which steps make up the promise: Gaussian ones by their mu, the others by their epsilon."""
+    pure = core["mechanism"]["pure_epsilons"]
+    kinds = [f"Gaussian differential privacy with mu = {core['mu']:.6g}"] if core["mu"] > 0 else []
+    if pure:
+        each = " and ".join(f"{epsilon:g}" for epsilon in pure)
+        kinds.append(f"pure differential privacy with epsilon = {each}")
+    return " and ".join(kinds)
+
+
 def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, Any]:
     """A draft record in the fields of the OpenDP Deployments Registry, as its YAML names them."""
     mechanism, software = core["mechanism"], core["software"]
@@ -133,7 +143,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
                 "data_product_sector": holder["sector"],
             },
             "dp_variant": {
-                "variant_name": "Approximate DP",
+                "variant_name": "Approximate DP" if core["mu"] > 0 else "Pure DP",
                 "data_domain": f"{core['data']['rows']} {what} between {low:g} and {high:g}",
                 "unprotected_quantities": " ".join(core["not_protected"]),
             },
@@ -141,8 +151,8 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
                 "privacy_unit": core["unit"],
                 "privacy_unit_details": core["neighbours"],
                 "privacy_parameters": {"epsilon": core["epsilon"], "delta": core["delta"]},
-                "privacy_parameters_details": f"Gaussian differential privacy with mu = "
-                f"{core['mu']:.6g}; the whole curve delta(epsilon) is in the certificate",
+                "privacy_parameters_details": f"{kind_of_promise(core)}; the whole curve "
+                "delta(epsilon) is in the certificate",
             },
             "deployment_model": {
                 "model_name": "Central",
