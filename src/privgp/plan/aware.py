@@ -96,6 +96,15 @@ def gain(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> tuple[floa
     return value, gradient
 
 
+def explained(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> float:
+    """F(B), averaged over the hypotheses, without its gradient."""
+    value = 0.0
+    for h in hypotheses:
+        U, L = _measured(B, h, noise)
+        value += h.weight * float(np.vdot(cho_solve((L, True), U @ h.gram, check_finite=False), U))
+    return value
+
+
 def certify(
     B: Array, error: float, slope: Array, noise: float, *, is_root: bool = False
 ) -> Certificate:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.plan.aware import Hypothesis, aware_design, gain
+from privgp.plan.aware import Hypothesis, aware_design, explained, gain
 from privgp.plan.designs import design
 from privgp.plan.functionals import functionals
 from privgp.plan.hypotheses import design_models, hypotheses_for
@@ -88,11 +89,10 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
     R: Array | None = None
     if question.objective == "posterior":
         task = _Task(priors, inputs, index, nodes, people, targets, weights, width, learned)
-        strategy = _gaussian_strategy(task, budget)
+        strategy, left = _gaussian_strategy(task, budget)
         if question.mechanism != GAUSSIAN and budget.multiplier is None:
-            sums = _laplace_strategy(task, budget)
-            always = question.mechanism == LAPLACE
-            if always or task.error(sums, budget) < task.error(strategy, budget):
+            sums, left_by_sums = _laplace_strategy(task, budget)
+            if question.mechanism == LAPLACE or left_by_sums < left:
                 strategy, rival = sums, strategy
     else:
         reach = _smoother(start, inputs, counts, targets)
@@ -144,29 +144,39 @@ class _Task:
     width: float
     energy: bool
 
+    @cached_property
+    def single(self) -> list[Hypothesis]:
+        """The hypotheses where every row has the weight 1."""
+        unit = np.ones((1, len(self.inputs)))
+        return self.hypotheses(
+            strategy_for_rows(unit, self.index, None, energy=False, equal_weights=False)
+        )
+
     def hypotheses(self, strategy: Strategy) -> list[Hypothesis]:
         models = design_models(self.priors)
         goal = self.targets, self.weights
         return hypotheses_for(models, self.inputs, self.nodes, strategy, *goal)
 
-    def error(self, strategy: Strategy, budget: Budget) -> float:
-        """The weighted posterior variance at the targets that a strategy leaves."""
-        found = self.hypotheses(strategy)
+    def for_weights_of(self, strategy: Strategy) -> list[Hypothesis]:
+        return self.single if np.all(strategy.row_weights == 1.0) else self.hypotheses(strategy)
+
+    def left_by(self, strategy: Strategy, budget: Budget) -> float:
+        """The weighted posterior variance at the targets after this measurement."""
+        found = self.for_weights_of(strategy)
         noise = (budget.noise_of(strategy).std * 0.5 * self.width) ** 2
-        return sum(h.weight * h.total for h in found) - gain(strategy.matrix, found, noise)[0]
+        return sum(h.weight * h.total for h in found) - explained(strategy.matrix, found, noise)
 
 
-def _gaussian_strategy(task: _Task, budget: Budget) -> Strategy:
+def _gaussian_strategy(task: _Task, budget: Budget) -> tuple[Strategy, float]:
     """The noise-aware design; with several rows per person, redone once for the weights it gave."""
     raw = task.priors[0].start
     index, people = task.index, task.people
     noise = (budget.noise_for(1, 2.0, 0.0).std * 0.5 * task.width) ** 2
     unit = np.ones((1, len(task.inputs)))
     several = people is not None and len(np.unique(people)) < len(people)
-    settings = {"energy": task.energy, "equal_weights": False}
-    strategy = strategy_for_rows(unit, index, people, **settings)
+    strategy = strategy_for_rows(unit, index, people, energy=task.energy, equal_weights=False)
     for _ in range(2 if several else 1):
-        hypotheses = task.hypotheses(strategy)
+        hypotheses = task.for_weights_of(strategy)
         rank = _useful_rank(hypotheses[0].factor, noise)
         B = aware_design(hypotheses, noise, rank)
         if noise < raw.noise_variance and len(task.inputs) <= NODES:
@@ -176,17 +186,18 @@ def _gaussian_strategy(task: _Task, budget: Budget) -> Strategy:
             direct = design(reach.weights, "trace", task.weights)
             if gain(direct.strategy, hypotheses, noise)[0] > gain(B, hypotheses, noise)[0]:
                 B = direct.strategy
-        strategy = strategy_for_rows(B, index, people, **settings)
-    return strategy
+        strategy = strategy_for_rows(B, index, people, energy=task.energy, equal_weights=False)
+    return strategy, task.left_by(strategy, budget)
 
 
-def _laplace_strategy(task: _Task, budget: Budget) -> Strategy:
+def _laplace_strategy(task: _Task, budget: Budget) -> tuple[Strategy, float]:
     """Sums over groups of inputs, which pure epsilon protects however small delta is."""
     unit = np.ones((1, len(task.inputs)))
     one = strategy_of_groups(unit, task.index, task.people, energy=task.energy)
     noise = (budget.noise_of(one).std * 0.5 * task.width) ** 2
-    B, _ = partition(task.hypotheses(one), one.per_input(one.row_weights), noise)
-    return strategy_of_groups(B, task.index, task.people, energy=task.energy)
+    B, _ = partition(task.for_weights_of(one), one.per_input(one.row_weights), noise)
+    strategy = strategy_of_groups(B, task.index, task.people, energy=task.energy)
+    return strategy, task.left_by(strategy, budget)
 
 
 def _smoother(model: Hyperparameters, inputs: Array, counts: Array, targets: Array) -> Smoother:

@@ -11,42 +11,52 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.cluster import KMeans
 
-from privgp.plan.aware import Hypothesis, gain
+from privgp.plan.aware import Hypothesis, explained
 from privgp.types import Array, Integers
 
-NUMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 28, 33, 40, 48, 57, 68, 81, 96)
+NUMBERS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 96)
 COORDINATES = 24  # leading directions of the prior that tell inputs apart
-SAMPLE = 3000  # inputs that groups are found from; the others join the nearest
+SAMPLE = 1500  # inputs that groups are found from; the others join the nearest
+PATIENCE = 2
 
 
-def partition(
-    hypotheses: Sequence[Hypothesis], mass: Array, noise: float, tolerance: int = 4
-) -> tuple[Array, float]:
+def partition(hypotheses: Sequence[Hypothesis], mass: Array, noise: float) -> tuple[Array, float]:
     """The groups that explain most of the targets, as rows of ones, and what they explain.
 
     ``mass``: (inputs,), the sum of row weights at every input; ``noise``: variance of the noise on
     every sum. Groups are k-means clusters in the prior's own distance
-    ``E (f(x) - f(x'))^2``, averaged over the hypotheses; their number is the best of a ladder,
-    which is left after ``tolerance`` steps without a gain.
+    ``E (f(x) - f(x'))^2``, averaged over the hypotheses. Their number is the best of a ladder, then
+    of its neighbours between the rungs.
     """
     places = np.hstack([_coordinates(h, mass) for h in hypotheses])
-    step = max(1, len(places) // SAMPLE)
-    best: tuple[float, Array] | None = None
-    worse = 0
-    for number in NUMBERS:
-        if number > len(places):
-            break
-        labels = _groups(places, mass, number, step)
-        B = _indicators(labels)
-        explained = gain(B, hypotheses, noise)[0]
-        if best is None or explained > best[0]:
-            best, worse = (explained, B), 0
+    step = -(-len(places) // SAMPLE)
+    found: dict[int, tuple[float, Array]] = {}
+
+    def tried(number: int) -> float:
+        if number not in found:
+            B = _indicators(_groups(places, mass, number, step))
+            found[number] = explained(B, hypotheses, noise), B
+        return found[number][0]
+
+    ladder = [number for number in NUMBERS if number <= len(places)]
+    best, worse = ladder[0], 0
+    for number in ladder:
+        if tried(number) >= tried(best):
+            best, worse = number, 0
         else:
             worse += 1
-            if worse > tolerance:
-                break
-    assert best is not None
-    return best[1], best[0]
+        if worse > PATIENCE:
+            break
+    for number in _between(best, ladder):
+        best = number if tried(number) > tried(best) else best
+    return found[best][1], found[best][0]
+
+
+def _between(number: int, ladder: Sequence[int]) -> list[int]:
+    """Half-way to the rungs below and above."""
+    place = ladder.index(number)
+    others = [*ladder[max(place - 1, 0) : place], *ladder[place + 1 : place + 2]]
+    return [half for half in ((number + other) // 2 for other in others) if half not in ladder]
 
 
 def _coordinates(h: Hypothesis, mass: Array) -> Array:
@@ -59,7 +69,7 @@ def _coordinates(h: Hypothesis, mass: Array) -> Array:
 def _groups(places: Array, mass: Array, number: int, step: int) -> Integers:
     if number == len(places):
         return np.arange(len(places))
-    found = KMeans(number, n_init=2, random_state=0, max_iter=100)
+    found = KMeans(number, n_init=1, random_state=0, max_iter=50)
     found.fit(places[::step], sample_weight=mass[::step])
     labels = found.predict(places)
     return np.asarray(np.unique(labels, return_inverse=True)[1])

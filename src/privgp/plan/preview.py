@@ -101,9 +101,14 @@ class Plan:
         """The posterior error, and the floor below which no Gaussian measurement can go."""
         if self.rival is not None:
             gaussian = replace(self, rival=None, strategy=self.rival, noise=self._noise(self.rival))
-            goal = design_models(self.priors), self.inputs, self.strategy
-            noise = self.measured_noise_std**2
-            error, _ = exact_certificate(*goal, self.targets, self.target_weights, noise)
+            error, _ = exact_certificate(
+                design_models(self.priors),
+                self.inputs,
+                self.strategy,
+                self.targets,
+                self.target_weights,
+                self.measured_noise_std**2,
+            )
             return Certificate(error, gaussian.certificate.floor)
         noise, B = self.measured_noise_std**2, self.strategy.matrix
         models = design_models(self.priors)
