@@ -19,7 +19,7 @@ VAULT_MAY_USE = (
     "privgp.vault",
 )
 VAULT_MAY_IMPORT = {"__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections",
-    "dataclasses", "decimal", "math", "numbers", "privgp", "scipy"}  # fmt: skip
+    "dataclasses", "decimal", "functools", "math", "numbers", "privgp", "scipy"}  # fmt: skip
 VAULT_MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
 SPEAKING = {"print", "open", "input", "breakpoint", "exec", "eval", "repr", "__import__", "compile"}
 SPEAKING_METHODS = {

@@ -114,13 +114,6 @@ def decode(data: bytes) -> Contents:
     points = array(members["points.npy"], "points", (None, columns))
     answers = array(members["answers.npy"], "answers", (len(points),))
     noise = _noise(s["noise"])
-    if model.nodes is None:
-        aligned = len(numbers) == len(points) <= noise.size <= MAX_POINTS
-    else:
-        aligned = len(points) == 0 and len(numbers) in (0, len(model.nodes))
-        aligned = aligned and noise.size == len(model.nodes)
-    if not aligned or rows == 0 or not np.all(model.counts >= 1):
-        raise DamagedFile("its parts do not belong together")
     draws = Draws(
         sums=array(members["sums.npy"], "sums", (rows,)),
         noise=noise,
@@ -129,8 +122,6 @@ def decode(data: bytes) -> Contents:
         squares=array(members["squares.npy"], "squares", (rows,)),
         numbers=numbers,
     )
-    if np.any(draws.squares < 0) or np.any(draws.squares > draws.limit * (1.0 + 1e-9)):
-        raise DamagedFile("it has drawn more than it may")
     bounds = s["y_bounds"]
     if not isinstance(bounds, list) or len(bounds) != 2:
         raise DamagedFile("its bounds are broken")
@@ -140,7 +131,7 @@ def decode(data: bytes) -> Contents:
         guarantee = Guarantee.from_json(text(s["guarantee"], "guarantee"))
     except (TypeError, ValueError, KeyError, AttributeError):
         raise DamagedFile("its settings are broken") from None
-    return Contents(
+    contents = Contents(
         model=model,
         y_bounds=(number(bounds[0], "bounds"), number(bounds[1], "bounds")),
         epsilon=float(s["epsilon"]),
@@ -153,6 +144,26 @@ def decode(data: bytes) -> Contents:
         points=points,
         answers=answers,
     )
+    return checked(contents)
+
+
+def checked(contents: Contents) -> Contents:
+    """The same, if its parts belong together."""
+    c, model, draws = contents, contents.model, contents.draws
+    numbers = len(draws.numbers)
+    if model.nodes is None:
+        aligned = numbers == len(c.points) == len(c.answers) <= draws.noise.size <= MAX_POINTS
+    else:
+        aligned = len(c.points) == 0 and numbers in (0, len(model.nodes))
+        aligned = aligned and draws.noise.size == len(model.nodes)
+    finite = all(
+        np.all(np.isfinite(v)) for v in (c.points, c.answers, draws.numbers, draws.squares)
+    )
+    if not (aligned and finite) or len(model.inputs) == 0 or not np.all(model.counts >= 1):
+        raise DamagedFile("its parts do not belong together")
+    if np.any(draws.squares < 0) or np.any(draws.squares > draws.limit * (1.0 + 1e-9)):
+        raise DamagedFile("it has drawn more than it may")
+    return contents
 
 
 def _noise(value: Any) -> LatticeNoise:
