@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from privgp.command.columns import input_columns, output_column, split_names
-from privgp.command.destinations import TABLES, check_apart, check_destination
+from privgp.command.destinations import PICTURES, TABLES, check_apart, check_destination
 from privgp.command.errors import Failure, Refusal, listed
 from privgp.command.kernel_text import read_kernel, write_kernel
 from privgp.command.release import SIMULATED
@@ -96,11 +96,19 @@ def run_create(request: FunctionRequest, state: Path, *, as_json: bool) -> None:
 
 
 def run_ask(
-    state: Path, data: Path, out: Path, *, inputs: str | None, force: bool, as_json: bool
+    state: Path,
+    data: Path,
+    out: Path,
+    *,
+    inputs: str | None,
+    plot: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write the inputs with a column for the function, which may be published."""
     check_destination(out, TABLES, force=force)
-    check_apart([state, data], [out])
+    check_destination(plot, PICTURES, force=force)
+    check_apart([state, data], [out, plot])
     function = open_state(state)
     names = _names(function, state) if inputs is None else split_names(inputs, "--inputs")
     if len(names) != function.n_features_in_:
@@ -111,21 +119,28 @@ def run_ask(
     X = input_columns(load(source, names), names, source)
     points = X.to_numpy().astype(np.float64)
     label = "value" if "value" not in names else "released_value"
-    with _asking(state), progress(-(-len(points) // BLOCK) + 1) as step:
+    with _asking(state), progress(-(-len(points) // BLOCK) + 2) as step:
         parts = []
         for start in range(0, len(points), BLOCK):
             step(f"Drawing from point {start + 1} of {len(points)}")
             parts.append(_released(function, points[start : start + BLOCK]))
         step("Writing")
         write_table(X.with_columns(pl.Series(label, np.concatenate(parts))), out)
+        if plot is not None:
+            step("Drawing")
+            _draw(function, plot)
     if as_json:
-        say_json({"answers": str(out), "rows": X.height, "columns": [*names, label]})
+        drawn = None if plot is None else str(plot)
+        facts = {"answers": str(out), "rows": X.height, "columns": [*names, label], "plot": drawn}
+        say_json(facts)
         return
     if function.guarantee_.is_simulation:
         say(SIMULATED)
     say(
         f"Answered {X.height} rows into {out}: {label}, std of its noise {function.noise_std_:.4g}."
     )
+    if plot is not None:
+        say(f"Drawn in {plot}.")
 
 
 def run_inspect_function(state: Path, *, as_json: bool) -> None:
@@ -162,11 +177,23 @@ def _released(function: PrivateFunction, points: np.ndarray) -> np.ndarray:
         raise Refusal(sentence[:1].upper() + sentence[1:]) from None
 
 
+def _draw(function: PrivateFunction, plot: Path) -> None:
+    """A picture, for which the function is asked at a grid's points too."""
+    from privgp.release.plots import save_figure
+
+    try:
+        save_figure(function.plot(), plot)
+    except ValueError as problem:
+        raise Refusal(f"The answers are written, but not drawn: {problem}") from None
+    except OSError:
+        raise Failure(f"'{plot}' could not be written; the answers are.") from None
+
+
 @contextmanager
 def _asking(state: Path) -> Iterator[None]:
     try:
         yield
-    except Refusal:
+    except (Refusal, Failure):
         raise
     except (KeyboardInterrupt, Exception) as problem:
         stopped = "Interrupted" if isinstance(problem, KeyboardInterrupt) else "Failed"

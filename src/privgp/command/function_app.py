@@ -21,6 +21,7 @@ class Sensitivity(StrEnum):
     exact = "exact"
     infinity = "infinity"
     nonnegative = "nonnegative"
+    varah = "varah"
 
 
 State = Annotated[Path, typer.Argument(metavar="STATE", help="A .private-state file.")]
@@ -119,13 +120,14 @@ def ask(
             help="The input columns of NEW, when named otherwise than in the state.",
         ),
     ] = None,
+    plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
     """Ask the function at the rows of a table: the inputs with a column value."""
     from privgp.command.function import run_ask
 
-    run_ask(state, data, out, inputs=inputs, force=force, as_json=json)
+    run_ask(state, data, out, inputs=inputs, plot=plot, force=force, as_json=json)
 
 
 @function_app.command("inspect")

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models.arguments import check_bounds
-from privgp.models.function_model import first_contents, function_model, parameters
+from privgp.models.function_model import check_dominance, first_contents, function_model, parameters, shown
 from privgp.models.state_contents import Contents
 from privgp.models.state_file import StateFile, check_new
 from privgp.plan.growing import Coordinates
@@ -40,7 +40,10 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
     noise_variance : variance of an output about the function (None: the kernel's WhiteKernel).
     y_bounds : (low, high), public bounds of the outputs, chosen without looking at them.
     epsilon, delta : the budget of the function, spent once for all points.
-    sensitivity : "exact", or the papers' bounds "infinity" and "nonnegative", which cost more noise.
+    sensitivity : "exact", or bounds that cost more noise: the papers' "infinity" and "nonnegative",
+        and "varah", Varah's for kernel matrices with a dominant diagonal.
+    dominance : declared least value of ``K_ii - sum |K_ij|``: with it the noise of "varah" depends
+        on no input. None: that of X.
     inducing : a number of inducing inputs, chosen from X, or an array of them: the function is then
         that many numbers, and any number of points is free. None: at most 20,000 points.
     random_state : for simulations only: ordinary noise, and a guarantee that says so.
@@ -64,6 +67,7 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
         epsilon: float,
         delta: float,
         sensitivity: str = "exact",
+        dominance: float | None = None,
         inducing: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -73,6 +77,7 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
         self.epsilon = epsilon
         self.delta = delta
         self.sensitivity = sensitivity
+        self.dominance = dominance
         self.inducing = inducing
         self.random_state = random_state
 
@@ -94,11 +99,12 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
             check_new(state)
         inputs, index = collapse(X + 0.0)
         with threads_for(len(inputs)), np.errstate(all="ignore"):
+            check_dominance(self.sensitivity, self.dominance)
             model = function_model(
                 self.kernel, self.noise_variance, self.inducing, self.sensitivity,
                 inputs, np.bincount(index).astype(np.float64),
             )  # fmt: skip
-            norm = model.norm(self.sensitivity)
+            norm = model.norm(self.sensitivity, self.dominance)
         if not (np.isfinite(norm) and norm > 0):
             raise ValueError("the sensitivity is not finite: choose other units for the kernel.")
         noise = model.noise(epsilon, delta, norm)
@@ -120,16 +126,29 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
         What was asked before gets the same answer. A state file is written before this returns.
         """
         check_is_fitted(self)
+        return self._answer(validate_data(self, X_new, reset=False, dtype=np.float64))
+
+    def _answer(self, X: Array) -> Array:
         if self._process != os.getpid():
             raise RuntimeError(
                 "this function belongs to another process, which would draw it otherwise: "
                 "give it a state file and load that with load_state."
             )
-        X = validate_data(self, X_new, reset=False, dtype=np.float64) + 0.0  # no negative zeros
+        X = X + 0.0  # no negative zeros
         with self._lock, one_thread():
             if self._contents.model.nodes is not None:
                 return self._through_nodes(X)
             return self._lazily(X)
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """The function as a curve, map or slices; see privgp.release.plots.plot_function.
+
+        Asks for the points of a grid, which are answered and remembered like any others.
+        """
+        from privgp.release.plots import plot_function
+
+        check_is_fitted(self)
+        return plot_function(shown(self._contents, self._answer), ax, **options)
 
     def save_state(self, path: str | os.PathLike[str]) -> None:
         """Write the private state to a new ``.private-state`` file, and keep it up to date there."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -13,12 +14,27 @@ from privgp.models.arguments import check_choice, target_points
 from privgp.models.state_contents import Contents
 from privgp.plan.functions import SENSITIVITIES, FunctionModel
 from privgp.plan.inputs import collapse
-from privgp.plan.kernels import check_kernel, split_noise
+from privgp.plan.kernels import check_kernel, split_noise, variance
 from privgp.plan.smoothers import choose_nodes
 from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATION, Guarantee
 from privgp.types import Array
 from privgp.vault.sample import LATTICE_SAMPLER
 from privgp.vault.state import Draws
+
+if TYPE_CHECKING:
+    from privgp.release.plots_function import Shown
+
+
+def check_dominance(sensitivity: str, dominance: Any) -> None:
+    """Refuse a declared dominance that is no positive number, or goes with no other argument."""
+    if dominance is None:
+        return
+    if sensitivity != "varah":
+        raise ValueError("dominance goes with sensitivity='varah' only.")
+    if isinstance(dominance, bool) or not isinstance(dominance, Real):
+        raise ValueError("dominance must be a positive number.")
+    if not (np.isfinite(dominance) and dominance > 0):
+        raise ValueError(f"dominance must be positive and finite, got {dominance}.")
 
 
 def function_model(
@@ -99,9 +115,30 @@ def parameters(contents: Contents) -> dict[str, Any]:
         "epsilon": c.epsilon,
         "delta": c.delta,
         "sensitivity": c.sensitivity,
+        "dominance": c.dominance,
         "inducing": c.model.nodes,
         "random_state": c.draws.seed,
     }
+
+
+def shown(contents: Contents, release: Callable[[Array], Array]) -> Shown:
+    """What a picture of the function needs."""
+    from privgp.release.plots_function import Shown  # matplotlib takes its time
+    from privgp.release.plots_style import limits
+
+    c = contents
+    scale = 0.5 * (c.y_bounds[1] - c.y_bounds[0]) * c.draws.noise.std
+    return Shown(
+        release=release,
+        noise_std=lambda X: scale * c.model.noise_shape(X),
+        largest_std=scale * float(np.sqrt(variance(c.model.kernel))),
+        extent=np.array([limits(column, 0.0) for column in c.model.inputs.T]),
+        inputs=c.model.inputs,
+        answered=(c.points, c.answers),
+        bounds=c.y_bounds,
+        names=c.names,
+        guarantee=c.guarantee,
+    )
 
 
 def _guarantee(epsilon: float, delta: float, model: FunctionModel, draws: Draws) -> Guarantee:

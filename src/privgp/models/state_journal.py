@@ -95,4 +95,4 @@ def _size(head: bytes, seal: bytes, contents: Contents) -> int:
     if head != _head(count, seal):
         raise DamagedFile("an entry was changed since it was saved")
     numbers = count * (contents.points.shape[1] + 2) + len(contents.draws.sums)
-    return HEAD + numbers * _FLOAT.itemsize + SEAL
+    return int(HEAD + numbers * _FLOAT.itemsize + SEAL)
