@@ -13,7 +13,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models.arguments import check_bounds
-from privgp.models.function_model import check_dominance, first_contents, function_model, parameters, shown
+from privgp.models.function_model import (
+    check_dominance,
+    first_contents,
+    function_model,
+    parameters,
+    shown,
+)
 from privgp.models.state_contents import Contents
 from privgp.models.state_file import StateFile, check_new
 from privgp.plan.growing import Coordinates
@@ -115,7 +121,7 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
         del y
         contents = first_contents(
             model, draws, self.sensitivity, norm, getattr(columns, "feature_names_in_", None),
-            y_bounds=bounds, epsilon=epsilon, delta=delta,
+            y_bounds=bounds, epsilon=epsilon, delta=delta, dominance=self.dominance,
         )  # fmt: skip
         self._take(contents, None if state is None else StateFile.create(state, contents))
         return self

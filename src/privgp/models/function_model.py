@@ -33,7 +33,7 @@ def check_dominance(sensitivity: str, dominance: Any) -> None:
         raise ValueError("dominance goes with sensitivity='varah' only.")
     if isinstance(dominance, bool) or not isinstance(dominance, Real):
         raise ValueError("dominance must be a positive number.")
-    if not (np.isfinite(dominance) and dominance > 0):
+    if not 0.0 < float(dominance) < np.inf:
         raise ValueError(f"dominance must be positive and finite, got {dominance}.")
 
 
@@ -85,6 +85,7 @@ def first_contents(
     norm: float,
     names: Any,
     *,
+    dominance: float | None = None,
     y_bounds: tuple[float, float],
     epsilon: float,
     delta: float,
@@ -96,6 +97,7 @@ def first_contents(
         epsilon=epsilon,
         delta=delta,
         sensitivity=sensitivity,
+        dominance=None if dominance is None else float(dominance),
         norm=norm,
         guarantee=_guarantee(epsilon, delta, model, draws),
         names=None if names is None else tuple(str(name) for name in names),

@@ -5,7 +5,8 @@ Private: sums of outputs, and the draws that must never be made again.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,8 @@ from privgp.vault.state import Draws
 FORM = "private-state"
 NOTICE = "PRIVATE: for the curator only. This file holds sums of private outputs; never publish it."
 _SETTINGS = (
-    "notice", "kernel", "noise_variance", "y_bounds", "epsilon", "delta", "sensitivity", "norm",
-    "noise", "limit", "seed", "names", "guarantee",
+    "notice", "kernel", "noise_variance", "y_bounds", "epsilon", "delta", "sensitivity", "dominance",
+    "norm", "noise", "limit", "seed", "names", "guarantee",
 )  # fmt: skip
 _ARRAYS = ("inputs", "counts", "sums", "squares", "numbers", "points", "answers")
 
@@ -50,6 +51,7 @@ class Contents:
     epsilon: float
     delta: float
     sensitivity: str
+    dominance: float | None
     norm: float
     guarantee: Guarantee
     names: tuple[str, ...] | None
@@ -69,6 +71,7 @@ def encode(contents: Contents) -> bytes:
         "epsilon": c.epsilon,
         "delta": c.delta,
         "sensitivity": c.sensitivity,
+        "dominance": c.dominance,
         "norm": c.norm,
         "noise": asdict(draws.noise),
         "limit": draws.limit,
@@ -137,6 +140,7 @@ def decode(data: bytes) -> Contents:
         epsilon=float(s["epsilon"]),
         delta=float(s["delta"]),
         sensitivity=choice(s["sensitivity"], "sensitivity", SENSITIVITIES),
+        dominance=None if s["dominance"] is None else positive(s["dominance"], "dominance"),
         norm=positive(s["norm"], "norm"),
         guarantee=guarantee,
         names=_names(s["names"], columns),
@@ -183,3 +187,31 @@ def _names(value: Any, columns: int) -> tuple[str, ...] | None:
     if not isinstance(value, list) or len(value) != columns:
         raise DamagedFile("its names of columns are broken")
     return tuple(text(name, "name of a column") for name in value)
+
+
+def added(contents: Contents, first: int) -> tuple[Array, ...] | None:
+    """What the points from the first on have added; through inducing inputs all is drawn at once."""
+    c = contents
+    if c.model.nodes is not None:
+        return None
+    return c.points[first:], c.draws.numbers[first:], c.answers[first:], c.draws.squares
+
+
+def added_size(contents: Contents, first: int, count: int) -> int:
+    """How many numbers so many points add."""
+    return count * (contents.points.shape[1] + 2) + len(contents.draws.sums)
+
+
+def with_added(contents: Contents, entries: Sequence[tuple[int, Array]]) -> Contents:
+    """The contents with all that was added, checked."""
+    c, columns = contents, contents.points.shape[1]
+    points, numbers, answers = [c.points], [c.draws.numbers], [c.answers]
+    squares = c.draws.squares
+    for count, values in entries:
+        rows, drawn, told, squares = np.split(values, np.cumsum([count * columns, count, count]))
+        points.append(rows.reshape(count, columns))
+        numbers.append(drawn)
+        answers.append(told)
+    draws = replace(c.draws, numbers=np.concatenate(numbers), squares=squares)
+    together = {"points": np.concatenate(points), "answers": np.concatenate(answers)}
+    return checked(replace(c, draws=draws, **together))

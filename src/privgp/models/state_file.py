@@ -1,4 +1,4 @@
-"""The curator's file of a function: private, and written before any answer leaves.
+"""The curator's file of a function or of paths: private, and written before any answer leaves.
 
 Its name, its first line and its permissions say that it is private. Every answer adds an entry at
 its end; once the entries outweigh the rest it is written anew, whole or not at all. It moves on only
@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
-from privgp.models.state_contents import FORM, Contents
-from privgp.models.state_journal import SEAL, entry, is_whole_entry, read_whole, whole
+from privgp.models import state_contents
+from privgp.models.state_contents import FORM
+from privgp.models.state_journal import SEAL, Codec, entry, is_whole_entry, read_whole, whole
 from privgp.release import archive
 from privgp.release.archive import DamagedFile
 
@@ -33,16 +34,12 @@ def check_new(path: PathLike) -> None:
 
 @dataclass(frozen=True)
 class Mark:
-    """A file that ends here with this seal, and holds so many points."""
+    """A file that ends here with this seal, holds so many points, and its archive ends at base."""
 
     end: int
     seal: bytes
     points: int
-    base: int  # bytes before the first entry
-
-    @classmethod
-    def after(cls, data: bytes, contents: Contents) -> Mark:
-        return cls(len(data), data[-SEAL:], len(contents.points), len(data))
+    base: int
 
 
 class StateFile:
@@ -50,38 +47,42 @@ class StateFile:
 
     _MOVED = "{!r} was changed by another process: load it again to go on."
 
-    def __init__(self, path: PathLike, mark: Mark) -> None:
+    def __init__(self, path: PathLike, mark: Mark, codec: Codec) -> None:
         self.path = os.path.realpath(path)  # a link would be left behind
-        self._marks = [mark]
+        self._marks, self._codec = [mark], codec
 
     @classmethod
-    def create(cls, path: PathLike, contents: Contents) -> StateFile:
+    def create(cls, path: PathLike, contents: Any, codec: Codec = state_contents) -> StateFile:
         """Write a new file; never in place of another."""
-        data = whole(contents)
+        data = whole(contents, codec)
         with _locked(path) as folder:
             archive.write(path, data, overwrite=False, form=FORM, mode=MODE)
             os.fsync(folder)
-        return cls(path, Mark.after(data, contents))
+        mark = Mark(len(data), data[-SEAL:], len(contents.points), len(data))
+        return cls(path, mark, codec)
 
     @classmethod
-    def open(cls, path: PathLike) -> tuple[StateFile, Contents]:
+    def open(cls, path: PathLike, codec: Codec = state_contents) -> tuple[StateFile, Any]:
         """A file that exists, and what it holds."""
         try:
             data = archive.read(path)
-            contents, end = read_whole(data)
+            contents, base, end = read_whole(data, codec)
         except DamagedFile as problem:
             raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
-        return cls(path, Mark(end, data[end - SEAL : end], len(contents.points), end)), contents
+        mark = Mark(end, data[end - SEAL : end], len(contents.points), base)
+        return cls(path, mark, codec), contents
 
-    def keep(self, contents: Contents) -> None:
+    def keep(self, contents: Any) -> None:
         """Bring the file to these contents; on return they are on the disk."""
         with _locked(self.path) as folder, self._opened() as file:
             mark = self._current(file, contents)
-            if contents.model.nodes is None and not _outgrown(mark):
-                data = entry(contents, mark.points, mark.seal)
+            data = None
+            if not _outgrown(mark):
+                data = entry(contents, mark.points, mark.seal, self._codec)
+            if data is not None:
                 end, base = mark.end + len(data), mark.base
             else:
-                data = whole(contents)
+                data = whole(contents, self._codec)
                 end = base = len(data)
             # Known from now on, whether or not the rest gets through.
             self._marks.append(Mark(end, data[-SEAL:], len(contents.points), base))
@@ -90,7 +91,7 @@ class StateFile:
                 os.fsync(folder)
             else:
                 file.seek(mark.end)
-                file.write(data)
+                _write_all(file, data)
                 os.fdatasync(file.fileno())
         del self._marks[:-1]
 
@@ -102,7 +103,7 @@ class StateFile:
                 f"{self.path!r} is gone or cannot be written: without it nothing is answered."
             ) from None
 
-    def _current(self, file: BinaryIO, contents: Contents) -> Mark:
+    def _current(self, file: BinaryIO, contents: Any) -> Mark:
         """Where the file stands, if this process left it there; else it is refused."""
         for mark in reversed(self._marks):
             file.seek(mark.end - SEAL)
@@ -112,7 +113,7 @@ class StateFile:
             raise RuntimeError(self._MOVED.format(self.path))
         if tail := file.read():
             try:
-                moved = is_whole_entry(tail, mark.seal, contents)
+                moved = is_whole_entry(tail, mark.points, mark.seal, contents, self._codec)
             except DamagedFile:
                 moved = True
             if moved:
@@ -124,6 +125,12 @@ class StateFile:
 def _outgrown(mark: Mark) -> bool:
     """Whether entries take up so much that all is written anew."""
     return mark.end - mark.base > max(MOST_ENTRIES, mark.base)
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    """Unbuffered files may write less than they were given."""
+    while data:
+        data = data[file.write(data) :]
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The bytes of a state file: a line of text, an archive, and an entry for every further question.
 
     b"draw", count, CRC-32 of both and of the seal before       12 bytes
-    points, numbers, answers, squares                           float64, little-endian
+    what these so many points have added                        float64, little-endian
     the entry's seal: SHA-256 of the seal before and of all this
 
 The archive's own digest is the seal before the first entry. An entry that ends too early was being
@@ -14,70 +14,90 @@ import hashlib
 import re
 import struct
 import zlib
-from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
 
-from privgp.models.state_contents import FORM, NOTICE, Contents, checked, decode, encode
+from privgp.models.state_contents import FORM
 from privgp.release.archive import DamagedFile
 from privgp.types import Array
 
+NOTICE = "PRIVATE: for the curator only. Never publish this file."
 SEAL = 32
 HEAD = 12
 _MARK = b"draw"
 _FLOAT = np.dtype("<f8")
+_CHANGED = "an entry was changed since it was saved"
 
 
-def whole(contents: Contents) -> bytes:
+class Codec(Protocol):
+    """What a file holds, as bytes and back: a function, or sample paths.
+
+    A codec with entries has three more functions: ``added(contents, first)``, what the points from
+    the first on have added, as arrays, or None if all must be written anew;
+    ``added_size(contents, first, count)``, how many numbers that is; and
+    ``with_added(contents, [(count, numbers), ...])``.
+    """
+
+    def encode(self, contents: Any, /) -> bytes: ...
+
+    def decode(self, data: bytes, /) -> Any: ...
+
+
+def whole(contents: Any, codec: Codec) -> bytes:
     """A file with everything in its archive and no entries."""
-    data = encode(contents)
+    data = codec.encode(contents)
     return _line(len(data)) + data
 
 
-def entry(contents: Contents, first: int, seal: bytes) -> bytes:
-    """What the questions from the ``first`` point on have added, to follow what has this seal."""
-    c, draws = contents, contents.draws
-    parts = (c.points[first:], draws.numbers[first:], c.answers[first:], draws.squares)
-    body = _head(len(c.answers) - first, seal)
-    body += b"".join(part.astype(_FLOAT, copy=False).tobytes() for part in parts)
+def entry(contents: Any, first: int, seal: bytes, codec: Any) -> bytes | None:
+    """What the points from the ``first`` on have added, to follow what has this seal."""
+    parts = codec.added(contents, first) if hasattr(codec, "added") else None
+    if parts is None:
+        return None
+    body = _head(len(contents.points) - first, seal)
+    body += b"".join(np.asarray(part, dtype=_FLOAT).tobytes() for part in parts)
     return body + hashlib.sha256(seal + body).digest()
 
 
-def is_whole_entry(tail: bytes, seal: bytes, contents: Contents) -> bool:
+def is_whole_entry(tail: bytes, first: int, seal: bytes, contents: Any, codec: Any) -> bool:
     """Whether an entry follows; False if it was cut short."""
-    return len(tail) >= HEAD and len(tail) >= _size(tail[:HEAD], seal, contents)
+    if not hasattr(codec, "added"):
+        return True
+    if len(tail) < HEAD:
+        return False
+    count = _count(tail[:HEAD], seal)
+    return len(tail) >= _size(codec.added_size(contents, first, count))
 
 
-def read_whole(data: bytes) -> tuple[Contents, int]:
-    """The contents of a file, and where its last whole entry ends."""
+def read_whole(data: bytes, codec: Any) -> tuple[Any, int, int]:
+    """The contents of a file, where its archive ends, and where its last whole entry does."""
     found = re.match(rb'\{"format": "private-state", "bytes": ([1-9][0-9]{0,9}),[^\n]*\n', data)
     if found is None or found[0] != _line(int(found[1])):
         raise DamagedFile(f"it is no .{FORM} file, or was changed since it was saved")
-    end = found.end() + int(found[1])
+    base = end = found.end() + int(found[1])
     if len(data) < end:
         raise DamagedFile("it was cut short since it was saved")
-    contents = decode(data[found.end() : end])
-    columns, inputs = contents.points.shape[1], len(contents.draws.sums)
-    seal, squares = data[end - SEAL : end], contents.draws.squares
-    parts: list[tuple[Array, ...]] = [(contents.points, contents.draws.numbers, contents.answers)]
+    contents = codec.decode(data[found.end() : end])
+    if not hasattr(codec, "added"):
+        if len(data) > end:
+            raise DamagedFile("it holds bytes that belong to nothing")
+        return contents, base, end
+    seal, first = data[end - SEAL : end], len(contents.points)
+    entries: list[tuple[int, Array]] = []
     while len(data) - end >= HEAD:
-        size = _size(data[end : end + HEAD], seal, contents)
-        body = data[end : end + size - SEAL]
+        count = _count(data[end : end + HEAD], seal)
+        size = _size(codec.added_size(contents, first, count))
         if len(data) - end < size:
             break
+        body = data[end : end + size - SEAL]
         before, seal = seal, data[end + size - SEAL : end + size]
         if hashlib.sha256(before + body).digest() != seal:
-            raise DamagedFile("an entry was changed since it was saved")
-        values = np.frombuffer(body, _FLOAT, offset=HEAD).astype(np.float64)
-        count = (len(values) - inputs) // (columns + 2)
-        points, numbers, answers, squares = np.split(
-            values, np.cumsum([count * columns, count, count])
-        )
-        parts.append((points.reshape(count, columns), numbers, answers))
+            raise DamagedFile(_CHANGED)
+        entries.append((count, np.frombuffer(body, _FLOAT, offset=HEAD).astype(np.float64)))
         end += size
-    points, numbers, answers = (np.concatenate(part) for part in zip(*parts, strict=True))
-    draws = replace(contents.draws, numbers=numbers, squares=squares)
-    return checked(replace(contents, draws=draws, points=points, answers=answers)), end
+        first += count
+    return codec.with_added(contents, entries) if entries else contents, base, end
 
 
 def _line(size: int) -> bytes:
@@ -89,10 +109,13 @@ def _head(count: int, seal: bytes) -> bytes:
     return start + struct.pack("<I", zlib.crc32(seal + start))
 
 
-def _size(head: bytes, seal: bytes, contents: Contents) -> int:
-    """The length of the entry that starts so."""
-    (count,) = struct.unpack_from("<I", head, len(_MARK))
+def _count(head: bytes, seal: bytes) -> int:
+    """How many points the entry that starts so has added."""
+    count = int(struct.unpack_from("<I", head, len(_MARK))[0])
     if head != _head(count, seal):
-        raise DamagedFile("an entry was changed since it was saved")
-    numbers = count * (contents.points.shape[1] + 2) + len(contents.draws.sums)
-    return int(HEAD + numbers * _FLOAT.itemsize + SEAL)
+        raise DamagedFile(_CHANGED)
+    return count
+
+
+def _size(numbers: int) -> int:
+    return HEAD + numbers * _FLOAT.itemsize + SEAL
