@@ -14,6 +14,7 @@ PUBLIC = ("plan", "release", "privacy")
 VAULT_MAY_USE = (
     "privgp.plan.strategy",
     "privgp.plan.bins",
+    "privgp.plan.careful",
     "privgp.plan.kernels",
     "privgp.privacy",
     "privgp.types",
@@ -152,7 +153,17 @@ def test_errors_and_warnings_of_the_vault_are_made_of_public_words(name):
 
 
 PRIVATE = {
-    "privgp.models.function": ("fit", ("y",), ("checked_outputs", "first_draws")),
+    "privgp.models.function": ("fit", ("y",), ("fit",)),
+    "privgp.models.function_outputs": (
+        "fit_outputs",
+        ("y",),
+        ("checked_outputs", "first_draws"),
+    ),
+    "privgp.models.function_records": (
+        "fit_records",
+        ("X", "y", "inputs"),
+        ("checked_inputs", "checked_outputs", "first_record_draws", "validate_data", "len"),
+    ),
     "privgp.models.paths": (
         "fit",
         ("X", "y", "inputs"),

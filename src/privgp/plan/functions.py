@@ -39,6 +39,10 @@ class FunctionModel:
     counts: Array
     nodes: Array | None = None
 
+    @property
+    def columns(self) -> int:
+        return int(self.inputs.shape[1])
+
     @cached_property
     def coefficients(self) -> Array:
         """A, (inputs, inputs): the posterior mean is ``k(., inputs) A s`` for sums s per input."""

@@ -44,6 +44,17 @@ class GrowingFactor:
                 part.T[...] = dtrsm(1.0, triangle, part.T, side=1, lower=1, trans_a=1)
         return padded[: self.size]
 
+    def times(self, right: Array) -> Array:
+        """L right, (size, columns), by panels."""
+        padded = np.zeros((len(self._panels) * PANEL, right.shape[1]))
+        padded[: self.size] = right
+        parts = [
+            left @ padded[: number * PANEL]
+            + triangle @ padded[number * PANEL : (number + 1) * PANEL]
+            for number, (left, triangle) in enumerate(self._panels)
+        ]
+        return np.vstack([*parts, padded[:0]])[: self.size]
+
     def append(self, rows: Array) -> None:
         """Add the rows (new, size + new) at the end. Cut short, it leaves L as it was."""
         end = self.size + len(rows)

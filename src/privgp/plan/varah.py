@@ -41,7 +41,7 @@ def separated_dominance(
         raise ValueError("kernel must fall with the distance: ExpSineSquared does not.")
     v = variance(kernel)
     left, right = (rows - 1) // 2, rows // 2
-    places = separation * np.arange(1, right + 1)[:, None]
+    places = separation * np.arange(1.0, right + 1.0, dtype=np.float64)[:, None]
     values = np.abs(evaluate(kernel, np.zeros((1, 1)), places))[0] if right else np.empty(0)
     sums = (values.sum() + values[:left].sum()) * (1.0 + rounding(rows + 64))
     return float(v + noise_variance - sums - rounding(8) * (v + noise_variance))
