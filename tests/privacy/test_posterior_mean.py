@@ -47,19 +47,25 @@ def exact(shape: PosteriorShape) -> dict[str, mp.mpf]:
     low = min(1 / (1 + (n - 1) / r2), V)
 
     def top(f, a, b):
-        grid = [a + (b - a) * mp.mpf(i) / 40 for i in range(41)]
-        grid += [a * (b / a) ** (mp.mpf(i) / 40) for i in range(41)] if a > 0 else []
-        grid = sorted(g for g in grid if a <= g <= b)
-        best = max(range(len(grid)), key=lambda i: f(grid[i]))
-        a, b = grid[max(best - 3, 0)], grid[min(best + 3, len(grid) - 1)]
-        ratio = (mp.sqrt(5) - 1) / 2
-        for _ in range(50):
-            c, d = b - ratio * (b - a), a + ratio * (b - a)
-            a, b = (a, d) if f(c) > f(d) else (c, b)
-        return max(f(a), f(b), f(grid[best]))
+        """The top by ever finer grids of floats, its height in 30 digits."""
+        a, b = float(a), float(b)
+        for points in (2000, 40, 40, 40, 40, 40, 40):
+            v = np.union1d(np.linspace(a, b, points), np.geomspace(a, b, points))
+            best = int(np.argmax(f(np, v)))
+            a, b = v[max(best - 2, 0)], v[min(best + 2, len(v) - 1)]
+        return max(f(mp, mp.mpf(end)) for end in (a, v[best], b))
 
     def P(v):
         return mp.sqrt(v) / (v + r2)
+
+    def joint(m, v):
+        ridge = shape.ridge if m is np else r2
+        rest = abs((n - 1) * v * (1 - v) / ridge)
+        return m.sqrt(v) / (v + ridge) * (1 + m.sqrt(rest))
+
+    def markov(m, v):
+        ridge = shape.ridge if m is np else r2
+        return m.sqrt((1 + m.sqrt(abs(1 - v * v))) * v) / (v + ridge)
 
     def phi(a):
         return P(min(max(r2, a), V))
@@ -69,13 +75,12 @@ def exact(shape: PosteriorShape) -> dict[str, mp.mpf]:
     c = mp.sqrt((n - 1) / r2)
     out = {
         "generic_paper": 2 * (1 + c) * phi(0),
-        "generic_joint": 2
-        * top(lambda v: P(v) * (1 + mp.sqrt((n - 1) * v * (1 - v) / r2)), low, V),
+        "generic_joint": 2 * top(joint, low, V),
         "generic_split": 2 * phi(low) + c * min(V / (V + r2), 1 / (2 * (low + r2))),
     }
     if shape.form == "exponential":
         out["exponential_paper"] = 4 * phi(0)
-        out["exponential"] = 2 * top(lambda v: mp.sqrt(1 + mp.sqrt(1 - v**2)) * P(v), low, V)
+        out["exponential"] = 2 * top(markov, low, V)
     return out
 
 
