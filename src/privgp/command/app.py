@@ -9,6 +9,7 @@ import typer
 
 from privgp.command import options as o
 from privgp.command.function_app import function_app
+from privgp.command.paths_app import paths_app
 
 app = typer.Typer(
     name="privgp",
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 
 app.add_typer(function_app)
+app.add_typer(paths_app)
 
 PrivateColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")]
 

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models import paths_contents
+from privgp.models.arguments import LARGEST
 from privgp.models.paths_contents import PathContents
 from privgp.models.paths_model import MAX_POINTS, NOISE, Calibration, PathModel, path_model
 from privgp.models.state_file import StateFile, check_new
@@ -144,6 +145,8 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
                 "give them a state file and load that with load_state."
             )
         X = validate_data(self, X_new, reset=False, dtype=np.float64) + 0.0  # no negative zeros
+        if np.abs(X).max() > LARGEST:
+            raise ValueError("X_new has points too far away for arithmetic to hold.")
         with self._lock, one_thread(), np.errstate(all="ignore"):
             asked = [row.tobytes() for row in X]
             self._find_places()
