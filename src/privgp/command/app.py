@@ -121,14 +121,7 @@ def release(
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=2**32 - 1,
-            help="For simulations only: repeatable noise that protects nobody.",
-        ),
-    ] = None,
+    seed: o.Seed = None,
     json: o.Json = False,
 ) -> None:
     """Spend the budget once and write a file that may be published."""

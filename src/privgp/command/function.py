@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from privgp.command.columns import input_columns, output_column, split_names
 from privgp.command.destinations import PICTURES, TABLES, check_apart, check_destination
 from privgp.command.errors import Failure, Refusal, listed
 from privgp.command.kernel_text import read_kernel, write_kernel
+from privgp.command.ranges import ranges
 from privgp.command.release import SIMULATED
 from privgp.command.request import Request, public_computation
 from privgp.command.screen import progress, say, say_json
@@ -35,11 +36,16 @@ class FunctionRequest:
     kernel: str
     sensitivity: str
     inducing: int | None
+    protect: str = "outputs"
+    domain: str | None = None
+    dominance: float | None = None
 
     def check(self) -> None:
         self.base.check()
         if self.base.output is None:
             raise Refusal("--output must name the private column.")
+        if (self.protect == "records") != (self.domain is not None):
+            raise Refusal("--protect records and --domain go together: give both or neither.")
 
     def function(self) -> PrivateFunction:
         """The function that was asked for; reads the kernel."""
@@ -50,7 +56,10 @@ class FunctionRequest:
             epsilon=self.base.epsilon,
             delta=self.base.delta,
             sensitivity=self.sensitivity,
+            dominance=self.dominance,
             inducing=self.inducing,
+            protect=self.protect,
+            domain=None if self.domain is None else ranges(self.domain, self.base.input_names),
             random_state=self.base.seed,
         )
 
@@ -66,20 +75,25 @@ def run_create(request: FunctionRequest, state: Path, *, as_json: bool) -> None:
         source = open_table(base.data)
         frame = load(source, [*base.public_names, str(base.output)])
         check_lines(source, frame.height)
-        X = input_columns(frame, base.input_names, source)
         y = output_column(frame, str(base.output), source)
-        del frame
         step("Computing the sensitivity")
         function = request.function()
+        if request.protect == "records":
+            # private inputs are read like outputs: a sentence that names no row
+            X = pl.DataFrame({n: output_column(frame, n, source) for n in base.input_names})
+            rehearsed = _middle_of(function.domain, X)
+        else:
+            X = rehearsed = input_columns(frame, base.input_names, source)
+        del frame
         middle = np.full(X.height, 0.5 * base.bounds[0] + 0.5 * base.bounds[1])
         with public_computation():
-            function.fit(X, middle)  # nobody's outputs: what it refuses may be told
+            function.fit(rehearsed, middle)  # nobody's values: what it refuses may be told
         step("Writing the state")
         try:
             function.fit(X, y, state=state)
         except Exception:
             raise Failure(f"'{state}' could not be written; nothing was spent.") from None
-        del y
+        del X, y
     if as_json:
         say_json({"state": str(state), **_facts(function)})
         return
@@ -87,8 +101,8 @@ def run_create(request: FunctionRequest, state: Path, *, as_json: bool) -> None:
         say(SIMULATED)
     say(f"Created {state}.")
     say(
-        "PRIVATE: the file holds sums of outputs. Keep it, never publish it, and never go back to "
-        "an older copy."
+        f"PRIVATE: the file holds {'the records' if request.domain else 'sums of outputs'}. Keep it, "
+        "never publish it, and never go back to an older copy."
     )
     say("")
     for line in _description(function):
@@ -164,6 +178,14 @@ def open_state(path: Path) -> PrivateFunction:
         raise Refusal(f"The file '{path}' cannot be read.") from None
     except ValueError as problem:
         raise Refusal(str(problem)) from None
+
+
+def _middle_of(domain: Sequence[tuple[float, float]], X: pl.DataFrame) -> pl.DataFrame:
+    """As many records as there are, all in the middle of the domain."""
+    columns = zip(X.columns, domain, strict=True)
+    return pl.DataFrame(
+        {n: np.full(X.height, 0.5 * low + 0.5 * high) for n, (low, high) in columns}
+    )
 
 
 def _released(function: PrivateFunction, points: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,7 +26,6 @@ class By(StrEnum):
     extra_noise = "extra-noise"
 
 
-State = Annotated[Path, typer.Argument(metavar="STATE", help="A .private-state file.")]
 Points = Annotated[
     str,
     typer.Argument(
@@ -42,16 +40,8 @@ Domain = Annotated[
     str,
     typer.Option(
         metavar="RANGES",
-        help="Public ranges of the inputs, such as age=0:90,bmi=15:50; inputs outside are projected.",
+        help=o.DOMAIN_HELP,
         rich_help_panel=o.PRIVACY,
-    ),
-]
-KernelNeeded = Annotated[
-    str,
-    typer.Option(
-        metavar="TEXT|FILE",
-        help="Such as '100*matern12(10)', or a text file that holds it.",
-        rich_help_panel=o.MODEL,
     ),
 ]
 Paths = Annotated[
@@ -80,16 +70,6 @@ SensitivityOption = Annotated[
         rich_help_panel=o.PRIVACY,
     ),
 ]
-Out = Annotated[
-    Path,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="TABLE",
-        help="The .csv or .parquet file to write; it may be published.",
-        rich_help_panel=o.RESULTS,
-    ),
-]
 
 
 @paths_app.command()
@@ -99,7 +79,7 @@ def calibrate(
     bounds: o.Bounds,
     epsilon: o.Epsilon,
     delta: o.Delta,
-    kernel: KernelNeeded,
+    kernel: o.KernelNeeded,
     noise_variance: o.NoiseVariance = None,
     by: Annotated[
         By,
@@ -129,17 +109,8 @@ def create(
     domain: Domain,
     bounds: o.Bounds,
     delta: o.Delta,
-    kernel: KernelNeeded,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="STATE",
-            help="The .private-state file to write; it is private.",
-            rich_help_panel=o.RESULTS,
-        ),
-    ],
+    kernel: o.KernelNeeded,
+    out: o.NewState,
     epsilon: Annotated[
         float | None,
         typer.Option(
@@ -151,14 +122,7 @@ def create(
     n_paths: Paths = 1,
     extra_noise: ExtraNoise = 0.0,
     sensitivity: SensitivityOption = PathSensitivity.auto,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=2**32 - 1,
-            help="For simulations only: repeatable paths that protect nobody.",
-        ),
-    ] = None,
+    seed: o.Seed = None,
     json: o.Json = False,
 ) -> None:
     """Take the records into a new private state. The budget is spent with the first answer."""
@@ -172,7 +136,7 @@ def create(
 
 @paths_app.command()
 def release(
-    state: State, points: Points, out: Out, force: o.Force = False, json: o.Json = False
+    state: o.State, points: Points, out: o.Answers, force: o.Force = False, json: o.Json = False
 ) -> None:
     """Write the paths at these points: the inputs with columns path_1, path_2, ..."""
     from privgp.command.paths import run_release
@@ -182,10 +146,10 @@ def release(
 
 @paths_app.command()
 def excursion(
-    state: State,
+    state: o.State,
     points: Points,
     threshold: Annotated[float, typer.Option(help="Where the function is at least this.")],
-    out: Out,
+    out: o.Answers,
     vote: Annotated[float, typer.Option(help="The share of the paths that must agree.")] = 0.5,
     smoothing: Annotated[
         float | None,
@@ -205,7 +169,7 @@ def excursion(
 
 
 @paths_app.command("inspect")
-def inspect_paths(state: State, json: o.Json = False) -> None:
+def inspect_paths(state: o.State, json: o.Json = False) -> None:
     """Show what the paths promise and how much of them was asked; nothing private."""
     from privgp.command.paths import run_inspect_paths
 

@@ -43,8 +43,9 @@ def separated_dominance(
     left, right = (rows - 1) // 2, rows // 2
     places = separation * np.arange(1.0, right + 1.0, dtype=np.float64)[:, None]
     values = np.abs(evaluate(kernel, np.zeros((1, 1)), places))[0] if right else np.empty(0)
-    sums = (values.sum() + values[:left].sum()) * (1.0 + rounding(rows + 64))
-    return float(v + noise_variance - sums - rounding(8) * (v + noise_variance))
+    sums = values.sum() + values[:left].sum()
+    # a little less, so that inputs exactly so far apart are not refused for rounding errors
+    return float(v + noise_variance - sums - 1e-9 * (v + noise_variance))
 
 
 def varah_bound(dominance: float) -> float:
