@@ -191,9 +191,11 @@ def test_a_picture_is_drawn_and_its_points_are_remembered(
     assert picture.stat().st_size > 5_000
     facts = json.loads(run("function", "inspect", state, "--json").out)
     assert 1040 <= facts["points_answered"] <= 24 + 32 * 32
-    again = run("function", "ask", state, visits, "-o", out, "--plot", picture)
-    assert_refused(again, "exists already")
-    assert_refused(run("function", "ask", state, visits, "-o", out, "--plot", "x.pdf"), ".png")
+    other = tmp_path / "other.csv"
+    again = run("function", "ask", state, visits, "-o", other, "--plot", picture)
+    assert_refused(again, f"map.{ending}' exists already")
+    assert_refused(run("function", "ask", state, visits, "-o", other, "--plot", "x.pdf"), ".png")
+    assert not other.exists()
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError])

@@ -124,7 +124,11 @@ def run_ask(
     check_destination(plot, PICTURES, force=force)
     check_apart([state, data], [out, plot])
     function = open_state(state)
-    names = _names(function, state) if inputs is None else split_names(inputs, "--inputs")
+    names = [str(name) for name in getattr(function, "feature_names_in_", ())]
+    if inputs is not None:
+        names = split_names(inputs, "--inputs")
+    elif not names:
+        raise Refusal(f"'{state}' does not name its inputs: give them with --inputs.")
     if len(names) != function.n_features_in_:
         raise Refusal(
             f"'{state}' has {function.n_features_in_} inputs, but --inputs names {len(names)}."
@@ -144,9 +148,8 @@ def run_ask(
             step("Drawing")
             _draw(function, plot)
     if as_json:
-        drawn = None if plot is None else str(plot)
-        facts = {"answers": str(out), "rows": X.height, "columns": [*names, label], "plot": drawn}
-        say_json(facts)
+        drawn = {} if plot is None else {"plot": str(plot)}
+        say_json({"answers": str(out), "rows": X.height, "columns": [*names, label], **drawn})
         return
     if function.guarantee_.is_simulation:
         say(SIMULATED)
@@ -220,13 +223,6 @@ def _asking(state: Path) -> Iterator[None]:
     except (KeyboardInterrupt, Exception) as problem:
         stopped = "Interrupted" if isinstance(problem, KeyboardInterrupt) else "Failed"
         raise Failure(f"{stopped}; {KEPT.format(state)}") from None
-
-
-def _names(function: PrivateFunction, state: Path) -> list[str]:
-    names = getattr(function, "feature_names_in_", None)
-    if names is None:
-        raise Refusal(f"'{state}' does not name its inputs: give them with --inputs.")
-    return [str(name) for name in names]
 
 
 def _facts(function: PrivateFunction) -> dict[str, object]:

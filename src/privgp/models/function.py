@@ -108,10 +108,7 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
         return self
 
     def release(self, X_new: Any) -> Array:
-        """The function at these points, (points,): always one and the same function.
-
-        What was asked before gets the same answer. A state file is written before this returns.
-        """
+        """The function at these points, (points,), the same for ever; kept before it is returned."""
         check_is_fitted(self)
         return self._answer(validate_data(self, X_new, reset=False, dtype=np.float64))
 
@@ -129,10 +126,7 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
             return self._lazily(X)
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """The function as a curve, map or slices; see privgp.release.plots.plot_function.
-
-        Asks for the points of a grid, which are answered and remembered like any others.
-        """
+        """The function at a grid's points as a figure; see privgp.release.plots.plot_function."""
         from privgp.release.plots import plot_function
 
         check_is_fitted(self)

@@ -85,4 +85,4 @@ class CheckedFactor:
             for place, row in enumerate(rows[len(rows) - missing :]):
                 lower[place, : len(row)] = row
             self._factor.append(lower)
-            self.points, self._residual = points, residual
+        self.points, self._residual = points, residual
