@@ -127,12 +127,14 @@ ENTRIES, ARCHIVES = [*MOMENTS][:3], [*MOMENTS][3:7]
 @pytest.mark.parametrize(
     ("moment", "way"),
     [(moment, "entries") for moment in [*ENTRIES, "before the answer"]]
+    + [(moment, "records") for moment in [*ENTRIES, "before the answer"]]
     + [(moment, "written anew") for moment in [*ARCHIVES, "before the answer"]]
     + [(moment, "inducing") for moment in [*ARCHIVES, "before the answer"]],
 )
 def test_killed_at_any_moment_it_goes_on_with_the_same_function(tmp_path, monkeypatch, moment, way):
     path = tmp_path / "heights.private-state"
-    made = function(inducing=8 if way == "inducing" else None).fit(X, Y, state=path)
+    kind = {"inducing": {"inducing": 8}, "records": {"protect": "records", "domain": (0, 10)}}
+    made = function(**kind.get(way, {})).fit(X, Y, state=path)
     known = made.release(ASKED[:3]) if way != "inducing" else np.empty(0)
     with monkeypatch.context() as patch:
         if way == "written anew":
