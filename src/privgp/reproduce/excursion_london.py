@@ -40,7 +40,7 @@ def london(request: Request) -> tuple[list[Result], Section]:
     older = _hexagons(table.filter(pl.col("source") != "lbs2019"), frame)
     draws = _resampled(*older, n, 2 if request.quick else 6)
     private, free = (
-        tune_for(ExcursionTask(), draws, epsilon, rounds=0 if request.quick else 1, **law)  # type: ignore[arg-type]
+        tune_for(ExcursionTask(), draws, epsilon, rounds=0 if request.quick else 1, **law)
         for epsilon in (EPSILON, None)
     )
     kernel, noise = free.paths.kernel, (free.regularisation * free.scale) ** 2
@@ -112,7 +112,7 @@ def _picture(centres: Array, known: Any, sets: list[Any]) -> Figure:
     ax.plot(*centres[known].T, "h", color=style.ORANGE, ms=4, label="at least 13, without privacy")
     for k, inside in enumerate(sets):
         if 0 < inside.sum() < len(inside):
-            ax.tricontour(*centres.T, inside.astype(float), levels=[0.5], colors=style.BLUE,
+            ax.tricontour(centres[:, 0], centres[:, 1], inside.astype(float), levels=[0.5], colors=style.BLUE,
                 linewidths=0.9, linestyles="--")  # fmt: skip
         ax.plot([], [], "--", color=style.BLUE, lw=0.9, label="private paths" if k == 0 else None)
     ax.set_aspect("equal")
