@@ -16,7 +16,7 @@ from privgp.command.columns import input_columns, output_column, split_names
 from privgp.command.destinations import PICTURES, TABLES, check_apart, check_destination
 from privgp.command.errors import Failure, Refusal, listed
 from privgp.command.kernel_text import read_kernel, write_kernel
-from privgp.command.ranges import ranges
+from privgp.command.paths_request import ranges
 from privgp.command.release import SIMULATED
 from privgp.command.request import Request, public_computation
 from privgp.command.screen import progress, say, say_json

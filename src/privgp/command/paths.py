@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -15,61 +15,20 @@ from privgp.command.columns import output_column, split_names
 from privgp.command.destinations import PICTURES, TABLES, check_apart, check_destination
 from privgp.command.errors import Failure, Refusal, listed
 from privgp.command.function import STATES
-from privgp.command.kernel_text import read_kernel, write_kernel
-from privgp.command.ranges import ranges
+from privgp.command.kernel_text import write_kernel
+from privgp.command.paths_request import PathsRequest
 from privgp.command.release import SIMULATED
 from privgp.command.request import public_computation
 from privgp.command.screen import progress, say, say_json
 from privgp.command.tables import check_lines, check_readable, load, open_table, write_table
 from privgp.command.targets import read_targets
 from privgp.models.paths import PosteriorPaths
-from privgp.plan.kernels import split_noise, variance
 from privgp.release.excursions import Excursion
 from privgp.release.plots import save_figure
 from privgp.types import Array
 
 BLOCK = 512
 KEPT = "every answer that was given is kept in '{}', so ask again for the same paths."
-
-
-@dataclass(frozen=True)
-class PathsRequest:
-    """The arguments that fix the law of the paths, as given."""
-
-    kernel: str
-    noise_variance: float | None
-    domain: str
-    bounds: tuple[float, float]
-    delta: float
-    n_paths: int
-    extra_noise: float
-    sensitivity: str
-    seed: int | None = None
-
-    def paths(self, inputs: Sequence[str] | None, *, calibrated: bool) -> PosteriorPaths:
-        """The paths that were asked for; ``calibrated``: any noise variance will do for now."""
-        kernel = read_kernel(self.kernel)
-        signal, white = split_noise(kernel)
-        noise = self.noise_variance
-        if calibrated and noise is None and white is None and signal is not None:
-            noise = variance(signal)
-        return PosteriorPaths(
-            kernel, noise, domain=ranges(self.domain, inputs), y_bounds=self.bounds,
-            n_paths=self.n_paths, extra_noise=self.extra_noise, delta=self.delta,
-            sensitivity=self.sensitivity, random_state=self.seed,
-        )  # fmt: skip
-
-    def calibrated(
-        self, inputs: Sequence[str] | None, epsilon: float, rows: int, by: str
-    ) -> PosteriorPaths:
-        """The paths with the least noise that meets a budget."""
-        made = self.paths(inputs, calibrated=True)
-        found = made.calibrate(epsilon, rows, by=by)
-        signal, _ = split_noise(made.kernel)
-        made.set_params(
-            kernel=signal, noise_variance=found.noise_variance, extra_noise=found.extra_noise
-        )
-        return made
 
 
 def run_calibrate(

@@ -93,7 +93,8 @@ def calibrate(
     json: o.Json = False,
 ) -> None:
     """Find the least noise that a budget asks for. Reads no data."""
-    from privgp.command.paths import PathsRequest, run_calibrate
+    from privgp.command.paths import run_calibrate
+    from privgp.command.paths_request import PathsRequest
 
     request = PathsRequest(
         kernel, noise_variance, domain, bounds, delta, n_paths, extra_noise, sensitivity.value
@@ -126,7 +127,8 @@ def create(
     json: o.Json = False,
 ) -> None:
     """Take the records into a new private state. The budget is spent with the first answer."""
-    from privgp.command.paths import PathsRequest, run_create
+    from privgp.command.paths import run_create
+    from privgp.command.paths_request import PathsRequest
 
     request = PathsRequest(
         kernel, noise_variance, domain, bounds, delta, n_paths, extra_noise, sensitivity.value, seed
