@@ -191,6 +191,7 @@ def test_the_reference_has_every_public_name(name):
         (privgp.PrivateFunction, "`PrivateFunction`", "PrivateFunction("),
         (privgp.PrivateFunction.fit, "`PrivateFunction`", "fit("),
         (privgp.PrivateFunction.release, "`PrivateFunction`", "release("),
+        (privgp.PrivateFunction.plot, "`PrivateFunction`", "plot("),
         (privgp.PrivateFunction.save_state, "`PrivateFunction`", "save_state("),
         (privgp.PrivateFunction.load_state, "`PrivateFunction`", "load_state("),
         (privgp.Plan.expected_std, "`Plan`", "expected_std("),

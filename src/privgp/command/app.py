@@ -9,6 +9,7 @@ import typer
 
 from privgp.command import options as o
 from privgp.command.function_app import function_app
+from privgp.command.paths_app import paths_app
 
 app = typer.Typer(
     name="privgp",
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 
 app.add_typer(function_app)
+app.add_typer(paths_app)
 
 PrivateColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")]
 
@@ -119,14 +121,7 @@ def release(
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=2**32 - 1,
-            help="For simulations only: repeatable noise that protects nobody.",
-        ),
-    ] = None,
+    seed: o.Seed = None,
     json: o.Json = False,
 ) -> None:
     """Spend the budget once and write a file that may be published."""
