@@ -194,6 +194,9 @@ def test_the_reference_has_every_public_name(name):
         (privgp.PrivateFunction.plot, "`PrivateFunction`", "plot("),
         (privgp.PrivateFunction.save_state, "`PrivateFunction`", "save_state("),
         (privgp.PrivateFunction.load_state, "`PrivateFunction`", "load_state("),
+        (privgp.PrivateGridSearchCV, "`PrivateGridSearchCV`", "PrivateGridSearchCV("),
+        (privgp.PrivateGridSearchCV.fit, "`PrivateGridSearchCV`", "fit("),
+        (privgp.PrivateGridSearchCV.describe, "`PrivateGridSearchCV`", "describe("),
         (privgp.Plan.expected_std, "`Plan`", "expected_std("),
         (privgp.Plan.expected_error, "`Plan`", "expected_error("),
         (privgp.Plan.plot, "`Plan`", "plot("),
@@ -210,6 +213,11 @@ def test_the_reference_shows_signatures_as_they_are(function, title, shown_as):
 @pytest.mark.parametrize("parameter", inspect.signature(privgp.PrivateGPRegressor).parameters)
 def test_the_reference_explains_every_parameter_of_the_regressor(parameter):
     assert parameter in first_cells(section("`PrivateGPRegressor`"))
+
+
+@pytest.mark.parametrize("parameter", inspect.signature(privgp.PrivateGridSearchCV).parameters)
+def test_the_reference_explains_every_parameter_of_the_search(parameter):
+    assert parameter in first_cells(section("`PrivateGridSearchCV`"))
 
 
 def test_the_reference_has_the_regressor_as_it_is():

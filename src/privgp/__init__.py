@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from privgp.models.function import PrivateFunction
     from privgp.models.paths import PosteriorPaths
     from privgp.models.regressor import PrivateGPRegressor
+    from privgp.models.search import PrivateGridSearchCV
     from privgp.plan.preview import Plan
     from privgp.privacy.guarantee import Guarantee, compose
     from privgp.release.files import load
@@ -21,6 +22,7 @@ __all__ = [
     "PosteriorPaths",
     "PrivateFunction",
     "PrivateGPRegressor",
+    "PrivateGridSearchCV",
     "audit",
     "compose",
     "load",
@@ -32,6 +34,7 @@ _HOMES = {
     "PosteriorPaths": "privgp.models.paths",
     "PrivateFunction": "privgp.models.function",
     "PrivateGPRegressor": "privgp.models.regressor",
+    "PrivateGridSearchCV": "privgp.models.search",
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.release.files",
 }

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from scipy.optimize import brentq
 
 from privgp.privacy.calibrate import check_budget, gaussian_delta
+from privgp.privacy.pure import mixed_delta
 from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
 
 OUTPUTS_UNIT = "one output value"
@@ -27,6 +28,11 @@ RECORDS_NEIGHBOURS = (
     "datasets with the same number of records that differ in one record, its inputs and its output, "
     "within the declared bounds"
 )
+VALIDATION_UNIT = "one whole validation record (inputs and output)"
+VALIDATION_NEIGHBOURS = (
+    "validation sets with the same number of records that differ in one record, its inputs and its "
+    "output"
+)
 SIMULATION = "simulation, not for release"
 EPSILON_SLACK = 2.0**-40
 
@@ -37,7 +43,8 @@ class Guarantee:
 
     ``noise_multipliers``: one per Gaussian mechanism, noise std over sensitivity; ``delta_slack``:
     what the lattice adds to delta, see docs/proofs/sample.md; ``path_curves``: Renyi divergences of
-    posterior sample paths, see docs/proofs/rdp.md.
+    posterior sample paths, see docs/proofs/rdp.md; ``pure_epsilons``: one per step that is
+    epsilon-private by itself, such as Laplace noise or a choice among candidates.
     """
 
     epsilon: float
@@ -50,10 +57,11 @@ class Guarantee:
     noise_multipliers: tuple[float, ...]
     delta_slack: float = 0.0
     path_curves: tuple[PathCurve, ...] = ()
+    pure_epsilons: tuple[float, ...] = ()
 
     @property
     def mu(self) -> float:
-        """The Gaussian-DP parameter of the whole: the root of the sum of 1/c^2."""
+        """The Gaussian-DP parameter of all Gaussian mechanisms: the root of the sum of 1/c^2."""
         return math.hypot(*(1.0 / c for c in self.noise_multipliers))
 
     @property
@@ -66,11 +74,19 @@ class Guarantee:
             raise ValueError(f"epsilon must be finite and not negative, got {epsilon}.")
         if self.path_curves:  # divergences of one order add, whatever the mechanisms
             curves: list[Curve] = [*self.path_curves, GaussianCurve(self.mu)]
-            reduced = epsilon - EPSILON_SLACK * max(epsilon, 1.0)
+            reduced = epsilon - EPSILON_SLACK * max(epsilon, 1.0) - math.fsum(self.pure_epsilons)
+            if reduced < 0:  # pure steps only shift the others' curve
+                return 1.0
             return min(1.0, delta_for(curves, reduced) + self.delta_slack)
-        if not self.noise_multipliers:  # only the promise itself is known
+        if not self.noise_multipliers:
+            if self.pure_epsilons:
+                return min(1.0, mixed_delta(epsilon, 0.0, self.pure_epsilons) + self.delta_slack)
+            # only the promise itself is known
             return self.delta if epsilon >= self.epsilon else 1.0
         reduced = epsilon - EPSILON_SLACK * max(epsilon, 1.0)
+        if self.pure_epsilons:
+            mixed = mixed_delta(reduced, self.mu, self.pure_epsilons)
+            return min(1.0, mixed + self.delta_slack)
         spill = 0.0 if reduced >= 0 else 2.0 * EPSILON_SLACK
         exact = gaussian_delta(max(reduced, 0.0), 1.0 / self.mu) if self.mu > 0 else 0.0
         return min(1.0, exact + spill + self.delta_slack)
@@ -108,9 +124,9 @@ class Guarantee:
     def from_json(cls, text: str) -> Guarantee:
         fields = json.loads(text)
         fields.pop("mu", None)
-        for name in ("assumptions", "noise_multipliers"):
-            fields[name] = tuple(fields[name])
         fields["path_curves"] = tuple(PathCurve(**c) for c in fields.get("path_curves", ()))
+        for name in ("assumptions", "noise_multipliers", "pure_epsilons"):
+            fields[name] = tuple(fields.get(name, ()))
         return cls(**fields)
 
 
@@ -120,6 +136,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     Gaussian mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later
     question was chosen by looking at an earlier release, provided the total was fixed beforehand.
     With sample paths among them, Renyi divergences of a common order add.
+    Pure steps compose with them as coins: see docs/proofs/select.md.
     """
     parts: Sequence[Guarantee] = tuple(guarantees)
     if not parts:
@@ -127,8 +144,10 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     if any(not isinstance(part, Guarantee) for part in parts):
         raise TypeError("compose takes Guarantee objects, such as model.guarantee_.")
     check_budget(1.0, delta)
-    if any(not (part.noise_multipliers or part.path_curves) for part in parts):
-        raise ValueError("a guarantee that names no Gaussian mechanism cannot be composed.")
+    if any(
+        not (part.noise_multipliers or part.path_curves or part.pure_epsilons) for part in parts
+    ):
+        raise ValueError("a guarantee that names no mechanism cannot be composed.")
     if len({(part.unit, part.neighbours) for part in parts}) > 1:
         raise ValueError(
             "these guarantees protect different things "
@@ -145,6 +164,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
         noise_multipliers=tuple(c for part in parts for c in part.noise_multipliers),
         delta_slack=math.fsum(part.delta_slack for part in parts),
         path_curves=tuple(curve for part in parts for curve in part.path_curves),
+        pure_epsilons=tuple(e for part in parts for e in part.pure_epsilons),
     )
     epsilon = whole.epsilon_at(delta)
     if epsilon == math.inf:

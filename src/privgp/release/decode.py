@@ -152,6 +152,10 @@ def _guarantee(value: Any) -> Guarantee:
         neighbours=told("neighbours"),
         mechanism=told("mechanism"),
         sampler=told("sampler"),
+        pure_epsilons=tuple(
+            field.positive(entry, "pure epsilon", MAX_EPSILON)
+            for entry in field.items(parts["pure_epsilons"], "pure epsilons")
+        ),
     )
 
 
