@@ -14,6 +14,7 @@ PUBLIC = ("plan", "release", "privacy")
 VAULT_MAY_USE = (
     "privgp.plan.strategy",
     "privgp.plan.bins",
+    "privgp.plan.surrogate",
     "privgp.privacy",
     "privgp.types",
     "privgp.vault",
@@ -153,6 +154,7 @@ def test_errors_and_warnings_of_the_vault_are_made_of_public_words(name):
 PRIVATE = {
     "privgp.models.function": ("fit", ("y",), ("checked_outputs", "first_draws")),
     "privgp.models.regressor": ("fit", ("y",), ("checked_outputs", "measure", "fit_records")),
+    "privgp.models.search_bayes": ("fit", ("X_val", "y_val"), ("checked_validation",)),
     "privgp.models.records": (
         "fit_records",
         ("X", "y", "inputs"),
