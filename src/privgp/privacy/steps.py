@@ -1,7 +1,7 @@
 """One budget for several numbers that are measured one after the other, each with its share.
 
 Number t is measured with multiplier ``c_t = c / sqrt(w_t)``, shares ``w_t`` adding up to at most 1, so
-``sum 1/c_t^2 <= 1/c^2`` whatever is asked: docs/proofs/search.md.
+``sum 1/c_t^2 <= 1/c^2`` whatever is asked: docs/proofs/bayes.md.
 """
 
 from __future__ import annotations
