@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.models.search_questions import guarantee_of, loss_of, plan_of
+from privgp.models.search_questions import check_arguments, guarantee_of, loss_of, plan_of
 from privgp.models.search_runs import Task, run_kusner, run_measured
 from privgp.plan.search import SearchPlan
 from privgp.vault.scores import checked_validation
@@ -92,6 +92,7 @@ class PrivateBayesSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[m
                 "X_val and y_val must be given: the private validation records, on which models are "
                 "scored and which are never used for training."
             )
+        check_arguments(self)
         loss = loss_of(self)
         validation = checked_validation(X_val, y_val, loss)
         plan = plan_of(self, validation.rows)

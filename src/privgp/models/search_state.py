@@ -89,7 +89,7 @@ class SearchState:
         self._file.seek(0)
         data = self._file.read(LARGEST + 1)
         whole, newline, torn = data.rpartition(b"\n")
-        if not (whole or torn).startswith(HEAD[: len(whole or torn)]) or len(data) > LARGEST:
+        if not data.startswith(HEAD[: len(data)]) or len(data) > LARGEST:
             raise ValueError(f"state_file {self._name!r} is not the file of a search.")
         if torn:  # killed while writing: an unfinished line never took effect
             self._file.truncate(len(whole) + len(newline))
