@@ -101,7 +101,7 @@ def test_the_file_holds_noisy_scores_and_public_words(tmp_path):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"epsilon": 2.0}, {"n_iter": 5}, {"random_state": 4}, {"random_state": None}, {"acquisition": "ei"},
+    [{"epsilon": 2.0}, {"n_iter": 5}, {"random_state": 4}, {"random_state": None}, {"acquisition": "ucb"},
      {"budget_split": [1, 2, 3, 4]}, {"final_share": 0.5}, {"space": {"j": [0, 1]}}, {"estimator": Column(1)}],
 )  # fmt: skip
 def test_another_search_is_refused(tmp_path, settings):

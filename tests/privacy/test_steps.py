@@ -7,13 +7,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privgp.privacy.calibrate import gaussian_delta, gaussian_multiplier
 from privgp.privacy.steps import normalised, step_noise
 
 
+@settings(max_examples=40)
 @given(
     shares=st.lists(st.floats(0.01, 100), min_size=1, max_size=40),
     epsilon=st.floats(0.01, 1e4),
@@ -30,6 +31,7 @@ def test_all_steps_together_stay_within_the_budget(shares, epsilon, delta):
     assert gaussian_delta(epsilon * (1 - 2**-40), 1 / mu) + slack <= delta * (1 + 1e-12)
 
 
+@settings(max_examples=30)
 @given(shares=st.lists(st.floats(0.01, 100), min_size=1, max_size=20))
 def test_noise_covers_the_sensitivity_and_the_lattice(shares):
     for step in step_noise(1.0, 1e-5, normalised(shares), 1 / 898):

@@ -35,7 +35,7 @@ class PrivateBayesSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[m
         which hold only under the assumption that their guarantee names.
     scoring : "accuracy" (classifiers: the default), "squared_error", "absolute_error", or a function
         (y, prediction) -> loss of one record. loss_bounds : (low, high), declared; losses are clipped.
-    acquisition : "ucb" or "ei". exploration : posterior stds that "ucb" adds to the mean.
+    acquisition : "ei" (expected improvement) or "ucb". exploration : posterior stds that "ucb" adds to the mean.
     budget_split : "even", or n_iter numbers: how the steps share the budget.
     final_share : share of the budget that measures the chosen setting once more; 0: none.
     candidates : how many settings stand for a space with continuous axes.
@@ -63,7 +63,7 @@ class PrivateBayesSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[m
         method: str = "measured",
         scoring: Any = None,
         loss_bounds: Any = None,
-        acquisition: str = "ucb",
+        acquisition: str = "ei",
         exploration: float = 2.0,
         budget_split: Any = "even",
         final_share: float = 0.25,

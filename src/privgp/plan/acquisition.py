@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from privgp.plan.surrogate import Surrogate
 from privgp.types import Array
 
-ACQUISITIONS = ("ucb", "ei")
+ACQUISITIONS = ("ei", "ucb")
 
 
 def next_setting(
@@ -46,8 +46,8 @@ def expected_improvement(surrogate: Surrogate, tried: Sequence[int]) -> Array:
 
 
 def best_setting(surrogate: Surrogate) -> int:
-    """The place of the largest posterior mean."""
-    return int(np.argmax(surrogate.posterior()[0]))
+    """The place of the largest posterior mean less one std: better known settings come first."""
+    return int(np.argmax(upper_bound(surrogate, -1.0)))
 
 
 def central(points: Array) -> int:
