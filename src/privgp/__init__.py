@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from privgp import audit
     from privgp.models.function import PrivateFunction
     from privgp.models.regressor import PrivateGPRegressor
+    from privgp.models.search import PrivateGridSearchCV
     from privgp.models.search_bayes import PrivateBayesSearchCV
     from privgp.plan.preview import Plan
     from privgp.privacy.guarantee import Guarantee, compose
@@ -21,6 +22,7 @@ __all__ = [
     "PrivateBayesSearchCV",
     "PrivateFunction",
     "PrivateGPRegressor",
+    "PrivateGridSearchCV",
     "audit",
     "compose",
     "load",
@@ -32,6 +34,7 @@ _HOMES = {
     "PrivateBayesSearchCV": "privgp.models.search_bayes",
     "PrivateFunction": "privgp.models.function",
     "PrivateGPRegressor": "privgp.models.regressor",
+    "PrivateGridSearchCV": "privgp.models.search",
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.release.files",
 }

@@ -212,7 +212,11 @@ def _facts(search: PrivateBayesSearchCV) -> dict[str, Any]:
     }
     if "score" in told:
         facts["tried"] = [
-            {"params": _plain(setting), "score": None if np.isnan(s) else float(s), "noise_std": float(n)}
+            {
+                "params": _plain(setting),
+                "score": None if np.isnan(s) else float(s),
+                "noise_std": float(n),
+            }
             for setting, s, n in zip(told["params"], told["score"], told["noise_std"], strict=True)
         ]
     return facts

@@ -74,7 +74,8 @@ def bayes(
         Model, typer.Option(help="What is tuned; inputs are standardised.", rich_help_panel=SEARCH)
     ] = Model.svm,
     task: Annotated[
-        Task, typer.Option(help="Whether the output is a label or a number.", rich_help_panel=SEARCH)
+        Task,
+        typer.Option(help="Whether the output is a label or a number.", rich_help_panel=SEARCH),
     ] = Task.classification,
     loss: Annotated[
         LossName,

@@ -17,6 +17,8 @@ from privgp.models.arguments import check_bounds, check_choice, person_ids, targ
 from privgp.models.records import fit_records, plan_records
 from privgp.plan.build import OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
 from privgp.plan.preview import Plan
+from privgp.plan.priors import Hyperparameters
+from privgp.plan.strategy import Measurement
 from privgp.privacy.calibrate import check_budget
 from privgp.privacy.guarantee import (
     OUTPUTS_NEIGHBOURS,
@@ -141,27 +143,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, rng)
         del y
-        self.guarantee_ = self._guarantee(plan)
-        self.plan_ = plan
-        self.functionals_ = laid_out(plan.functionals)
-        self.measurements_ = (measurement,)
-        self.released_at_ = utc(datetime.now(UTC))
-        self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
-        centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
-        if plan.unbiased is not None:
-            models: tuple[Any, ...] = (plan.start,)
-            self.release_: Release = laid_out(AtTargets.of(plan, measurement, centre))
-        else:
-            if self.hyperparameters == "learned":
-                with one_thread():  # the nodes' matrices are small
-                    models = learn(plan.functionals, measurement, plan.priors)
-            else:
-                models = (plan.start,)
-            with one_thread():
-                self.release_ = posterior(self.functionals_, measurement, models, centre)
-        self.kernel_ = models[0].kernel
-        self.input_map_ = models[0].input_map
-        self.noise_variance_ = self.release_.noise_variance
+        self._release(plan, measurement)
         return self
 
     def predict(
@@ -259,6 +241,32 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         budget = Budget(float(self.epsilon), float(self.delta))
         with threads_for(len(X)):
             return make_plan(X, question, budget, person_ids(groups, len(X)))
+
+    def _release(
+        self, plan: Any, measurement: Measurement, models: tuple[Hyperparameters, ...] = ()
+    ) -> None:
+        """All that follows from a measurement: post-processing. ``models``: given, not learned."""
+        self.guarantee_ = self._guarantee(plan)
+        self.plan_ = plan
+        self.functionals_ = laid_out(plan.functionals)
+        self.measurements_ = (measurement,)
+        self.released_at_ = utc(datetime.now(UTC))
+        self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
+        self.__dict__.pop("chosen_by_", None)
+        centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
+        if plan.unbiased is not None:
+            models = (plan.start,)
+            self.release_: Release = laid_out(AtTargets.of(plan, measurement, centre))
+        else:
+            if not models and self.hyperparameters == "learned":
+                with one_thread():  # the nodes' matrices are small
+                    models = learn(plan.functionals, measurement, plan.priors)
+            models = models or (plan.start,)
+            with one_thread():
+                self.release_ = posterior(self.functionals_, measurement, models, centre)
+        self.kernel_ = models[0].kernel
+        self.input_map_ = models[0].input_map
+        self.noise_variance_ = self.release_.noise_variance
 
     def _guarantee(self, plan: Plan) -> Guarantee:
         people = plan.strategy.people is not None

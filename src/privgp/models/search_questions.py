@@ -16,7 +16,12 @@ from privgp.plan.search import SearchPlan
 from privgp.plan.space import Space, make_space
 from privgp.plan.surrogate import Hyperprior, fixed_prior
 from privgp.privacy.calibrate import check_budget
-from privgp.privacy.guarantee import SIMULATION, Guarantee
+from privgp.privacy.guarantee import (
+    SIMULATION,
+    VALIDATION_NEIGHBOURS,
+    VALIDATION_UNIT,
+    Guarantee,
+)
 from privgp.privacy.kusner import (
     KusnerConstants,
     beta,
@@ -33,8 +38,6 @@ if TYPE_CHECKING:
 
 METHODS = ("measured", "kusner", "kusner-noise-free")
 MOST_STEPS = 1000
-UNIT = "one validation record (inputs and output)"
-NEIGHBOURS = "validation sets with the same number of records that differ in one record"
 ASSUMPTIONS = (
     "the number of validation records is public",
     "models are trained without the validation records, and predict every record by itself",
@@ -127,8 +130,8 @@ def guarantee_of(plan: SearchPlan, *, simulated: bool) -> Guarantee:
         return Guarantee(
             epsilon=plan.epsilon,
             delta=plan.delta,
-            unit=UNIT,
-            neighbours=NEIGHBOURS,
+            unit=VALIDATION_UNIT,
+            neighbours=VALIDATION_NEIGHBOURS,
             assumptions=ASSUMPTIONS,
             mechanism=(
                 f"{len(plan.noise)} Gaussian mechanisms on mean losses of adaptively chosen settings; "
@@ -144,8 +147,8 @@ def guarantee_of(plan: SearchPlan, *, simulated: bool) -> Guarantee:
     return Guarantee(
         epsilon=plan.epsilon,
         delta=plan.delta,
-        unit=UNIT,
-        neighbours=NEIGHBOURS,
+        unit=VALIDATION_UNIT,
+        neighbours=VALIDATION_NEIGHBOURS,
         assumptions=(KUSNER_ASSUMPTION, *extra, *ASSUMPTIONS),
         mechanism=(
             f"algorithm {2 if plan.constants.noise_free else 1} of Kusner et al. (2015): exponential "

@@ -7,6 +7,7 @@ For noise multiplier ``c`` (noise std over sensitivity), Balle and Wang (2018):
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from numbers import Real
 
 from dp_accounting import get_sigma_gaussian
@@ -70,12 +71,17 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
     itself, evaluated here, keeps the promise.
     """
     check_budget(epsilon, delta)
+    return _least_multiplier(float(epsilon), float(delta))
+
+
+@lru_cache(maxsize=1024)
+def _least_multiplier(epsilon: float, delta: float) -> float:
     if epsilon < TINY_EPSILON:
         multiplier = 1.0 / (delta * math.sqrt(2.0 * math.pi))  # delta(0) <= 1 / (c sqrt(2 pi))
         if not math.isfinite(multiplier):
             raise ValueError(f"epsilon={epsilon:g}, delta={delta:g} are too small to calibrate.")
     else:
-        multiplier = float(get_sigma_gaussian(float(epsilon), float(delta)))
+        multiplier = float(get_sigma_gaussian(epsilon, delta))
     multiplier *= 1.0 + SAFETY
     while gaussian_delta(epsilon, multiplier) > delta:
         multiplier *= 1.0 + SAFETY

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from scipy.optimize import brentq
 
 from privgp.privacy.calibrate import check_budget, gaussian_delta
+from privgp.privacy.pure import mixed_delta
 
 OUTPUTS_UNIT = "one output value"
 PERSON_UNIT = "all output values of one person"
@@ -26,6 +27,11 @@ RECORDS_NEIGHBOURS = (
     "datasets with the same number of records that differ in one record, its inputs and its output, "
     "within the declared bounds"
 )
+VALIDATION_UNIT = "one whole validation record (inputs and output)"
+VALIDATION_NEIGHBOURS = (
+    "validation sets with the same number of records that differ in one record, its inputs and its "
+    "output"
+)
 SIMULATION = "simulation, not for release"
 EPSILON_SLACK = 2.0**-40
 
@@ -35,7 +41,8 @@ class Guarantee:
     """An (epsilon, delta) promise with what it is about.
 
     ``noise_multipliers``: one per Gaussian mechanism, noise std over sensitivity; ``delta_slack``:
-    what the lattice adds to delta, see docs/proofs/sample.md.
+    what the lattice adds to delta, see docs/proofs/sample.md; ``pure_epsilons``: one per further
+    step that is epsilon-private by itself, such as a choice among candidates.
     """
 
     epsilon: float
@@ -47,10 +54,11 @@ class Guarantee:
     sampler: str
     noise_multipliers: tuple[float, ...]
     delta_slack: float = 0.0
+    pure_epsilons: tuple[float, ...] = ()
 
     @property
     def mu(self) -> float:
-        """The Gaussian-DP parameter of the whole: the root of the sum of 1/c^2."""
+        """The Gaussian-DP parameter of all Gaussian mechanisms: the root of the sum of 1/c^2."""
         return math.hypot(*(1.0 / c for c in self.noise_multipliers))
 
     @property
@@ -61,9 +69,15 @@ class Guarantee:
         """The delta that holds at this epsilon, lattice terms included."""
         if not math.isfinite(epsilon) or epsilon < 0:
             raise ValueError(f"epsilon must be finite and not negative, got {epsilon}.")
-        if not self.noise_multipliers:  # only the promise itself is known
+        if not self.noise_multipliers:
+            if self.pure_epsilons:
+                return min(1.0, mixed_delta(epsilon, 0.0, self.pure_epsilons) + self.delta_slack)
+            # only the promise itself is known
             return self.delta if epsilon >= self.epsilon else 1.0
         reduced = epsilon - EPSILON_SLACK * max(epsilon, 1.0)
+        if self.pure_epsilons:
+            mixed = mixed_delta(reduced, self.mu, self.pure_epsilons)
+            return min(1.0, mixed + self.delta_slack)
         spill = 0.0 if reduced >= 0 else 2.0 * EPSILON_SLACK
         exact = gaussian_delta(max(reduced, 0.0), 1.0 / self.mu) if self.mu > 0 else 0.0
         return min(1.0, exact + spill + self.delta_slack)
@@ -101,8 +115,8 @@ class Guarantee:
     def from_json(cls, text: str) -> Guarantee:
         fields = json.loads(text)
         fields.pop("mu", None)
-        for name in ("assumptions", "noise_multipliers"):
-            fields[name] = tuple(fields[name])
+        for name in ("assumptions", "noise_multipliers", "pure_epsilons"):
+            fields[name] = tuple(fields.get(name, ()))
         return cls(**fields)
 
 
@@ -111,6 +125,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
 
     Gaussian mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later
     question was chosen by looking at an earlier release, provided the total was fixed beforehand.
+    Pure steps compose with them as coins: see docs/proofs/select.md.
     """
     parts: Sequence[Guarantee] = tuple(guarantees)
     if not parts:
@@ -118,8 +133,8 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     if any(not isinstance(part, Guarantee) for part in parts):
         raise TypeError("compose takes Guarantee objects, such as model.guarantee_.")
     check_budget(1.0, delta)
-    if any(not part.noise_multipliers for part in parts):
-        raise ValueError("a guarantee that names no Gaussian mechanism cannot be composed.")
+    if any(not (part.noise_multipliers or part.pure_epsilons) for part in parts):
+        raise ValueError("a guarantee that names no mechanism cannot be composed.")
     if len({(part.unit, part.neighbours) for part in parts}) > 1:
         raise ValueError(
             "these guarantees protect different things "
@@ -135,6 +150,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
         sampler=" and ".join(dict.fromkeys(part.sampler for part in parts)),
         noise_multipliers=tuple(c for part in parts for c in part.noise_multipliers),
         delta_slack=math.fsum(part.delta_slack for part in parts),
+        pure_epsilons=tuple(e for part in parts for e in part.pure_epsilons),
     )
     epsilon = whole.epsilon_at(delta)
     if epsilon == math.inf:

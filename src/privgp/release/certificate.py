@@ -137,7 +137,8 @@ def _core(model: PrivateGPRegressor) -> dict[str, Any]:
             "source": BOUNDS_SOURCE,
         },
         "hyperparameters": {
-            "source": LEARNED if learned else FIXED_RECORDS if records else FIXED,
+            "source": vars(model).get("chosen_by_")
+            or (LEARNED if learned else FIXED_RECORDS if records else FIXED),
             "kernel": str(model.kernel_),
             "noise_variance": float(model.noise_variance_),
             "models": averaged,
@@ -145,6 +146,7 @@ def _core(model: PrivateGPRegressor) -> dict[str, Any]:
         "mechanism": {
             "description": promised.mechanism,
             "noise_multipliers": list(promised.noise_multipliers),
+            "pure_epsilons": list(promised.pure_epsilons),
             "delta_slack": promised.delta_slack,
             "sampler": promised.sampler,
             "floating_point": floating_point(

@@ -147,6 +147,10 @@ def _guarantee(value: Any) -> Guarantee:
             for entry in field.items(parts["noise_multipliers"], "noise multipliers", least=1)
         ),
         delta_slack=field.number(parts["delta_slack"], "delta slack", 0.0, 1.0),
+        pure_epsilons=tuple(
+            field.positive(entry, "pure epsilon", MAX_EPSILON)
+            for entry in field.items(parts["pure_epsilons"], "pure epsilons")
+        ),
         **told,
     )
 

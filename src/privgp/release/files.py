@@ -76,8 +76,9 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
         parameters={
             **model.get_params(deep=False),
             "y_bounds": plan.y_bounds,
-            "epsilon": plan.epsilon,
-            "delta": plan.delta,
+            # of the whole, should part of it have been spent on a choice of hyperparameters
+            "epsilon": model.guarantee_.epsilon,
+            "delta": model.guarantee_.delta,
             "reconstruct": plan.reconstruct,
             **({"protect": "records", "x_bounds": plan.x_bounds} if records else {}),
         },

@@ -1,0 +1,62 @@
+"""Pure epsilon-private steps, such as a choice, beside Gaussian measurements of the same records.
+
+Any step that is e-private is a post-processing of a coin whose privacy loss is +e with probability
+``e^e / (1 + e^e)`` and -e otherwise, so with Gaussian mechanisms of parameter mu the whole satisfies
+``delta(eps) = sum over signs of p(signs) delta_mu(eps - signs . e)``. Proof: docs/proofs/select.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from privgp.privacy.calibrate import gaussian_delta, gaussian_multiplier
+
+MOST_COINS = 10  # beyond, the smallest are taken as one step of their sum, which promises no less
+
+
+def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> float:
+    """delta(epsilon) of these pure steps and Gaussian mechanisms of parameter mu (0: none)."""
+    total = math.fsum(pure_epsilons)
+    if mu == 0 and epsilon >= total:
+        return 0.0
+    coins = sorted(pure_epsilons, reverse=True)
+    if len(coins) > MOST_COINS:
+        coins = [*coins[: MOST_COINS - 1], math.fsum(coins[MOST_COINS - 1 :])]
+    whole = 0.0
+    for signs in product((1.0, -1.0), repeat=len(coins)):
+        losses = [sign * coin for sign, coin in zip(signs, coins, strict=True)]
+        probability = math.prod(float(expit(loss)) for loss in losses)
+        whole += probability * _delta_anywhere(epsilon - math.fsum(losses), mu)
+    return min(1.0, whole * (1.0 + 1e-12))
+
+
+def remaining_epsilon(epsilon: float, delta: float, spent: float) -> float:
+    """The largest e for which an (e, delta)-private Gaussian mechanism fits beside a pure step.
+
+    Both together are (epsilon, delta)-private. Never less than ``epsilon - spent``, which adding up
+    allows.
+    """
+    least = epsilon - spent
+
+    def excess(share: float) -> float:
+        multiplier = gaussian_multiplier(share, delta * (1.0 - 1e-6))
+        return mixed_delta(epsilon * (1.0 - 1e-9), 1.0 / multiplier, [spent]) - delta * (1.0 - 1e-5)
+
+    if excess(least) >= 0 or excess(epsilon) <= 0:
+        return least
+    root = float(brentq(excess, least, epsilon, xtol=1e-9 * epsilon)) * (1.0 - 1e-8)
+    return max(least, root)
+
+
+def _delta_anywhere(epsilon: float, mu: float) -> float:
+    """The Gaussian curve at any real epsilon: below 0, ``1 - e^eps + e^eps delta(-eps)``."""
+    if mu == 0:
+        return max(0.0, -math.expm1(epsilon))
+    if epsilon >= 0:
+        return gaussian_delta(epsilon, 1.0 / mu)
+    return -math.expm1(epsilon) + math.exp(epsilon) * gaussian_delta(-epsilon, 1.0 / mu)

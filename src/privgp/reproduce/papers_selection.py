@@ -1,0 +1,59 @@
+"""The papers' private selection as published, for their figures only: it protects nobody.
+
+Their utility is minus the sum of squared cross-validation errors, and their bound of its sensitivity,
+``9 d^2 + sum of the K - 1 largest d^2 max_j ||c_jk||^2``, is too small: the square of a distance
+changes by ``2 a.v + ||v||^2`` and not by ``||v||^2``. docs/proofs/select.md has a counterexample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.residuals import Fold
+from privgp.privacy.selection import exponential_probabilities
+from privgp.types import Array
+
+LARGEST_ERROR = 4.0  # times d; the papers' "completely arbitrary bound"
+
+
+def squared_errors(y: Array, width: float, folds: Iterable[Fold]) -> tuple[float, float]:
+    """The sum of squared errors over all folds and the papers' bound of its sensitivity.
+
+    ``y``: outputs less the prior mean; ``width``: d.
+    """
+    total, largest = 0.0, []
+    for fold in folds:
+        sums = np.bincount(fold.index, y[fold.train], minlength=fold.weights.shape[1])
+        errors = y[fold.test] - fold.weights @ sums
+        errors = np.clip(errors, -LARGEST_ERROR * width, LARGEST_ERROR * width)
+        total += float(errors @ errors)
+        largest.append(float(np.square(fold.weights).sum(axis=0).max()))
+    trained = sum(sorted(largest, reverse=True)[: len(largest) - 1])
+    return total, width**2 * (9.0 + trained)
+
+
+def papers_probabilities(squares: Array, sensitivities: Array, epsilon: float) -> Array:
+    """The exponential mechanism as the papers use it: scale ``2 Delta / epsilon``, Delta the largest."""
+    scale = 2.0 * float(np.max(sensitivities)) / epsilon
+    return exponential_probabilities(-np.asarray(squares), scale)
+
+
+def papers_choice(
+    squares: Array, sensitivities: Array, epsilon: float, rng: np.random.Generator
+) -> tuple[int, Guarantee]:
+    """A choice by the papers' probabilities, with a guarantee that says what it is worth."""
+    probabilities = papers_probabilities(squares, sensitivities, epsilon)
+    guarantee = Guarantee(
+        epsilon=epsilon,
+        delta=0.0,
+        unit=OUTPUTS_UNIT,
+        neighbours=OUTPUTS_NEIGHBOURS,
+        assumptions=("the sensitivity of the papers, which does not hold",),
+        mechanism="NOT PRIVATE: the papers' exponential mechanism with a sensitivity that is too small",
+        sampler=f"ordinary floating-point noise: {SIMULATION}",
+        noise_multipliers=(),
+    )
+    return int(rng.choice(len(probabilities), p=probabilities)), guarantee
