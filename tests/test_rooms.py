@@ -154,7 +154,11 @@ def test_errors_and_warnings_of_the_vault_are_made_of_public_words(name):
 PRIVATE = {
     "privgp.models.function": ("fit", ("y",), ("checked_outputs", "first_draws")),
     "privgp.models.regressor": ("fit", ("y",), ("checked_outputs", "measure", "fit_records")),
-    "privgp.models.search_bayes": ("fit", ("X_val", "y_val"), ("checked_validation",)),
+    "privgp.models.search_bayes": (
+        "fit",
+        ("X_val", "y_val", "validation"),
+        ("checked_validation", "Task"),
+    ),
     "privgp.models.search": (
         "fit",
         ("y", "X_val", "y_val"),
