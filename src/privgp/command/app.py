@@ -9,6 +9,7 @@ import typer
 
 from privgp.command import options as o
 from privgp.command.function_app import function_app
+from privgp.command.search_app import search_app
 
 app = typer.Typer(
     name="privgp",
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 
 app.add_typer(function_app)
+app.add_typer(search_app)
 
 PrivateColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")]
 
