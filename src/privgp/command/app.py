@@ -10,6 +10,7 @@ import typer
 from privgp.command import options as o
 from privgp.command.function_app import function_app
 from privgp.command.search_app import search_app
+from privgp.command.search_bayes_app import bayes
 
 app = typer.Typer(
     name="privgp",
@@ -22,6 +23,7 @@ app = typer.Typer(
 
 app.add_typer(function_app)
 app.add_typer(search_app)
+search_app.command()(bayes)
 
 PrivateColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")]
 
