@@ -14,6 +14,8 @@ from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
 from privgp import PrivateBayesSearchCV, compose
+from privgp.plan.surrogate import fixed_prior
+from privgp.privacy.kusner import largest_gain
 from tests.models.looking_up import Column, records
 
 SCORES = np.array([0.1, 0.4, 0.55, 0.8, 0.83, 0.97, 0.9, 0.62])
@@ -101,6 +103,17 @@ def test_the_plan_shows_the_papers_theorems():
     assert bounds["setting"] == pytest.approx(0.25 * plan.constants.setting_bound(3.0))
     assert f"{bounds['value']:.3g}" in plan.describe()
     assert search().plan(10).theorem_bounds() == {}
+
+
+def test_the_papers_regret_is_computed_from_the_space():
+    plan = search(method="kusner", n_iter=25, assume={"lengthscale": 0.4}).plan(898)
+    gain = largest_gain(plan.space.points, fixed_prior(1, 0.4, 2.5), 25, 0.1)
+    beta = 2 * np.log(8 * 25**2 * np.pi**2 / (3 * 5e-6))
+    regret = np.sqrt(8 / np.log(1 + 100) * beta * gain) / np.sqrt(25)
+    assert plan.constants.regret == pytest.approx(regret, rel=1e-9)
+    assert plan.constants.correlation == 1 - 1 / 898
+    free = search(method="kusner-noise-free", assume={"A": 2.0, "tau": 0.5}).plan(898)
+    assert free.constants.regret == pytest.approx(2 * np.exp(-1 / np.log(2) ** 0.25), rel=1e-9)
 
 
 def test_losses_and_functions_of_records():

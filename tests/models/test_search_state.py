@@ -158,13 +158,13 @@ def test_a_process_that_is_really_killed(tmp_path):
     root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
     code = SLOW.format(root=root, path=str(path))
     process = subprocess.Popen([sys.executable, "-c", code])
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 300
     while not (path.exists() and path.read_bytes().count(b"\n") >= 4):
         assert time.monotonic() < limit
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    kept = lines(path)
+    kept = path.read_text().rpartition("\n")[0]  # a line may be torn
     found = fit(path, random_state=None)
-    assert lines(path)[: len(kept)] == kept
+    assert path.read_text().startswith(kept)
     assert len(found.cv_results_["params"]) == 5

@@ -89,6 +89,15 @@ def test_exact_scores_are_interpolated_and_repeats_do_no_harm():
     assert std[[3, 8]].max() < 1e-4
 
 
+def test_many_scores_are_as_good_as_few_and_large_searches_take_fewer_draws():
+    surrogate = Surrogate(POINTS, robust_prior(2))
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, 40, 100):
+        surrogate.observe(place, np.sin(5 * POINTS[place, 0]), 0.05)
+    assert surrogate.posterior()[0] == pytest.approx(np.sin(5 * POINTS[:, 0]), abs=0.1)
+    assert len(robust_prior(2, scores=500, settings=10_000).stds) == 8
+
+
 def test_one_setting_and_an_unknown_order():
     lonely = Surrogate(np.zeros((1, 1)), robust_prior(1))
     assert next_setting(lonely, [], "ucb", 2.0) == 0

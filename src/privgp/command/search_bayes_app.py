@@ -90,7 +90,7 @@ def bayes(
         ),
     ] = None,
     steps: Annotated[
-        int, typer.Option(min=1, max=1000, help="Settings to try.", rich_help_panel=SEARCH)
+        int, typer.Option(min=1, max=500, help="Settings to try.", rich_help_panel=SEARCH)
     ] = 25,
     method: Annotated[
         BayesMethod,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from privgp.models.search_bayes import PrivateBayesSearchCV
 
 METHODS = ("measured", "kusner", "kusner-noise-free")
-MOST_STEPS = 1000
+MOST_STEPS = 500
 ASSUMPTIONS = (
     "the number of validation records is public",
     "models are trained without the validation records, and predict every record by itself",

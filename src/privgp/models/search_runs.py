@@ -49,7 +49,9 @@ def run_measured(search: PrivateBayesSearchCV, plan: SearchPlan, task: Task) -> 
     The last measurement is made after the choice and is reported alone, so that its error is the
     noise, whatever the surrogate believes.
     """
-    surrogate = Surrogate(plan.space.points, robust_prior(plan.space.points.shape[1]))
+    points = plan.space.points
+    prior = robust_prior(points.shape[1], scores=len(plan.noise), settings=len(points))
+    surrogate = Surrogate(points, prior)
     steps, model = len(plan.noise) - plan.has_final, None
     with SearchState(search.state_file, _question(search, plan, task)) as state:
         state.check(len(plan.noise), len(plan.space))

@@ -95,6 +95,7 @@ class SearchState:
             self._file.truncate(len(whole) + len(newline))
         if not newline:
             self._append({"format": FORMAT, "version": 1, "question": question})
+            _keep_name(self._name)
             return
         first, *lines = whole.split(b"\n")
         try:
@@ -134,6 +135,15 @@ class SearchState:
             raise RuntimeError(
                 f"state_file {self._name!r} could not be written; go on with it later."
             ) from None
+
+
+def _keep_name(path: str) -> None:
+    """Bring a new file's name to the disk too."""
+    folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def fingerprint(space: Space) -> str:

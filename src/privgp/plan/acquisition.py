@@ -39,7 +39,7 @@ def expected_improvement(surrogate: Surrogate, tried: Sequence[int]) -> Array:
     """
     mean, _ = surrogate.posterior()
     best = mean[np.asarray(tried)].max()
-    std = np.sqrt(np.maximum(surrogate.variances, 1e-300))
+    std = np.sqrt(np.maximum(surrogate.variances, 1e-24))
     z = (surrogate.means - best) / std
     density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
     return np.asarray(surrogate.weights @ (std * (z * ndtr(z) + density)))

@@ -20,7 +20,7 @@ from scipy.stats import qmc
 from privgp.types import Array
 
 MOST_AXES = 10
-MOST_SETTINGS = 20_000
+MOST_SETTINGS = 10_000
 
 
 @dataclass(frozen=True)

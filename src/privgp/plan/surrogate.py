@@ -18,7 +18,8 @@ from scipy.stats import qmc
 
 from privgp.types import Array
 
-DRAWS = 64
+DRAWS, FEWEST_DRAWS = 64, 8
+MOST_NUMBERS = 2**25  # that the rows of all draws may hold, where fewer draws can help it
 JITTER = 1e-10
 
 
@@ -34,9 +35,13 @@ class Hyperprior:
     mean_std: float
 
 
-def robust_prior(coordinates: int, draws: int = DRAWS) -> Hyperprior:
+def robust_prior(coordinates: int, scores: int = 1, settings: int = 1) -> Hyperprior:
     """For scores scaled to [-1, 1] over the unit cube: lengthscales about 0.4 within a factor of
-    two to three, together and each for itself; Matérn 3/2 and 5/2 by turns."""
+    two to three, together and each for itself; Matérn 3/2 and 5/2 by turns.
+
+    Fewer draws where so many scores over so many settings would fill the memory.
+    """
+    draws = min(DRAWS, max(FEWEST_DRAWS, MOST_NUMBERS // (scores * settings)))
     uniform = qmc.Halton(coordinates + 2, scramble=True, rng=np.random.default_rng(1)).random(draws)
     z = ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))
     return Hyperprior(
@@ -63,20 +68,24 @@ class Surrogate:
         self.means = np.zeros((draws, count))
         self.variances = np.repeat(top[:, None], count, axis=1)
         self.log_evidence = np.zeros(draws)
-        self._rows = np.zeros((draws, 0, count))
+        self._rows = np.zeros((draws, 16, count))
+        self._count = 0
         self._floor = JITTER * top
 
     def observe(self, place: int, value: float, noise_std: float) -> None:
         """Take in one score of the setting at ``place``."""
-        known = self._rows[:, :, place]
-        row = self.prior_row(place) - np.matmul(known[:, None, :], self._rows)[:, 0]
+        rows = self._rows[:, : self._count]
+        row = self.prior_row(place) - np.matmul(rows[:, :, place][:, None, :], rows)[:, 0]
         spread = np.sqrt(np.maximum(self.variances[:, place], 0.0) + noise_std**2 + self._floor)
         row /= spread[:, None]
         step = (value - self.means[:, place]) / spread
         self.means = self.means + row * step[:, None]
         self.variances = np.maximum(self.variances - row * row, 0.0)
         self.log_evidence = self.log_evidence - 0.5 * step * step - np.log(spread)
-        self._rows = np.concatenate([self._rows, row[:, None]], axis=1)
+        if self._count == self._rows.shape[1]:
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)], axis=1)
+        self._rows[:, self._count] = row
+        self._count += 1
 
     @property
     def weights(self) -> Array:
