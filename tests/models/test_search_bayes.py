@@ -195,6 +195,9 @@ def test_progress_is_told():
         ({"method": "kusner", "assume": {"smoothness": 1}}, "smoothness"),
         ({"method": "kusner", "assume": {"prior_std": float("inf")}}, "prior_std"),
         ({"method": "kusner", "assume": {"prior_mean": "a"}}, "prior_mean"),
+        ({"method": "kusner", "assume": {"lengthscale": None}}, "lengthscale"),
+        ({"method": "kusner", "assume": {"observation_std": 2}}, "observation_std"),
+        ({"method": "kusner-noise-free", "assume": {"A": 0, "tau": 1, "correlation": 1}}, "A must"),
         ({"method": "kusner-noise-free"}, "tau"), ({"method": "kusner", "state_file": "a"}, "state_file"),
     ],
 )  # fmt: skip

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import Ridge, RidgeClassifier
@@ -19,14 +18,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from privgp.command.columns import input_columns, output_column, split_names
+from privgp.command.columns import input_columns, split_names
 from privgp.command.destinations import check_apart, check_destination, whole_file
 from privgp.command.errors import Failure, Refusal, one_line
+from privgp.command.private_records import outputs, private_records
 from privgp.command.release import SIMULATED
 from privgp.command.request import public_computation
 from privgp.command.screen import progress, say, say_json
 from privgp.command.space_text import read_space
-from privgp.command.tables import Source, check_lines, load, open_table
+from privgp.command.tables import check_lines, load, open_table
 from privgp.models.search_bayes import PrivateBayesSearchCV
 from privgp.plan.search import SearchPlan
 from privgp.privacy.calibrate import check_budget
@@ -124,8 +124,8 @@ def run_bayes(request: BayesRequest, *, only_plan: bool, force: bool, as_json: b
     frame = load(source, [*names, request.output])
     check_lines(source, frame.height)
     X = input_columns(frame, names, source).to_numpy().astype(np.float64)
-    y = _training_outputs(frame, request, source)
-    X_val, y_val = _private_records(private, names, request, held)
+    y = outputs(frame, request.output, source, request.task)
+    X_val, y_val = private_records(private, names, request.output, held, request.task)
     del frame, private
     _rehearse(search, plan, X, y)
     with _spending(request), progress(len(plan.noise) or request.steps) as step:
@@ -137,34 +137,6 @@ def run_bayes(request: BayesRequest, *, only_plan: bool, force: bool, as_json: b
         with whole_file(request.out) as part:
             part.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     _report(search, request, result, as_json=as_json)
-
-
-def _training_outputs(frame: pl.DataFrame, request: BayesRequest, source: Source) -> Any:
-    if request.task == "regression":
-        return output_column(frame, request.output, source)
-    return _labels(frame[request.output], source)
-
-
-def _private_records(
-    frame: pl.DataFrame, names: list[str], request: BayesRequest, source: Source
-) -> tuple[Array, Any]:
-    """Whatever is wrong with private inputs, the sentence is the same."""
-    try:
-        X = input_columns(frame, names, source).to_numpy().astype(np.float64)
-    except Refusal:
-        raise Refusal(
-            f"The input columns of '{source.path}' must hold a finite number in every row."
-        ) from None
-    return X, _training_outputs(frame, request, source)
-
-
-def _labels(column: pl.Series, source: Source) -> Any:
-    if not (column.dtype == pl.String or column.dtype.is_numeric() or column.dtype == pl.Boolean):
-        raise Refusal(f"Column '{column.name}' of '{source.path}' must hold labels.")
-    texts = column.cast(pl.String).str.strip_chars()
-    if texts.is_null().any() or (texts == "").any():
-        raise Refusal(f"Column '{column.name}' of '{source.path}' must hold a label in every row.")
-    return texts.to_numpy().astype(str)
 
 
 def _rehearse(search: PrivateBayesSearchCV, plan: SearchPlan, X: Array, y: Any) -> None:

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import is_classifier
 
 from privgp.models.arguments import check_choice
+from privgp.models.search_kusner import assumptions, kusner_constants
 from privgp.plan.acquisition import ACQUISITIONS
 from privgp.plan.search import SearchPlan
 from privgp.plan.space import Space, make_space
-from privgp.plan.surrogate import Hyperprior, fixed_prior
 from privgp.privacy.calibrate import check_budget
 from privgp.privacy.guarantee import (
     SIMULATION,
     VALIDATION_NEIGHBOURS,
     VALIDATION_UNIT,
     Guarantee,
-)
-from privgp.privacy.kusner import (
-    KusnerConstants,
-    beta,
-    largest_gain,
-    regret_constant,
-    vanishing_regret,
 )
 from privgp.privacy.steps import normalised, step_noise
 from privgp.vault.sample import LATTICE_SAMPLER
@@ -51,10 +44,6 @@ KUSNER_ASSUMPTION = (
 FREITAS_ASSUMPTION = (
     "the assumptions of de Freitas et al. (2012), theorem 2, with the declared constants A and tau"
 )
-ASSUMED: dict[str, float | None] = {
-    "lengthscale": 0.3, "smoothness": 2.5, "observation_std": 0.1, "correlation": None,
-    "prior_mean": None, "prior_std": None, "A": None, "tau": None,
-}  # fmt: skip
 
 
 def loss_of(search: PrivateBayesSearchCV) -> Loss:
@@ -112,16 +101,9 @@ def plan_of(search: PrivateBayesSearchCV, rows: Any) -> SearchPlan:
         shares, has_final = _shares(search), search.final_share > 0
         noise = step_noise(base["epsilon"], base["delta"], shares, score_sensitivity(rows))
         return SearchPlan(**base, shares=shares, has_final=has_final, noise=noise)
-    assumed = _assumed(search, loss)
-    constants = _constants(search, space, assumed, rows)
+    assumed = assumptions(search, scale_of(loss))
+    constants = kusner_constants(search, space, assumed, rows)
     return SearchPlan(**base, constants=constants, unit_std=assumed["prior_std"])
-
-
-def prior_of(search: PrivateBayesSearchCV, space: Space) -> tuple[Hyperprior, float, float]:
-    """The prior of Kusner's algorithms: kernel, mean and std of the score."""
-    assumed = _assumed(search, loss_of(search))
-    prior = fixed_prior(space.points.shape[1], assumed["lengthscale"], assumed["smoothness"])
-    return prior, assumed["prior_mean"], assumed["prior_std"]
 
 
 def guarantee_of(plan: SearchPlan, *, simulated: bool) -> Guarantee:
@@ -175,59 +157,6 @@ def _shares(search: PrivateBayesSearchCV) -> tuple[float, ...]:
     if last == 0.0:
         return normalised(parts)
     return normalised([*(part * (1.0 - last) for part in parts), last])
-
-
-def _assumed(search: PrivateBayesSearchCV, loss: Loss) -> dict[str, float]:
-    given = {} if search.assume is None else search.assume
-    if not isinstance(given, Mapping) or set(given) - set(ASSUMED):
-        raise ValueError(f"assume must be a dict with names among {', '.join(ASSUMED)}.")
-    top, width = scale_of(loss)
-    chosen = {**ASSUMED, **given}
-    if chosen["prior_mean"] is None:
-        chosen["prior_mean"] = top - 0.5 * width
-    if chosen["prior_std"] is None:
-        chosen["prior_std"] = 0.25 * width
-    if search.method != "kusner-noise-free":
-        chosen |= {"A": 0.0, "tau": 0.0}
-    elif chosen["A"] is None or chosen["tau"] is None:
-        raise ValueError(
-            "method='kusner-noise-free' needs assume={'A': ..., 'tau': ...}, the constants of the "
-            "regret bound A exp(-tau t / (log t)^(d/4)): they are assumed, never read from the data."
-        )
-    for name, value in chosen.items():
-        if value is None:  # the correlation, which depends on the number of records
-            continue
-        if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
-            raise ValueError(f"assume[{name!r}] must be a number.")
-        positive = name in ("lengthscale", "prior_std", "observation_std")
-        if (positive and value <= 0) or (name in ("A", "tau") and value < 0):
-            raise ValueError(f"assume[{name!r}] must be positive.")
-        if math.isinf(value) and name != "smoothness":
-            raise ValueError(f"assume[{name!r}] must be finite.")
-    if chosen["smoothness"] not in (1.5, 2.5, math.inf):
-        raise ValueError("assume['smoothness'] must be 1.5, 2.5 or infinity.")
-    if chosen["correlation"] is not None and not 0 <= chosen["correlation"] <= 1:
-        raise ValueError("assume['correlation'] must lie between 0 and 1.")
-    return {name: math.nan if v is None else float(v) for name, v in chosen.items()}
-
-
-def _constants(
-    search: PrivateBayesSearchCV, space: Space, assumed: dict[str, float], rows: int
-) -> KusnerConstants:
-    """Half of the budget for each of the two values."""
-    epsilon, delta, steps = 0.5 * search.epsilon, 0.5 * search.delta, int(search.n_iter)
-    correlation = assumed["correlation"]
-    if math.isnan(correlation):
-        correlation = 1.0 - 1.0 / rows  # neighbours share all records but one
-    noise = 0.0 if search.method == "kusner-noise-free" else assumed["observation_std"]
-    if noise == 0.0:
-        dimension = len(space.names)
-        regret = vanishing_regret(assumed["A"], assumed["tau"], dimension)
-    else:
-        prior = fixed_prior(space.points.shape[1], assumed["lengthscale"], assumed["smoothness"])
-        gain = largest_gain(space.points, prior, steps, noise)
-        regret = math.sqrt(regret_constant(noise) * beta(steps, len(space), delta) * gain / steps)
-    return KusnerConstants(epsilon, delta, len(space), steps, correlation, noise, regret)
 
 
 def _check_names(estimator: Any, space: Space) -> None:

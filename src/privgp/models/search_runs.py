@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privgp.models.search_questions import prior_of, scale_of
+from privgp.models.search_kusner import assumptions, kusner_prior
+from privgp.models.search_questions import scale_of
 from privgp.models.search_state import Event, SearchState, fingerprint
 from privgp.plan.acquisition import best_setting, next_setting
 from privgp.plan.search import SearchPlan
@@ -109,7 +110,8 @@ def _outcome(
 def run_kusner(search: PrivateBayesSearchCV, plan: SearchPlan, task: Task) -> Outcome:
     """Algorithm 1 or 2 in the vault; its course is private, so only the setting and its value return."""
     assert plan.constants is not None
-    prior, centre, spread = prior_of(search, plan.space)
+    assumed = assumptions(search, scale_of(task.loss))
+    prior, centre, spread = kusner_prior(assumed, plan.space), assumed["prior_mean"], plan.unit_std
     objective = Objective(
         task.train, task.validation, task.loss, *scale_of(task.loss), centre, spread
     )
