@@ -198,6 +198,9 @@ def test_the_reference_has_every_public_name(name):
         (privgp.PrivateBayesSearchCV.plan, "`PrivateBayesSearchCV`", "plan("),
         (privgp.PrivateBayesSearchCV.fit, "`PrivateBayesSearchCV`", "fit("),
         (privgp.PrivateBayesSearchCV.predict, "`PrivateBayesSearchCV`", "predict("),
+        (privgp.PrivateGridSearchCV, "`PrivateGridSearchCV`", "PrivateGridSearchCV("),
+        (privgp.PrivateGridSearchCV.fit, "`PrivateGridSearchCV`", "fit("),
+        (privgp.PrivateGridSearchCV.describe, "`PrivateGridSearchCV`", "describe("),
         (privgp.Plan.expected_std, "`Plan`", "expected_std("),
         (privgp.Plan.expected_error, "`Plan`", "expected_error("),
         (privgp.Plan.plot, "`Plan`", "plot("),
@@ -217,11 +220,11 @@ def test_the_reference_explains_every_parameter_of_the_regressor(parameter):
 
 
 @pytest.mark.parametrize("parameter", inspect.signature(privgp.PrivateBayesSearchCV).parameters)
-def test_the_reference_explains_every_parameter_of_the_search(parameter):
+def test_the_reference_explains_every_parameter_of_the_bayesian_search(parameter):
     assert parameter in first_cells(section("`PrivateBayesSearchCV`"))
 
 
-def test_the_reference_has_the_attributes_of_the_search():
+def test_the_reference_has_the_attributes_of_the_bayesian_search():
     model = DummyClassifier()
     search = privgp.PrivateBayesSearchCV(
         model, {"random_state": [0, 1]}, epsilon=1, delta=0.1, n_iter=1, random_state=0
@@ -229,6 +232,11 @@ def test_the_reference_has_the_attributes_of_the_search():
     search.fit([[0], [1]], [0, 1], [[0], [1]], [0, 1])
     fitted = {name for name in vars(search) if name.endswith("_")}
     assert fitted <= first_cells(section("`PrivateBayesSearchCV`"))
+
+
+@pytest.mark.parametrize("parameter", inspect.signature(privgp.PrivateGridSearchCV).parameters)
+def test_the_reference_explains_every_parameter_of_the_search(parameter):
+    assert parameter in first_cells(section("`PrivateGridSearchCV`"))
 
 
 def test_the_reference_has_the_regressor_as_it_is():

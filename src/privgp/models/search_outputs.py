@@ -45,7 +45,7 @@ CHOSEN_AT_COST = "chosen among {count} candidates by {method}, with epsilon = {e
 def fit_measured(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
     """One measurement with the whole budget; candidates are ranked by its evidence: post-processing.
 
-    The measurement is planned for the centre of the grid.
+    The measurement is planned for the centre of the grid, on inputs as they are and ranked.
     """
     params = search._candidates()
     check_private(search.estimator, params, search.method)
@@ -60,7 +60,7 @@ def fit_measured(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> No
         hyperparameters="learned",
         **budget,
     )
-    plan = planner.plan(X, groups)
+    plan = planner._plan(rows, groups, ranked=True)
     (seed,) = search._seeds(1)
     rng = None if seed is None else np.random.default_rng(seed)
     measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, rng)

@@ -86,7 +86,7 @@ def _outcome(
 ) -> Outcome:
     top, width = scale_of(task.loss)
     mean, std = surrogate.posterior()
-    mean, std = top - width * 0.5 * (1.0 - mean), 0.5 * width * std
+    mean, std = top - width * 0.5 * (1.0 - np.clip(mean, -1.0, 1.0)), 0.5 * width * std
     place = events[-1].place if plan.has_final else best_setting(surrogate)
     last = events[-1].value if plan.has_final else None
     score, score_std = float(mean[place]), float(std[place])

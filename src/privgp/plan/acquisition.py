@@ -46,8 +46,12 @@ def expected_improvement(surrogate: Surrogate, tried: Sequence[int]) -> Array:
 
 
 def best_setting(surrogate: Surrogate) -> int:
-    """The place of the largest posterior mean less one std: better known settings come first."""
-    return int(np.argmax(upper_bound(surrogate, -1.0)))
+    """The place of the largest posterior mean less one std: better known settings come first.
+
+    Scores lie in [-1, 1], and so do means that may be compared.
+    """
+    mean, std = surrogate.posterior()
+    return int(np.argmax(np.clip(mean, -1.0, 1.0) - std))
 
 
 def central(points: Array) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from html import escape
 from typing import Any
@@ -75,6 +75,7 @@ def page(certificate: Mapping[str, Any]) -> str:
                 {
                     "Mechanism": _text(mechanism["description"]),
                     "Noise multiplier": _text(", ".join(map(repr, mechanism["noise_multipliers"]))),
+                    **_choices(mechanism["pure_epsilons"]),
                     "Sampler": _text(mechanism["sampler"]),
                     "Floating point": _text(mechanism["floating_point"]),
                     "Rows; people": _text(f"{data['rows']}; {people}"),
@@ -135,6 +136,12 @@ def _simulation(is_one: bool) -> str:
         if is_one
         else ""
     )
+
+
+def _choices(epsilons: Sequence[float]) -> dict[str, str]:
+    """A row for steps that are private by themselves, if there are any."""
+    told = ", ".join(f"{epsilon:g}" for epsilon in epsilons)
+    return {"Epsilon of private choices": _text(told)} if epsilons else {}
 
 
 def _curve(c: Mapping[str, Any]) -> str:

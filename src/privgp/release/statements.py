@@ -106,6 +106,8 @@ def floating_point(*, simulation: bool, exponent: int, std: float) -> str:
 def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, Any]:
     """A draft record in the fields of the OpenDP Deployments Registry, as its YAML names them."""
     mechanism, software = core["mechanism"], core["software"]
+    pure = ", ".join(f"{epsilon:g}" for epsilon in mechanism["pure_epsilons"])
+    choices = f", and choices of epsilon = {pure}" if pure else ""
     versions = ", ".join(f"{name} {version}" for name, version in software.items())
     low, high = core["bounds"]["outputs"]
     what, clipped, threat = "public inputs, each with one private output", "outputs are", THREAT
@@ -142,7 +144,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
                 "privacy_unit_details": core["neighbours"],
                 "privacy_parameters": {"epsilon": core["epsilon"], "delta": core["delta"]},
                 "privacy_parameters_details": f"Gaussian differential privacy with mu = "
-                f"{core['mu']:.6g}; the whole curve delta(epsilon) is in the certificate",
+                f"{core['mu']:.6g}{choices}; the whole curve delta(epsilon) is in the certificate",
             },
             "deployment_model": {
                 "model_name": "Central",
