@@ -153,7 +153,7 @@ def test_with_little_noise_the_evidence_finds_the_truth():
 
 @pytest.mark.parametrize(
     ("method", "cv"),
-    zip(PAID, [KFold(5), ShuffleSplit(8, test_size=0.25, random_state=0)], strict=True),
+    list(zip(PAID, [KFold(5), ShuffleSplit(8, test_size=0.25, random_state=0)], strict=True)),
 )
 def test_without_noise_it_chooses_what_scikit_learn_chooses(method, cv):
     """Folds of one size, so that the mean of their mean squared errors is the pooled one."""
