@@ -16,6 +16,7 @@ VAULT_MAY_USE = (
     "privgp.plan.bins",
     "privgp.plan.careful",
     "privgp.plan.kernels",
+    "privgp.plan.surrogate",
     "privgp.privacy",
     "privgp.types",
     "privgp.vault",
@@ -170,6 +171,11 @@ PRIVATE = {
         ("checked_inputs", "checked_outputs", "taken_records", "validate_data", "len"),
     ),
     "privgp.models.regressor": ("fit", ("y",), ("checked_outputs", "measure", "fit_records")),
+    "privgp.models.search_bayes": (
+        "fit",
+        ("X_val", "y_val", "validation"),
+        ("checked_validation", "Task"),
+    ),
     "privgp.models.search": (
         "fit",
         ("y", "X_val", "y_val"),

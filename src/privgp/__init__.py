@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from privgp.models.paths import PosteriorPaths
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.models.search import PrivateGridSearchCV
+    from privgp.models.search_bayes import PrivateBayesSearchCV
     from privgp.plan.preview import Plan
     from privgp.privacy.guarantee import Guarantee, compose
     from privgp.release.files import load
@@ -20,6 +21,7 @@ __all__ = [
     "Guarantee",
     "Plan",
     "PosteriorPaths",
+    "PrivateBayesSearchCV",
     "PrivateFunction",
     "PrivateGPRegressor",
     "PrivateGridSearchCV",
@@ -32,6 +34,7 @@ _HOMES = {
     "Guarantee": "privgp.privacy.guarantee",
     "Plan": "privgp.plan.preview",
     "PosteriorPaths": "privgp.models.paths",
+    "PrivateBayesSearchCV": "privgp.models.search_bayes",
     "PrivateFunction": "privgp.models.function",
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGridSearchCV": "privgp.models.search",

@@ -11,6 +11,7 @@ from privgp.command import options as o
 from privgp.command.function_app import function_app
 from privgp.command.paths_app import paths_app
 from privgp.command.search_app import search_app
+from privgp.command.search_bayes_app import bayes
 
 app = typer.Typer(
     name="privgp",
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.add_typer(function_app)
 app.add_typer(paths_app)
 app.add_typer(search_app)
+search_app.command()(bayes)
 
 PrivateColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")]
 
