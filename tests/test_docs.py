@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+from sklearn.dummy import DummyClassifier
 
 import privgp
 from privgp.audit import TradeOff, trade_off
@@ -191,8 +192,16 @@ def test_the_reference_has_every_public_name(name):
         (privgp.PrivateFunction, "`PrivateFunction`", "PrivateFunction("),
         (privgp.PrivateFunction.fit, "`PrivateFunction`", "fit("),
         (privgp.PrivateFunction.release, "`PrivateFunction`", "release("),
+        (privgp.PrivateFunction.plot, "`PrivateFunction`", "plot("),
         (privgp.PrivateFunction.save_state, "`PrivateFunction`", "save_state("),
         (privgp.PrivateFunction.load_state, "`PrivateFunction`", "load_state("),
+        (privgp.PrivateBayesSearchCV, "`PrivateBayesSearchCV`", "PrivateBayesSearchCV("),
+        (privgp.PrivateBayesSearchCV.plan, "`PrivateBayesSearchCV`", "plan("),
+        (privgp.PrivateBayesSearchCV.fit, "`PrivateBayesSearchCV`", "fit("),
+        (privgp.PrivateBayesSearchCV.predict, "`PrivateBayesSearchCV`", "predict("),
+        (privgp.PrivateGridSearchCV, "`PrivateGridSearchCV`", "PrivateGridSearchCV("),
+        (privgp.PrivateGridSearchCV.fit, "`PrivateGridSearchCV`", "fit("),
+        (privgp.PrivateGridSearchCV.describe, "`PrivateGridSearchCV`", "describe("),
         (privgp.Plan.expected_std, "`Plan`", "expected_std("),
         (privgp.Plan.expected_error, "`Plan`", "expected_error("),
         (privgp.Plan.plot, "`Plan`", "plot("),
@@ -209,6 +218,26 @@ def test_the_reference_shows_signatures_as_they_are(function, title, shown_as):
 @pytest.mark.parametrize("parameter", inspect.signature(privgp.PrivateGPRegressor).parameters)
 def test_the_reference_explains_every_parameter_of_the_regressor(parameter):
     assert parameter in first_cells(section("`PrivateGPRegressor`"))
+
+
+@pytest.mark.parametrize("parameter", inspect.signature(privgp.PrivateBayesSearchCV).parameters)
+def test_the_reference_explains_every_parameter_of_the_bayesian_search(parameter):
+    assert parameter in first_cells(section("`PrivateBayesSearchCV`"))
+
+
+def test_the_reference_has_the_attributes_of_the_bayesian_search():
+    model = DummyClassifier()
+    search = privgp.PrivateBayesSearchCV(
+        model, {"random_state": [0, 1]}, epsilon=1, delta=0.1, n_iter=1, random_state=0
+    )
+    search.fit([[0], [1]], [0, 1], [[0], [1]], [0, 1])
+    fitted = {name for name in vars(search) if name.endswith("_")}
+    assert fitted <= first_cells(section("`PrivateBayesSearchCV`"))
+
+
+@pytest.mark.parametrize("parameter", inspect.signature(privgp.PrivateGridSearchCV).parameters)
+def test_the_reference_explains_every_parameter_of_the_search(parameter):
+    assert parameter in first_cells(section("`PrivateGridSearchCV`"))
 
 
 def test_the_reference_has_the_regressor_as_it_is():

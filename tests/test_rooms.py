@@ -14,12 +14,15 @@ PUBLIC = ("plan", "release", "privacy")
 VAULT_MAY_USE = (
     "privgp.plan.strategy",
     "privgp.plan.bins",
+    "privgp.plan.careful",
+    "privgp.plan.kernels",
+    "privgp.plan.surrogate",
     "privgp.privacy",
     "privgp.types",
     "privgp.vault",
 )
 VAULT_MAY_IMPORT = {"__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections",
-    "dataclasses", "decimal", "math", "numbers", "privgp", "scipy"}  # fmt: skip
+    "dataclasses", "decimal", "functools", "math", "numbers", "privgp", "scipy"}  # fmt: skip
 VAULT_MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
 SPEAKING = {"print", "open", "input", "breakpoint", "exec", "eval", "repr", "__import__", "compile"}
 SPEAKING_METHODS = {
@@ -151,8 +154,28 @@ def test_errors_and_warnings_of_the_vault_are_made_of_public_words(name):
 
 
 PRIVATE = {
-    "privgp.models.function": ("fit", ("y",), ("checked_outputs", "first_draws")),
+    "privgp.models.function": ("fit", ("y",), ("fit",)),
+    "privgp.models.function_outputs": (
+        "fit_outputs",
+        ("y",),
+        ("checked_outputs", "first_draws"),
+    ),
+    "privgp.models.function_records": (
+        "fit_records",
+        ("X", "y", "inputs"),
+        ("checked_inputs", "checked_outputs", "first_record_draws", "validate_data", "len"),
+    ),
+    "privgp.models.paths": (
+        "fit",
+        ("X", "y", "inputs"),
+        ("checked_inputs", "checked_outputs", "taken_records", "validate_data", "len"),
+    ),
     "privgp.models.regressor": ("fit", ("y",), ("checked_outputs", "measure", "fit_records")),
+    "privgp.models.search_bayes": (
+        "fit",
+        ("X_val", "y_val", "validation"),
+        ("checked_validation", "Task"),
+    ),
     "privgp.models.search": (
         "fit",
         ("y", "X_val", "y_val"),

@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from privgp import audit
     from privgp.models.binned import BinnedGP, BinnedMeans
     from privgp.models.function import PrivateFunction
+    from privgp.models.paths import PosteriorPaths
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.models.search import PrivateGridSearchCV
+    from privgp.models.search_bayes import PrivateBayesSearchCV
     from privgp.plan.preview import Plan
     from privgp.privacy.guarantee import Guarantee, compose
     from privgp.release.files import load
@@ -21,6 +23,8 @@ __all__ = [
     "BinnedMeans",
     "Guarantee",
     "Plan",
+    "PosteriorPaths",
+    "PrivateBayesSearchCV",
     "PrivateFunction",
     "PrivateGPRegressor",
     "PrivateGridSearchCV",
@@ -34,6 +38,8 @@ _HOMES = {
     "BinnedMeans": "privgp.models.binned",
     "Guarantee": "privgp.privacy.guarantee",
     "Plan": "privgp.plan.preview",
+    "PosteriorPaths": "privgp.models.paths",
+    "PrivateBayesSearchCV": "privgp.models.search_bayes",
     "PrivateFunction": "privgp.models.function",
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGridSearchCV": "privgp.models.search",

@@ -93,6 +93,15 @@ def test_a_seed_is_a_simulation(tmp_path: Path, visits: Path) -> None:
         (["-o", "visits.privgp"], ".private-state"),
         (["-o", "nowhere/visits.private-state"], "nowhere"),
         (["--sensitivity", "best"], "best"),
+        (["--sensitivity", "varah", "--dominance", "-1"], "dominance"),
+        (["--dominance", "1"], "dominance"),
+        (["--protect", "records"], "--domain"),
+        (["--domain", "age=0:100,bmi=10:60"], "--protect records"),
+        (["--protect", "records", "--domain", "age=0:100"], "--domain"),
+        (["--protect", "records", "--domain", "age=0:100,bmi=60:10"], "domain"),
+        (["--protect", "records", "--domain", "0:100,x"], "--domain"),
+        (["--protect", "records", "--domain", "0:100,10:60", "--inducing", "4"], "inducing"),
+        (["--protect", "records", "--domain", "0:9,1:6", "--sensitivity", "varah"], "sensitivity"),
     ],
 )
 def test_wrong_arguments_are_refused(
@@ -139,6 +148,54 @@ def test_inputs_may_be_named_otherwise(tmp_path: Path, state: Path, write) -> No
 def test_points_too_far_away_are_refused(tmp_path: Path, state: Path, write) -> None:
     new = write("new.csv", "age,bmi\n1e300,20\n")
     assert_refused(run("function", "ask", state, new, "-o", tmp_path / "out.csv"), "too far away")
+
+
+def test_records_are_protected_on_a_declared_domain(tmp_path: Path, visits: Path) -> None:
+    state, out = tmp_path / "visits.private-state", tmp_path / "answers.csv"
+    options = ["--protect", "records", "--x-bounds", "age=0:100,bmi=10:60"]
+    created = run("function", "create", visits, *CREATE, *options, "-o", state)
+    assert created.code == 0, created
+    assert "one whole record" in created.out
+    assert "holds the records" in created.out
+    asked = run("function", "ask", state, visits, "-o", out)
+    assert asked.code == 0, asked
+    facts = json.loads(run("function", "inspect", state, "--json").out)
+    assert facts["points_left"] == 4000 - 24
+    assert not any(cell in created.out + asked.out for cell in private_cells())
+
+
+def test_a_private_input_is_refused_without_its_place(tmp_path: Path, write) -> None:
+    data = write("bad.csv", "age,bmi,cost\n30,20,1\n731.73591,,2\n")
+    options = [
+        "--protect",
+        "records",
+        "--domain",
+        "0:100,10:60",
+        "-o",
+        tmp_path / "x.private-state",
+    ]
+    result = run("function", "create", data, *CREATE, *options)
+    assert_refused(result, "finite number in every row")
+    assert "row 2" not in result.err
+    assert "731" not in result.err
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_a_picture_is_drawn_and_its_points_are_remembered(
+    tmp_path: Path, visits: Path, state: Path, ending: str
+) -> None:
+    out, picture = tmp_path / "answers.csv", tmp_path / f"map.{ending}"
+    asked = run("function", "ask", state, visits, "-o", out, "--plot", picture)
+    assert asked.code == 0, asked
+    assert "Drawn in" in asked.out
+    assert picture.stat().st_size > 5_000
+    facts = json.loads(run("function", "inspect", state, "--json").out)
+    assert 1040 <= facts["points_answered"] <= 24 + 32 * 32
+    other = tmp_path / "other.csv"
+    again = run("function", "ask", state, visits, "-o", other, "--plot", picture)
+    assert_refused(again, f"map.{ending}' exists already")
+    assert_refused(run("function", "ask", state, visits, "-o", other, "--plot", "x.pdf"), ".png")
+    assert not other.exists()
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError])

@@ -9,6 +9,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 
 from privgp import compose
+from privgp.plan.varah import separated_dominance
 from tests.models.functions import ASKED, X, Y, function
 
 
@@ -85,6 +86,53 @@ def test_attributes_are_in_the_units_they_claim():
     assert function(random_state=1).fit(X, Y).guarantee_.is_simulation
 
 
+def test_a_declared_dominance_gives_noise_that_depends_on_no_input():
+    """Inputs a lengthscale apart; Varah's bound from that alone."""
+    declared = separated_dominance(400.0 * RBF(0.4), 2000.0, 1.0, 8)
+    options = {"kernel": 400.0 * RBF(0.4), "noise_variance": 2000.0, "sensitivity": "varah"}
+    places = np.arange(8.0)[:, None], np.cumsum(np.linspace(1.0, 2.0, 8))[:, None]
+    made = [function(**options, dominance=declared).fit(x, Y[:8]) for x in places]
+    assert made[0].noise_std_ == made[1].noise_std_
+    assert made[0].sensitivity_ == pytest.approx(100.0 * 20.0 / declared)
+    assert made[0].get_params()["dominance"] == declared
+    assert function(**options).fit(places[1], Y[:8]).noise_std_ < made[0].noise_std_
+    with pytest.raises(ValueError, match="closer together"):
+        function(**options, dominance=declared).fit(0.5 * places[0], Y[:8])
+
+
+@pytest.mark.parametrize("inducing", [None, 8])
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_it_is_drawn_from_answers_that_it_remembers(inducing, columns):
+    inputs = np.random.default_rng(0).uniform(0, 10, (30, columns))
+    made = function(inducing=inducing).fit(inputs, Y)
+    before = made.release(inputs[:3])
+    figure = made.plot(output="height")
+    assert len(figure.axes) == {1: 1, 2: 2, 3: 3}[columns]
+    if inducing is None:
+        assert made.points_answered_ == 3 + {1: 200, 2: 1024, 3: 240}[columns]
+    assert np.array_equal(made.release(inputs[:3]), before)
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert ("answered before" in texts) == (inducing is None and columns < 3)
+    if columns == 1:
+        (ax,) = figure.axes
+        curve = next(line for line in ax.lines if line.get_label() == "released function")
+        assert np.array_equal(made.release(curve.get_xdata()[:, None]), curve.get_ydata())
+        made.plot(ax)
+    if columns == 3:
+        with pytest.raises(ValueError, match="give figure"):
+            made.plot(figure.axes[0])
+    with pytest.raises(NotFittedError):
+        function().plot()
+
+
+def test_a_picture_is_not_drawn_of_points_that_are_not_left(monkeypatch):
+    monkeypatch.setattr("privgp.plan.functions.MAX_POINTS", 10)
+    made = function().fit(X, Y)
+    with pytest.raises(ValueError, match="at most"):
+        made.plot()
+    assert made.points_answered_ == 0
+
+
 @pytest.mark.parametrize("bound", ["infinity", "nonnegative"])
 def test_the_papers_bounds_only_add_noise(bound):
     loose, exact = (function(sensitivity=s).fit(X, Y) for s in (bound, "exact"))
@@ -118,6 +166,10 @@ def test_its_promise_adds_up_with_others():
         ({"kernel": WhiteKernel()}, "nothing but noise"),
         ({"kernel": RBF() + WhiteKernel()}, "noise once"),
         ({"sensitivity": "best"}, "sensitivity"),
+        ({"sensitivity": "varah"}, "diagonally dominant"),
+        ({"sensitivity": "varah", "dominance": "much"}, "dominance"),
+        ({"sensitivity": "varah", "dominance": np.nan}, "dominance"),
+        ({"dominance": 1.0}, "varah"),
         ({"inducing": 0}, "inducing"),
         ({"inducing": "few"}, "inducing"),
         ({"inducing": [[1.0, 2.0]]}, "inducing"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import shutil
 import stat
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -17,7 +19,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from privgp import PrivateFunction
-from privgp.models import state_contents
+from privgp.models import state_contents, state_file
+from privgp.models.state_file import StateFile
 from privgp.release import archive
 from privgp.release.archive import DamagedFile
 from tests.models.functions import ASKED, X, Y, function
@@ -79,82 +82,141 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-@pytest.mark.parametrize("moment", ["encode", "write", "replace", "after replace", "answer"])
-@pytest.mark.parametrize("inducing", [None, 8])
-def test_killed_at_any_moment_it_goes_on_with_the_same_function(
-    tmp_path, monkeypatch, moment, inducing
-):
+def killed(*_, **__):
+    raise Killed
+
+
+def _half(write):
+    """Half of an entry reaches the disk."""
+
+    class Half:
+        def __init__(self, file):
+            self.file = file
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.file.close()
+
+        def write(self, data):
+            self.file.write(data[: len(data) // 2])
+            raise Killed
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+    return lambda self: Half(write(self))
+
+
+MOMENTS = {
+    "before the entry": lambda patch: patch.setattr(state_file, "entry", killed),
+    "half an entry": lambda patch: patch.setattr(StateFile, "_opened", _half(StateFile._opened)),
+    "entry on its way": lambda patch: patch.setattr(state_file.os, "fdatasync", killed),
+    "before the archive": lambda patch: patch.setattr(state_contents.archive, "pack", killed),
+    "archive on its way": lambda patch: patch.setattr(archive.os, "fsync", killed),
+    "before it is moved": lambda patch: patch.setattr(archive.os, "replace", killed),
+    "after it is moved": lambda patch: patch.setattr(archive.os, "replace", _then(os.replace)),
+    "before the answer": lambda patch: patch.setattr(
+        PrivateFunction, "_persist", _then(PrivateFunction._persist)
+    ),
+}
+ENTRIES, ARCHIVES = [*MOMENTS][:3], [*MOMENTS][3:7]
+
+
+@pytest.mark.parametrize(
+    ("moment", "way"),
+    [(moment, "entries") for moment in [*ENTRIES, "before the answer"]]
+    + [(moment, "records") for moment in [*ENTRIES, "before the answer"]]
+    + [(moment, "written anew") for moment in [*ARCHIVES, "before the answer"]]
+    + [(moment, "inducing") for moment in [*ARCHIVES, "before the answer"]],
+)
+def test_killed_at_any_moment_it_goes_on_with_the_same_function(tmp_path, monkeypatch, moment, way):
     path = tmp_path / "heights.private-state"
-    made = function(inducing=inducing).fit(X, Y, state=path)
-    known = made.release(ASKED[:3]) if inducing is None else np.empty(0)
-    replace = os.replace
-
-    def killed(*_, **__):
-        raise Killed
-
-    def killed_after(*arguments):
-        replace(*arguments)
-        raise Killed
-
+    kind = {"inducing": {"inducing": 8}, "records": {"protect": "records", "domain": (0, 10)}}
+    made = function(**kind.get(way, {})).fit(X, Y, state=path)
+    known = made.release(ASKED[:3]) if way != "inducing" else np.empty(0)
     with monkeypatch.context() as patch:
-        if moment == "encode":
-            patch.setattr(state_contents.archive, "pack", killed)
-        elif moment == "write":
-            patch.setattr(archive.os, "fsync", killed)
-        elif moment == "replace":
-            patch.setattr(archive.os, "replace", killed)
-        elif moment == "after replace":
-            patch.setattr(archive.os, "replace", killed_after)
-        else:
-            patch.setattr(PrivateFunction, "_persist", _then_killed(PrivateFunction._persist))
+        if way == "written anew":
+            patch.setattr(state_file, "_outgrown", lambda mark: True)
+        MOMENTS[moment](patch)
         with pytest.raises(Killed):
             made.release(ASKED)
     # The process that was interrupted and lived on, and one that starts anew:
     drawn = made._contents.draws.numbers.copy()
-    if moment in ("after replace", "answer"):
-        again = PrivateFunction.load_state(path)
-        assert np.array_equal(again._contents.draws.numbers, drawn)
+    other = PrivateFunction.load_state(path)
+    if moment in ("entry on its way", "after it is moved", "before the answer"):
+        assert np.array_equal(other._contents.draws.numbers, drawn)
+    else:
+        assert np.array_equal(other._contents.draws.numbers, drawn[: len(known)])
+    if moment == "half an entry":  # what a process finds that starts after the kill
+        copied = tmp_path / "copied.private-state"
+        shutil.copy(path, copied)
+        revived = PrivateFunction.load_state(copied)
+        answers = revived.release(ASKED)
+        assert np.array_equal(answers[:3], known)
+        assert np.array_equal(PrivateFunction.load_state(copied).release(ASKED), answers)
+        copied.unlink()
     survived = made.release(ASKED)
     assert np.array_equal(made._contents.draws.numbers, drawn)
+    made.release([[0.123]])
     anew = PrivateFunction.load_state(path)
     assert np.array_equal(anew.release(ASKED), survived)
     assert np.array_equal(survived[: len(known)], known)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
-def _then_killed(persist):
-    def both(self):
-        persist(self)
+def _then(done):
+    def both(*arguments):
+        done(*arguments)
         raise Killed
 
     return both
 
 
+def test_entries_that_outgrow_the_rest_go_into_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(state_file, "MOST_ENTRIES", 0)
+    path = tmp_path / "heights.private-state"
+    made = function().fit(X, Y, state=path)
+    first = path.stat().st_size
+    points = np.linspace(0, 10, 60)[:, None]
+    answers = np.concatenate([made.release(x[None]) for x in points])
+    marks = made._file._marks
+    assert len(marks) == 1
+    assert marks[0].base > first
+    assert np.array_equal(PrivateFunction.load_state(path).release(points), answers)
+
+
 ASKING = """
 import sys
 import numpy as np
-from privgp import PrivateFunction, compose
+from privgp import PrivateFunction
 made = PrivateFunction.load_state(sys.argv[1])
-for x in np.random.default_rng(0).uniform(0, 10, 5000):
+print("ready", flush=True)
+for x in np.random.default_rng(int(sys.argv[2])).uniform(0, 10, 5000):
     print(float(x).hex(), float(made.release([[x]])[0]).hex(), flush=True)
 """
 
 
-@pytest.mark.parametrize("lines", [1, 37])
-def test_a_process_that_is_killed_outright_has_told_nothing_but_this_function(tmp_path, lines):
+def test_processes_that_are_killed_outright_tell_nothing_but_one_function(tmp_path):
+    """Killed at some moment between microseconds and a tenth of a second, three times."""
     path = tmp_path / "heights.private-state"
     function().fit(X, Y, state=path)
-    command = [sys.executable, "-c", ASKING, str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        said = [process.stdout.readline() for _ in range(lines)]
-        process.kill()
-        said += process.stdout.readlines()
-    pairs = [line.split() for line in said if line.endswith("\n") and line.strip()]
-    assert len(pairs) >= lines
-    points = np.array([[float.fromhex(x)] for x, _ in pairs])
-    after = PrivateFunction.load_state(path)
-    answers = after.release(points)
-    assert np.array_equal(answers, [float.fromhex(answer) for _, answer in pairs])
+    waits = np.random.default_rng(int(time.time_ns()) % 2**32).exponential(0.03, 3)
+    told: dict[float, float] = {}
+    for number, wait in enumerate(waits):
+        command = [sys.executable, "-c", ASKING, str(path), str(number)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout.readline() == "ready\n"
+            said = [process.stdout.readline()]
+            time.sleep(wait)
+            process.kill()
+            said += process.stdout.readlines()
+        pairs = [line.split() for line in said if line.endswith("\n")]
+        assert pairs
+        told |= {float.fromhex(x): float.fromhex(answer) for x, answer in pairs}
+        points = np.array([*told])[:, None]
+        assert np.array_equal(PrivateFunction.load_state(path).release(points), [*told.values()])
 
 
 def test_a_state_behind_a_link_stays_the_one_state(tmp_path):
@@ -207,9 +269,12 @@ def test_a_fitted_function_cannot_be_copied_but_its_settings_can():
 
 def test_any_flipped_byte_of_a_state_is_found(tmp_path):
     path = tmp_path / "heights.private-state"
-    function().fit(X, Y, state=path)
+    made = function().fit(X, Y, state=path)
+    base = path.stat().st_size
+    made.release(ASKED)
+    made.release([[0.5]])
     data = path.read_bytes()
-    for at in range(0, len(data), 97):
+    for at in [*range(0, base, 97), *range(base, len(data), 7)]:
         broken = bytearray(data)
         broken[at] ^= 1
         path.write_bytes(bytes(broken))
@@ -218,6 +283,23 @@ def test_any_flipped_byte_of_a_state_is_found(tmp_path):
     path.write_bytes(b"")
     with pytest.raises(DamagedFile):
         PrivateFunction.load_state(path)
+
+
+def test_a_state_cut_short_is_the_state_before_its_last_entry_or_none(tmp_path):
+    path = tmp_path / "heights.private-state"
+    made = function().fit(X, Y, state=path)
+    base = path.stat().st_size
+    made.release(ASKED)
+    data = path.read_bytes()
+    for end in (0, 50, base - 1):
+        path.write_bytes(data[:end])
+        with pytest.raises(DamagedFile):
+            PrivateFunction.load_state(path)
+    for end in (base, base + 1, base + 12, len(data) - 1):
+        path.write_bytes(data[:end])
+        assert PrivateFunction.load_state(path).points_answered_ == 0
+    path.write_bytes(data)
+    assert PrivateFunction.load_state(path).points_answered_ == 12
 
 
 def test_a_state_is_no_release_and_a_release_no_state(tmp_path):

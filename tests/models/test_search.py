@@ -20,6 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privgp import PrivateGPRegressor, PrivateGridSearchCV, load
+from privgp.models import search_outputs
 from privgp.models.candidates import centre_of, models_of
 
 METHODS = ("measurement", "permute-and-flip", "exponential")
@@ -152,7 +153,7 @@ def test_with_little_noise_the_evidence_finds_the_truth():
 
 @pytest.mark.parametrize(
     ("method", "cv"),
-    zip(PAID, [KFold(5), ShuffleSplit(8, test_size=0.25, random_state=0)], strict=True),
+    list(zip(PAID, [KFold(5), ShuffleSplit(8, test_size=0.25, random_state=0)], strict=True)),
 )
 def test_without_noise_it_chooses_what_scikit_learn_chooses(method, cv):
     """Folds of one size, so that the mean of their mean squared errors is the pooled one."""
@@ -395,3 +396,51 @@ def test_the_budget_is_told_before_it_is_spent():
     assert "epsilon = 2, delta = 0.0001 in total" in told
     assert "epsilon = 0.6 (selection_share = 0.3)" in told
     assert "spends nothing" in search().describe()
+
+
+def test_the_certificate_names_the_choice_and_what_it_cost():
+    from privgp.release.certificate import certificate, page, validate
+
+    X, y = some_data()
+    paid = certificate(search("permute-and-flip").fit(X, y).best_estimator_)
+    validate(paid)
+    assert paid["mechanism"]["pure_epsilons"] == [0.6]
+    assert "chosen among 6 candidates by permute-and-flip" in paid["hyperparameters"]["source"]
+    assert "Epsilon of private choices" in page(paid)
+    details = paid["registry"]["deployment"]["privacy_loss"]["privacy_parameters_details"]
+    assert "choices of epsilon = 0.6" in details
+    free = certificate(search().fit(X, y).best_estimator_)
+    assert "at no cost" in free["hyperparameters"]["source"]
+    assert "Epsilon of private choices" not in page(free)
+
+
+@pytest.mark.parametrize("method", PAID)
+def test_the_choice_is_made_with_its_share_and_a_sensitivity_that_neighbours_reach(
+    method, monkeypatch
+):
+    """Two people predict 1,000 others at the same place: noise 20% smaller would not hide one."""
+    seen = []
+
+    def choose(utilities, sensitivity, epsilon, rng):
+        seen.append((utilities[0], sensitivity, epsilon))
+        return 0
+
+    monkeypatch.setitem(search_outputs.MECHANISMS, method, choose)
+    X, y = np.zeros((1002, 1)), np.full(1002, 2.0)
+    y[1] = -2.0
+    halves = np.arange(2), np.arange(2, 1002)
+    settings = {"cv": [halves, halves[::-1]], "epsilon": 1e4, "selection_share": 0.25}
+    for y[0] in (-2.0, 2.0):
+        search(method, {"noise_variance": [0.01]}, **settings).fit(X, y)
+    (one, claimed, spent), (two, again, _) = seen
+    assert spent == 2500.0
+    assert claimed == again
+    assert 0.95 * claimed < abs(one - two) <= claimed
+
+
+def test_too_much_left_for_the_release_is_noticed_before_anything_is_drawn(monkeypatch):
+    monkeypatch.setattr(search_outputs, "remaining_epsilon", lambda epsilon, delta, spent: epsilon)
+    X, y = some_data()
+    found = search("permute-and-flip").fit(X, y)
+    assert found.best_estimator_.epsilon == 2.0 - 0.6
+    assert found.guarantee_.delta_at(2.0) <= 1e-4

@@ -82,6 +82,9 @@ def test_a_factor_that_grew_in_any_steps_is_the_factor():
         at += step
     right = rng.normal(size=(300, 3))
     assert np.allclose(L @ factor.solve(right), right, atol=1e-11)
+    assert np.allclose(L @ factor.solve(right[:, :1]), right[:, :1], atol=1e-11)
+    assert np.allclose(factor.times(right), L @ right, atol=1e-11)
+    assert GrowingFactor().times(right[:0]).shape == (0, 3)
 
 
 @pytest.mark.parametrize("steps", [[60], [1] * 60, [20, 1, 39]])

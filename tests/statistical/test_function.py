@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.linalg import solve_triangular
+from scipy.linalg import cholesky, solve_triangular
 from scipy.stats import chi2, norm
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from privgp import PrivateFunction
 from privgp.audit.gaussian import _from_errors
+from privgp.plan.checked_factor import CheckedFactor
+from privgp.plan.function_records import RecordsModel
 from privgp.plan.functions import FunctionModel
 from privgp.plan.growing import Coordinates
+from privgp.plan.kernels import evaluate
+from privgp.vault.function_records import extended_records, first_record_draws
 from privgp.vault.state import extended, first_draws
 
 pytestmark = pytest.mark.statistical
@@ -62,6 +69,54 @@ def test_the_attack_finds_noise_that_is_a_fifth_too_small():
     assert not attacked(0.8).holds
 
 
+def attacked_record(noise_scale: float, first, second):
+    """Two neighbouring sets of records, known in full; the best test over 20 points."""
+    kernel = RBF(0.5)
+    model = RecordsModel(kernel, 1.0, ((0.0, 1.0),), len(first[0]))
+    noise = model.noise(8.0, 0.01, model.norm("exact"))
+    rows = CheckedFactor(kernel, 1).propose(np.linspace(0, 1, 20)[:, None])
+    started = []
+    for inputs, y in (first, second):
+        lattice = replace(noise, std=noise.std * noise_scale)
+        given = (np.array(inputs)[:, None], y, model.domain, (0.0, 1.0))
+        started.append(first_record_draws(*given, kernel, 1.0, lattice, None))
+    drawn = [
+        np.array(
+            [
+                extended_records(start, kernel, rows.points, rows.lower, 0.0).numbers
+                for _ in range(DRAWS)
+            ]
+        )
+        for start in started
+    ]
+    exact = [
+        extended_records(replace(s, seed=0), kernel, rows.points, rows.lower, 0.0).exact
+        for s in started
+    ]
+    direction = exact[1] - exact[0]
+    middle = 0.5 * (exact[0] + exact[1]) @ direction
+    errors = [
+        int(np.count_nonzero(sign * (d @ direction - middle) > 0))
+        for sign, d in zip((1.0, -1.0), drawn, strict=True)
+    ]
+    return _from_errors(1.0 / noise.multiplier, errors[0], errors[1], DRAWS, 1e-6)
+
+
+# As far apart as the bound, but for 1e-4: another output, and another input.
+NEIGHBOURS = (([0.5], [1.0]), ([0.52], [0.0]))
+
+
+def test_the_best_attack_on_a_record_stays_within_the_promise():
+    """Fails by chance with probability at most 1e-6."""
+    result = attacked_record(1.0, *NEIGHBOURS)
+    assert result.holds, result.describe()
+    assert result.is_tight, result.describe()
+
+
+def test_the_attack_on_a_record_finds_noise_that_is_a_fifth_too_small():
+    assert not attacked_record(0.8, *NEIGHBOURS).holds
+
+
 def test_answers_one_by_one_across_restarts_are_one_joint_draw(tmp_path):
     """Whitened by the joint covariance they are independent standard normal numbers.
 
@@ -91,29 +146,47 @@ def test_answers_one_by_one_across_restarts_are_one_joint_draw(tmp_path):
     assert np.abs(white.sum(axis=1)).max() / np.sqrt(300) < norm.isf(1e-6)
 
 
-def test_thousands_of_points_one_by_one_across_restarts_are_one_function(tmp_path):
-    """2,100 points, protected by the production sampler, restarted on the way."""
-    path = tmp_path / "long.private-state"
+def test_five_thousand_points_one_by_one_across_restarts_are_one_function(memory_disk):
+    """Drawn by the production sampler, written before every answer, restarted five times.
+
+    Fails by chance with probability below 1e-5.
+    """
+    path = memory_disk / "long.private-state"
     rng = np.random.default_rng(1)
     y = rng.uniform(0, 1, 25)
-    points = rng.uniform(-1, 11, (2100, 1))
+    points = rng.uniform(-1, 11, (5000, 1))
     kernel = Matern(0.5, nu=1.5)
     made = PrivateFunction(kernel, 0.3, y_bounds=(0.0, 1.0), epsilon=1.0, delta=1e-5)
     made.fit(INPUTS, y, state=path)
-    answers = []
+    answers = np.empty(5000)
     for i, point in enumerate(points):
-        if i % 700 == 350:
+        if i % 833 == 832 and i < 4900:
             made = PrivateFunction.load_state(path)
-        answers.append(made.release(point[None])[0])
+        answers[i] = made.release(point[None])[0]
     again = PrivateFunction.load_state(path)
     assert np.array_equal(again.release(points), answers)
+    assert np.array_equal(made.release(points[::-1]), answers[::-1])
     draws = again._contents.draws
     assert np.all(draws.squares <= draws.limit)
-    # In law: minus the posterior mean and whitened, 2,100 independent standard normal numbers.
+    # In law: minus the posterior mean and whitened by the joint covariance, they are 5,000
+    # independent standard normal numbers.
     prior = kernel(INPUTS)
     mean = kernel(points, INPUTS) @ np.linalg.solve(prior + 0.3 * np.eye(25), y - 0.5)
-    noise = (np.array(answers) - 0.5 - mean) / made.noise_std_
-    joint = np.linalg.cholesky(kernel(points) + 1e-8 * np.eye(2100))
-    white = solve_triangular(joint, noise, lower=True)
-    assert 1e-6 < chi2.cdf(np.sum(white**2), 2100) < 1 - 1e-6
-    assert abs(white[1:] @ white[:-1]) / np.sqrt(2099) < norm.isf(1e-6)
+    noise = (answers - 0.5 - mean) / made.noise_std_
+    joint = evaluate(kernel, points)
+    joint.flat[::5001] += 1e-8
+    white = solve_triangular(cholesky(joint, lower=True, overwrite_a=True), noise, lower=True)
+    for part in (white, white[:833], white[-833:]):
+        assert 1e-6 < chi2.cdf(np.sum(part**2), len(part)) < 1 - 1e-6
+    assert abs(white[1:] @ white[:-1]) / np.sqrt(4999) < norm.isf(1e-6)
+    assert abs(white.sum()) / np.sqrt(5000) < norm.isf(1e-6)
+
+
+@pytest.fixture
+def memory_disk(tmp_path):
+    """Where waiting for the disk does not count: the test above writes 5,000 times."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)

@@ -10,6 +10,9 @@ import typer
 from privgp.command import options as o
 from privgp.command.function_app import function_app
 from privgp.command.reproduce_app import reproduce_app
+from privgp.command.paths_app import paths_app
+from privgp.command.search_app import search_app
+from privgp.command.search_bayes_app import bayes
 
 app = typer.Typer(
     name="privgp",
@@ -22,6 +25,9 @@ app = typer.Typer(
 
 app.add_typer(function_app)
 app.add_typer(reproduce_app)
+app.add_typer(paths_app)
+app.add_typer(search_app)
+search_app.command()(bayes)
 
 PrivateColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")]
 
@@ -121,14 +127,7 @@ def release(
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=2**32 - 1,
-            help="For simulations only: repeatable noise that protects nobody.",
-        ),
-    ] = None,
+    seed: o.Seed = None,
     json: o.Json = False,
 ) -> None:
     """Spend the budget once and write a file that may be published."""

@@ -21,9 +21,8 @@ class Sensitivity(StrEnum):
     exact = "exact"
     infinity = "infinity"
     nonnegative = "nonnegative"
-
-
-State = Annotated[Path, typer.Argument(metavar="STATE", help="A .private-state file.")]
+    varah = "varah"
+    paper = "paper"
 
 
 @function_app.command()
@@ -34,29 +33,14 @@ def create(
     bounds: o.Bounds,
     epsilon: o.Epsilon,
     delta: o.Delta,
-    kernel: Annotated[
-        str,
-        typer.Option(
-            metavar="TEXT|FILE",
-            help="Such as '100*matern52(10) + white(4)', or a text file that holds it.",
-            rich_help_panel=o.MODEL,
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="STATE",
-            help="The .private-state file to write; it is private.",
-            rich_help_panel=o.RESULTS,
-        ),
-    ],
+    kernel: o.KernelNeeded,
+    out: o.NewState,
     noise_variance: o.NoiseVariance = None,
     sensitivity: Annotated[
         Sensitivity,
         typer.Option(
-            help="Exact, or a bound of the papers with more noise.", rich_help_panel=o.MODEL
+            help="Exact, or a bound with more noise; of records, exact or paper.",
+            rich_help_panel=o.MODEL,
         ),
     ] = Sensitivity.exact,
     inducing: Annotated[
@@ -68,14 +52,25 @@ def create(
             rich_help_panel=o.MODEL,
         ),
     ] = None,
-    seed: Annotated[
-        int | None,
+    protect: o.ProtectOption = o.Protect.outputs,
+    domain: Annotated[
+        str | None,
         typer.Option(
-            min=0,
-            max=2**32 - 1,
-            help="For simulations only: repeatable noise that protects nobody.",
+            "--domain",
+            "--x-bounds",
+            metavar="RANGES",
+            help=f"With --protect records. {o.DOMAIN_HELP}",
+            rich_help_panel=o.PRIVACY,
         ),
     ] = None,
+    dominance: Annotated[
+        float | None,
+        typer.Option(
+            help="With --sensitivity varah: the declared dominance of the kernel matrix.",
+            rich_help_panel=o.MODEL,
+        ),
+    ] = None,
+    seed: o.Seed = None,
     json: o.Json = False,
 ) -> None:
     """Take the data into a new private state. The budget is spent with the first answer."""
@@ -92,26 +87,20 @@ def create(
         noise_variance=noise_variance,
         seed=seed,
     )
-    run_create(FunctionRequest(base, kernel, sensitivity.value, inducing), out, as_json=json)
+    request = FunctionRequest(
+        base, kernel, sensitivity.value, inducing, protect.value, domain, dominance
+    )
+    run_create(request, out, as_json=json)
 
 
 @function_app.command()
 def ask(
-    state: State,
+    state: o.State,
     data: Annotated[
         Path,
         typer.Argument(metavar="NEW", help="A .csv or .parquet file with the input columns."),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="TABLE",
-            help="The .csv or .parquet file to write; it may be published.",
-            rich_help_panel=o.RESULTS,
-        ),
-    ],
+    out: o.Answers,
     inputs: Annotated[
         str | None,
         typer.Option(
@@ -119,17 +108,18 @@ def ask(
             help="The input columns of NEW, when named otherwise than in the state.",
         ),
     ] = None,
+    plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
     """Ask the function at the rows of a table: the inputs with a column value."""
     from privgp.command.function import run_ask
 
-    run_ask(state, data, out, inputs=inputs, force=force, as_json=json)
+    run_ask(state, data, out, inputs=inputs, plot=plot, force=force, as_json=json)
 
 
 @function_app.command("inspect")
-def inspect_function(state: State, json: o.Json = False) -> None:
+def inspect_function(state: o.State, json: o.Json = False) -> None:
     """Show what a function promises and how much of it was asked; nothing private."""
     from privgp.command.function import run_inspect_function
 

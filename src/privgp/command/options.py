@@ -125,3 +125,46 @@ Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object instead of text.", rich_help_panel=RESULTS),
 ]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=2**32 - 1,
+        help="For simulations only: repeatable noise that protects nobody.",
+    ),
+]
+
+# Functions and paths, which the curator keeps.
+State = Annotated[Path, typer.Argument(metavar="STATE", help="A .private-state file.")]
+NewState = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="STATE",
+        help="The .private-state file to write; it is private.",
+        rich_help_panel=RESULTS,
+    ),
+]
+Answers = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="TABLE",
+        help="The .csv or .parquet file to write; it may be published.",
+        rich_help_panel=RESULTS,
+    ),
+]
+KernelNeeded = Annotated[
+    str,
+    typer.Option(
+        "--kernel",
+        metavar="TEXT|FILE",
+        help="Such as '100*matern52(10) + white(4)', or a text file that holds it.",
+        rich_help_panel=MODEL,
+    ),
+]
+DOMAIN_HELP = (
+    "Public ranges of the inputs, such as age=0:90,bmi=15:50; inputs outside are projected."
+)

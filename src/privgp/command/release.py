@@ -66,8 +66,8 @@ def run_release(request: Request, results: Results, *, force: bool, as_json: boo
         model = request.model()
         step("Planning and rehearsing")
         make_plan(model, X, people)
-        _rehearse(model, X, people, results.release)
-    with _spending(request) as saved:
+        rehearse(model, X, people, results.release)
+    with spending(request) as saved:
         with progress(3) as step:
             step("Measuring with noise and learning from the measurement")
             with np.errstate(all="ignore"):
@@ -84,7 +84,7 @@ def run_release(request: Request, results: Results, *, force: bool, as_json: boo
         _report(model, request, results, as_json=as_json)
 
 
-def _rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path) -> None:
+def rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path) -> None:
     """Release nobody's outputs to a file that is then removed.
 
     A release that cannot be saved would have spent its budget for nothing, so whatever stops one
@@ -102,7 +102,7 @@ def _rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Pat
 
 
 @contextmanager
-def _spending(request: Request) -> Iterator[list[Path]]:
+def spending(request: Request) -> Iterator[list[Path]]:
     """From here on the budget counts as spent, whatever happens; errors say so and nothing else.
 
     Yields a list to note the release in once it is written.

@@ -12,18 +12,18 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privgp.models.arguments import check_bounds
-from privgp.models.function_model import first_contents, function_model, parameters
+from privgp.models.arguments import check_choice
+from privgp.models.drawing import Drawer, drawer_for
+from privgp.models.function_model import parameters, shown
+from privgp.models.function_outputs import fit_outputs
+from privgp.models.function_records import fit_records
 from privgp.models.state_contents import Contents
 from privgp.models.state_file import StateFile, check_new
-from privgp.plan.growing import Coordinates
-from privgp.plan.inputs import collapse
+from privgp.plan.functions import FunctionModel
 from privgp.plan.kernels import variance
-from privgp.privacy.calibrate import check_budget
-from privgp.release.reproducible import one_thread, threads_for
+from privgp.release.reproducible import one_thread
 from privgp.types import Array
-from privgp.vault.state import extended, first_draws
-from privgp.vault.validate import checked_outputs
+from privgp.vault.state import Draws, extended
 
 BATCH = 1024
 
@@ -40,9 +40,14 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
     noise_variance : variance of an output about the function (None: the kernel's WhiteKernel).
     y_bounds : (low, high), public bounds of the outputs, chosen without looking at them.
     epsilon, delta : the budget of the function, spent once for all points.
-    sensitivity : "exact", or the papers' bounds "infinity" and "nonnegative", which cost more noise.
+    sensitivity : "exact", or bounds that cost more noise: the papers' "infinity" and "nonnegative",
+        and "varah", Varah's for kernel matrices with a dominant diagonal.
+    dominance : declared least value of ``K_ii - sum |K_ij|``: with it the noise of "varah" depends
+        on no input. None: that of X.
     inducing : a number of inducing inputs, chosen from X, or an array of them: the function is then
         that many numbers, and any number of points is free. None: at most 20,000 points.
+    protect : "outputs" (X is public), or "records": inputs private too, at most 4,000 points.
+    domain : with records, (low, high) of the inputs, or one pair per input, declared.
     random_state : for simulations only: ordinary noise, and a guarantee that says so.
 
     Attributes
@@ -64,7 +69,10 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
         epsilon: float,
         delta: float,
         sensitivity: str = "exact",
+        dominance: float | None = None,
         inducing: Any = None,
+        protect: str = "outputs",
+        domain: Any = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -73,7 +81,10 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
         self.epsilon = epsilon
         self.delta = delta
         self.sensitivity = sensitivity
+        self.dominance = dominance
         self.inducing = inducing
+        self.protect = protect
+        self.domain = domain
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
@@ -84,52 +95,42 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
         """
         if y is None:
             raise ValueError("PrivateFunction requires y to be passed, but the target y is None.")
-        columns = clone(self)  # a fit that is refused leaves the former function as it was
-        X = validate_data(columns, X, dtype=np.float64)
-        y = checked_outputs(y, len(X))
-        check_budget(self.epsilon, self.delta)
-        epsilon, delta = float(self.epsilon), float(self.delta)
-        bounds = check_bounds("y_bounds", self.y_bounds)
+        check_choice("protect", self.protect, ("outputs", "records"))
         if state is not None:
             check_new(state)
-        inputs, index = collapse(X + 0.0)
-        with threads_for(len(inputs)), np.errstate(all="ignore"):
-            model = function_model(
-                self.kernel, self.noise_variance, self.inducing, self.sensitivity,
-                inputs, np.bincount(index).astype(np.float64),
-            )  # fmt: skip
-            norm = model.norm(self.sensitivity)
-        if not (np.isfinite(norm) and norm > 0):
-            raise ValueError("the sensitivity is not finite: choose other units for the kernel.")
-        noise = model.noise(epsilon, delta, norm)
+        columns = clone(self)  # a fit that is refused leaves the former function as it was
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31))
-        draws = first_draws(y, bounds, index, noise, norm, seed)
-        del y
-        contents = first_contents(
-            model, draws, self.sensitivity, norm, getattr(columns, "feature_names_in_", None),
-            y_bounds=bounds, epsilon=epsilon, delta=delta,
-        )  # fmt: skip
+        fit = fit_records if self.protect == "records" else fit_outputs
+        contents = fit(self, X, y, columns, seed)
         self._take(contents, None if state is None else StateFile.create(state, contents))
         return self
 
     def release(self, X_new: Any) -> Array:
-        """The function at these points, (points,): always one and the same function.
-
-        What was asked before gets the same answer. A state file is written before this returns.
-        """
+        """The function at these points, (points,), the same for ever; kept before it is returned."""
         check_is_fitted(self)
+        return self._answer(validate_data(self, X_new, reset=False, dtype=np.float64))
+
+    def _answer(self, X: Array) -> Array:
         if self._process != os.getpid():
             raise RuntimeError(
                 "this function belongs to another process, which would draw it otherwise: "
                 "give it a state file and load that with load_state."
             )
-        X = validate_data(self, X_new, reset=False, dtype=np.float64) + 0.0  # no negative zeros
+        X = X + 0.0  # no negative zeros
         with self._lock, one_thread():
-            if self._contents.model.nodes is not None:
-                return self._through_nodes(X)
+            model = self._contents.model
+            if isinstance(model, FunctionModel) and model.nodes is not None:
+                return self._through_nodes(model, X)
             return self._lazily(X)
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """The function at a grid's points as a figure; see privgp.release.plots.plot_function."""
+        from privgp.release.plots import plot_function
+
+        check_is_fitted(self)
+        return plot_function(shown(self._contents, self._answer), ax, **options)
 
     def save_state(self, path: str | os.PathLike[str]) -> None:
         """Write the private state to a new ``.private-state`` file, and keep it up to date there."""
@@ -163,12 +164,12 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
     def _take(self, contents: Contents, file: StateFile | None) -> None:
         """Become the function of these contents, which a file may hold."""
         c = self._contents = contents
-        self._coordinates: Coordinates | None = None
+        self._drawer: Drawer | None = None
         self._places: dict[bytes, int] = {}
         self._file, self._unsaved = file, False
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self.n_features_in_ = c.model.inputs.shape[1]
+        self.n_features_in_ = c.model.columns
         self.__dict__.pop("feature_names_in_", None)
         if c.names is not None:
             self.feature_names_in_ = np.array(c.names, dtype=object)
@@ -185,7 +186,8 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
         if len(self._places) + len(new) > most:
             raise ValueError(
                 f"a function answers at most {most:,} points, and this one has answered "
-                f"{len(self._places):,}: ask for fewer, or give inducing= for any number."
+                f"{len(self._places):,}: ask for fewer"
+                + (", or give inducing= for any number." if self.protect == "outputs" else ".")
             )
         for start in range(0, len(new), BATCH):
             part = new[start : start + BATCH]
@@ -202,12 +204,10 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
     def _draw_at(self, points: Array) -> None:
         """Draw one coordinate for each of these new points, and compute their answers."""
         c = self._contents
-        if self._coordinates is None:
-            self._coordinates = Coordinates(c.model.kernel, c.model.inputs, c.model.coefficients)
-        self._coordinates.catch_up(c.points)
-        extension = self._coordinates.propose(points)
-        draws = extended(c.draws, extension.rows)
-        answers = self._in_units(extension.lower @ draws.numbers)
+        if self._drawer is None:
+            self._drawer = drawer_for(c.model)
+        draws, lower = self._drawer.draw(c, points)
+        answers = self._in_units(lower @ draws.numbers)
         self._unsaved = True
         # One assignment: an interrupt leaves either all of the draw or nothing of it.
         self._contents = replace(
@@ -216,15 +216,16 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
             points=np.vstack([c.points, points]),
             answers=np.concatenate([c.answers, answers]),
         )
-        self._coordinates.accept(extension)
+        self._drawer.accept()
 
-    def _through_nodes(self, X: Array) -> Array:
+    def _through_nodes(self, model: FunctionModel, X: Array) -> Array:
         c = self._contents
         if len(c.draws.numbers) == 0:
+            assert isinstance(c.draws, Draws)
             self._unsaved = True
-            self._contents = c = replace(c, draws=extended(c.draws, c.model.node_rows))
+            self._contents = c = replace(c, draws=extended(c.draws, model.node_rows))
         self._persist()
-        return self._in_units(c.model.node_values(X, c.draws.numbers))
+        return self._in_units(model.node_values(X, c.draws.numbers))
 
     def _in_units(self, scaled: Array) -> Array:
         low, high = self._contents.y_bounds

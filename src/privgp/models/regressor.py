@@ -220,7 +220,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags.regressor_tags.poor_score = True
         return tags
 
-    def _plan(self, X: Any, groups: Any) -> Any:
+    def _plan(self, X: Any, groups: Any, ranked: bool = False) -> Any:
         check_budget(self.epsilon, self.delta)
         bounds = check_bounds("y_bounds", self.y_bounds)
         check_choice("protect", self.protect, ("outputs", "records"))
@@ -248,6 +248,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             reconstruct=self.reconstruct,
             learned=self.hyperparameters == "learned",
             mechanism=self.mechanism,
+            ranked=ranked,
         )
         budget = Budget(float(self.epsilon), float(self.delta))
         with threads_for(len(X)):

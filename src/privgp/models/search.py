@@ -131,7 +131,8 @@ class PrivateGridSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mi
             f"epsilon = {self.epsilon:g}, delta = {self.delta:g} in total."
         ]
         promise = vars(self).get("guarantee_")
-        only_choice = promise is not None and not promise.noise_multipliers
+        only_choice = promise is not None and len(promise.pure_epsilons) == 1
+        only_choice = only_choice and not getattr(promise, "noise_multipliers", ())
         if self.method == "measurement":
             lines.append("The choice spends nothing: all of the budget is the measurement's.")
         elif only_choice or self.scoring is not None:

@@ -26,7 +26,6 @@ from privgp.release.reproducible import one_thread
 from privgp.types import Array
 from privgp.vault.measure import measure
 from privgp.vault.residuals import root_utilities
-from privgp.vault.sample import LATTICE_SAMPLER
 from privgp.vault.select import MECHANISMS, SELECTION_SAMPLER
 from privgp.vault.validate import checked_outputs
 
@@ -45,7 +44,7 @@ CHOSEN_AT_COST = "chosen among {count} candidates by {method}, with epsilon = {e
 def fit_measured(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
     """One measurement with the whole budget; candidates are ranked by its evidence: post-processing.
 
-    The measurement is planned for the centre of the grid.
+    The measurement is planned for the centre of the grid, on inputs as they are and ranked.
     """
     params = search._candidates()
     check_private(search.estimator, params, search.method)
@@ -60,7 +59,7 @@ def fit_measured(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> No
         hyperparameters="learned",
         **budget,
     )
-    plan = planner.plan(X, groups)
+    plan = planner._plan(rows, groups, ranked=True)
     (seed,) = search._seeds(1)
     rng = None if seed is None else np.random.default_rng(seed)
     measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, rng)
@@ -191,7 +190,7 @@ def _with_choice(
     search: PrivateGridSearchCV, promise: Guarantee, count: int, spent: float
 ) -> Guarantee:
     """The choice and the release together."""
-    sampler = f"{SELECTION_SAMPLER}; {LATTICE_SAMPLER}"
+    sampler = f"{SELECTION_SAMPLER}; {promise.sampler}"
     if search.random_state is not None:
         sampler = f"ordinary floating-point noise: {SIMULATION}"
     return replace(
@@ -200,5 +199,5 @@ def _with_choice(
         delta=float(search.delta),
         mechanism=f"one of {count} candidates by {search.method}, then {promise.mechanism}",
         sampler=sampler,
-        pure_epsilons=(spent,),
+        pure_epsilons=(spent, *promise.pure_epsilons),
     )

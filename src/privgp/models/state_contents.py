@@ -5,12 +5,15 @@ Private: sums of outputs, and the draws that must never be made again.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from privgp.plan.functions import MAX_POINTS, SENSITIVITIES, FunctionModel
+from privgp.models import state_outputs, state_records
+from privgp.plan.function_records import RECORD_SENSITIVITIES, RecordsModel
+from privgp.plan.functions import SENSITIVITIES, FunctionModel
 from privgp.plan.kernels import check_kernel
 from privgp.privacy.calibrate import check_budget
 from privgp.privacy.guarantee import Guarantee
@@ -30,38 +33,44 @@ from privgp.release.fields import (
     whole,
 )
 from privgp.types import Array
+from privgp.vault.function_records import RecordDraws
 from privgp.vault.state import Draws
 
 FORM = "private-state"
-NOTICE = "PRIVATE: for the curator only. This file holds sums of private outputs; never publish it."
+NOTICE = "PRIVATE: for the curator only. This file holds private values; never publish it."
 _SETTINGS = (
-    "notice", "kernel", "noise_variance", "y_bounds", "epsilon", "delta", "sensitivity", "norm",
-    "noise", "limit", "seed", "names", "guarantee",
+    "notice", "kernel", "noise_variance", "y_bounds", "epsilon", "delta", "sensitivity", "dominance",
+    "norm", "noise", "seed", "names", "guarantee",
 )  # fmt: skip
-_ARRAYS = ("inputs", "counts", "sums", "squares", "numbers", "points", "answers")
+_ARRAYS = ("numbers", "points", "answers")
 
 
 @dataclass(frozen=True)
 class Contents:
-    """All there is to a function. ``points`` (asked, columns) have ``answers`` in units of y."""
+    """All there is to a function. ``points`` (asked, columns) have ``answers`` in units of y.
 
-    model: FunctionModel
+    The model is of private outputs or of private records, and the draws are of the same kind.
+    """
+
+    model: FunctionModel | RecordsModel
     y_bounds: tuple[float, float]
     epsilon: float
     delta: float
     sensitivity: str
+    dominance: float | None
     norm: float
     guarantee: Guarantee
     names: tuple[str, ...] | None
-    draws: Draws
+    draws: Draws | RecordDraws
     points: Array
     answers: Array
 
 
 def encode(contents: Contents) -> bytes:
-    """The bytes of the file."""
-    c, draws = contents, contents.draws
-    settings = {
+    """The bytes of the archive."""
+    c = contents
+    settings, arrays = _kind_of(c).parts(c.model, c.draws)
+    settings |= {
         "notice": NOTICE,
         "kernel": kernel_tree(c.model.kernel),
         "noise_variance": c.model.noise_variance,
@@ -69,90 +78,118 @@ def encode(contents: Contents) -> bytes:
         "epsilon": c.epsilon,
         "delta": c.delta,
         "sensitivity": c.sensitivity,
+        "dominance": c.dominance,
         "norm": c.norm,
-        "noise": asdict(draws.noise),
-        "limit": draws.limit,
-        "seed": draws.seed,
+        "noise": asdict(c.draws.noise),
+        "seed": c.draws.seed,
         "names": None if c.names is None else list(c.names),
         "guarantee": c.guarantee.to_json(),
     }
-    arrays: dict[str, Array] = {
-        "inputs": c.model.inputs,
-        "counts": c.model.counts,
-        "sums": draws.sums,
-        "squares": draws.squares,
-        "numbers": draws.numbers,
-        "points": c.points,
-        "answers": c.answers,
-    }
-    if c.model.nodes is not None:
-        arrays["nodes"] = c.model.nodes
+    arrays |= {"numbers": c.draws.numbers, "points": c.points, "answers": c.answers}
     members = {"private_state.json": archive.dump(settings)}
     members |= {f"{name}.npy": array_bytes(values) for name, values in arrays.items()}
     return archive.pack(members, FORM)
 
 
 def decode(data: bytes) -> Contents:
-    """The contents of a file, every value checked."""
+    """The contents of an archive, every value checked."""
     members = archive.unpack(data, FORM)
-    names = {"private_state.json", *(f"{name}.npy" for name in _ARRAYS)}
-    if {*members} - {"nodes.npy"} != names:
+    if "private_paths.json" in members:
+        raise DamagedFile("it holds sample paths, not a function")
+    records = "weights.npy" in members
+    kind: Any = state_records if records else state_outputs
+    names = {"private_state.json", *(f"{name}.npy" for name in (*_ARRAYS, *kind.ARRAYS))}
+    if {*members} - ({"nodes.npy"} if not records else set()) != names:
         raise DamagedFile("it does not have the parts it should")
-    s = record(archive.parse(members["private_state.json"]), "state", _SETTINGS)
-    inputs = array(members["inputs.npy"], "inputs", (None, None))
-    rows, columns = inputs.shape
-    nodes = members.get("nodes.npy")
+    s = record(archive.parse(members["private_state.json"]), "state", (*_SETTINGS, *kind.SETTINGS))
     kernel = kernel_from(s["kernel"])
-    model = FunctionModel(
+    model, draws = kind.restored(
+        s,
+        members,
         kernel,
         positive(s["noise_variance"], "noise variance"),
-        inputs,
-        array(members["counts.npy"], "counts", (rows,)),
-        None if nodes is None else array(nodes, "nodes", (None, columns)),
+        _noise(s["noise"]),
+        None if s["seed"] is None else whole(s["seed"], "seed", 0, 2**31),
+        array(members["numbers.npy"], "numbers", (None,)),
     )
-    numbers = array(members["numbers.npy"], "numbers", (None,))
-    points = array(members["points.npy"], "points", (None, columns))
-    answers = array(members["answers.npy"], "answers", (len(points),))
-    noise = _noise(s["noise"])
-    if model.nodes is None:
-        aligned = len(numbers) == len(points) <= noise.size <= MAX_POINTS
-    else:
-        aligned = len(points) == 0 and len(numbers) in (0, len(model.nodes))
-        aligned = aligned and noise.size == len(model.nodes)
-    if not aligned or rows == 0 or not np.all(model.counts >= 1):
-        raise DamagedFile("its parts do not belong together")
-    draws = Draws(
-        sums=array(members["sums.npy"], "sums", (rows,)),
-        noise=noise,
-        limit=positive(s["limit"], "limit"),
-        seed=None if s["seed"] is None else whole(s["seed"], "seed", 0, 2**31),
-        squares=array(members["squares.npy"], "squares", (rows,)),
-        numbers=numbers,
-    )
-    if np.any(draws.squares < 0) or np.any(draws.squares > draws.limit * (1.0 + 1e-9)):
-        raise DamagedFile("it has drawn more than it may")
+    points = array(members["points.npy"], "points", (None, model.columns))
     bounds = s["y_bounds"]
     if not isinstance(bounds, list) or len(bounds) != 2:
         raise DamagedFile("its bounds are broken")
     try:
-        check_kernel(kernel, columns)
+        check_kernel(kernel, model.columns)
         check_budget(s["epsilon"], s["delta"])
         guarantee = Guarantee.from_json(text(s["guarantee"], "guarantee"))
     except (TypeError, ValueError, KeyError, AttributeError):
         raise DamagedFile("its settings are broken") from None
-    return Contents(
+    choices = RECORD_SENSITIVITIES if records else SENSITIVITIES
+    contents = Contents(
         model=model,
         y_bounds=(number(bounds[0], "bounds"), number(bounds[1], "bounds")),
         epsilon=float(s["epsilon"]),
         delta=float(s["delta"]),
-        sensitivity=choice(s["sensitivity"], "sensitivity", SENSITIVITIES),
+        sensitivity=choice(s["sensitivity"], "sensitivity", choices),
+        dominance=None if s["dominance"] is None else positive(s["dominance"], "dominance"),
         norm=positive(s["norm"], "norm"),
         guarantee=guarantee,
-        names=_names(s["names"], columns),
+        names=_names(s["names"], model.columns),
         draws=draws,
         points=points,
-        answers=answers,
+        answers=array(members["answers.npy"], "answers", (len(points),)),
     )
+    return _checked(contents)
+
+
+def added(contents: Contents, first: int) -> tuple[Array, ...] | None:
+    """What the points from the first on have added; through inducing inputs all is drawn at once."""
+    c = contents
+    if c.model.nodes is not None:
+        return None
+    common = (c.points[first:], c.draws.numbers[first:], c.answers[first:])
+    if isinstance(c.draws, RecordDraws):
+        return *common, *state_records.added(c.draws, first)
+    return *common, *state_outputs.added(c.draws)
+
+
+def added_size(contents: Contents, first: int, count: int) -> int:
+    """How many numbers so many points add."""
+    common = count * (contents.model.columns + 2)
+    if isinstance(contents.draws, RecordDraws):
+        return common + state_records.added_size(first, count)
+    return common + state_outputs.added_size(contents.draws)
+
+
+def with_added(contents: Contents, entries: Sequence[tuple[int, Array]]) -> Contents:
+    """The contents with all that was added, checked."""
+    c, columns = contents, contents.model.columns
+    points, numbers, answers = [c.points], [c.draws.numbers], [c.answers]
+    rest, first = [], len(c.points)
+    for count, values in entries:
+        rows, drawn, told, other = np.split(values, np.cumsum([count * columns, count, count]))
+        points.append(rows.reshape(count, columns))
+        numbers.append(drawn)
+        answers.append(told)
+        rest.append((first, count, other))
+        first += count
+    draws = _kind_of(c).with_added(c.draws, np.concatenate(numbers), rest)
+    return _checked(
+        replace(c, draws=draws, points=np.concatenate(points), answers=np.concatenate(answers))
+    )
+
+
+def _kind_of(contents: Contents) -> Any:
+    return state_records if isinstance(contents.model, RecordsModel) else state_outputs
+
+
+def _checked(contents: Contents) -> Contents:
+    """The same, if its parts belong together."""
+    c = contents
+    values = (c.points, c.answers, c.draws.numbers)
+    finite = all(np.all(np.isfinite(part)) for part in values)
+    problem = _kind_of(c).problem(c.model, c.draws, len(c.points))
+    if problem is not None or not finite:
+        raise DamagedFile(problem or "it holds numbers that are not finite")
+    return contents
 
 
 def _noise(value: Any) -> LatticeNoise:

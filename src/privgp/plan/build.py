@@ -59,7 +59,11 @@ class Budget:
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be learned: everything public that a plan needs besides inputs and budget."""
+    """What is to be learned: everything public that a plan needs besides inputs and budget.
+
+    ``ranked``: design also for a given kernel on ranked inputs, as is done for the default one, so
+    that the measurement serves kernels other than the one it is planned for.
+    """
 
     y_bounds: tuple[float, float]
     kernel: Kernel | None = None
@@ -69,13 +73,21 @@ class Question:
     reconstruct: str = "posterior"
     learned: bool = True
     mechanism: str = "auto"
+    ranked: bool = False
 
 
 def make_plan(X: Array, question: Question, budget: Budget, people: Integers | None = None) -> Plan:
     """Choose the measurement. Sees inputs, never outputs."""
     width = question.y_bounds[1] - question.y_bounds[0]
     learned = question.learned and question.reconstruct == "posterior"
-    priors = starting_priors(X, width, question.kernel, question.noise_variance, learned=learned)
+    priors = starting_priors(
+        X,
+        width,
+        question.kernel,
+        question.noise_variance,
+        learned=learned,
+        ranked=question.ranked,
+    )
     inputs, index = collapse(X)
     counts = np.bincount(index).astype(float)
     targets = inputs if question.targets is None else question.targets

@@ -15,11 +15,12 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.plan.kernels import evaluate, variance
 from privgp.plan.smoothers import JITTERS, stable_cholesky
+from privgp.plan.varah import dominance, varah_bound
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
 from privgp.privacy.sensitivity import column_norms, rounding
 from privgp.types import Array
 
-SENSITIVITIES = ("exact", "infinity", "nonnegative")
+SENSITIVITIES = ("exact", "infinity", "nonnegative", "varah")
 MAX_POINTS = 20_000
 BLOCK = 256
 
@@ -37,6 +38,10 @@ class FunctionModel:
     inputs: Array
     counts: Array
     nodes: Array | None = None
+
+    @property
+    def columns(self) -> int:
+        return int(self.inputs.shape[1])
 
     @cached_property
     def coefficients(self) -> Array:
@@ -81,6 +86,13 @@ class FunctionModel:
             out[start : start + BLOCK] = (numbers @ solved)[: len(part)]
         return out
 
+    def noise_shape(self, points: Array) -> Array:
+        """Std of ``G ~ GP(0, k)``, or through inducing inputs of GP(0, q), at points."""
+        if self.nodes is None:
+            return np.full(len(points), np.sqrt(variance(self.kernel)))
+        cross = evaluate(self.kernel, self.nodes, points)
+        return column_norms(solve_triangular(self.node_factor, cross, lower=True))
+
     def exact_norms(self) -> Array:
         """For every distinct input the norm of the function that one unit of output there adds."""
         if self.nodes is not None:
@@ -89,10 +101,22 @@ class FunctionModel:
         moved: Array = np.einsum("ij,ij->j", A, evaluate(self.kernel, self.inputs) @ A)
         return np.sqrt(np.maximum(moved, 0.0))
 
-    def norm(self, sensitivity: str) -> float:
-        """The bound of these norms that was asked for: exact, or one of the papers'."""
+    def norm(self, sensitivity: str, declared: float | None = None) -> float:
+        """The bound of these norms that was asked for: exact, or one of the papers'.
+
+        ``declared``: a dominance of K for Varah's bound, which then depends on no input.
+        """
         if sensitivity == "exact":
             return float(self.exact_norms().max())
+        if sensitivity == "varah":
+            actual = dominance(self.kernel, self.noise_variance, self.inputs, self.counts)
+            if declared is not None and not actual >= declared:
+                raise ValueError(
+                    "dominance is larger than that of these inputs: they lie closer together than "
+                    "was declared."
+                )
+            least = actual if declared is None else declared
+            return float(np.sqrt(variance(self.kernel)) * varah_bound(least))
         infinity, nonnegative = papers_bounds(inverse_covariance(self))
         bound = infinity if sensitivity == "infinity" else nonnegative
         return float(np.sqrt(variance(self.kernel)) * bound)

@@ -6,42 +6,66 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.blas import dtrsm, dtrsv
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.plan.kernels import evaluate, variance
 from privgp.types import Array
 
-PANEL = 128
+PANEL = 256
 # The noise kernel is k + 1e-8 k(x,x) at equal points, so that near-duplicates never break its
 # factor; the rest is for inputs so far apart that distances themselves are rounded.
 NOISE_JITTERS = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 
 
 class GrowingFactor:
-    """Lower triangular L, kept as panels of 128 rows: appending moves nothing that is there."""
+    """Lower triangular L in panels of 256 rows: appending moves nothing that is there.
+
+    A panel is what stands left of its triangle, (256, rows above), and the triangle, in Fortran's
+    order and with ones where nothing stands yet. One solve for one column reads L once, at the
+    speed of the memory.
+    """
 
     def __init__(self) -> None:
         self.size = 0
-        self._panels: list[Array] = []
+        self._panels: list[tuple[Array, Array]] = []
 
     def solve(self, right: Array) -> Array:
-        """L^-1 right, (size, columns), by blocks."""
-        out = np.empty(right.shape)
-        for at, panel in zip(range(0, self.size, PANEL), self._panels, strict=False):
-            rows = min(PANEL, self.size - at)
-            part = right[at : at + rows] - panel[:rows, :at] @ out[:at]
-            corner = panel[:rows, at : at + rows]
-            out[at : at + rows] = solve_triangular(corner, part, lower=True, check_finite=False)
-        return out
+        """L^-1 right, (size, columns), by panels."""
+        padded = np.zeros((len(self._panels) * PANEL, right.shape[1]))
+        padded[: self.size] = right
+        for number, (left, triangle) in enumerate(self._panels):
+            at = number * PANEL
+            part = padded[at : at + PANEL]
+            part -= left @ padded[:at]
+            if part.shape[1] == 1:
+                part[:, 0] = dtrsv(triangle, part[:, 0], lower=1)
+            else:  # as part^T = X^T triangle^T, whose order in memory is Fortran's
+                part.T[...] = dtrsm(1.0, triangle, part.T, side=1, lower=1, trans_a=1)
+        return padded[: self.size]
+
+    def times(self, right: Array) -> Array:
+        """L right, (size, columns), by panels."""
+        padded = np.zeros((len(self._panels) * PANEL, right.shape[1]))
+        padded[: self.size] = right
+        parts = [
+            left @ padded[: number * PANEL]
+            + triangle @ padded[number * PANEL : (number + 1) * PANEL]
+            for number, (left, triangle) in enumerate(self._panels)
+        ]
+        return np.vstack([*parts, padded[:0]])[: self.size]
 
     def append(self, rows: Array) -> None:
         """Add the rows (new, size + new) at the end. Cut short, it leaves L as it was."""
         end = self.size + len(rows)
         for at in range(self.size, end):
             number, place = divmod(at, PANEL)
+            above = number * PANEL
             if number == len(self._panels):
-                self._panels.append(np.zeros((PANEL, (number + 1) * PANEL)))
-            self._panels[number][place, : at + 1] = rows[at - self.size, : at + 1]
+                self._panels.append((np.zeros((PANEL, above)), np.eye(PANEL, order="F")))
+            left, triangle = self._panels[number]
+            left[place] = rows[at - self.size, :above]
+            triangle[place, : place + 1] = rows[at - self.size, above : at + 1]
         self.size = end
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
-from privgp.plan.inputs import InputMap, part_ranked, spreads
+from privgp.plan.inputs import part_ranked, spreads
 from privgp.plan.kernels import check_kernel, split_noise
 from privgp.plan.priors import Hyperparameters, Prior, prior_about
 from privgp.types import Array
@@ -33,12 +33,15 @@ def starting_priors(
     noise_variance: float | None,
     *,
     learned: bool,
+    ranked: bool = False,
 ) -> tuple[Prior, ...]:
-    """One prior per input map; a given kernel acts on the inputs as they are, so it has one map.
+    """One prior per input map; a given kernel acts on the inputs as they are, so it has one map,
+    or with ``ranked`` a second one, for a plan that should serve other kernels too.
 
     ``X`` are all rows, repeated inputs included: their spread and ranks set scales and maps.
     """
     white_fixed = False
+    shares: tuple[float, ...]
     if kernel is not None:
         given, white = split_noise(clone(kernel) if isinstance(kernel, Kernel) else kernel)
         if given is None:
@@ -51,11 +54,11 @@ def starting_priors(
         if white is not None:
             noise_variance = float(white.noise_level)
             white_fixed = bool(white.hyperparameter_noise_level.fixed)
-        maps: tuple[InputMap, ...] = (InputMap(),)
+        shares = (0.0, RANK_SHARES[-1]) if ranked else (0.0,)
     else:
         given = default_kernel(X, width)
         shares = RANK_SHARES if learned else RANK_SHARES[:1]
-        maps = tuple(part_ranked(X, share) for share in shares)
+    maps = tuple(part_ranked(X, share) for share in shares)
     if noise_variance is None:
         noise_variance = (NOISE_SHARE * width) ** 2
     if not (np.isfinite(noise_variance) and noise_variance > 0):

@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 
 from privgp.privacy.calibrate import check_budget, gaussian_delta
 from privgp.privacy.pure import mixed_delta
+from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
 
 OUTPUTS_UNIT = "one output value"
 PERSON_UNIT = "all output values of one person"
@@ -41,8 +42,9 @@ class Guarantee:
     """An (epsilon, delta) promise with what it is about.
 
     ``noise_multipliers``: one per Gaussian mechanism, noise std over sensitivity; ``delta_slack``:
-    what the lattice adds to delta, see docs/proofs/sample.md; ``pure_epsilons``: one per further
-    step that is epsilon-private by itself, such as a choice among candidates.
+    what the lattice adds to delta, see docs/proofs/sample.md; ``path_curves``: Renyi divergences of
+    posterior sample paths, see docs/proofs/rdp.md; ``pure_epsilons``: one per step that is
+    epsilon-private by itself, such as Laplace noise or a choice among candidates.
     """
 
     epsilon: float
@@ -54,6 +56,7 @@ class Guarantee:
     sampler: str
     noise_multipliers: tuple[float, ...]
     delta_slack: float = 0.0
+    path_curves: tuple[PathCurve, ...] = ()
     pure_epsilons: tuple[float, ...] = ()
 
     @property
@@ -69,6 +72,12 @@ class Guarantee:
         """The delta that holds at this epsilon, lattice terms included."""
         if not math.isfinite(epsilon) or epsilon < 0:
             raise ValueError(f"epsilon must be finite and not negative, got {epsilon}.")
+        if self.path_curves:  # divergences of one order add, whatever the mechanisms
+            curves: list[Curve] = [*self.path_curves, GaussianCurve(self.mu)]
+            reduced = epsilon - EPSILON_SLACK * max(epsilon, 1.0) - math.fsum(self.pure_epsilons)
+            if reduced < 0:  # pure steps only shift the others' curve
+                return 1.0
+            return min(1.0, delta_for(curves, reduced) + self.delta_slack)
         if not self.noise_multipliers:
             if self.pure_epsilons:
                 return min(1.0, mixed_delta(epsilon, 0.0, self.pure_epsilons) + self.delta_slack)
@@ -115,6 +124,7 @@ class Guarantee:
     def from_json(cls, text: str) -> Guarantee:
         fields = json.loads(text)
         fields.pop("mu", None)
+        fields["path_curves"] = tuple(PathCurve(**c) for c in fields.get("path_curves", ()))
         for name in ("assumptions", "noise_multipliers", "pure_epsilons"):
             fields[name] = tuple(fields.get(name, ()))
         return cls(**fields)
@@ -125,6 +135,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
 
     Gaussian mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later
     question was chosen by looking at an earlier release, provided the total was fixed beforehand.
+    With sample paths among them, Renyi divergences of a common order add.
     Pure steps compose with them as coins: see docs/proofs/select.md.
     """
     parts: Sequence[Guarantee] = tuple(guarantees)
@@ -133,7 +144,9 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     if any(not isinstance(part, Guarantee) for part in parts):
         raise TypeError("compose takes Guarantee objects, such as model.guarantee_.")
     check_budget(1.0, delta)
-    if any(not (part.noise_multipliers or part.pure_epsilons) for part in parts):
+    if any(
+        not (part.noise_multipliers or part.path_curves or part.pure_epsilons) for part in parts
+    ):
         raise ValueError("a guarantee that names no mechanism cannot be composed.")
     if len({(part.unit, part.neighbours) for part in parts}) > 1:
         raise ValueError(
@@ -150,6 +163,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
         sampler=" and ".join(dict.fromkeys(part.sampler for part in parts)),
         noise_multipliers=tuple(c for part in parts for c in part.noise_multipliers),
         delta_slack=math.fsum(part.delta_slack for part in parts),
+        path_curves=tuple(curve for part in parts for curve in part.path_curves),
         pure_epsilons=tuple(e for part in parts for e in part.pure_epsilons),
     )
     epsilon = whole.epsilon_at(delta)

@@ -130,13 +130,14 @@ def _names(value: Any, columns: int) -> tuple[str, ...] | None:
 
 
 def _guarantee(value: Any) -> Guarantee:
-    parts = field.record(value, "guarantee", [f.name for f in fields(Guarantee)])
-    told = {
-        name: field.text(parts[name], "guarantee")
-        for name in ("unit", "neighbours", "mechanism", "sampler")
-    }
+    names = [f.name for f in fields(Guarantee) if f.name != "path_curves"]
+    parts = field.record(value, "guarantee", names)
     if not (parts["noise_multipliers"] or parts["pure_epsilons"]):
         raise DamagedFile("its guarantee names no mechanism")
+
+    def told(name: str) -> str:
+        return field.text(parts[name], "guarantee")
+
     return Guarantee(
         epsilon=field.positive(parts["epsilon"], "epsilon", MAX_EPSILON),
         delta=field.positive(parts["delta"], "delta", 1.0),
@@ -149,11 +150,14 @@ def _guarantee(value: Any) -> Guarantee:
             for entry in field.items(parts["noise_multipliers"], "noise multipliers")
         ),
         delta_slack=field.number(parts["delta_slack"], "delta slack", 0.0, 1.0),
+        unit=told("unit"),
+        neighbours=told("neighbours"),
+        mechanism=told("mechanism"),
+        sampler=told("sampler"),
         pure_epsilons=tuple(
             field.positive(entry, "pure epsilon", MAX_EPSILON)
             for entry in field.items(parts["pure_epsilons"], "pure epsilons")
         ),
-        **told,
     )
 
 

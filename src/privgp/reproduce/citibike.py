@@ -86,7 +86,9 @@ def results(
         for place, column in enumerate(COLUMNS):
             printed = PRINTED[row][place][0] if row in PRINTED else None
             default = table["default"].get(column)
-            out.append(Result(f"RMSE (s), {row}, epsilon {column}", printed, cells[column], default))
+            out.append(
+                Result(f"RMSE (s), {row}, epsilon {column}", printed, cells[column], default)
+            )
     for place, column in enumerate(COLUMNS[1:], 1):
         printed = min(v[place][0] for r, v in PRINTED.items() if r.startswith("cloaking"))
         for method in ("cloaking", "algorithm 1"):
@@ -148,7 +150,9 @@ def default_text(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
         parts = []
         for column in COLUMNS[1:]:
             best, default = best_of(table, method, column), table["default"][column]
-            parts.append(f"{100 * (1 - default / best):.0f}% below {best:.0f} s at epsilon {column}")
+            parts.append(
+                f"{100 * (1 - default / best):.0f}% below {best:.0f} s at epsilon {column}"
+            )
         out.append(f"The default is, compared with the best lengthscale or grid of {words}, "
                    f"{', '.join(parts)}.")  # fmt: skip
     out.append(

@@ -90,7 +90,9 @@ def whole_function(X: Array, y: Array) -> tuple[WholeFunction, tuple[str, ...]]:
     papers_at_1 = loose.sensitivity_ * root * hall_multiplier(1.0, DELTA)
     true = hall_delta(50.0, DELTA)
     results = (
-        Result("figure 1A: scale of the samples at epsilon 50 (cm)", 28.53, scale, exact.noise_std_),
+        Result(
+            "figure 1A: scale of the samples at epsilon 50 (cm)", 28.53, scale, exact.noise_std_
+        ),
         Result("figure 1A: true delta at epsilon 50", 0.01, true, DELTA),
         Result("whole function: noise std at epsilon 1 (cm)", None, papers_at_1, at_1),
     )
@@ -216,7 +218,9 @@ def _results(e: Errors) -> tuple[Result, ...]:
         Result("RMSE without privacy (cm)", 6.8, e.without, None),
         Result("RMSE at (1, 0.01), settings as printed (cm)", 12.2, e.papers, e.default),
         Result("RMSE without privacy, settings of the program (cm)", 6.8, e.without_program, None),
-        Result("RMSE at (1, 0.01), settings of the program (cm)", 12.2, e.papers_program, e.default),
+        Result(
+            "RMSE at (1, 0.01), settings of the program (cm)", 12.2, e.papers_program, e.default
+        ),
         Result("RMSE of the default, heights not clipped (cm)", None, None, e.default_raw),
         *(
             result

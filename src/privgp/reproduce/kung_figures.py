@@ -176,7 +176,12 @@ def _ellipse(ax: Axes, M: Array) -> None:
     angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
     ax.add_patch(
         Ellipse(
-            (0, 0), 2 * np.sqrt(values[1]), 2 * np.sqrt(values[0]), angle=angle,
-            facecolor=SKY, alpha=0.4, edgecolor=BLUE,
+            (0, 0),
+            2 * np.sqrt(values[1]),
+            2 * np.sqrt(values[0]),
+            angle=angle,
+            facecolor=SKY,
+            alpha=0.4,
+            edgecolor=BLUE,
         )  # fmt: skip
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 import opendp.prelude as dp
 
@@ -27,15 +30,20 @@ def add_lattice_noise(values: Array, noise: LatticeNoise) -> Array:
     """
     if values.shape != (noise.size,) or not np.all(np.isfinite(values)):
         raise ValueError("the measurement has a wrong size or is not finite; nothing was released.")
-    space = (
-        dp.vector_domain(dp.atom_domain(T=float, nan=False), size=noise.size),
-        dp.l2_distance(T=float),
-    )
-    measure = dp.m.make_gaussian(*space, scale=noise.std, k=noise.exponent)
-    released = np.array(measure(values.tolist()), dtype=float)
+    released = np.array(_sampler(noise.size, noise.std, noise.exponent)(values.tolist()), float)
     if released.shape != (noise.size,) or not np.all(np.isfinite(released)):
         raise RuntimeError("the sampler failed after noise was drawn: count the budget as spent.")
     return released
+
+
+@lru_cache(maxsize=16)
+def _sampler(size: int, std: float, exponent: int) -> Any:
+    """OpenDP's mechanism. It holds no randomness of its own: every call draws anew."""
+    space = (
+        dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size),
+        dp.l2_distance(T=float),
+    )
+    return dp.m.make_gaussian(*space, scale=std, k=exponent)
 
 
 def add_simulated_noise(values: Array, noise: LatticeNoise, rng: np.random.Generator) -> Array:

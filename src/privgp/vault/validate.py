@@ -67,7 +67,9 @@ def checked_inputs(X: Any, columns: int) -> Array:
     if not numbers or isinstance(X, np.ma.MaskedArray):
         raise ValueError("X must be a table of numbers.")
     if values.ndim != 2 or values.shape[1] != columns:
-        raise ValueError("X must have one row per record and one column per pair of x_bounds.")
+        raise ValueError(
+            "X must have one row per record and one column per declared pair of bounds."
+        )
     try:
         values = values.astype(np.float64)
     except (OverflowError, ValueError):

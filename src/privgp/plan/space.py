@@ -1,0 +1,140 @@
+"""The settings a search may choose from: a finite list, each a point of the unit cube.
+
+An axis is ``(low, high)``, ``(low, high, "log-uniform")``, ``(low, high, "uniform")``, or a list of
+values. Axes of lists alone give all their combinations where these are not too many; otherwise the
+space is a low-discrepancy set of so many settings, the same at every call. All of it is public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.stats import qmc
+
+from privgp.types import Array
+
+MOST_AXES = 10
+MOST_SETTINGS = 10_000
+
+
+@dataclass(frozen=True)
+class Space:
+    """``settings``: what an estimator is given, one dict each; ``points``: (settings, coordinates)
+    in the unit cube, one coordinate per numerical axis and one per value of a categorical one."""
+
+    names: tuple[str, ...]
+    settings: tuple[dict[str, Any], ...] = field(repr=False)
+    points: Array = field(repr=False)
+    whole: bool
+
+    def __len__(self) -> int:
+        return len(self.settings)
+
+
+def make_space(axes: Any, candidates: int = 1000) -> Space:
+    """The settings of a dict of axes; at most ``candidates`` where an axis is continuous."""
+    if isinstance(candidates, bool) or not isinstance(candidates, Integral):
+        raise ValueError("candidates must be a whole number.")
+    if not 1 <= candidates <= MOST_SETTINGS:
+        raise ValueError(f"candidates must lie between 1 and {MOST_SETTINGS:,}, got {candidates}.")
+    if not isinstance(axes, Mapping) or not axes:
+        raise ValueError(
+            "space must be a dict of names with (low, high), (low, high, 'log-uniform') or a list."
+        )
+    if len(axes) > MOST_AXES:
+        raise ValueError(f"space has {len(axes)} axes, but at most {MOST_AXES} can be searched.")
+    if any(not isinstance(name, str) for name in axes):
+        raise ValueError("space must be a dict whose names are text.")
+    built = [_axis(name, axis) for name, axis in axes.items()]
+    listed = all(isinstance(axis, _Listed) for axis in built)
+    total = math.prod(len(axis.values) for axis in built if isinstance(axis, _Listed))
+    whole = listed and total <= max(candidates, 1000)
+    if whole:
+        shares = [axis.middles() for axis in built if isinstance(axis, _Listed)]
+        corners = np.array(list(product(*shares)))
+    else:
+        count = min(candidates, total) if listed else candidates
+        corners = qmc.Halton(len(built), scramble=True, rng=np.random.default_rng(0)).random(count)
+    picked = [[axis.value(u) for axis, u in zip(built, row, strict=True)] for row in corners]
+    points = [
+        np.concatenate([axis.coordinates(u) for axis, u in zip(built, row, strict=True)])
+        for row in corners
+    ]
+    names = tuple(axes)
+    settings = tuple(dict(zip(names, values, strict=True)) for values in picked)
+    return Space(names, settings, np.array(points, dtype=np.float64), whole)
+
+
+@dataclass(frozen=True)
+class _Interval:
+    """A continuous axis; ``u`` in [0, 1] runs along it, or along its logarithm."""
+
+    low: float
+    high: float
+    log: bool
+
+    def value(self, u: float) -> Any:
+        if not self.log:
+            return self.low + (self.high - self.low) * float(u)
+        value = math.exp(math.log(self.low) + (math.log(self.high) - math.log(self.low)) * float(u))
+        return min(max(value, self.low), self.high)
+
+    def coordinates(self, u: float) -> list[float]:
+        return [float(u)]
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """A list: numbers by rank, so that equal steps are equally far; anything else one-hot."""
+
+    values: tuple[Any, ...]
+    numerical: bool
+
+    def middles(self) -> Array:
+        return np.asarray((np.arange(len(self.values)) + 0.5) / len(self.values))
+
+    def _place(self, u: float) -> int:
+        return min(int(u * len(self.values)), len(self.values) - 1)
+
+    def value(self, u: float) -> Any:
+        return self.values[self._place(u)]
+
+    def coordinates(self, u: float) -> list[float]:
+        place, count = self._place(u), len(self.values)
+        if self.numerical:
+            return [place / max(count - 1, 1)]
+        # two categories are as far apart as half an axis
+        return [0.5 / math.sqrt(2.0) * (place == other) for other in range(count)]
+
+
+def _axis(name: str, axis: Any) -> _Interval | _Listed:
+    if isinstance(axis, list | np.ndarray):
+        values = list(axis)
+        if not values:
+            raise ValueError(f"space[{name!r}] is an empty list: name at least one value.")
+        numerical = all(isinstance(v, Real) and not isinstance(v, bool | np.bool_) for v in values)
+        if numerical and not all(math.isfinite(v) for v in values):
+            raise ValueError(f"space[{name!r}] must hold finite numbers.")
+        return _Listed(tuple(sorted(values) if numerical else values), numerical)
+    if not isinstance(axis, tuple) or len(axis) not in (2, 3):
+        raise ValueError(
+            f"space[{name!r}] must be (low, high), (low, high, 'log-uniform') or a list of values."
+        )
+    scale = axis[2] if len(axis) == 3 else "uniform"
+    if scale not in ("uniform", "log-uniform"):
+        raise ValueError(f"space[{name!r}] must end in 'log-uniform' or 'uniform'.")
+    try:
+        low, high = float(axis[0]), float(axis[1])
+    except (TypeError, ValueError):
+        raise ValueError(f"space[{name!r}] must have two numbers as its ends.") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high < low + math.inf):
+        raise ValueError(f"space[{name!r}] must have finite ends with low < high.")
+    if scale == "log-uniform" and low <= 0:
+        raise ValueError(f"space[{name!r}] must have low > 0 to be log-uniform.")
+    return _Interval(low, high, scale == "log-uniform")

@@ -1,0 +1,131 @@
+"""The constants of Kusner, Gardner, Garnett and Weinberger's private Bayesian optimisation (2015).
+
+All in units of the prior's standard deviation, k(x, x) = 1. ``settings`` is |X|, ``steps`` is T,
+``correlation`` is k_1(D, D') of neighbouring datasets, ``epsilon`` and ``delta`` are those of *one* of
+the two released values: both together cost (2 epsilon, 2 delta). The promise holds only if the
+objectives of all datasets are draws from one known Gaussian process: docs/proofs/bayes.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privgp.plan.surrogate import Hyperprior, Surrogate
+from privgp.types import Array
+
+GREEDY_SHARE = 1.0 - 1.0 / math.e  # of the largest information gain, reached by greedy choice
+
+
+def beta(step: int, settings: int, delta: float) -> float:
+    """beta_t = 2 log(|X| t^2 pi^2 / (3 delta))."""
+    return 2.0 * math.log(settings * step**2 * math.pi**2 / (3.0 * delta))
+
+
+def record_shift(settings: int, delta: float, correlation: float, events: int = 3) -> float:
+    """The shift c = 2 sqrt((1 - k(D, D')) log(events |X| / delta)); events: 3, without noise 2."""
+    return 2.0 * math.sqrt((1.0 - correlation) * math.log(events * settings / delta))
+
+
+def noise_shift(observation_std: float, delta: float) -> float:
+    """The shift q = sigma sqrt(4 log(3 / delta))."""
+    return observation_std * math.sqrt(4.0 * math.log(3.0 / delta))
+
+
+def regret_constant(observation_std: float) -> float:
+    """C_1 = 8 / log(1 + sigma^-2)."""
+    return 8.0 / math.log1p(observation_std**-2.0)
+
+
+def greedy_gain(points: Array, prior: Hyperprior, steps: int, observation_std: float) -> float:
+    """1/2 log det(I + K / sigma^2) at ``steps`` points, each chosen where the variance is largest."""
+    surrogate, gain = Surrogate(points, prior), 0.0
+    for _ in range(steps):
+        variances = surrogate.variances[0]
+        place = int(np.argmax(variances))
+        gain += 0.5 * math.log1p(float(variances[place]) / observation_std**2)
+        surrogate.observe(place, 0.0, observation_std)
+    return gain
+
+
+def largest_gain(points: Array, prior: Hyperprior, steps: int, observation_std: float) -> float:
+    """An upper bound of gamma_T: greedy choice gets (1 - 1/e) of it, and T/2 log(1 + sigma^-2) is
+    what T independent values would give."""
+    greedy = greedy_gain(points, prior, steps, observation_std) / GREEDY_SHARE
+    return min(greedy, 0.5 * steps * math.log1p(observation_std**-2.0)) * (1.0 + 1e-9)
+
+
+def vanishing_regret(amplitude: float, rate: float, dimension: int) -> float:
+    """A exp(-2 tau / (log 2)^(d/4)): the regret of noise-free search after two steps."""
+    return amplitude * math.exp(-2.0 * rate / math.log(2.0) ** (dimension / 4.0))
+
+
+@dataclass(frozen=True)
+class KusnerConstants:
+    """Everything that algorithm 1 (``observation_std`` > 0) or 2 (= 0) needs to release two values.
+
+    ``epsilon``, ``delta``: of each value; ``regret``: sqrt(C_1 beta_T gamma_T / T), without noise
+    A exp(-2 tau / (log 2)^(d/4)).
+    """
+
+    epsilon: float
+    delta: float
+    settings: int
+    steps: int
+    correlation: float
+    observation_std: float
+    regret: float
+
+    @property
+    def noise_free(self) -> bool:
+        return self.observation_std == 0.0
+
+    @property
+    def shift(self) -> float:
+        """The shift c of the chosen setting."""
+        return record_shift(self.settings, self.delta, self.correlation)
+
+    @property
+    def value_shift(self) -> float:
+        """The shift c of the released value."""
+        events = 2 if self.noise_free else 3
+        return record_shift(self.settings, self.delta, self.correlation, events)
+
+    @property
+    def noise(self) -> float:
+        """The shift q."""
+        return noise_shift(self.observation_std, self.delta)
+
+    def beta(self, step: int) -> float:
+        return beta(step, self.settings, self.delta)
+
+    @property
+    def mean_sensitivity(self) -> float:
+        """2 sqrt(beta_{T+1}) + c: theorem 1."""
+        return 2.0 * math.sqrt(self.beta(self.steps + 1)) + self.shift
+
+    @property
+    def value_sensitivity(self) -> float:
+        """Theorems 3 and 5."""
+        return self.regret + self.value_shift + self.noise
+
+    @property
+    def laplace_scale(self) -> float:
+        return self.value_sensitivity / self.epsilon
+
+    def setting_bound(self, a: float) -> float:
+        """Theorem 2: mu_T at the chosen setting falls short of the best by at most this, but for
+        probability delta + e^-a."""
+        root = 2.0 * math.sqrt(self.beta(self.steps)) + self.noise
+        chance = math.log(self.settings) + a
+        return root + 2.0 * self.mean_sensitivity / self.epsilon * chance
+
+    def value_bound(self, a: float) -> float:
+        """Theorems 4 and 6: the released value is within this of the best, but for probability
+        delta + e^-a. As printed: theorem 4's first term lacks a factor sigma <= 1."""
+        if self.noise_free:
+            return self.regret + a * self.laplace_scale
+        first = math.sqrt(2.0 * math.log(2.0 * self.steps / self.delta))
+        return first + self.regret + a * self.laplace_scale

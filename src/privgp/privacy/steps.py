@@ -1,0 +1,64 @@
+"""One budget for several numbers that are measured one after the other, each with its share.
+
+Number t is measured with multiplier ``c_t = c / sqrt(w_t)``, shares ``w_t`` adding up to at most 1, so
+``sum 1/c_t^2 <= 1/c^2`` whatever is asked: docs/proofs/bayes.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+
+from privgp.privacy.calibrate import check_budget, gaussian_multiplier
+from privgp.privacy.guarantee import EPSILON_SLACK
+from privgp.privacy.lattice import DELTA_SLACK, DEPTHS, LatticeNoise, _spill, scaled_noise
+
+SMALLEST_SHARE = 1e-6
+
+
+def normalised(shares: Sequence[float]) -> tuple[float, ...]:
+    """Positive shares that add up to 1, from positive numbers."""
+    try:
+        values = [float(share) for share in shares if isinstance(share, Real)]
+    except OverflowError:
+        values = [math.inf]
+    if len(values) != len(shares) or not values or not all(0 < v < math.inf for v in values):
+        raise ValueError("budget_split must hold positive numbers, one for every step.")
+    largest = max(values)
+    total = math.fsum(value / largest for value in values)
+    parts = tuple(value / largest / total for value in values)
+    if min(parts) < SMALLEST_SHARE:
+        raise ValueError(f"budget_split has a share below {SMALLEST_SHARE:g} of the whole.")
+    return parts
+
+
+def step_noise(
+    epsilon: float, delta: float, shares: Sequence[float], sensitivity: float
+) -> tuple[LatticeNoise, ...]:
+    """The noise of every step, so that all together are (epsilon, delta)-private.
+
+    ``sensitivity``: the most one person moves any one of the numbers, float error included. The
+    slack of the lattice is the one of that many numbers together, told in equal parts.
+    """
+    check_budget(epsilon, delta)
+    size = len(shares)
+    for depth in DEPTHS:
+        ratio = 2.0 ** (1 - depth)
+        slack = size * ratio**2 / 16.0 + DELTA_SLACK * delta
+        if slack < delta and _spill(epsilon, delta, size, ratio) <= EPSILON_SLACK * epsilon:
+            break
+    else:
+        raise ValueError(
+            f"epsilon={epsilon:g}, delta={delta:g} are too small for {size} numbers on a lattice."
+        )
+    whole = gaussian_multiplier(epsilon * (1.0 - EPSILON_SLACK), delta - slack)
+    steps = tuple(
+        scaled_noise(
+            whole * (1.0 + 2.0**-40) / math.sqrt(w), 1, sensitivity, 0.0, depth, slack / size
+        )
+        for w in shares
+    )
+    if math.fsum(step.multiplier**-2.0 for step in steps) > whole**-2.0:
+        raise ValueError("the shares of the budget add up to more than the whole.")
+    return steps

@@ -1,0 +1,141 @@
+"""Measured scores and Kusner's search inside the vault."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.models.looking_up import Column, records
+
+from privgp.plan.surrogate import Surrogate, fixed_prior
+from privgp.privacy.kusner import KusnerConstants
+from privgp.privacy.steps import step_noise
+from privgp.vault import search as vault
+from privgp.vault.scores import checked_validation, make_loss
+
+LOSS = make_loss("accuracy")
+SCORES = np.linspace(0.1, 0.9, 9)
+VALIDATION = checked_validation(*records(SCORES, 100), LOSS)
+POINTS = np.linspace(0, 1, 9)[:, None]
+
+
+def objective(seen: list[int] | None = None) -> vault.Objective:
+    def train(place):
+        if seen is not None:
+            seen.append(place)
+        return Column(place)
+
+    return vault.Objective(train, VALIDATION, LOSS, 1.0, 1.0, 0.5, 0.25)
+
+
+def constants(observation_std=0.1, steps=6, **settings) -> KusnerConstants:
+    base = {"epsilon": 0.5, "delta": 5e-6, "correlation": 0.99, "regret": 0.3}
+    return KusnerConstants(
+        **{**base, **settings}, settings=9, steps=steps, observation_std=observation_std
+    )
+
+
+def test_a_measured_loss_is_the_mean_loss_plus_noise():
+    (noise,) = step_noise(1e4, 0.5, (1.0,), 0.01)
+    assert vault.measured_loss(Column(6), VALIDATION, LOSS, noise) == pytest.approx(0.3, abs=0.01)
+    rng = np.random.default_rng(0)
+    simulated = vault.measured_loss(Column(6), VALIDATION, LOSS, noise, rng)
+    expected = 0.3 + noise.std * np.random.default_rng(0).standard_normal()
+    assert simulated == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_measured_loss_gets_the_noise_that_was_planned(monkeypatch):
+    (noise,) = step_noise(1.0, 1e-5, (1.0,), 0.01)
+    calls = []
+    monkeypatch.setattr(vault, "add_lattice_noise", lambda v, n: calls.append((v[0], n)) or v)
+    vault.measured_loss(Column(6), VALIDATION, LOSS, noise)
+    assert calls == [(pytest.approx(0.3), noise)]
+
+
+def test_the_objective_is_standardised():
+    assert objective().value(8) == pytest.approx((0.9 - 0.5) / 0.25)
+
+
+def test_algorithm_1_follows_equation_2():
+    seen: list[int] = []
+    told: list[int] = []
+    c = constants()
+    prior = fixed_prior(1, 0.3, 2.5)
+    vault.kusner_search(objective(seen), POINTS, prior, c, told.append, np.random.default_rng(5))
+    rng, mine = np.random.default_rng(5), Surrogate(POINTS, prior)
+    for step, place in enumerate(seen, start=1):
+        bound = mine.means[0] + np.sqrt(c.beta(step)) * np.sqrt(mine.variances[0])
+        assert place == np.argmax(bound)
+        value = objective().value(place) + 0.1 * rng.standard_normal()
+        mine.observe(place, value, 0.1)
+    assert told == [1, 2, 3, 4, 5, 6]
+
+
+def test_algorithm_2_never_repeats_and_stops_when_all_is_seen():
+    seen: list[int] = []
+    c = constants(0.0, steps=50)
+    prior = fixed_prior(1, 0.3, 2.5)
+    vault.kusner_search(objective(seen), POINTS, prior, c, lambda n: None, np.random.default_rng(0))
+    assert len(seen) == len(set(seen)) == 9
+
+
+def test_algorithm_2_leaves_out_settings_that_cannot_be_best():
+    points = np.linspace(0, 1, 200)[:, None]
+    scores = 0.9 - 0.8 * (points[:, 0] - 0.7) ** 2
+    validation = checked_validation(*records(scores, 1000), LOSS)
+    seen: list[int] = []
+
+    def train(place):
+        seen.append(place)
+        return Column(place)
+
+    goal = vault.Objective(train, validation, LOSS, 1.0, 1.0, 0.5, 0.25)
+    c = KusnerConstants(1e4, 0.4, 200, 40, 1.0, 0.0, 1e-9)
+    prior = fixed_prior(1, 0.5, np.inf)
+    chosen, value = vault.kusner_search(goal, points, prior, c, lambda n: None)
+    assert abs(points[chosen, 0] - 0.7) < 0.05
+    assert 0.5 + 0.25 * value == pytest.approx(0.9, abs=0.01)
+    late = np.array(seen[20:])
+    assert np.mean(np.abs(points[late, 0] - 0.7) < 0.2) > 0.8
+
+
+def test_one_step_is_enough_to_run():
+    for sigma in (0.0, 0.1):
+        chosen, value = vault.kusner_search(
+            objective(), POINTS, fixed_prior(1, 0.3, 2.5), constants(sigma, 1), lambda n: None
+        )
+        assert 0 <= chosen < 9
+        assert np.isfinite(value)
+
+
+def test_training_that_fails_or_warns_tells_nothing(recwarn):
+    import warnings
+
+    def warn(place):
+        warnings.warn(f"at {place}", stacklevel=1)
+        return Column(place)
+
+    def fail(place):
+        raise RuntimeError(f"at {place}")
+
+    prior = fixed_prior(1, 0.3, 2.5)
+    for train in (warn, fail):
+        goal = vault.Objective(train, VALIDATION, LOSS, 1.0, 1.0, 0.5, 0.25)
+        if train is warn:
+            vault.kusner_search(goal, POINTS, prior, constants(), lambda n: None)
+        else:
+            with pytest.raises(ValueError, match="could not be fitted") as caught:
+                vault.kusner_search(goal, POINTS, prior, constants(), lambda n: None)
+            assert caught.value.__suppress_context__
+    assert not recwarn
+
+
+@pytest.mark.parametrize(("value", "sensitivity"), [(np.nan, 1), (np.inf, 1), (0, 0), (0, np.inf)])
+def test_laplace_noise_refuses_what_is_not_finite(value, sensitivity):
+    with pytest.raises(ValueError, match="finite"):
+        vault.add_laplace_noise(value, sensitivity, 1.0)
+
+
+def test_laplace_noise_lies_on_its_lattice():
+    for _ in range(20):
+        noisy = vault.add_laplace_noise(0.3, 1.0, 1.0)
+        assert noisy * 2.0**40 == np.round(noisy * 2.0**40)
