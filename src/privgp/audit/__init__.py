@@ -1,5 +1,7 @@
-"""Attacks on the promises."""
+"""Attacks on the promises, on public or made-up data."""
 
-from privgp.audit.gaussian import TradeOff, trade_off
+from privgp.audit.attack import trade_off
+from privgp.audit.promises import Promise
+from privgp.audit.result import TradeOff
 
-__all__ = ["TradeOff", "trade_off"]
+__all__ = ["Promise", "TradeOff", "trade_off"]
