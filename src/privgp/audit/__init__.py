@@ -1,7 +1,9 @@
 """Attacks on the promises, on public or made-up data."""
 
 from privgp.audit.attack import trade_off
+from privgp.audit.members import membership
+from privgp.audit.membership_result import Membership
 from privgp.audit.promises import Promise
 from privgp.audit.result import TradeOff
 
-__all__ = ["Promise", "TradeOff", "trade_off"]
+__all__ = ["Membership", "Promise", "TradeOff", "membership", "trade_off"]
