@@ -3,7 +3,8 @@
 from privgp.audit.attack import trade_off
 from privgp.audit.members import membership
 from privgp.audit.membership_result import Membership
+from privgp.audit.path_promise import path_promise
 from privgp.audit.promises import Promise
 from privgp.audit.result import TradeOff
 
-__all__ = ["Membership", "Promise", "TradeOff", "membership", "trade_off"]
+__all__ = ["Membership", "Promise", "TradeOff", "membership", "path_promise", "trade_off"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, ndtri
+from scipy.special import expit, logsumexp, ndtri
 from sklearn.mixture import GaussianMixture
 
 from privgp.types import Array
@@ -41,7 +41,7 @@ class MeanLaw:
         """Log densities, (t,)."""
         nodes = _Nodes(np.array(self.parameters))
         parts = [
-            np.logaddexp.reduce(nodes.exponents(part), axis=1)
+            logsumexp(nodes.exponents(part), axis=1)
             for part in np.array_split(np.asarray(t) / self.scale, -(-len(t) // 1000))
         ]
         return np.asarray(np.concatenate(parts) - np.log(self.scale))

@@ -77,11 +77,7 @@ def membership(
         )
         tell(0.3, "fitting their laws")
         spread = scale if centred else max(abs(population.output), 1.0)
-        laws = Laws(
-            *(fit_means(side.means, spread) for side in (inside, outside)),
-            *((None, None) if inside.log_variances is None or outside.log_variances is None
-              else (fit_variances(side.log_variances) for side in (inside, outside))),
-        )  # fmt: skip
+        laws = fit_laws(inside, outside, spread)
         fresh = [
             draw(draws, member, part(tell, *share))
             for member, share in ((True, (0.6, 0.8)), (False, (0.8, 1.0)))
@@ -92,6 +88,14 @@ def membership(
         laws, outside, fresh[0], fresh[1], tuple(float(a) for a in false_positive_rates),
         float(failure_probability), allowed, facts,
     )  # fmt: skip
+
+
+def fit_laws(inside: Released, outside: Released, spread: float) -> Laws:
+    """The laws of what datasets with the record and without it release; means within ``spread``."""
+    means = (fit_means(side.means, spread) for side in (inside, outside))
+    if inside.log_variances is None or outside.log_variances is None:
+        return Laws(*means, None, None)
+    return Laws(*means, fit_variances(inside.log_variances), fit_variances(outside.log_variances))
 
 
 def released(

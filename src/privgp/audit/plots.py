@@ -32,7 +32,7 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
     if ax is None:
         ax = new_figure(4.0, 4.8).subplots()
     curve = result.promise.false_negative_rate(RATES)
-    ax.fill_between(RATES, 0.0, curve, color=SKY, alpha=0.35, linewidth=0)
+    ax.fill_between(RATES, 0.0, curve, color=SKY, alpha=0.35, linewidth=0, label="no attack may come here")
     ax.plot(RATES, curve, color=BLUE, label=f"promised: {result.promise.describe()}")
     ax.plot([0, 1], [1, 0], color=BLACK, linewidth=0.8, linestyle=":", label="guessing")
     colour = BLACK if result.holds else VERMILION
@@ -49,7 +49,6 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
     )
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
     set_labels(ax, "false-positive rate", "false-negative rate")
-    ax.text(0.03, 0.03, "no attack may come here", fontsize=SMALL, color=BLUE)
     verdict = "The promise holds" if result.holds else "The promise IS BROKEN"
     set_title(ax, f"{verdict}: mu {result.mu_low:.3g} to {result.mu_high:.3g}")
     ax.legend(loc="upper right", fontsize=SMALL - 1.0)

@@ -17,8 +17,9 @@ from privgp.privacy.calibrate import check_budget
 from privgp.privacy.guarantee import Guarantee
 from privgp.types import Array
 
+SMALL_DELTA = 1e-3
 # Where a promise that holds at every epsilon is read off; fewer points only make the test milder.
-EPSILONS = np.concatenate([[0.0], np.geomspace(0.01, 100.0, 81)])
+EPSILONS = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 96)])
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,11 @@ class Promise:
         if len(self.pairs) == 1:
             epsilon, delta = self.pairs[0]
             return f"epsilon = {epsilon:.4g}, delta = {delta:.4g}"
-        return f"a curve of {len(self.pairs)} pairs (epsilon, delta)"
+        if not self.pairs:
+            return "nothing"
+        # of a whole curve, the pair whose delta is next to what people would call small
+        epsilon, delta = min(self.pairs, key=lambda pair: abs(math.log(max(pair[1], 1e-300) / SMALL_DELTA)))
+        return f"epsilon = {epsilon:.4g} at delta = {delta:.2g}, one of {len(self.pairs)} pairs"
 
 
 def promise_of(given: Any) -> Promise:

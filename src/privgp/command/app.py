@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from privgp.command import options as o
+from privgp.command.audit_app import audit_app
 from privgp.command.function_app import function_app
 
 app = typer.Typer(
@@ -19,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.add_typer(audit_app)
 app.add_typer(function_app)
 
 PrivateColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")]
