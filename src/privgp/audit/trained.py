@@ -77,13 +77,14 @@ def choose_attack(
 def _linear(first: Array, second: Array) -> Score:
     """Fisher's discriminant: the best for Gaussian laws of one covariance."""
     together = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
-    weights = cho_solve(_factor(together), second.mean(axis=0) - first.mean(axis=0))
+    weights = cho_solve(_factor(together, _scale(first, second)), second.mean(axis=0) - first.mean(axis=0))
     return lambda z: np.asarray(z @ weights)
 
 
 def _quadratic(first: Array, second: Array) -> Score:
     """The likelihood ratio of two Gaussian laws with their own means and covariances."""
-    laws = [(z.mean(axis=0), _factor(z - z.mean(axis=0))) for z in (first, second)]
+    scale = _scale(first, second)
+    laws = [(z.mean(axis=0), _factor(z - z.mean(axis=0), scale)) for z in (first, second)]
 
     def loglik(z: Array, mean: Array, factor: Any) -> Array:
         away = z - mean
@@ -101,11 +102,15 @@ def _tree(first: Array, second: Array) -> Score:
     return lambda z: np.asarray(tree.predict_proba(z)[:, 1])
 
 
-def _factor(centred: Array) -> Any:
+def _factor(centred: Array, scale: float) -> Any:
     covariance = centred.T @ centred / len(centred)
-    scale = max(float(np.trace(covariance)), np.finfo(float).tiny)
     covariance.flat[:: len(covariance) + 1] += RIDGE * scale
     return cho_factor(covariance, lower=True)
+
+
+def _scale(first: Array, second: Array) -> float:
+    """The variance of everything seen, both datasets together: positive unless nothing ever varies."""
+    return float(np.vstack([first, second]).var(axis=0).sum()) or 1.0
 
 
 def _best_threshold(
