@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.shadows import one_at_a_time
 from scipy.integrate import quad
 from scipy.optimize import check_grad
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.shadows import one_at_a_time
 from privgp.audit import membership, path_promise
 from privgp.audit.densities import MeanLaw, _loss, fit_means, fit_variances
 from privgp.audit.members import released
@@ -125,7 +125,9 @@ def test_fitted_laws_find_the_law_they_are_drawn_from():
     assert sorted(variances.means) == pytest.approx([-3.0, 1.0], abs=0.05)
     values = 2.0 * np.tanh(two / 2) + 0.1 * rng.standard_normal(5000)
     law = fit_means(values, 2.0)
-    truth = MeanLaw((math.log(0.3 / 0.7), -3.0, math.log(0.3), 1.0, math.log(0.3), math.log(0.05)), 2.0)
+    truth = MeanLaw(
+        (math.log(0.3 / 0.7), -3.0, math.log(0.3), 1.0, math.log(0.3), math.log(0.05)), 2.0
+    )
     assert law.logpdf(values).mean() > truth.logpdf(values).mean() - 0.01
 
 
@@ -159,9 +161,7 @@ def test_a_large_scale_does_not_hide_a_record_where_the_ridge_is_small():
 
 
 def test_a_promise_that_is_kept_and_one_that_is_not():
-    kept = membership(
-        EXPONENTIAL, 0.01, promise=path_promise(EXPONENTIAL, 0.01, 10), **QUICK
-    )
+    kept = membership(EXPONENTIAL, 0.01, promise=path_promise(EXPONENTIAL, 0.01, 10), **QUICK)
     assert kept.holds
     assert "holds" in kept.describe()
     broken = membership(EXPONENTIAL, 0.01, promise=(0.5, 1e-3), **QUICK)

@@ -25,7 +25,7 @@ def regressor(**settings) -> PrivateGPRegressor:
 
 
 def gaussian(dataset, rng, count):
-    """mu = 1 between datasets 0 and 1."""
+    """Mu = 1 between datasets 0 and 1."""
     return dataset + rng.standard_normal((count, 1))
 
 

@@ -152,7 +152,9 @@ def _population(
     return Population(int(n), low, high, point, output, response, float(label_noise))
 
 
-def _check(n_paths: float, shadows: int, draws: int, rates: Sequence[float], failure: float) -> None:
+def _check(
+    n_paths: float, shadows: int, draws: int, rates: Sequence[float], failure: float
+) -> None:
     if n_paths != math.inf and (n_paths != n_paths or n_paths < 1 or n_paths != int(n_paths)):
         raise ValueError("n_paths must be a whole number of at least 1, or inf.")
     for name, value in (("shadows", shadows), ("draws", draws)):

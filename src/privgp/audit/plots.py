@@ -32,7 +32,9 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
     if ax is None:
         ax = new_figure(4.0, 4.8).subplots()
     curve = result.promise.false_negative_rate(RATES)
-    ax.fill_between(RATES, 0.0, curve, color=SKY, alpha=0.35, linewidth=0, label="no attack may come here")
+    ax.fill_between(
+        RATES, 0.0, curve, color=SKY, alpha=0.35, linewidth=0, label="no attack may come here"
+    )
     ax.plot(RATES, curve, color=BLUE, label=f"promised: {result.promise.describe()}")
     ax.plot([0, 1], [1, 0], color=BLACK, linewidth=0.8, linestyle=":", label="guessing")
     colour = BLACK if result.holds else VERMILION

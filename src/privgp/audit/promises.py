@@ -62,7 +62,9 @@ class Promise:
         if not self.pairs:
             return "nothing"
         # of a whole curve, the pair whose delta is next to what people would call small
-        epsilon, delta = min(self.pairs, key=lambda pair: abs(math.log(max(pair[1], 1e-300) / SMALL_DELTA)))
+        epsilon, delta = min(
+            self.pairs, key=lambda pair: abs(math.log(max(pair[1], 1e-300) / SMALL_DELTA))
+        )
         return f"epsilon = {epsilon:.4g} at delta = {delta:.2g}, one of {len(self.pairs)} pairs"
 
 

@@ -27,6 +27,7 @@ Score = Callable[[Array], Array]
 # A direction without noise would have a zero variance: this share of the largest stands in.
 RIDGE = 1e-12
 RESTED = 0.7  # share of the training draws that scores are fitted on; the rest chooses among them
+THRESHOLDS = 400
 LEAST_DRAWS = 50
 
 
@@ -77,7 +78,9 @@ def choose_attack(
 def _linear(first: Array, second: Array) -> Score:
     """Fisher's discriminant: the best for Gaussian laws of one covariance."""
     together = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
-    weights = cho_solve(_factor(together, _scale(first, second)), second.mean(axis=0) - first.mean(axis=0))
+    weights = cho_solve(
+        _factor(together, _scale(first, second)), second.mean(axis=0) - first.mean(axis=0)
+    )
     return lambda z: np.asarray(z @ weights)
 
 
@@ -121,7 +124,9 @@ def _best_threshold(
     if len(both) < 2:
         return float(both[0]), -np.inf
     between = 0.5 * both[1:] + 0.5 * both[:-1]
-    between = between[np.linspace(0, len(between) - 1, min(len(between), 400)).astype(int)]
+    # evenly among the scores, and the widest gap: between two laws without noise there is but one
+    tried = np.linspace(0, len(between) - 1, min(len(between), THRESHOLDS)).astype(int)
+    between = between[np.append(np.argmax(np.diff(both)), tried)]
     alpha = 1.0 - np.searchsorted(np.sort(first), between, side="right") / len(first)
     beta = np.searchsorted(np.sort(second), between, side="right") / len(second)
     upper = [_upper(rate * draws, draws, failure / 4.0) for rate in (alpha, beta)]

@@ -79,12 +79,17 @@ def by_paths(found: dict[Setting, Array], rate: int) -> Figure:
                 found[s][:, rate].mean(), color=VERMILION, linestyle="--", label="exact posterior"
             )
     left.axhline(0.0, color=BLACK, linewidth=0.8)
-    for paper, style, name in ((True, "-", "the paper's bound"), (False, "--", "the sharper bound")):
+    for paper, style, name in (
+        (True, "-", "the paper's bound"),
+        (False, "--", "the sharper bound"),
+    ):
         values = [s.epsilon(paper=paper) for s in finite]
         right.plot(counts, values, style, color=BLUE, label=name)
         if paper:
             linear = [values[0] * count for count in counts]
-            right.plot(counts, linear, ":", color=BLACK, linewidth=0.8, label="paths times one path")
+            right.plot(
+                counts, linear, ":", color=BLACK, linewidth=0.8, label="paths times one path"
+            )
     left.set_xscale("log")
     right.set(xscale="log", yscale="log")
     set_labels(left, "paths L", f"TPR - FPR at FPR = {RATES[rate]:g}")
