@@ -70,7 +70,7 @@ def test_what_is_no_promise_is_refused(given_):
 
 @pytest.mark.parametrize("pair", [(-1.0, 0.1), (1.0, 0.0), (1.0, 1.0), (math.nan, 0.1), (1e5, 0.1)])
 def test_budgets_out_of_range_are_refused(pair):
-    with pytest.raises(ValueError, match="epsilon|delta"):
+    with pytest.raises(ValueError, match=r"epsilon|delta"):
         promise_of(pair)
 
 

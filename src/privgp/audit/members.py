@@ -92,10 +92,11 @@ def membership(
 
 def fit_laws(inside: Released, outside: Released, spread: float) -> Laws:
     """The laws of what datasets with the record and without it release; means within ``spread``."""
-    means = (fit_means(side.means, spread) for side in (inside, outside))
+    first, second = fit_means(inside.means, spread), fit_means(outside.means, spread)
     if inside.log_variances is None or outside.log_variances is None:
-        return Laws(*means, None, None)
-    return Laws(*means, fit_variances(inside.log_variances), fit_variances(outside.log_variances))
+        return Laws(first, second, None, None)
+    variances = fit_variances(inside.log_variances), fit_variances(outside.log_variances)
+    return Laws(first, second, *variances)
 
 
 def released(

@@ -100,12 +100,10 @@ def run_trade_off(attacked: Attacked, *, plot: Path | None, force: bool, as_json
     with _telling() as tell, public_computation():
         tell(0.0, "planning")
         target = attacked.target()
-        data = X
-        if isinstance(target, PrivateGPRegressor):
-            target, data = target.plan(X, people), None
+        regressor = isinstance(target, PrivateGPRegressor)
         result = audit.trade_off(
-            target,
-            data,
+            target.plan(X, people) if regressor else target,
+            None if regressor else X,
             draws=attacked.draws,
             noise_scale=attacked.noise_scale,
             failure_probability=attacked.failure_probability,
@@ -136,13 +134,13 @@ def run_membership(asked: Asked, *, plot: Path | None, force: bool, as_json: boo
         raise Refusal("--kernel holds nothing but noise.")
     if (asked.noise_variance is None) == (white is None):
         raise Refusal("Give the noise once: as --noise-variance, or as white() in --kernel.")
-    noise = white.noise_level if white is not None else asked.noise_variance
+    noise = float(asked.noise_variance or 0.0) if white is None else float(white.noise_level)
     with _telling() as tell, public_computation():
         reach = max(1.0, abs(asked.record[1]))
         promise = None
         if math.isfinite(asked.paths) and asked.paths >= 1:
             promise = audit.path_promise(
-                kernel, float(noise), asked.n, asked.paths, x_bounds=asked.domain, reach=reach
+                kernel, noise, asked.n, asked.paths, x_bounds=asked.domain, reach=reach
             )
         result = audit.membership(
             kernel,
