@@ -14,6 +14,7 @@ PUBLIC = ("plan", "release", "privacy")
 VAULT_MAY_USE = (
     "privgp.plan.strategy",
     "privgp.plan.bins",
+    "privgp.plan.kernels",
     "privgp.privacy",
     "privgp.types",
     "privgp.vault",
@@ -152,6 +153,11 @@ def test_errors_and_warnings_of_the_vault_are_made_of_public_words(name):
 
 PRIVATE = {
     "privgp.models.function": ("fit", ("y",), ("checked_outputs", "first_draws")),
+    "privgp.models.paths": (
+        "fit",
+        ("X", "y", "inputs"),
+        ("checked_inputs", "checked_outputs", "taken_records", "validate_data", "len"),
+    ),
     "privgp.models.regressor": ("fit", ("y",), ("checked_outputs", "measure", "fit_records")),
     "privgp.models.records": (
         "fit_records",

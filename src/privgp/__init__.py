@@ -8,17 +8,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from privgp import audit
     from privgp.models.function import PrivateFunction
+    from privgp.models.paths import PosteriorPaths
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.plan.preview import Plan
     from privgp.privacy.guarantee import Guarantee, compose
     from privgp.release.files import load
 
 __version__ = "0.1.0"
-__all__ = ["Guarantee", "Plan", "PrivateFunction", "PrivateGPRegressor", "audit", "compose", "load"]
+__all__ = [
+    "Guarantee",
+    "Plan",
+    "PosteriorPaths",
+    "PrivateFunction",
+    "PrivateGPRegressor",
+    "audit",
+    "compose",
+    "load",
+]
 
 _HOMES = {
     "Guarantee": "privgp.privacy.guarantee",
     "Plan": "privgp.plan.preview",
+    "PosteriorPaths": "privgp.models.paths",
     "PrivateFunction": "privgp.models.function",
     "PrivateGPRegressor": "privgp.models.regressor",
     "compose": "privgp.privacy.guarantee",

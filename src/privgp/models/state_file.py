@@ -12,14 +12,24 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Protocol
 
-from privgp.models.state_contents import FORM, Contents, decode, encode
+from privgp.models import state_contents
 from privgp.release import archive
 from privgp.release.archive import DIGEST, DamagedFile
 
 MODE = 0o600
+FORM = state_contents.FORM
 
 PathLike = str | os.PathLike[str]
+
+
+class Codec(Protocol):
+    """What a file holds, as bytes and back: a function, or sample paths."""
+
+    def encode(self, contents: Any, /) -> bytes: ...
+
+    def decode(self, data: bytes, /) -> Any: ...
 
 
 def check_new(path: PathLike) -> None:
@@ -30,29 +40,30 @@ def check_new(path: PathLike) -> None:
 class StateFile:
     """A file of which the digests that it may have are known."""
 
-    def __init__(self, path: PathLike, known: tuple[bytes, ...]) -> None:
+    def __init__(self, path: PathLike, known: tuple[bytes, ...], codec: Codec) -> None:
         self.path, self._known = os.path.realpath(path), known  # a link would be left behind
+        self._codec = codec
 
     @classmethod
-    def create(cls, path: PathLike, contents: Contents) -> StateFile:
+    def create(cls, path: PathLike, contents: Any, codec: Codec = state_contents) -> StateFile:
         """Write a new file; never in place of another."""
-        data = encode(contents)
+        data = codec.encode(contents)
         with _locked(path):
             archive.write(path, data, overwrite=False, form=FORM, mode=MODE)
-        return cls(path, (data[-DIGEST:],))
+        return cls(path, (data[-DIGEST:],), codec)
 
     @classmethod
-    def open(cls, path: PathLike) -> tuple[StateFile, Contents]:
+    def open(cls, path: PathLike, codec: Codec = state_contents) -> tuple[StateFile, Any]:
         """A file that exists, and what it holds."""
         try:
             data = archive.read(path)
-            return cls(path, (data[-DIGEST:],)), decode(data)
+            return cls(path, (data[-DIGEST:],), codec), codec.decode(data)
         except DamagedFile as problem:
             raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
 
-    def keep(self, contents: Contents) -> None:
+    def keep(self, contents: Any) -> None:
         """Replace the file by its next version, whole or not at all."""
-        data = encode(contents)
+        data = self._codec.encode(contents)
         digest = data[-DIGEST:]
         self._known = (self._known[0], digest)  # whether or not the rest gets through
         with _locked(self.path):

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from scipy.optimize import brentq
 
 from privgp.privacy.calibrate import check_budget, gaussian_delta
+from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
 
 OUTPUTS_UNIT = "one output value"
 PERSON_UNIT = "all output values of one person"
@@ -35,7 +36,8 @@ class Guarantee:
     """An (epsilon, delta) promise with what it is about.
 
     ``noise_multipliers``: one per Gaussian mechanism, noise std over sensitivity; ``delta_slack``:
-    what the lattice adds to delta, see docs/proofs/sample.md.
+    what the lattice adds to delta, see docs/proofs/sample.md; ``path_curves``: Renyi divergences of
+    posterior sample paths, see docs/proofs/rdp.md.
     """
 
     epsilon: float
@@ -47,6 +49,7 @@ class Guarantee:
     sampler: str
     noise_multipliers: tuple[float, ...]
     delta_slack: float = 0.0
+    path_curves: tuple[PathCurve, ...] = ()
 
     @property
     def mu(self) -> float:
@@ -61,6 +64,10 @@ class Guarantee:
         """The delta that holds at this epsilon, lattice terms included."""
         if not math.isfinite(epsilon) or epsilon < 0:
             raise ValueError(f"epsilon must be finite and not negative, got {epsilon}.")
+        if self.path_curves:  # divergences of one order add, whatever the mechanisms
+            curves: list[Curve] = [*self.path_curves, GaussianCurve(self.mu)]
+            reduced = epsilon - EPSILON_SLACK * max(epsilon, 1.0)
+            return min(1.0, delta_for(curves, reduced) + self.delta_slack)
         if not self.noise_multipliers:  # only the promise itself is known
             return self.delta if epsilon >= self.epsilon else 1.0
         reduced = epsilon - EPSILON_SLACK * max(epsilon, 1.0)
@@ -103,6 +110,7 @@ class Guarantee:
         fields.pop("mu", None)
         for name in ("assumptions", "noise_multipliers"):
             fields[name] = tuple(fields[name])
+        fields["path_curves"] = tuple(PathCurve(**c) for c in fields.get("path_curves", ()))
         return cls(**fields)
 
 
@@ -111,6 +119,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
 
     Gaussian mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later
     question was chosen by looking at an earlier release, provided the total was fixed beforehand.
+    With sample paths among them, Renyi divergences of a common order add.
     """
     parts: Sequence[Guarantee] = tuple(guarantees)
     if not parts:
@@ -118,7 +127,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     if any(not isinstance(part, Guarantee) for part in parts):
         raise TypeError("compose takes Guarantee objects, such as model.guarantee_.")
     check_budget(1.0, delta)
-    if any(not part.noise_multipliers for part in parts):
+    if any(not (part.noise_multipliers or part.path_curves) for part in parts):
         raise ValueError("a guarantee that names no Gaussian mechanism cannot be composed.")
     if len({(part.unit, part.neighbours) for part in parts}) > 1:
         raise ValueError(
@@ -135,6 +144,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
         sampler=" and ".join(dict.fromkeys(part.sampler for part in parts)),
         noise_multipliers=tuple(c for part in parts for c in part.noise_multipliers),
         delta_slack=math.fsum(part.delta_slack for part in parts),
+        path_curves=tuple(curve for part in parts for curve in part.path_curves),
     )
     epsilon = whole.epsilon_at(delta)
     if epsilon == math.inf:

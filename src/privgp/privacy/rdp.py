@@ -17,6 +17,7 @@ from scipy.optimize import minimize_scalar
 SMALLEST_STEP = 1e-9
 LARGEST_ORDER = 1e9
 UP = 1.0 + 1e-12
+ROUNDED = 4.0 * 2.0**-52
 GRID = 256
 
 
@@ -53,7 +54,7 @@ class PathCurve:
         if not 1.0 < order < self.limit:
             raise ValueError(f"order must lie between 1 and {self.limit}, got {order}.")
         w = self.influence
-        room = 1.0 - order * w
+        room = 1.0 - order * w - ROUNDED
         if not room > 0.0:
             return math.inf
         spread = _sharp(order, w) if self.covariance == "sharp" else _paper(order, w)
@@ -99,8 +100,8 @@ def path_curve(
 
 def _sharp(order: float, w: float) -> float:
     """One eigenvalue above 1 and one below: what the covariances tell, at most."""
-    inside = order * (order - 1.0) * w * w / (1.0 - w)
-    return -math.log1p(-min(inside, 1.0 - 1e-16)) / (2.0 * (order - 1.0))
+    inside = order * (order - 1.0) * w * w / (1.0 - w) + ROUNDED * min(1.0, order * w)
+    return -math.log1p(-inside) / (2.0 * (order - 1.0)) if inside < 1.0 else math.inf
 
 
 def _paper(order: float, w: float) -> float:
@@ -129,8 +130,7 @@ def epsilon_for(curves: Sequence[Curve], delta: float, conversion: str = "sharp"
         raise ValueError(f"conversion must be 'sharp' or 'paper', got {conversion!r}.")
     log_delta = math.log(delta)
 
-    def epsilon(step: float) -> float:
-        order = 1.0 + step
+    def epsilon(order: float, step: float) -> float:
         if conversion == "paper":
             return total_at(curves, order) - log_delta / step
         tail = math.log(step) - math.log1p(step)
@@ -142,8 +142,7 @@ def epsilon_for(curves: Sequence[Curve], delta: float, conversion: str = "sharp"
 def delta_for(curves: Sequence[Curve], epsilon: float) -> float:
     """The least delta found that holds at this epsilon, over all orders."""
 
-    def log_delta(step: float) -> float:
-        order = 1.0 + step
+    def log_delta(order: float, step: float) -> float:
         tail = math.log(step) - math.log1p(step)
         return step * (total_at(curves, order) + tail - epsilon) - math.log1p(step)
 
@@ -151,23 +150,25 @@ def delta_for(curves: Sequence[Curve], epsilon: float) -> float:
     return min(1.0, math.exp(least) * (1.0 + 1e-9)) if least < 0 else 1.0
 
 
-def _least(value: Callable[[float], float], curves: Sequence[Curve]) -> float:
-    """The least of ``value(alpha - 1)`` over the common interval: a grid, then its best cell."""
-    last = min(min(curve.limit for curve in curves) - 1.0, LARGEST_ORDER)
-    if not last > 0.0:
+def _least(value: Callable[[float, float], float], curves: Sequence[Curve]) -> float:
+    """The least of ``value(alpha, alpha - 1)`` over the common interval: a grid, its best cell."""
+    limit = min(curve.limit for curve in curves)
+    last = min(limit - 1.0, LARGEST_ORDER)
+
+    def tried(step: float) -> float:
+        order = 1.0 + step
+        return value(order, order - 1.0) if 1.0 < order < limit else math.inf
+
+    if not tried(0.5 * last) < math.inf:
         return math.inf
-    last *= 1.0 - 1e-12
-    first = min(SMALLEST_STEP, 0.5 * last)
+    first = min(SMALLEST_STEP, 1e-3 * last)
     near_the_end = last * (1.0 - np.geomspace(0.5, 1e-6, GRID // 4))
     steps = np.unique(np.concatenate([np.geomspace(first, last, GRID), near_the_end]))
-    steps = np.minimum(steps, last)
-    found = np.array([value(float(step)) for step in steps])
+    found = np.array([tried(float(step)) for step in steps])
     best = int(np.argmin(found))
     low, high = steps[max(best - 1, 0)], steps[min(best + 1, len(steps) - 1)]
-    if not low < high:
-        return float(found[best])
     refined = minimize_scalar(
-        lambda t: value(min(math.exp(t), last)),
+        lambda t: tried(math.exp(t)),
         bounds=(math.log(low), math.log(high)),
         method="bounded",
         options={"xatol": 1e-10},

@@ -82,7 +82,7 @@ def encode(contents: Contents) -> dict[str, bytes]:
         "parameters": tree,
         "columns": c.columns,
         "names": None if c.names is None else list(c.names),
-        "guarantee": asdict(c.guarantee),
+        "guarantee": {k: v for k, v in asdict(c.guarantee).items() if k != "path_curves"},
         "measurement": {
             "noise_std": float(c.measurement.noise_std),
             "energy": c.measurement.energy,

@@ -130,11 +130,12 @@ def _names(value: Any, columns: int) -> tuple[str, ...] | None:
 
 
 def _guarantee(value: Any) -> Guarantee:
-    parts = field.record(value, "guarantee", [f.name for f in fields(Guarantee)])
-    told = {
-        name: field.text(parts[name], "guarantee")
-        for name in ("unit", "neighbours", "mechanism", "sampler")
-    }
+    names = [f.name for f in fields(Guarantee) if f.name != "path_curves"]
+    parts = field.record(value, "guarantee", names)
+
+    def told(name: str) -> str:
+        return field.text(parts[name], "guarantee")
+
     return Guarantee(
         epsilon=field.positive(parts["epsilon"], "epsilon", MAX_EPSILON),
         delta=field.positive(parts["delta"], "delta", 1.0),
@@ -147,7 +148,10 @@ def _guarantee(value: Any) -> Guarantee:
             for entry in field.items(parts["noise_multipliers"], "noise multipliers", least=1)
         ),
         delta_slack=field.number(parts["delta_slack"], "delta slack", 0.0, 1.0),
-        **told,
+        unit=told("unit"),
+        neighbours=told("neighbours"),
+        mechanism=told("mechanism"),
+        sampler=told("sampler"),
     )
 
 

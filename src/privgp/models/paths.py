@@ -1,0 +1,285 @@
+"""PosteriorPaths: sample paths of a posterior, whole records private, kept by the curator."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privgp.models import paths_contents
+from privgp.models.paths_contents import PathContents
+from privgp.models.paths_model import MAX_POINTS, NOISE, Calibration, PathModel, path_model
+from privgp.models.state_file import StateFile, check_new
+from privgp.plan.kernels import variance
+from privgp.privacy.guarantee import Guarantee
+from privgp.release.excursions import Excursion, excursion_set
+from privgp.release.reproducible import one_thread
+from privgp.types import Array
+from privgp.vault.paths import PathSampler, seeded_normals, system_normals, taken_records
+from privgp.vault.validate import checked_inputs, checked_outputs
+
+BATCH = 1024
+
+
+class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
+    """Paths drawn from the posterior of private records: the draw itself is what hides them.
+
+    They are drawn lazily, where they are asked for, so the records stay with the curator as long as
+    they are asked. Answers may be published.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel, in units of X and squared units of y, fixed.
+    noise_variance : variance of an output about the function (None: the kernel's WhiteKernel).
+        Divided by the kernel's variance it is r^2, the regularisation that privacy rests on.
+    domain : (low, high), or one such pair per input; inputs outside are projected onto it.
+    y_bounds : (low, high), public bounds of the outputs; outputs outside are clipped.
+    n_paths : how many paths; each costs.
+    extra_noise : std of Gaussian-process noise with the same kernel, added to every path.
+    delta : the promise is (epsilon, delta), epsilon follows from the rest.
+    sensitivity : "auto", the least proved bound; "paper", the paper's bounds throughout; or
+        ("function", norm), which assumes that all outputs are one function of that norm.
+    random_state : for simulations only: repeatable paths, and a guarantee that says so.
+
+    Attributes
+    ----------
+    guarantee_ : what is promised, for all paths and points together.
+    sensitivity_ : the bound of how far one record moves the posterior mean, in units of y.
+
+    """
+
+    _file: StateFile | None
+    _lock: threading.Lock
+    _process: int
+    _unsaved: bool
+
+    def __init__(
+        self,
+        kernel: Any,
+        noise_variance: float | None,
+        *,
+        domain: Any,
+        y_bounds: Any,
+        n_paths: int = 1,
+        extra_noise: float = 0.0,
+        delta: float,
+        sensitivity: Any = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.noise_variance = noise_variance
+        self.domain = domain
+        self.y_bounds = y_bounds
+        self.n_paths = n_paths
+        self.extra_noise = extra_noise
+        self.delta = delta
+        self.sensitivity = sensitivity
+        self.random_state = random_state
+
+    def guarantee_for(self, n: int) -> Guarantee:
+        """What paths of n records would promise. Needs no data."""
+        model = self._model()
+        return model.guarantee(_count(n), simulated=self.random_state is not None)
+
+    def calibrate(self, epsilon: float, n: int, by: str = NOISE) -> Calibration:
+        """The least noise with which paths of n records are epsilon-private. Needs no data.
+
+        ``by="noise_variance"``: the least regularisation; ``by="extra_noise"``: the least extra
+        noise at the noise variance given.
+        """
+        return self._model().calibrated(epsilon, _count(n), by)
+
+    def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
+        """Take the records. The first release spends the budget, for all points there will ever be.
+
+        ``state``: a new file, ending in ``.private-state``, in which every draw is kept before its
+        answer is given. Every fit makes other paths, with a budget of their own.
+        """
+        if y is None:
+            raise ValueError("PosteriorPaths requires y to be passed, but the target y is None.")
+        model = self._model()
+        inputs = checked_inputs(X, len(model.domain))
+        y = checked_outputs(y, len(inputs))
+        columns = clone(self)  # a fit that is refused leaves the former paths as they were
+        validate_data(columns, X, skip_check_array=True)  # remembers the names of the columns
+        n = _count(len(inputs))
+        if state is not None:
+            check_new(state)
+        seed = None
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(2**31))
+        records = taken_records(inputs, y, model.domain, model.y_bounds)
+        del inputs, X, y
+        names = getattr(columns, "feature_names_in_", None)
+        contents = PathContents(
+            model=model,
+            records=records,
+            guarantee=model.guarantee(n, simulated=seed is not None),
+            seed=seed,
+            names=None if names is None else tuple(str(name) for name in names),
+            points=np.empty((0, len(model.domain))),
+            normals=np.empty((model.paths, 0)),
+            answers=np.empty((model.paths, 0)),
+        )
+        file = None if state is None else StateFile.create(state, contents, paths_contents)
+        self._take(contents, file, n)
+        return self
+
+    def release(self, X_new: Any) -> Array:
+        """The paths at these points, (paths, points): always the same paths.
+
+        What was asked before gets the same answer. A state file is written before this returns.
+        """
+        check_is_fitted(self)
+        if self._process != os.getpid():
+            raise RuntimeError(
+                "these paths belong to another process, which would draw them otherwise: "
+                "give them a state file and load that with load_state."
+            )
+        X = validate_data(self, X_new, reset=False, dtype=np.float64) + 0.0  # no negative zeros
+        with self._lock, one_thread(), np.errstate(all="ignore"):
+            asked = [row.tobytes() for row in X]
+            self._find_places()
+            new = list(dict.fromkeys(point for point in asked if point not in self._places))
+            if len(self._places) + len(new) > MAX_POINTS:
+                raise ValueError(
+                    f"paths answer at most {MAX_POINTS:,} points, and these have answered "
+                    f"{len(self._places):,}: ask for fewer."
+                )
+            for start in range(0, len(new), BATCH):
+                part = new[start : start + BATCH]
+                self._draw_at(np.frombuffer(b"".join(part)).reshape(len(part), -1))
+            self._find_places()
+            if self._file is not None and self._unsaved:
+                self._file.keep(self._contents)
+                self._unsaved = False
+            return self._contents.answers[:, [self._places[point] for point in asked]]
+
+    def excursion(
+        self, X_new: Any, threshold: float, *, vote: float = 0.5, smoothing: float | None = None
+    ) -> Excursion:
+        """Where the function is at least ``threshold``, by a vote of the paths at these points.
+
+        ``smoothing``: the std, in units of X, of a Gaussian filter over the points, applied to every
+        path first. Both are post-processing: they cost nothing.
+        """
+        names = getattr(self, "feature_names_in_", None)
+        values = self.release(X_new)
+        points = validate_data(self, X_new, reset=False, dtype=np.float64)
+        return excursion_set(
+            points, values, threshold, vote=vote, smoothing=smoothing, names=names,
+            guarantee=self.guarantee_,
+        )  # fmt: skip
+
+    def save_state(self, path: str | os.PathLike[str]) -> None:
+        """Write the private state to a new ``.private-state`` file, and keep it up to date there."""
+        check_is_fitted(self)
+        with self._lock:
+            if self._file is not None:
+                raise RuntimeError(
+                    f"these paths are kept in {self._file.path!r}: a second file would fall behind."
+                )
+            self._file = StateFile.create(path, self._contents, paths_contents)
+            self._unsaved = False
+
+    @classmethod
+    def load_state(cls, path: str | os.PathLike[str]) -> Self:
+        """Go on with the paths of a state file, which is kept up to date."""
+        file, c = StateFile.open(path, paths_contents)
+        m: PathModel = c.model
+        norm = m.sensitivity
+        made = cls(
+            m.kernel, m.noise_variance, domain=m.domain, y_bounds=m.y_bounds, n_paths=m.paths,
+            extra_noise=m.extra_noise, delta=m.delta,
+            sensitivity=norm if isinstance(norm, str) else ("function", norm), random_state=c.seed,
+        )  # fmt: skip
+        made._take(c, file, len(c.records.outputs))
+        return made
+
+    @property
+    def points_answered_(self) -> int:
+        """How many points have an answer."""
+        return len(self._contents.points)
+
+    @property
+    def points_left_(self) -> int:
+        """How many more may be asked for."""
+        return MAX_POINTS - len(self._contents.points)
+
+    def _model(self) -> PathModel:
+        return path_model(
+            self.kernel, self.noise_variance, domain=self.domain, y_bounds=self.y_bounds,
+            n_paths=self.n_paths, extra_noise=self.extra_noise, delta=self.delta,
+            sensitivity=self.sensitivity,
+        )  # fmt: skip
+
+    def _take(self, contents: PathContents, file: StateFile | None, n: int) -> None:
+        """Become the paths of these contents, which a file may hold."""
+        c = self._contents = contents
+        self._sampler: PathSampler | None = None
+        self._places: dict[bytes, int] = {}
+        self._file, self._unsaved = file, False
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self.n_features_in_ = len(c.model.domain)
+        self.__dict__.pop("feature_names_in_", None)
+        if c.names is not None:
+            self.feature_names_in_ = np.array(c.names, dtype=object)
+        self.sensitivity_ = c.model.mean_sensitivity(n).value
+        self.guarantee_ = c.guarantee
+
+    def _find_places(self) -> None:
+        """Where every point stands among the answers."""
+        for place in range(len(self._places), len(self._contents.points)):
+            self._places[self._contents.points[place].tobytes()] = place
+
+    def _draw_at(self, points: Array) -> None:
+        """Draw one number per path for each of these new points, and compute their answers."""
+        c, m = self._contents, self._contents.model
+        first = len(c.points)
+        if self._sampler is None:
+            extra = m.extra_noise**2 / variance(m.kernel)
+            self._sampler = PathSampler(c.records, m.kernel, m.noise_variance, extra)
+        self._sampler.catch_up(c.points)
+        self._sampler.extend(points)
+        if c.seed is None:
+            randomness = secrets.token_bytes(8 * m.paths * len(points))
+            drawn = system_normals(randomness, m.paths, len(points))
+        else:
+            drawn = seeded_normals(c.seed, m.paths, first, len(points))
+        normals = np.hstack([c.normals, drawn])
+        middle = 0.5 * m.y_bounds[0] + 0.5 * m.y_bounds[1]
+        exact = middle + self._sampler.values(normals, first)
+        answers = np.round(exact / m.grid) * m.grid
+        self._unsaved = True
+        # One assignment: an interrupt leaves either all of the draw or nothing of it.
+        self._contents = replace(
+            c,
+            points=np.vstack([c.points, points]),
+            normals=normals,
+            answers=np.hstack([c.answers, answers]),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_contents")
+
+    def __getstate__(self) -> Any:
+        if hasattr(self, "_contents"):
+            raise TypeError(
+                "fitted PosteriorPaths cannot be copied or pickled: two copies would draw "
+                "different paths. Use save_state and load_state."
+            )
+        return super().__getstate__()
+
+
+def _count(n: Any) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError("n must be the number of records, at least 1.")
+    return int(n)

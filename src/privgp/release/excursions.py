@@ -1,0 +1,76 @@
+"""Where released paths exceed a threshold, by a vote: post-processing, which costs nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privgp.privacy.guarantee import Guarantee
+from privgp.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Excursion:
+    """``inside`` (points,): whether at least ``vote`` of the paths reach the threshold there.
+
+    ``share`` (points,) of the paths that do; ``points`` (points, inputs); ``paths``
+    (paths, points), smoothed where that was asked for.
+    """
+
+    points: Array
+    threshold: float
+    vote: float
+    share: Array
+    inside: Any
+    paths: Array = field(repr=False)
+    names: tuple[str, ...] | None
+    guarantee: Guarantee = field(repr=False)
+
+    def plot(self) -> Figure:
+        """One input: paths, threshold and the set as a band; two: the set and its boundary."""
+        from privgp.release.plots_excursion import plot_excursion
+
+        return plot_excursion(self)
+
+
+def excursion_set(
+    points: Array,
+    paths: Array,
+    threshold: float,
+    *,
+    vote: float,
+    smoothing: float | None,
+    names: Sequence[object] | None,
+    guarantee: Guarantee,
+) -> Excursion:
+    """The vote of these paths (paths, points)."""
+    if not math.isfinite(threshold):
+        raise ValueError(f"threshold must be finite, got {threshold}.")
+    if not 0 < vote <= 1:
+        raise ValueError(f"vote must satisfy 0 < vote <= 1, got {vote}.")
+    if smoothing is not None:
+        paths = smoothed(points, paths, smoothing)
+    share = np.mean(paths >= threshold, axis=0)
+    return Excursion(
+        points, float(threshold), float(vote), share, share >= vote, paths,
+        None if names is None else tuple(str(name) for name in names), guarantee,
+    )  # fmt: skip
+
+
+def smoothed(points: Array, paths: Array, std: float) -> Array:
+    """Every path averaged over its neighbours with Gaussian weights of this std, in units of x."""
+    if not (math.isfinite(std) and std > 0):
+        raise ValueError(f"smoothing must be positive and finite, got {std}.")
+    squared = np.zeros((len(points), len(points)))
+    for column in points.T:
+        squared += (column[:, None] - column) ** 2
+    weights = np.exp(-0.5 * squared / std**2)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return np.asarray(paths @ weights.T)
