@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, Matern
 
-from privgp import PrivateFunction, PrivateGPRegressor
+from privgp import PosteriorPaths, PrivateFunction, PrivateGPRegressor
 from privgp.audit import trade_off
 from privgp.audit.promises import Promise
 from privgp.audit.trained import choose_attack
@@ -113,6 +113,27 @@ def test_a_model_with_fit_and_release_is_attacked_through_them():
     options = {"points": X[:2], "draws": 400, "random_state": 1, "promise": Promise(mu=1.0)}
     assert trade_off(Released(1.0), *neighbours, **options).holds
     assert not trade_off(Released(0.1), *neighbours, **options).holds
+
+
+@pytest.mark.parametrize("n_paths", [1, 3])
+def test_posterior_paths_are_attacked_where_the_datasets_differ(n_paths):
+    model = PosteriorPaths(
+        Matern(1.0, nu=0.5), 1.0, domain=(0, 1), y_bounds=(-1, 1), n_paths=n_paths, delta=0.01,
+        random_state=0,
+    )  # fmt: skip
+    y, v = np.full(8, -1.0), np.full(8, -1.0)
+    v[3] = 1.0
+    result = trade_off(model, (X, y), (X, v), draws=5000, random_state=0)
+    assert result.holds, result.describe()
+    assert result.mu_low > 0.2  # it sees something
+    claimed = trade_off(
+        model, (X, y), (X, v), draws=5000, points=X, promise=(0.05, 1e-3), random_state=0
+    )
+    assert not claimed.holds, claimed.describe()
+    with pytest.raises(ValueError, match="same number"):
+        trade_off(model, (X, y), (X[:3], y[:3]))
+    with pytest.raises(ValueError, match="must both be"):
+        trade_off(model, X)
 
 
 def test_laws_of_a_few_choices_are_told_apart_by_a_tree():

@@ -12,6 +12,7 @@ from privgp.audit.mechanisms import (
     pair_of_function,
     pair_of_plan,
     pair_of_regressor,
+    paths_of,
     released_by,
     sampler_of,
     simulated,
@@ -21,6 +22,7 @@ from privgp.audit.promises import promise_of
 from privgp.audit.result import TradeOff
 from privgp.audit.trained import attack_trained
 from privgp.models.function import PrivateFunction
+from privgp.models.paths import PosteriorPaths
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.preview import Plan
 from privgp.plan.records import RecordsPlan
@@ -53,6 +55,8 @@ def trade_off(
       two datasets (X, y)). The best attack, on the sampler that protects real releases;
     - an unfitted PrivateGPRegressor or PrivateFunction, with X alone for the worst neighbours, or
       two datasets (X, y); a function is attacked at ``points`` (its inputs unless given);
+    - an unfitted PosteriorPaths, with two datasets (X, y) and ``points`` (unless given, the inputs of
+      the records in which they differ). A trained attack;
     - an unfitted model with ``fit`` and ``release``, or any ``mechanism(dataset, rng)`` that returns
       the numbers of one release (with ``batch``, ``mechanism(dataset, rng, count)`` those of many, a
       row each), with two datasets and a ``promise``: a Guarantee or (epsilon, delta). A trained
@@ -71,6 +75,9 @@ def trade_off(
             pair = GaussianPair(pair.low, pair.high, pair.noise, promise_of(promise))
         with telling(progress) as tell:
             return attack_pair(pair, draws, noise_scale, failure_probability, rng, tell)
+    if isinstance(mechanism, PosteriorPaths):
+        mechanism, promised = paths_of(mechanism, data, neighbour, points)
+        promise, batch = promised if promise is None else promise, True
     if data is None or neighbour is None or promise is None:
         raise ValueError("this mechanism needs data, neighbour and promise.")
     if noise_scale != 1.0:

@@ -18,6 +18,8 @@ from privgp.audit.progress import Callback
 from privgp.audit.promises import Promise, promise_of
 from privgp.audit.trained import Sampler
 from privgp.models.function import PrivateFunction
+from privgp.models.paths import PosteriorPaths
+from privgp.models.paths_model import MOST_PATHS
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.growing import Coordinates
 from privgp.plan.preview import Plan
@@ -120,6 +122,36 @@ def sampler_of(
             raise ValueError("every release must hold the same number of finite numbers.") from None
 
     return sample
+
+
+def paths_of(
+    model: PosteriorPaths, data: Any, neighbour: Any, points: Any
+) -> tuple[Callable[..., Any], Any]:
+    """A mechanism for many releases of paths at once, and what they promise.
+
+    Paths of one posterior are independent, so many releases of a few are few releases of many.
+    ``points``: unless given, the inputs of the records in which the datasets differ.
+    """
+    (X, y), (Z, v) = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
+    if X.shape != Z.shape:
+        raise ValueError("data and neighbour must have the same number of records and inputs.")
+    if points is None:
+        differ = np.any(X != Z, axis=1) | (y != v)
+        points = np.unique(np.vstack([X[differ], Z[differ]]), axis=0)
+    asked = np.asarray(points, dtype=float)
+    asked = asked[:, None] if asked.ndim == 1 else asked
+
+    def release(dataset: Any, rng: np.random.Generator, count: int) -> Array:
+        inputs, outputs = _inputs_and_outputs(dataset)
+        drawn, wanted = [], count * model.n_paths
+        for start in range(0, wanted, MOST_PATHS):
+            part = min(MOST_PATHS, wanted - start)
+            seed = None if model.random_state is None else int(rng.integers(2**31))
+            fresh = clone(model).set_params(n_paths=part, random_state=seed)
+            drawn.append(fresh.fit(inputs, outputs).release(asked))
+        return np.vstack(drawn).reshape(count, -1)
+
+    return release, model.guarantee_for(len(y))
 
 
 def released_by(model: Any, points: Any) -> Callable[[Any, np.random.Generator], Array]:

@@ -72,7 +72,7 @@ def promise_of(given: Any) -> Promise:
     """A promise from a Guarantee, from (epsilon, delta), or from anything with ``delta_at(epsilon)``."""
     if isinstance(given, Promise):
         return given
-    if isinstance(given, Guarantee) and given.noise_multipliers:
+    if isinstance(given, Guarantee) and given.noise_multipliers and not given.path_curves:
         return Promise(mu=given.mu, slack=given.delta_slack)
     if isinstance(given, Guarantee):
         return Promise(pairs=_profile(given, extra=given.epsilon))
