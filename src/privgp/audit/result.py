@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from scipy.special import ndtri
-from scipy.stats import binomtest
+from scipy.special import betainccinv, betaincinv, ndtri
 
 from privgp.audit.promises import Promise
 
@@ -76,8 +75,10 @@ class TradeOff:
 def clopper_pearson(count: int, draws: int, failure: float) -> tuple[float, float]:
     """Bounds of a probability of which ``count`` of ``draws`` events were seen; together wrong with
     probability at most ``failure``."""
-    found = binomtest(count, draws).proportion_ci(1.0 - failure, method="exact")
-    return float(found.low), float(found.high)
+    tail = 0.5 * failure
+    low = betaincinv(count, draws - count + 1, tail) if count > 0 else 0.0
+    high = betainccinv(count + 1, draws - count, tail) if count < draws else 1.0
+    return float(low), float(high)
 
 
 def from_errors(

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import ndtri
-from scipy.stats import beta as beta_law
+from scipy.special import betainccinv, ndtri
 from sklearn.tree import DecisionTreeClassifier
 
 from privgp.audit.progress import Callback, part
@@ -139,4 +138,4 @@ def _best_threshold(
 
 def _upper(count: Array, draws: int, failure: float) -> Array:
     """Upper Clopper-Pearson bounds."""
-    return np.asarray(beta_law.ppf(1.0 - failure, count + 1.0, np.maximum(draws - count, 1e-9)))
+    return np.asarray(betainccinv(count + 1.0, np.maximum(draws - count, 1e-9), failure))
