@@ -86,7 +86,9 @@ def fit_means(values: Array, scale: float) -> MeanLaw:
 
 def fit_variances(values: Array) -> VarianceLaw:
     """Maximum likelihood of two components for logarithms of variances."""
-    mixture = GaussianMixture(2, random_state=0, reg_covar=1e-8).fit(np.reshape(values, (-1, 1)))
+    mixture = GaussianMixture(2, random_state=0, reg_covar=1e-8, tol=1e-5).fit(
+        np.reshape(values, (-1, 1))
+    )
     stds = np.sqrt(mixture.covariances_[:, 0, 0])
     parts = (mixture.weights_, mixture.means_[:, 0], stds)
     return VarianceLaw(*(tuple(float(v) for v in part) for part in parts))

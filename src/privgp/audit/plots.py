@@ -77,7 +77,7 @@ def draw_curve(ax: Axes, result: Membership) -> None:
     ax.plot([0, 1], [0, 1], color=BLACK, linewidth=0.8, linestyle=":", label="guessing")
     for t in result.thresholds:
         low, high = t.true_positive_bounds
-        ax.plot([t.false_positive_rate] * 2, [low, high], color=BLUE, linewidth=2.0)
+        ax.plot([t.false_positive_rate] * 2, [low, high], color=BLACK, linewidth=1.2)
     if result.promise is not None:
         limit = 1.0 - result.promise.false_negative_rate(RATES)
         ax.plot(RATES, limit, color=VERMILION, linestyle="--", label="promised limit")

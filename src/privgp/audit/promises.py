@@ -60,7 +60,7 @@ class Promise:
             epsilon, delta = self.pairs[0]
             return f"epsilon = {epsilon:.4g}, delta = {delta:.4g}"
         if not self.pairs:
-            return "nothing"
+            return f"nothing below epsilon {EPSILONS[-1]:g}"
         # of a whole curve, the pair whose delta is next to what people would call small
         epsilon, delta = min(
             self.pairs, key=lambda pair: abs(math.log(max(pair[1], 1e-300) / SMALL_DELTA))
