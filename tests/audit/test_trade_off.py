@@ -24,6 +24,10 @@ def regressor(**settings) -> PrivateGPRegressor:
     return PrivateGPRegressor(**given)
 
 
+def function() -> PrivateFunction:
+    return PrivateFunction(RBF(0.3), 0.1, y_bounds=(0, 1), epsilon=8.0, delta=0.01, random_state=0)
+
+
 def gaussian(dataset, rng, count):
     """Mu = 1 between datasets 0 and 1."""
     return dataset + rng.standard_normal((count, 1))
@@ -54,16 +58,22 @@ def test_outputs_of_a_plan_may_be_given():
         trade_off(plan, Y, draws=200)
 
 
+def test_one_person_with_several_rows_may_differ_in_all_of_them():
+    people = np.repeat([0, 1, 2, 3], 2)
+    plan = regressor().plan(X, groups=people)
+    both = np.where(people == 1, 1.0, 0.5)
+    assert trade_off(plan, Y, both, draws=200).holds
+    with pytest.raises(ValueError, match="one row"):
+        trade_off(plan, Y, np.where(people <= 1, 1.0, 0.5), draws=200)
+
+
 def test_a_function_is_attacked_at_given_points():
-    function = PrivateFunction(
-        RBF(0.3), 0.1, y_bounds=(0, 1), epsilon=8.0, delta=0.01, random_state=0
-    )
-    worst = trade_off(function, X, draws=4000)
+    worst = trade_off(function(), X, draws=4000)
     assert worst.holds, worst.describe()
     assert worst.is_tight, worst.describe()
-    far = trade_off(function, X, points=[2.0], draws=4000)
+    far = trade_off(function(), X, points=[2.0], draws=4000)
     assert far.mu_high < 0.5  # nothing is seen from afar
-    given = trade_off(function, (X, Y), (X, Z), draws=2000)
+    given = trade_off(function(), (X, Y), (X, Z), draws=2000)
     assert given.mu_high < worst.mu_low
 
 
@@ -199,6 +209,11 @@ def test_pictures_say_whether_the_promise_holds():
         ((regressor(), (X, Y), Y), {}, "must both be"),
         ((regressor(), (X, Y[:3]), (X, Z)), {}, "must both be"),
         ((regressor(), (X, Y), (X, Y)), {"draws": 10}, "same measurement"),
+        ((regressor(), (X, Y), (X, Y + 0.1)), {}, "one row"),
+        ((regressor(), (X, Y)), {}, "must both be"),
+        ((function(), (X, Y), (X, Y + 0.1)), {}, "one row"),
+        ((function(), (X, Y)), {}, "must both be"),
+        ((regressor(protect="records", x_bounds=(0, 1)), (X, Y), (X, Y + 0.1)), {}, "one row"),
         ((regressor(), (X * np.nan, Y), (X, Y)), {}, "must both be"),
         ((regressor(), X), {"failure_probability": 0.0}, "failure_probability"),
         ((regressor(), X), {"noise_scale": math.nan}, "positive"),

@@ -31,6 +31,7 @@ from privgp.vault.state import within_limit
 from privgp.vault.validate import checked_inputs, clipped_outputs
 
 NOT_NEIGHBOURS = "data and neighbour must share their inputs: only outputs are private here."
+ONE_PERSON = "data and neighbour must differ in one row only (with groups, in one person's rows)."
 PAIRS = "data and neighbour must both be (X, y), or data be X alone for the worst neighbours."
 
 
@@ -43,13 +44,16 @@ def pair_of_plan(plan: Plan | RecordsPlan, data: Any, neighbour: Any) -> Gaussia
         if data is None:
             low, high = worst_records(bins)
         else:
-            low, high = (_records(plan, *_inputs_and_outputs(part)) for part in (data, neighbour))
+            both = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
+            _check_one_record(*both)
+            low, high = (_records(plan, X, y) for X, y in both)
     else:
         if data is None:
             first, second = worst_neighbours(plan.strategy)
         else:
             rows = len(plan.strategy.index)
             first, second = (clipped_outputs(y, rows, plan.y_bounds) for y in (data, neighbour))
+            _check_one_person(first != second, plan.strategy.people)
         low, high = (exact_measurement(u, plan.strategy) for u in (first, second))
     promise = Promise(mu=1.0 / plan.noise.multiplier, slack=plan.noise.delta_slack)
     return GaussianPair(low, high, plan.noise, promise)
@@ -58,7 +62,7 @@ def pair_of_plan(plan: Plan | RecordsPlan, data: Any, neighbour: Any) -> Gaussia
 def pair_of_regressor(model: PrivateGPRegressor, data: Any, neighbour: Any) -> GaussianPair:
     """The measurements that ``fit`` would make of two datasets (X, y), or X alone."""
     if neighbour is None:
-        return pair_of_plan(model.plan(data), None, None)
+        return pair_of_plan(model.plan(_inputs_alone(data)), None, None)
     (X, y), (Z, v) = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
     if model.protect == "records":
         return pair_of_plan(model.plan(len(y)), (X, y), (Z, v))
@@ -77,7 +81,7 @@ def pair_of_function(
     """
     low, high = (float(end) for end in function.y_bounds)
     if neighbour is None:
-        X = np.asarray(data, dtype=float)
+        X = np.asarray(_inputs_alone(data), dtype=float)
         outputs = np.full((2, len(X)), 0.5 * low + 0.5 * high)
         fitted = clone(function).fit(X, outputs[0])
         model = fitted._contents.model
@@ -87,6 +91,7 @@ def pair_of_function(
         (X, y), (Z, v) = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
         if not np.array_equal(X, Z):
             raise ValueError(NOT_NEIGHBOURS)
+        _check_one_person(y != v, None)
         outputs = np.stack([y, v])
     states = [clone(function).fit(X, y)._contents for y in outputs]
     model, start = states[0].model, states[0].draws
@@ -133,8 +138,7 @@ def paths_of(
     ``points``: unless given, the inputs of the records in which the datasets differ.
     """
     (X, y), (Z, v) = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
-    if X.shape != Z.shape:
-        raise ValueError("data and neighbour must have the same number of records and inputs.")
+    _check_one_record((X, y), (Z, v))
     if points is None:
         differ = np.any(X != Z, axis=1) | (y != v)
         points = np.unique(np.vstack([X[differ], Z[differ]]), axis=0)
@@ -170,6 +174,26 @@ def simulated(model: Any) -> np.random.Generator | None:
     if getattr(model, "random_state", None) is None:
         return None
     return np.random.default_rng(check_random_state(model.random_state).randint(2**31))
+
+
+def _inputs_alone(data: Any) -> Any:
+    if isinstance(data, tuple):
+        raise ValueError(PAIRS)
+    return data
+
+
+def _check_one_person(differ: Any, people: Any) -> None:
+    """Refuse outputs that differ in several rows, unless all of them are one person's."""
+    rows = np.flatnonzero(differ)
+    if len(rows) > 1 and (people is None or len(np.unique(people[rows])) > 1):
+        raise ValueError(ONE_PERSON)
+
+
+def _check_one_record(first: tuple[Array, Array], second: tuple[Array, Array]) -> None:
+    (X, y), (Z, v) = first, second
+    if X.shape != Z.shape:
+        raise ValueError("data and neighbour must have the same number of records and inputs.")
+    _check_one_person(np.any(X != Z, axis=1) | (y != v), None)
 
 
 def _inputs_and_outputs(dataset: Any) -> tuple[Array, Array]:
