@@ -10,6 +10,7 @@ import typer
 from privgp.command import options as o
 from privgp.command.audit_app import audit_app
 from privgp.command.function_app import function_app
+from privgp.command.paths_app import paths_app
 
 app = typer.Typer(
     name="privgp",
@@ -22,6 +23,7 @@ app = typer.Typer(
 
 app.add_typer(audit_app)
 app.add_typer(function_app)
+app.add_typer(paths_app)
 
 PrivateColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")]
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import secrets
 import threading
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,15 +12,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models import paths_contents
-from privgp.models.paths_contents import PathContents
-from privgp.models.paths_model import MAX_POINTS, NOISE, Calibration, PathModel, path_model
+from privgp.models.arguments import LARGEST
+from privgp.models.paths_contents import PathContents, first_contents, parameters
+from privgp.models.paths_draws import further, sampler_of
+from privgp.models.paths_model import (
+    MAX_POINTS,
+    NOISE,
+    Calibration,
+    PathModel,
+    check_count,
+    path_model,
+)
 from privgp.models.state_file import StateFile, check_new
-from privgp.plan.kernels import variance
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, excursion_set
 from privgp.release.reproducible import one_thread
 from privgp.types import Array
-from privgp.vault.paths import PathSampler, seeded_normals, system_normals, taken_records
+from privgp.vault.paths import PathSampler, taken_records
 from privgp.vault.validate import checked_inputs, checked_outputs
 
 BATCH = 1024
@@ -86,7 +92,7 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
     def guarantee_for(self, n: int) -> Guarantee:
         """What paths of n records would promise. Needs no data."""
         model = self._model()
-        return model.guarantee(_count(n), simulated=self.random_state is not None)
+        return model.guarantee(check_count(n), simulated=self.random_state is not None)
 
     def calibrate(self, epsilon: float, n: int, by: str = NOISE) -> Calibration:
         """The least noise with which paths of n records are epsilon-private. Needs no data.
@@ -94,7 +100,7 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
         ``by="noise_variance"``: the least regularisation; ``by="extra_noise"``: the least extra
         noise at the noise variance given.
         """
-        return self._model().calibrated(epsilon, _count(n), by)
+        return self._model().calibrated(epsilon, check_count(n), by)
 
     def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
         """Take the records. The first release spends the budget, for all points there will ever be.
@@ -109,7 +115,7 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
         y = checked_outputs(y, len(inputs))
         columns = clone(self)  # a fit that is refused leaves the former paths as they were
         validate_data(columns, X, skip_check_array=True)  # remembers the names of the columns
-        n = _count(len(inputs))
+        n = check_count(len(inputs))
         if state is not None:
             check_new(state)
         seed = None
@@ -118,16 +124,7 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
         records = taken_records(inputs, y, model.domain, model.y_bounds)
         del inputs, X, y
         names = getattr(columns, "feature_names_in_", None)
-        contents = PathContents(
-            model=model,
-            records=records,
-            guarantee=model.guarantee(n, simulated=seed is not None),
-            seed=seed,
-            names=None if names is None else tuple(str(name) for name in names),
-            points=np.empty((0, len(model.domain))),
-            normals=np.empty((model.paths, 0)),
-            answers=np.empty((model.paths, 0)),
-        )
+        contents = first_contents(model, records, n, seed, names)
         file = None if state is None else StateFile.create(state, contents, paths_contents)
         self._take(contents, file, n)
         return self
@@ -144,6 +141,8 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
                 "give them a state file and load that with load_state."
             )
         X = validate_data(self, X_new, reset=False, dtype=np.float64) + 0.0  # no negative zeros
+        if np.abs(X).max() > LARGEST:
+            raise ValueError("X_new has points too far away for arithmetic to hold.")
         with self._lock, one_thread(), np.errstate(all="ignore"):
             asked = [row.tobytes() for row in X]
             self._find_places()
@@ -193,13 +192,7 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
     def load_state(cls, path: str | os.PathLike[str]) -> Self:
         """Go on with the paths of a state file, which is kept up to date."""
         file, c = StateFile.open(path, paths_contents)
-        m: PathModel = c.model
-        norm = m.sensitivity
-        made = cls(
-            m.kernel, m.noise_variance, domain=m.domain, y_bounds=m.y_bounds, n_paths=m.paths,
-            extra_noise=m.extra_noise, delta=m.delta,
-            sensitivity=norm if isinstance(norm, str) else ("function", norm), random_state=c.seed,
-        )  # fmt: skip
+        made = cls(**parameters(c))
         made._take(c, file, len(c.records.outputs))
         return made
 
@@ -242,30 +235,12 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
 
     def _draw_at(self, points: Array) -> None:
         """Draw one number per path for each of these new points, and compute their answers."""
-        c, m = self._contents, self._contents.model
-        first = len(c.points)
         if self._sampler is None:
-            extra = m.extra_noise**2 / variance(m.kernel)
-            self._sampler = PathSampler(c.records, m.kernel, m.noise_variance, extra)
-        self._sampler.catch_up(c.points)
-        self._sampler.extend(points)
-        if c.seed is None:
-            randomness = secrets.token_bytes(8 * m.paths * len(points))
-            drawn = system_normals(randomness, m.paths, len(points))
-        else:
-            drawn = seeded_normals(c.seed, m.paths, first, len(points))
-        normals = np.hstack([c.normals, drawn])
-        middle = 0.5 * m.y_bounds[0] + 0.5 * m.y_bounds[1]
-        exact = middle + self._sampler.values(normals, first)
-        answers = np.round(exact / m.grid) * m.grid
+            self._sampler = sampler_of(self._contents)
+        found = further(self._contents, self._sampler, points)
         self._unsaved = True
         # One assignment: an interrupt leaves either all of the draw or nothing of it.
-        self._contents = replace(
-            c,
-            points=np.vstack([c.points, points]),
-            normals=normals,
-            answers=np.hstack([c.answers, answers]),
-        )
+        self._contents = found
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_contents")
@@ -277,9 +252,3 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
                 "different paths. Use save_state and load_state."
             )
         return super().__getstate__()
-
-
-def _count(n: Any) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError("n must be the number of records, at least 1.")
-    return int(n)

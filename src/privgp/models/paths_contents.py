@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from privgp.models.paths_model import MAX_POINTS, PathModel, path_model
 from privgp.models.state_contents import FORM
 from privgp.privacy.guarantee import Guarantee
@@ -37,6 +39,38 @@ class PathContents:
     points: Array
     normals: Array = field(repr=False)
     answers: Array
+
+
+def first_contents(
+    model: PathModel, records: PathRecords, count: int, seed: int | None, names: Any
+) -> PathContents:
+    """Paths of which nothing has been asked."""
+    return PathContents(
+        model=model,
+        records=records,
+        guarantee=model.guarantee(count, simulated=seed is not None),
+        seed=seed,
+        names=None if names is None else tuple(str(name) for name in names),
+        points=np.empty((0, len(model.domain))),
+        normals=np.empty((model.paths, 0)),
+        answers=np.empty((model.paths, 0)),
+    )
+
+
+def parameters(contents: PathContents) -> dict[str, Any]:
+    """The arguments that paths were made with."""
+    m = contents.model
+    return {
+        "kernel": m.kernel,
+        "noise_variance": m.noise_variance,
+        "domain": m.domain,
+        "y_bounds": m.y_bounds,
+        "n_paths": m.paths,
+        "extra_noise": m.extra_noise,
+        "delta": m.delta,
+        "sensitivity": _sensitivity(m.sensitivity),
+        "random_state": contents.seed,
+    }
 
 
 def encode(contents: PathContents) -> bytes:

@@ -1,0 +1,76 @@
+"""What ``privgp paths`` is asked: the law of the paths, from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from privgp.command.errors import Refusal, listed
+from privgp.command.kernel_text import read_kernel
+from privgp.models.paths import PosteriorPaths
+from privgp.plan.kernels import split_noise, variance
+
+
+@dataclass(frozen=True)
+class PathsRequest:
+    """The arguments that fix the law of the paths, as given."""
+
+    kernel: str
+    noise_variance: float | None
+    domain: str
+    bounds: tuple[float, float]
+    delta: float
+    n_paths: int
+    extra_noise: float
+    sensitivity: str
+    seed: int | None = None
+
+    def paths(self, inputs: Sequence[str] | None, *, calibrated: bool) -> PosteriorPaths:
+        """The paths that were asked for; ``calibrated``: any noise variance will do for now."""
+        kernel = read_kernel(self.kernel)
+        signal, white = split_noise(kernel)
+        noise = self.noise_variance
+        if calibrated and noise is None and white is None and signal is not None:
+            noise = variance(signal)
+        return PosteriorPaths(
+            kernel, noise, domain=ranges(self.domain, inputs), y_bounds=self.bounds,
+            n_paths=self.n_paths, extra_noise=self.extra_noise, delta=self.delta,
+            sensitivity=self.sensitivity, random_state=self.seed,
+        )  # fmt: skip
+
+    def calibrated(
+        self, inputs: Sequence[str] | None, epsilon: float, rows: int, by: str
+    ) -> PosteriorPaths:
+        """The paths with the least noise that meets a budget."""
+        made = self.paths(inputs, calibrated=True)
+        found = made.calibrate(epsilon, rows, by=by)
+        signal, _ = split_noise(made.kernel)
+        made.set_params(
+            kernel=signal, noise_variance=found.noise_variance, extra_noise=found.extra_noise
+        )
+        return made
+
+
+def ranges(text: str, inputs: Sequence[str] | None) -> list[tuple[float, float]]:
+    """``age=0:90,bmi=15:50`` in the order of the inputs, or ``0:90,15:50`` as it stands."""
+    found: dict[str, tuple[float, float]] = {}
+    for place, part in enumerate(text.split(",")):
+        name, equals, span = part.rpartition("=")
+        try:
+            low, high = (float(value) for value in span.split(":"))
+        except ValueError:
+            raise Refusal(
+                f"--domain '{text}' must be ranges such as age=0:90,bmi=15:50 (low:high)."
+            ) from None
+        key = name.strip() if equals else str(place)
+        if key in found:
+            raise Refusal(f"--domain has the input '{key}' twice.")
+        found[key] = (low, high)
+    if inputs is None or set(found) == {str(place) for place in range(len(inputs))}:
+        return list(found.values())
+    if set(found) != set(inputs):
+        raise Refusal(
+            f"--domain must have one range for each input, {listed(list(inputs))}; "
+            f"it has {listed(list(found))}."
+        )
+    return [found[name] for name in inputs]

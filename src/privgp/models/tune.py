@@ -1,0 +1,182 @@
+"""Choose a kernel for sample paths under a budget, from synthetic draws: no private data is read.
+
+``min E loss(posterior, truth)`` over lengthscale, regularisation r and scale, subject to
+``epsilon <= epsilon_0``: a coarse grid, then finer ones about its best cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
+
+from privgp.models.arguments import check_choice
+from privgp.models.paths import PosteriorPaths
+from privgp.models.paths_model import PathModel, path_model
+from privgp.plan.tuning import ManyPosteriors, PriorDraws
+from privgp.privacy.calibrate import check_budget
+from privgp.types import Array
+
+__all__ = ["ExcursionTask", "PriorDraws", "Task", "Tuned", "tune_for"]
+
+LENGTHS, RIDGES = np.geomspace(0.1, 10.0, 7), np.geomspace(0.1, 40.0, 12)
+SCALES = np.geomspace(0.02, 8.0, 14)
+ABOVE = np.array(
+    [1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0]
+)  # scales tried, times the least that is private
+BEST, SPREAD = 3, 0.5
+
+
+class Task(Protocol):
+    """What paths are for: the loss of posteriors N(mean, std^2), all (draws, points); (draws,)."""
+
+    def loss(self, mean: Array, std: Array, truth: Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class ExcursionTask:
+    """Where the function is at least a threshold.
+
+    ``score="path"``: the share of the points at which one path is on the wrong side, expected;
+    ``score="cross-entropy"``: the paper's, of the probability to be above, averaged over the points.
+    """
+
+    threshold: float = 0.0
+    score: str = "path"
+
+    def __post_init__(self) -> None:
+        check_choice("score", self.score, ("path", "cross-entropy"))
+
+    def loss(self, mean: Array, std: Array, truth: Array) -> Array:
+        z = np.where(truth >= self.threshold, 1.0, -1.0) * (mean - self.threshold) / std
+        wrong = ndtr(-z) if self.score == "path" else -log_ndtr(z)
+        return np.asarray(wrong.mean(axis=1))
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The best setting found: ``paths``, not fitted, with what it promises and its mean loss."""
+
+    paths: PosteriorPaths
+    lengthscale: float
+    regularisation: float
+    scale: float
+    loss: float
+    epsilon: float
+
+
+def exponential(lengthscale: float) -> Kernel:
+    return Matern(lengthscale, nu=0.5)
+
+
+def tune_for(
+    task: Task,
+    prior_draws: PriorDraws,
+    epsilon: float | None,
+    *,
+    domain: Any,
+    y_bounds: Any,
+    delta: float,
+    n_paths: int = 1,
+    family: Callable[[float], Kernel] = exponential,
+    sensitivity: Any = "auto",
+    rounds: int = 2,
+) -> Tuned:
+    """The setting of least mean loss over the draws among those that keep to the budget.
+
+    ``family``: from a lengthscale to a kernel of variance 1; ``epsilon=None``: no budget. Draws must
+    have as many records as the data will have.
+    """
+    if epsilon is not None:
+        check_budget(epsilon, delta)
+    model = path_model(
+        family(1.0), 1.0, domain=domain, y_bounds=y_bounds, n_paths=n_paths, extra_noise=0.0,
+        delta=delta, sensitivity=sensitivity,
+    )  # fmt: skip
+    half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
+    width = float(np.mean([high - low for low, high in model.domain]))
+    search = _Search(task, prior_draws, epsilon, model, family, SCALES * half)
+    for length in LENGTHS * width:
+        search.look(float(length), RIDGES)
+    for spread in (SPREAD**k for k in range(1, rounds + 1)):
+        step_l, step_r = (float((a[1] / a[0]) ** spread) for a in (LENGTHS, RIDGES))
+        cells: dict[float, set[float]] = {}
+        for _, length, r, _ in search.best(BEST):
+            for factor in (1.0 / step_l, 1.0, step_l):
+                near = cells.setdefault(float(f"{length * factor:.9g}"), set())
+                near.update(float(f"{r * step:.9g}") for step in (1.0 / step_r, 1.0, step_r))
+        for length, near in cells.items():
+            search.look(length, np.array(sorted(near)))
+    if not search.found:
+        raise ValueError("no setting of the grid keeps to the budget: ask for a larger epsilon.")
+    loss, length, r, scale = min(search.found)
+    kernel = ConstantKernel(scale**2) * family(length)
+    best = replace(model, kernel=kernel, noise_variance=(r * scale) ** 2)
+    paths = PosteriorPaths(
+        kernel, best.noise_variance, domain=domain, y_bounds=y_bounds, n_paths=n_paths, delta=delta,
+        sensitivity=sensitivity,
+    )  # fmt: skip
+    return Tuned(paths, length, r, scale, loss, best.epsilon(prior_draws.records))
+
+
+class _Search:
+    """Settings tried so far: (loss, lengthscale, r, scale)."""
+
+    def __init__(
+        self, task: Task, draws: PriorDraws, epsilon: float | None, model: PathModel,
+        family: Callable[[float], Kernel], scales: Array,
+    ) -> None:  # fmt: skip
+        self._task, self._draws, self._epsilon = task, draws, epsilon
+        self._model, self._family, self._scales = model, family, scales
+        self._tried: set[tuple[float, float]] = set()
+        self.found: list[tuple[float, float, float, float]] = []
+
+    def best(self, count: int) -> list[tuple[float, float, float, float]]:
+        """The best settings, at most one for every lengthscale and r."""
+        kept: dict[tuple[float, float], tuple[float, float, float, float]] = {}
+        for setting in sorted(self.found):
+            kept.setdefault(setting[1:3], setting)
+        return list(kept.values())[:count]
+
+    def look(self, length: float, regularisations: Array) -> None:
+        """Try these r with all scales that keep to the budget."""
+        new = [float(r) for r in regularisations if (length, float(r)) not in self._tried]
+        self._tried.update((length, r) for r in new)
+        feasible = {r: self._feasible(length, r) for r in new}
+        if not any(len(scales) for scales in feasible.values()):
+            return
+        posteriors = ManyPosteriors(self._draws, self._family(length))
+        for r, scales in feasible.items():
+            if not len(scales):
+                continue
+            mean, variance = posteriors.at(r * r)
+            std = np.sqrt(variance)
+            for scale in scales:
+                loss = float(self._task.loss(mean, scale * std, self._draws.truth).mean())
+                self.found.append((loss, length, r, float(scale)))
+
+    def _feasible(self, length: float, r: float) -> Array:
+        if self._epsilon is None:
+            return self._scales
+        low, high = math.log(self._scales[0]), math.log(self._scales[-1])
+        if self._excess(high, length, r) > 0:
+            return np.empty(0)
+        if self._excess(low, length, r) <= 0:
+            return self._scales
+        t = float(brentq(self._excess, low, high, args=(length, r), xtol=1e-4))
+        while self._excess(t, length, r) > 0:
+            t += 1e-4
+        return math.exp(t) * ABOVE
+
+    def _excess(self, log_scale: float, length: float, r: float) -> float:
+        scale = math.exp(log_scale)
+        kernel = ConstantKernel(scale**2) * self._family(length)
+        model = replace(self._model, kernel=kernel, noise_variance=(r * scale) ** 2)
+        assert self._epsilon is not None
+        return model.epsilon(self._draws.records) - self._epsilon

@@ -1,0 +1,137 @@
+"""Synthetic excursion tasks of the paper, and how well sets are recovered, many datasets at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from privgp.models.tune import Tuned
+from privgp.plan.kernels import evaluate
+from privgp.plan.tuning import ManyPosteriors, PriorDraws
+from privgp.release.excursions import smoothed
+from privgp.types import Array
+
+CHUNK = 25
+NUGGET = 1e-8
+
+
+def line_draws(
+    count: int, records: int, noise: float, points: int, rng: np.random.Generator
+) -> PriorDraws:
+    """Paths of the exponential kernel on [0, 1] scaled to height 1 - M, outputs with noise in +-M."""
+    grid = np.linspace(0.0, 1.0, points)
+    inputs = rng.random((count, records))
+    where = np.hstack([np.broadcast_to(grid, (count, points)), inputs])
+    order = np.argsort(where, axis=1)
+    gaps = np.diff(np.take_along_axis(where, order, axis=1), axis=1)
+    values = rng.standard_normal(where.shape)
+    for i in range(gaps.shape[1]):  # a Markov chain, all draws at once
+        decay = np.exp(-gaps[:, i])
+        values[:, i + 1] = decay * values[:, i] + np.sqrt(1.0 - decay**2) * values[:, i + 1]
+    paths = np.empty_like(values)
+    np.put_along_axis(paths, order, values, axis=1)
+    paths *= (1.0 - noise) / np.abs(paths).max(axis=1, keepdims=True)
+    outputs = paths[:, points:] + rng.uniform(-noise, noise, (count, records))
+    return PriorDraws(inputs[..., None], outputs, grid[:, None], paths[:, :points])
+
+
+def plume_draws(
+    count: int, records: int, noise: float, side: int, rng: np.random.Generator
+) -> PriorDraws:
+    """Two broad plumes on the unit square through a sigmoid, scaled to +-(1 - M), noise in +-M.
+
+    The paper leaves widths, amplitudes and steepness open: widths 0.12 to 0.35, amplitudes 0.5 to 1,
+    a sigmoid over a twelfth of the highest plume.
+    """
+    axis = np.linspace(0.0, 1.0, side)
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    inputs, outputs, truth = rng.random((count, records, 2)), [], []
+    for X in inputs:
+        where = np.vstack([grid, X])
+        height = np.zeros(len(where))
+        for _ in range(2):
+            turn = rng.uniform(0.0, 2.0 * np.pi)
+            R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+            away = ((where - rng.random(2)) @ R) / rng.uniform(0.12, 0.35, 2)
+            height += rng.uniform(0.5, 1.0) * np.exp(-0.5 * (away**2).sum(axis=1))
+        level = np.quantile(height[: len(grid)], 0.65)
+        g = 1.0 / (1.0 + np.exp(-12.0 * (height - level)))
+        low, high = g[: len(grid)].min(), g[: len(grid)].max()
+        f = (1.0 - noise) * np.clip(2.0 * (g - low) / (high - low) - 1.0, -1.0, 1.0)
+        truth.append(f[: len(grid)])
+        outputs.append(f[len(grid) :] + rng.uniform(-noise, noise, records))
+    return PriorDraws(inputs, np.array(outputs), grid, np.array(truth))
+
+
+def overlap(found: Any, truth: Any) -> Array:
+    """Intersection over union of sets given by their indicators along the last axis."""
+    union = (found | truth).sum(axis=-1)
+    both = (found & truth).sum(axis=-1)
+    return np.where(union > 0, both / np.maximum(union, 1), 1.0)
+
+
+def best_cutoff(draws: PriorDraws, tuned: Tuned) -> float:
+    """The excursion probability above which the posterior's own set recovers the most."""
+    cutoffs = np.linspace(0.2, 0.8, 25)
+    truth = draws.truth >= 0.0
+    probability = np.concatenate([p for p, _ in _probabilities(draws, tuned)])
+    return float(max(cutoffs, key=lambda c: overlap(probability >= c, truth).mean()))
+
+
+def posterior_overlaps(draws: PriorDraws, tuned: Tuned, cutoff: float) -> Array:
+    """What the posterior itself recovers, without any privacy: (draws,)."""
+    return np.concatenate(
+        [overlap(p >= cutoff, part.truth >= 0.0) for p, part in _probabilities(draws, tuned)]
+    )
+
+
+def path_overlaps(
+    draws: PriorDraws, tuned: Tuned, repeats: int, smoothing: float | None, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Mean and std over ``repeats`` single paths of what their sets recover, each (draws,)."""
+    kernel, noise = tuned.paths.kernel, (tuned.regularisation * tuned.scale) ** 2
+    prior = evaluate(kernel, draws.points)
+    prior[np.diag_indices_from(prior)] += NUGGET * prior[0, 0]
+    means, stds = [], []
+    for part in _parts(draws):
+        grams = np.stack([evaluate(kernel, X) for X in part.inputs])
+        grams[:, np.arange(draws.records), np.arange(draws.records)] += noise
+        cross = np.stack([evaluate(kernel, X, part.points) for X in part.inputs])
+        half = np.linalg.solve(np.linalg.cholesky(grams), np.concatenate(
+            [cross, part.outputs[..., None]], axis=2))  # fmt: skip
+        half, outputs = half[..., :-1], half[..., -1]
+        mean = np.einsum("jnt,jn->jt", half, outputs)
+        root = np.linalg.cholesky(prior - half.transpose(0, 2, 1) @ half)
+        normals = rng.standard_normal((len(mean), len(part.points), repeats))
+        paths = (mean[..., None] + root @ normals).transpose(0, 2, 1)
+        if smoothing is not None:
+            paths = smoothed(part.points, paths.reshape(-1, paths.shape[2]), smoothing).reshape(
+                paths.shape
+            )
+        found = overlap(paths >= 0.0, (part.truth >= 0.0)[:, None, :])
+        means.append(found.mean(axis=1))
+        stds.append(found.std(axis=1))
+    return np.concatenate(means), np.concatenate(stds)
+
+
+def best_smoothing(
+    draws: PriorDraws, tuned: Tuned, choices: tuple[float | None, ...], rng: np.random.Generator
+) -> float | None:
+    """The filter with which single paths recover the most of these draws."""
+    return max(choices, key=lambda s: path_overlaps(draws, tuned, 5, s, rng)[0].mean())
+
+
+def _probabilities(draws: PriorDraws, tuned: Tuned) -> Iterator[tuple[Array, PriorDraws]]:
+    unit = tuned.paths.kernel.k2
+    for part in _parts(draws):
+        mean, variance = ManyPosteriors(part, unit).at(tuned.regularisation**2)
+        yield ndtr(mean / (tuned.scale * np.sqrt(variance))), part
+
+
+def _parts(draws: PriorDraws) -> Iterator[PriorDraws]:
+    for start in range(0, len(draws.truth), CHUNK):
+        cut = slice(start, start + CHUNK)
+        yield PriorDraws(draws.inputs[cut], draws.outputs[cut], draws.points, draws.truth[cut])
