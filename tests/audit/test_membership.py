@@ -45,7 +45,7 @@ def test_posteriors_are_scikit_learns():
 
 
 def test_many_shadows_are_much_faster_together():
-    """Measured 27 to 30 times; a loose bound, for machines that do other things as well."""
+    """Measured 27 to 50 times; a loose bound, for machines that do other things as well."""
     import time
 
     X, y = POPULATION.draw(10_000, True, np.random.default_rng(0))
