@@ -18,7 +18,7 @@ import typer
 from sklearn.dummy import DummyClassifier
 
 import privgp
-from privgp.audit import TradeOff, trade_off
+from privgp.audit import Membership, Promise, TradeOff, membership, path_promise, trade_off
 from privgp.command import main
 from privgp.command.app import app
 
@@ -172,6 +172,8 @@ def assert_signature(function: Any, text: str, shown_as: str) -> None:
 
 
 def shown_default(value: Any) -> str:
+    if inspect.isfunction(value):
+        return value.__name__
     return f'"{value}"' if isinstance(value, str) else re.sub(r"e([+-])0", r"e\1", repr(value))
 
 
@@ -208,6 +210,8 @@ def test_the_reference_has_every_public_name(name):
         (privgp.compose, "`compose`", "compose("),
         (privgp.load, "`load`", "load("),
         (trade_off, "`audit.trade_off`", "trade_off("),
+        (membership, "`audit.membership`", "membership("),
+        (path_promise, "`audit.path_promise`", "path_promise("),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -258,8 +262,10 @@ def test_the_reference_has_the_regressor_as_it_is():
         (privgp.Plan, "`Plan`"),
         (privgp.Guarantee, "`Guarantee`"),
         (TradeOff, "`audit.TradeOff`"),
+        (Membership, "`audit.Membership`"),
+        (Promise, "`audit.Promise`"),
     ],
-    ids=["Plan", "Guarantee", "TradeOff"],
+    ids=["Plan", "Guarantee", "TradeOff", "Membership", "Promise"],
 )
 def test_the_reference_has_the_attributes_of_values_as_they_are(kind, title):
     assert first_cells(section(title)) == public_names(kind)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from privgp.command import options as o
+from privgp.command.audit_app import audit_app
 from privgp.command.function_app import function_app
 from privgp.command.paths_app import paths_app
 from privgp.command.search_app import search_app
@@ -22,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.add_typer(audit_app)
 app.add_typer(function_app)
 app.add_typer(paths_app)
 app.add_typer(search_app)
