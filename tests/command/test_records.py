@@ -34,6 +34,8 @@ def test_plan_release_inspect_predict(tmp_path: Path, ending: str) -> None:
     assert f"{ROWS} records" in planned.out
     assert "neither an input nor an output was read" in planned.out
     assert "<svg" in (tmp_path / "plan.svg").read_text()
+    if ending == "parquet":
+        return  # from here on they are the same
     page, picture = tmp_path / "page.html", tmp_path / "curve.png"
     released = run(
         "release", data, *ONE, *BUDGET, "-o", file, "--certificate", page, "--plot", picture
