@@ -183,7 +183,7 @@ def _public(attacked: Attacked) -> tuple[Array, Any]:
         return MADE_UP, None
     source = open_table(attacked.request.data)
     frame = load(source, attacked.request.public_names)
-    X, people = attacked.request.public_columns(frame, source)
+    X, people = attacked.request.columns(frame, source)
     return X.to_numpy().astype(np.float64), people
 
 
