@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from privgp.models.function import PrivateFunction
     from privgp.models.paths import PosteriorPaths
     from privgp.models.regressor import PrivateGPRegressor
+    from privgp.models.tune import tune_for
     from privgp.plan.preview import Plan
     from privgp.privacy.guarantee import Guarantee, compose
     from privgp.release.files import load
@@ -24,6 +25,7 @@ __all__ = [
     "audit",
     "compose",
     "load",
+    "tune_for",
 ]
 
 _HOMES = {
@@ -34,6 +36,7 @@ _HOMES = {
     "PrivateGPRegressor": "privgp.models.regressor",
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.release.files",
+    "tune_for": "privgp.models.tune",
 }
 
 

@@ -169,9 +169,9 @@ class _Search:
             return np.empty(0)
         if self._excess(low, length, r) <= 0:
             return self._scales
-        t = float(brentq(self._excess, low, high, args=(length, r), xtol=1e-4))
+        t = float(brentq(self._excess, low, high, args=(length, r), xtol=3e-3))
         while self._excess(t, length, r) > 0:
-            t += 1e-4
+            t += 1e-3
         return math.exp(t) * ABOVE
 
     def _excess(self, log_scale: float, length: float, r: float) -> float:
