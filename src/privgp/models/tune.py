@@ -25,8 +25,8 @@ from privgp.types import Array
 
 __all__ = ["ExcursionTask", "PriorDraws", "Task", "Tuned", "tune_for"]
 
-LENGTHS, RIDGES = np.geomspace(0.1, 10.0, 7), np.geomspace(0.1, 40.0, 12)
-SCALES = np.geomspace(0.02, 8.0, 14)
+LENGTHS, RIDGES = np.geomspace(0.1, 10.0, 7), np.geomspace(0.1, 300.0, 14)
+SCALES = np.geomspace(5e-4, 8.0, 18)
 ABOVE = np.array(
     [1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0]
 )  # scales tried, times the least that is private
