@@ -151,6 +151,17 @@ def test_errors_and_warnings_of_the_vault_are_made_of_public_words(name):
 
 
 PRIVATE = {
+    "privgp.models.binned": ("fit", ("X", "y"), ("release_outputs", "release_records")),
+    "privgp.models.bins_of_outputs": (
+        "release_outputs",
+        ("y",),
+        ("checked_outputs", "measure_sums"),
+    ),
+    "privgp.models.bins_of_records": (
+        "release_records",
+        ("X", "y", "inputs"),
+        ("checked_inputs", "checked_outputs", "measure_records", "validate_data", "len"),
+    ),
     "privgp.models.function": ("fit", ("y",), ("checked_outputs", "first_draws")),
     "privgp.models.regressor": ("fit", ("y",), ("checked_outputs", "measure", "fit_records")),
     "privgp.models.records": (

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from privgp.release.files import load
 
 __version__ = "0.1.0"
-__all__ = ["BinnedGP", "BinnedMeans", "Guarantee", "Plan", "PrivateFunction", "PrivateGPRegressor", "audit", "compose", "load"]
+__all__ = [
+    "BinnedGP",
+    "BinnedMeans",
+    "Guarantee",
+    "Plan",
+    "PrivateFunction",
+    "PrivateGPRegressor",
+    "audit",
+    "compose",
+    "load",
+]
 
 _HOMES = {
     "BinnedGP": "privgp.models.binned",

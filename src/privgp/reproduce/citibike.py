@@ -37,7 +37,7 @@ def report(settings: Settings, request: Request) -> Report:
         errors_of, tasks, lambda count: request.progress(count / len(tasks), "table 1")
     )
     summary = summarise(found)
-    table = {row: {c: mean for c, (mean, _) in cells.items()} for row, cells in summary.items()}
+    table = {row: {c: mean for c, (mean, _) in means.items()} for row, means in summary.items()}
     checked = check(expected(EXPECTED), table)
     return Report(
         "citibike",
@@ -62,9 +62,9 @@ def summarise(found: Sequence[Errors]) -> Summary:
             rows.setdefault(row, []).append(values)
     out: Summary = {}
     for method in ORDER[:-1]:
-        for row, values in rows.items():
+        for row, several in rows.items():
             if row.startswith(f"{method} "):
-                out[row] = dict(zip(COLUMNS, map(_mean, np.array(values).T), strict=True))
+                out[row] = dict(zip(COLUMNS, map(_mean, np.array(several).T), strict=True))
     defaults = {row.split()[1]: _mean(np.ravel(v)) for row, v in rows.items() if "default" in row}
     out["default"] = {column: defaults[column] for column in COLUMNS if column in defaults}
     return out
@@ -80,13 +80,15 @@ def results(
 ) -> tuple[Result, ...]:
     """Every cell, the best of every column, and how many statements hold."""
     out = []
-    for row, cells in table.items():
+    for row, numbers in table.items():
         if row == "default":
             continue
         for place, column in enumerate(COLUMNS):
             printed = PRINTED[row][place][0] if row in PRINTED else None
             default = table["default"].get(column)
-            out.append(Result(f"RMSE (s), {row}, epsilon {column}", printed, cells[column], default))
+            out.append(
+                Result(f"RMSE (s), {row}, epsilon {column}", printed, numbers[column], default)
+            )
     for place, column in enumerate(COLUMNS[1:], 1):
         printed = min(v[place][0] for r, v in PRINTED.items() if r.startswith("cloaking"))
         for method in ("cloaking", "algorithm 1"):
@@ -129,7 +131,7 @@ def durations(y: np.ndarray) -> Figure:
     figure = new_figure(2.6)
     ax = figure.subplots()
     rng = np.random.default_rng(0)
-    ax.hist(rng.permutation(y)[:5000], bins=np.arange(0, 2050, 50), color=BLUE)
+    ax.hist(rng.permutation(y)[:5000], bins=40, range=(0, 2000), color=BLUE)
     ax.axvline(2000, color=VERMILION)
     set_labels(ax, "duration (s), clipped at 2,000 s", "trips of 5,000")
     return figure
@@ -148,7 +150,9 @@ def default_text(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
         parts = []
         for column in COLUMNS[1:]:
             best, default = best_of(table, method, column), table["default"][column]
-            parts.append(f"{100 * (1 - default / best):.0f}% below {best:.0f} s at epsilon {column}")
+            parts.append(
+                f"{100 * (1 - default / best):.0f}% below {best:.0f} s at epsilon {column}"
+            )
         out.append(f"The default is, compared with the best lengthscale or grid of {words}, "
                    f"{', '.join(parts)}.")  # fmt: skip
     out.append(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.gaussian_process.kernels import RBF
 
 from privgp.models.binned import BinnedGP, BinnedMeans
@@ -26,6 +28,7 @@ PRINTED_SIGNAL, PRINTED_NOISE = 7.72**2, 14.0**2  # in footnote 1 of the first p
 KERNEL = SIGNAL * RBF(LENGTHSCALE)
 INDUCING = (4, 6, 10, 20, 40)
 BINS = (4, 6, 9, 12, 18, 26, 36, 50, 70, 95)
+RELEASES, QUICK_RELEASES = 100, 5
 SIMPLE_RANGE, INTEGRAL_RANGE = (23.4, 50.7), (14.2, 20.8)
 
 
@@ -55,7 +58,7 @@ def run(request: Request) -> Report:
     request.progress(0.1, "cloaking")
     cloaking, cloaking_results, cloaking_text = figure_1b(X, y)
     request.progress(0.2, "releases")
-    errors = all_errors(X, y, 5 if request.quick else 100, request)
+    errors = all_errors(X, y, QUICK_RELEASES if request.quick else RELEASES, request)
     inducing, inducing_results = inducing_inputs(X, y)
     ellipses, ellipses_text = figures.two_by_two()
     request.progress(1.0, "done")
@@ -76,12 +79,17 @@ def run(request: Request) -> Report:
 @dataclass(frozen=True)
 class WholeFunction:
     results: tuple[Result, ...]
-    figure: figures.Figure
+    figure: Figure
 
 
 def whole_function(X: Array, y: Array) -> tuple[WholeFunction, tuple[str, ...]]:
     """The scale that the paper prints, and what is needed for what it promises."""
-    common = {"y_bounds": BOUNDS, "epsilon": 50.0, "delta": DELTA, "random_state": 0}
+    common: dict[str, Any] = {
+        "y_bounds": BOUNDS,
+        "epsilon": 50.0,
+        "delta": DELTA,
+        "random_state": 0,
+    }
     loose = PrivateFunction(KERNEL, NOISE, sensitivity="nonnegative", **common).fit(X, y)
     exact = PrivateFunction(KERNEL, NOISE, **common).fit(X, y)
     root = float(np.sqrt(SIGNAL))
@@ -90,7 +98,9 @@ def whole_function(X: Array, y: Array) -> tuple[WholeFunction, tuple[str, ...]]:
     papers_at_1 = loose.sensitivity_ * root * hall_multiplier(1.0, DELTA)
     true = hall_delta(50.0, DELTA)
     results = (
-        Result("figure 1A: scale of the samples at epsilon 50 (cm)", 28.53, scale, exact.noise_std_),
+        Result(
+            "figure 1A: scale of the samples at epsilon 50 (cm)", 28.53, scale, exact.noise_std_
+        ),
         Result("figure 1A: true delta at epsilon 50", 0.01, true, DELTA),
         Result("whole function: noise std at epsilon 1 (cm)", None, papers_at_1, at_1),
     )
@@ -110,7 +120,7 @@ def whole_function(X: Array, y: Array) -> tuple[WholeFunction, tuple[str, ...]]:
     return WholeFunction(results, figure), text
 
 
-def figure_1b(X: Array, y: Array) -> tuple[figures.Figure, tuple[Result, ...], tuple[str, ...]]:
+def figure_1b(X: Array, y: Array) -> tuple[Figure, tuple[Result, ...], tuple[str, ...]]:
     """Cloaking over an extended domain, and the three things that the paper says about its noise."""
     targets = np.linspace(-50.0, 200.0, 200)[:, None]
     heights = np.clip(y, *BOUNDS)
@@ -169,7 +179,12 @@ def all_errors(X: Array, y: Array, releases: int, request: Request) -> Errors:
 
 
 def _binned(X: Array, y: Array, bins: int, seed: int) -> list[float]:
-    common = {"bins": bins, "y_bounds": BOUNDS, "epsilon": 1.0, "random_state": seed}
+    common: dict[str, Any] = {
+        "bins": bins,
+        "y_bounds": BOUNDS,
+        "epsilon": 1.0,
+        "random_state": seed,
+    }
     models = (
         BinnedMeans(**common),
         BinnedGP(KERNEL, NOISE, **common),
@@ -187,9 +202,14 @@ def _rmse(prediction: Array, y: Array) -> float:
     return float(np.sqrt(np.mean((prediction - y) ** 2)))
 
 
-def inducing_inputs(X: Array, y: Array) -> tuple[figures.Figure, tuple[Result, ...]]:
+def inducing_inputs(X: Array, y: Array) -> tuple[Figure, tuple[Result, ...]]:
     """Noise of the whole function through few inducing inputs, at the slides' epsilon of 100."""
-    common = {"y_bounds": BOUNDS, "epsilon": 100.0, "delta": DELTA, "random_state": 0}
+    common: dict[str, Any] = {
+        "y_bounds": BOUNDS,
+        "epsilon": 100.0,
+        "delta": DELTA,
+        "random_state": 0,
+    }
     whole = PrivateFunction(KERNEL, NOISE, **common).fit(X, y)
     few = [PrivateFunction(KERNEL, NOISE, inducing=k, **common).fit(X, y) for k in INDUCING]
     results = (
@@ -216,7 +236,9 @@ def _results(e: Errors) -> tuple[Result, ...]:
         Result("RMSE without privacy (cm)", 6.8, e.without, None),
         Result("RMSE at (1, 0.01), settings as printed (cm)", 12.2, e.papers, e.default),
         Result("RMSE without privacy, settings of the program (cm)", 6.8, e.without_program, None),
-        Result("RMSE at (1, 0.01), settings of the program (cm)", 12.2, e.papers_program, e.default),
+        Result(
+            "RMSE at (1, 0.01), settings of the program (cm)", 12.2, e.papers_program, e.default
+        ),
         Result("RMSE of the default, heights not clipped (cm)", None, None, e.default_raw),
         *(
             result

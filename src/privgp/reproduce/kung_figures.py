@@ -174,9 +174,6 @@ def _data_and_mean(ax: Axes, X: Array, y: Array, points: Array, mean: Array) -> 
 def _ellipse(ax: Axes, M: Array) -> None:
     values, vectors = np.linalg.eigh(M)
     angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
-    ax.add_patch(
-        Ellipse(
-            (0, 0), 2 * np.sqrt(values[1]), 2 * np.sqrt(values[0]), angle=angle,
-            facecolor=SKY, alpha=0.4, edgecolor=BLUE,
-        )  # fmt: skip
-    )
+    size = 2.0 * np.sqrt(values)
+    shape = Ellipse((0, 0), size[1], size[0], angle=angle, facecolor=SKY, edgecolor=BLUE, alpha=0.4)
+    ax.add_patch(shape)

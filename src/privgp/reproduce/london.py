@@ -77,7 +77,11 @@ def report(X: Array, price: Array, cells: int, request: Request) -> Report:
     holds = (
         ("A", "least noise where sales are dense", found["dense"] < 0.5 * found["sparse"]),
         ("B", "much more where they are few", found["sparse"] > 2.0 * found["dense"]),
-        ("C", "little noise and the prior's mean far away", found["remote"] < 0.5 * found["sparse"]),
+        (
+            "C",
+            "little noise and the prior's mean far away",
+            found["remote"] < 0.5 * found["sparse"],
+        ),
         ("D", "less noise between sales than beside them", found["bridged"] < found["edge"]),
     )
     request.progress(1.0, "done")
@@ -93,7 +97,10 @@ def report(X: Array, price: Array, cells: int, request: Request) -> Report:
                     f"Dense: at least 20 sales within {NEAR:g} km; few: none within {NEAR:g} km but "
                     f"some within {AROUND:g} km; far: none within {FAR:g} km. Few, but between: sales "
                     f"in all four quarters within {AROUND:g} km; beside: in at most two.",
-                    *(f"{'Holds' if ok else 'DOES NOT HOLD'}: {n}, {text}." for n, text, ok in holds),
+                    *(
+                        f"{'Holds' if ok else 'DOES NOT HOLD'}: {n}, {text}."
+                        for n, text, ok in holds
+                    ),
                 ),
             ),
             Section("Not private as published", _PRIVACY),

@@ -17,7 +17,9 @@ MOST_PROCESSES = 2
 
 def processes() -> int:
     """How many processes to use: two where the machine has them."""
-    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    allowed = (
+        os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    )
     return min(MOST_PROCESSES, len(allowed))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
@@ -128,14 +129,19 @@ def _binning(cell: Cell, X: Array, y: Array, points: Array, truth: Array) -> Err
     """Simple bins; one constant, the mean of the noisy bin means; and the integral kernel itself."""
     bins = int(cell.parameter)
     kernel = SIGNAL * RBF(0.05)
-    rows: list[tuple[float, float, float]] = []
+    rows: list[tuple[float, ...]] = []
     for epsilon in EPSILONS:
-        common = {"bins": bins, "y_bounds": BOUNDS, "epsilon": epsilon, "random_state": cell.split}
+        common: dict[str, Any] = {
+            "bins": bins,
+            "y_bounds": BOUNDS,
+            "epsilon": epsilon,
+            "random_state": cell.split,
+        }
         means = BinnedMeans(**common).fit(X, y)
         process = BinnedGP(kernel, NOISE, **common).fit(X, y)
         constant = np.full(len(truth), means.means_.mean())
         predictions = means.predict(points), constant, process.predict(points)
-        rows.append(tuple(_rmse(prediction, truth) for prediction in predictions))  # type: ignore[arg-type]
+        rows.append(tuple(_rmse(prediction, truth) for prediction in predictions))
     names = ("simple binning", "integral binning", "integral kernel")
     columns = zip(*rows, strict=True)
     return {f"{name} {bins}^4": values for name, values in zip(names, columns, strict=True)}
