@@ -59,6 +59,7 @@ def plan(
     ] = None,
     groups: o.Groups = None,
     protect: o.ProtectOption = o.Protect.outputs,
+    x_bounds: o.XBounds = None,
     kernel: o.KernelText = None,
     noise_variance: o.NoiseVariance = None,
     targets: o.Targets = None,
@@ -88,6 +89,7 @@ def plan(
         reconstruct=reconstruct.value,
         hyperparameters=hyperparameters.value,
         protect=protect.value,
+        x_bounds=x_bounds,
     )
     run_plan(request, plot=plot, force=force, as_json=json)
 
@@ -106,12 +108,13 @@ def release(
             "--out",
             "-o",
             metavar="FILE",
-            help="The .privgp file to write; it contains the inputs.",
+            help="The .privgp file to write; it contains the inputs unless records are protected.",
             rich_help_panel=o.RESULTS,
         ),
     ],
     groups: o.Groups = None,
     protect: o.ProtectOption = o.Protect.outputs,
+    x_bounds: o.XBounds = None,
     kernel: o.KernelText = None,
     noise_variance: o.NoiseVariance = None,
     targets: o.Targets = None,
@@ -150,6 +153,7 @@ def release(
         reconstruct=reconstruct.value,
         hyperparameters=hyperparameters.value,
         protect=protect.value,
+        x_bounds=x_bounds,
         seed=seed,
     )
     run_release(request, Results(out, certificate, plot), force=force, as_json=json)

@@ -49,6 +49,11 @@ def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
     return column.to_numpy()
 
 
+def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
+    """Private inputs. Whatever is wrong with one, the sentence is the same."""
+    return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
+
+
 def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:
     """The private outputs. Whatever is wrong with them, the sentence is the same."""
     column = frame[name]

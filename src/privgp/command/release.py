@@ -60,7 +60,7 @@ def run_release(request: Request, results: Results, *, force: bool, as_json: boo
         source = open_table(request.data)
         frame = load(source, [*request.public_names, request.output])
         check_lines(source, frame.height)
-        X, people = request.public_columns(frame, source)
+        X, people = request.columns(frame, source)
         y = output_column(frame, request.output, source)
         del frame
         model = request.model()
@@ -85,7 +85,7 @@ def run_release(request: Request, results: Results, *, force: bool, as_json: boo
 
 
 def _rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path) -> None:
-    """Release nobody's outputs to a file that is then removed.
+    """Release nobody's values to a file that is then removed.
 
     A release that cannot be saved would have spent its budget for nothing, so whatever stops one
     (a full disk, a name that the format cannot hold) should stop this one first. It learns nothing,
@@ -93,6 +93,14 @@ def _rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Pat
     """
     trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
     low, high = model.y_bounds
+    if model.protect == "records":  # private inputs stay out of it too
+        middles = [0.5 * a + 0.5 * b for a, b in model.x_bounds]
+        X = pl.DataFrame(
+            [
+                pl.repeat(x, X.height, eager=True).alias(name)
+                for x, name in zip(middles, X.columns, strict=True)
+            ]
+        )
     try:
         with public_computation(), part_beside(path) as part:
             trial.fit(X, np.full(X.height, 0.5 * low + 0.5 * high), people)
@@ -130,7 +138,7 @@ def _report(
             {
                 "release": str(results.release),
                 **{name: None if path is None else str(path) for name, path in others.items()},
-                "contains_inputs": request.input_names,
+                "contains_inputs": [] if request.is_private_throughout else request.input_names,
                 "guarantee": json.loads(guarantee.to_json()),
                 "simulation": guarantee.is_simulation,
                 "spent": True,
@@ -140,10 +148,13 @@ def _report(
     if guarantee.is_simulation:
         say(SIMULATED)
     say(f"Released {results.release}.")
-    say(
-        f"The file contains inputs, {listed(request.input_names)} of rows of {request.data.name}: "
-        "publish it only where they may be known. It contains no output."
-    )
+    if request.is_private_throughout:
+        say("The file contains no input and no output of any record.")
+    else:
+        say(
+            f"The file contains inputs, {listed(request.input_names)} of rows of "
+            f"{request.data.name}: publish it only where they may be known. It contains no output."
+        )
     say("")
     say(guarantee.describe())
     for name, path in others.items():

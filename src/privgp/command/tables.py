@@ -117,6 +117,25 @@ def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
     return frame
 
 
+def count_rows(source: Source, wanted: Sequence[str]) -> int:
+    """How many rows there are, without loading a cell; the table must have these columns."""
+    check_columns(source, wanted)
+    path = source.path
+
+    def count() -> int:
+        lines = (
+            pl.scan_csv(path, infer_schema=False, glob=False)
+            if source.is_csv
+            else pl.scan_parquet(path, glob=False)
+        )
+        return int(lines.select(pl.len()).collect().item())
+
+    rows = _parsed(path, count)
+    if rows == 0:
+        raise Refusal(f"'{path}' has a header but no rows.")
+    return rows
+
+
 def check_lines(source: Source, rows: int) -> None:
     """Refuse a CSV file with a line of more or fewer fields than its header, or with other rows.
 

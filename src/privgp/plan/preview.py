@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from privgp.plan.accuracy import Accuracy
 from privgp.plan.aware import Certificate, certify, gain, unexplained
-from privgp.plan.functionals import Functionals
 from privgp.plan.hypotheses import design_models, exact_certificate, hypotheses_for
-from privgp.plan.priors import Hyperparameters, Prior
-from privgp.plan.strategy import Measurement, Strategy
-from privgp.privacy.lattice import LatticeNoise, lattice_noise
-from privgp.release.posterior import Posterior, mean_map, posterior
+from privgp.plan.strategy import Strategy
+from privgp.privacy.lattice import lattice_noise
 from privgp.types import Array, Integers
 
-PRIOR_DRAWS = 32
 QUICK_INPUTS = 600  # up to here a certificate takes no noticeable time
 
 
@@ -35,41 +31,20 @@ class Unbiased:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Accuracy):
     """A measurement that is ready to be made, with the accuracy it will have.
 
     Made by ``PrivateGPRegressor.plan(X)``. Everything in it is public.
     """
 
-    epsilon: float
-    delta: float
-    y_bounds: tuple[float, float]
     objective: str
     reconstruct: str
     inputs: Array = field(repr=False)
-    targets: Array = field(repr=False)
     target_weights: Array = field(repr=False)
     strategy: Strategy = field(repr=False)
-    functionals: Functionals = field(repr=False)
-    noise: LatticeNoise = field(repr=False)
-    priors: tuple[Prior, ...] = field(repr=False)
     chosen: Integers = field(repr=False)
     unbiased: Unbiased | None = field(repr=False)
     design_gap: float | None = field(repr=False)
-
-    @property
-    def start(self) -> Hyperparameters:
-        """The starting hyperparameters on the inputs as they are."""
-        return self.priors[0].start
-
-    @property
-    def half_width(self) -> float:
-        return 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
-
-    @property
-    def measured_noise_std(self) -> float:
-        """Std of the noise on every measured number, in units of y."""
-        return self.noise.std * self.half_width
 
     @cached_property
     def noise_std(self) -> Array:
@@ -77,11 +52,19 @@ class Plan:
 
         Unbiased: of the release. Posterior: of its mean under the starting hyperparameters.
         """
-        if self.unbiased is not None:
-            rows = self.unbiased.reconstruction
-        else:
-            rows = mean_map(self.functionals, self._nothing(), self.start, self.targets)
+        if self.unbiased is None:
+            return super().noise_std
+        rows = self.unbiased.reconstruction
         return np.asarray(self.measured_noise_std * np.linalg.norm(rows, axis=1))
+
+    @property
+    def rows(self) -> int:
+        return len(self.strategy.index)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether finding the gap takes no noticeable time."""
+        return "gap" in self.__dict__ or len(self.inputs) <= QUICK_INPUTS
 
     @cached_property
     def gap(self) -> float:
@@ -111,27 +94,6 @@ class Plan:
         low_error = sum(h.weight * h.total for h in low_rank) - explained
         left = unexplained(B, low_rank, noise)
         return Certificate(reached, certify(B, low_error, left, noise, is_root=True).floor)
-
-    def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
-        """Std of f about the release at new points, privacy noise included.
-
-        Under the starting hyperparameters; with ``prior_range=0.9``, an array of two rows with the
-        ends of that share of the prior's range of hyperparameters.
-        """
-        X_new = np.asarray(X_new, dtype=float)
-        X_new = X_new[:, None] if X_new.ndim == 1 and self.inputs.shape[1] == 1 else X_new
-        if X_new.ndim != 2 or X_new.shape[1] != self.inputs.shape[1]:
-            raise ValueError(f"X_new must have {self.inputs.shape[1]} columns.")
-        if prior_range is None:
-            return np.sqrt(self._prior_posterior([self.start]).mean_and_variance(X_new)[1])
-        if not 0 < prior_range < 1:
-            raise ValueError(f"prior_range must lie between 0 and 1, got {prior_range}.")
-        rng = np.random.default_rng(0)
-        prior = self.priors[0]
-        models = [prior.at(rng.standard_normal(prior.size)) for _ in range(PRIOR_DRAWS)]
-        variances = [self._prior_posterior([m]).mean_and_variance(X_new)[1] for m in models]
-        tail = 0.5 * (1.0 - prior_range)
-        return np.asarray(np.quantile(np.sqrt(variances), [tail, 1.0 - tail], axis=0))
 
     def expected_error(self, epsilon: float | None = None) -> float:
         """Expected root-mean-square error at the targets under the starting hyperparameters.
@@ -170,7 +132,7 @@ class Plan:
             low, high = np.sqrt((self.expected_std(self.targets, 0.9) ** 2) @ weights)
             spread = f"; {low:.4g} to {high:.4g} over 90% of their prior"
         noise = float(np.sqrt(weights @ self.noise_std**2))
-        rows, inputs = len(self.strategy.index), len(self.inputs)
+        rows, inputs = self.rows, len(self.inputs)
         people = (
             ""
             if self.strategy.people is None
@@ -188,25 +150,12 @@ class Plan:
             ]
         )
 
-    def plot(self, ax: Any = None) -> Any:
-        """The error to expect against epsilon, as a figure; see privgp.release.plots.plot_plan."""
-        from privgp.release.plots import plot_plan
-
-        return plot_plan(self, ax)
-
     def _certified(self) -> str:
         """How near the best the measurement is, unless finding out would take long."""
-        if "gap" not in self.__dict__ and len(self.inputs) > QUICK_INPUTS:
+        if not self.is_quick:
             return ""
         if not self.gap < 0.5:  # a floor for single rows says little about people with many
             return ""
         if self.objective == "logdet":
             return f", certified within {self.gap:.3g} nats of the best"
         return f", certified within {100 * self.gap:.2g}% of the least possible error"
-
-    def _nothing(self) -> Measurement:
-        return Measurement(np.zeros(len(self.strategy.matrix)), self.measured_noise_std, None, 0.0)
-
-    def _prior_posterior(self, models: list[Hyperparameters]) -> Posterior:
-        """The posterior that a measurement of exactly zero would give: its variances are exact."""
-        return posterior(self.functionals, self._nothing(), models, 0.0)
