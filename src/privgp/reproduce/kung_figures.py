@@ -131,9 +131,12 @@ def bins(counts: Sequence[int], errors: Mapping[str, Any]) -> Figure:
     ax = figure.subplots()
     ax.axhspan(23.4, 50.7, color=ORANGE, alpha=0.15, label="simple binning as published")
     ax.axhspan(14.2, 20.8, color=SKY, alpha=0.25, label="integral binning as published")
-    ax.plot(counts, errors["simple"], "o-", color=ORANGE, markersize=3, label="simple binning")
-    ax.plot(counts, errors["integral"], "o-", color=BLUE, markersize=3, label="integral binning")
-    ax.plot(counts, errors["centres"], "x:", color=BLUE, markersize=4, label="RBF on centres")
+    for name, style, colour, label in (
+        ("simple", "o-", ORANGE, "simple binning"),
+        ("integral", "o-", BLUE, "integral binning"),
+        ("integral_known", "x:", BLUE, "integral binning, noise known"),
+    ):
+        ax.plot(counts, errors[name], style, color=colour, markersize=3, label=label)
     ax.axhline(errors["papers"], color=GREY, label="cloaking")
     ax.axhline(errors["default"], color=BLACK, label="default")
     ax.set_xscale("log")
