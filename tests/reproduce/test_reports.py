@@ -81,6 +81,7 @@ def test_citi_bike_in_small(monkeypatch):
     best = number(report, "best RMSE (s), cloaking, epsilon 0.2")
     assert best.default_method < best.papers_method
     assert any("DOES NOT HOLD" in words for words in report.sections[1].text)  # rows are missing
+    assert number(report, "best RMSE (s), converged, epsilon 1").papers_method > 0
 
 
 def test_london_in_small():

@@ -17,7 +17,7 @@ from privgp.reproduce.table1 import COLUMNS, DELTA, PRINTED, Errors, Settings, c
 
 EXPECTED = "table1_expected.json"
 ORDER = (
-    "cloaking", "algorithm 1", "integral binning", "integral kernel", "simple binning", "default",
+    "cloaking", "converged", "integral binning", "integral kernel", "simple binning", "default",
 )  # fmt: skip
 Summary = dict[str, dict[str, tuple[float, float]]]  # [row][column]: mean, half a 95% interval
 
@@ -39,13 +39,15 @@ def report(settings: Settings, request: Request) -> Report:
     summary = summarise(found)
     table = {row: {c: mean for c, (mean, _) in means.items()} for row, means in summary.items()}
     checked = check(expected(EXPECTED), table)
+    optimum = check(expected(EXPECTED), as_converged(table))
     return Report(
         "citibike",
         "Table 1: durations of Citi Bike trips",
-        results(table, checked),
+        results(table, checked, optimum),
         (
             Section("Table 1", _table_text(settings), table_figure(summary)),
             Section("What the table shows", _statements(checked)),
+            Section("The same with the objective at its optimum", _statements(optimum)),
             Section("By the default method", default_text(table)),
             Section("Integral binning", _INTEGRAL),
             Section("Not private as published", _PRIVACY),
@@ -76,7 +78,9 @@ def _mean(values: np.ndarray) -> tuple[float, float]:
 
 
 def results(
-    table: Mapping[str, Mapping[str, float]], checked: Sequence[Checked]
+    table: Mapping[str, Mapping[str, float]],
+    checked: Sequence[Checked],
+    optimum: Sequence[Checked],
 ) -> tuple[Result, ...]:
     """Every cell, the best of every column, and how many statements hold."""
     out = []
@@ -91,14 +95,23 @@ def results(
             )
     for place, column in enumerate(COLUMNS[1:], 1):
         printed = min(v[place][0] for r, v in PRINTED.items() if r.startswith("cloaking"))
-        for method in ("cloaking", "algorithm 1"):
+        for method in ("cloaking", "converged"):
             if any(row.startswith(method) for row in table):
                 best, default = best_of(table, method, column), table["default"][column]
                 text = f"best RMSE (s), {method}, epsilon {column}"
                 out.append(Result(text, printed, best, default))
-    holding = sum(statement.holds for statement in checked)
-    out.append(Result("statements about table 1 that hold", len(checked), holding, None))
+    for text, found in (
+        ("statements about table 1 that hold", checked),
+        ("statements about table 1 that hold with cloaking at its optimum", optimum),
+    ):
+        out.append(Result(text, len(found), sum(statement.holds for statement in found), None))
     return tuple(out)
+
+
+def as_converged(table: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
+    """The table with the rows of the optimum in place of those of algorithm 1."""
+    rest = {row: cells for row, cells in table.items() if not row.startswith("cloaking ")}
+    return {row.replace("converged ", "cloaking "): cells for row, cells in rest.items()}
 
 
 def table_figure(summary: Summary) -> Figure:
@@ -141,8 +154,8 @@ def default_text(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
     """How far below the papers' best the default is, against both ways to cloak."""
     out = []
     for method, words in (
-        ("cloaking", "cloaking, its objective brought to its optimum"),
-        ("algorithm 1", "cloaking by algorithm 1 as printed"),
+        ("cloaking", "cloaking by algorithm 1 as printed"),
+        ("converged", "cloaking, its objective brought to its optimum"),
         ("integral kernel", "integral binning with the right units"),
     ):
         if not any(row.startswith(method) for row in table):
@@ -168,12 +181,12 @@ def _table_text(settings: Settings) -> tuple[str, ...]:
         f"RMSE in seconds over {settings.splits} splits of {settings.rows:,} training and "
         f"{settings.tested} test trips, with 95% intervals; printed numbers in grey. The papers' "
         "month is June 2016, this is June 2017: compare shapes and ratios, not digits.",
-        "Rows named cloaking have the least noise of the papers' objective, log det M. Rows named "
-        f"algorithm 1 are {settings.steps} of the printed gradient steps from a random start, with the "
-        "printed Delta, which lacks a square root: the steps do not converge, least of all at 0.05 to "
-        "0.125 degrees, and Delta then multiplies the noise by up to several times. That is why the "
-        "printed numbers are larger there. Both use Hall's calibration. Binning has Laplace noise; "
-        "empty bins are at the middle of the bounds, where the papers use the private mean.",
+        f"Rows named cloaking are algorithm 1: {settings.steps} of the printed gradient steps from a "
+        "random start, with the printed Delta, which lacks a square root. The steps do not converge, "
+        "least of all at 0.05 to 0.125 degrees, and Delta then multiplies the noise by up to several "
+        "times: the printed numbers show that. Rows named converged have the least noise of the same "
+        "objective, log det M. Both use Hall's calibration. Binning has Laplace noise; empty bins are "
+        "at the middle of the bounds, where the papers use the private mean.",
     )
 
 
