@@ -89,3 +89,15 @@ def test_a_failure_leaves_no_half_page(tmp_path, monkeypatch):
     result = run("reproduce", "kung", "--data", tmp_path, "--out", tmp_path / "out")
     assert result.code == 1
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_data_that_a_reproduction_misses_are_one_sentence(tmp_path, monkeypatch):
+    def lacks(request):
+        raise FileNotFoundError("the folder must hold 'x.csv'.")
+
+    monkeypatch.setattr("privgp.reproduce.kung.run", lacks)
+    asked = run("reproduce", "kung", "--data", tmp_path, "--out", tmp_path / "out")
+    assert_refused(asked, "x.csv", "--data")
+    monkeypatch.setattr("privgp.reproduce.kung.run", lambda request: open(tmp_path / "no.csv"))
+    asked = run("reproduce", "kung", "--data", tmp_path, "--out", tmp_path / "out")
+    assert_refused(asked, "no.csv", "was not found")

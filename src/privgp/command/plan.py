@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ def run_plan(request: Request, *, plot: Path | None, force: bool, as_json: bool)
             errors, text = errors_by_epsilon(plan), plan.describe()
             # What the text leaves out because it would take long, JSON leaves out too.
             gap = plan.gap if plan.is_quick else None
+            gap = gap if gap is not None and math.isfinite(gap) else None
         step("Drawing")
         if plot is not None:
             draw_plan(plan, plot)

@@ -46,8 +46,9 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
         raise ValueError("x_bounds must be (low, high), or one such pair per input.")
     if len(pairs) > MOST_INPUTS:
         raise ValueError(
-            f"protect='records' takes at most {MOST_INPUTS} inputs, got bounds of {len(pairs)}: use "
-            "fewer inputs, or protect='outputs' if the inputs are public."
+            f"protect='records' takes at most {MOST_INPUTS} inputs, got x_bounds of {len(pairs)}: use "
+            "fewer inputs, protect='outputs' if the inputs are public, or PosteriorPaths, which "
+            "releases whole sample functions over any number of private inputs."
         )
     return tuple(check_bounds("x_bounds", pair) for pair in pairs)
 

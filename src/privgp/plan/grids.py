@@ -1,7 +1,8 @@
 """Which bins, and which sums over them: from the number of records, the bounds and the budget alone.
 
-Candidates are regular grids with as many bins per input, each with plain bins and with the
-noise-aware design on it. Taken is the one with the least error to expect at the targets.
+Candidates are regular grids with as many bins per input, plain and, where they are somewhat finer
+than the best plain ones, with the noise-aware design on them. Taken is the one with the least error
+to expect at the targets, for records spread evenly over the domain.
 """
 
 from __future__ import annotations
@@ -47,20 +48,21 @@ def best_bins(
 
     ``noise_std``: of every measured count; of sums it is ``half_width`` times as much.
     """
-    models = design_models(prior)
-    best: Bins | None = None
-    least = np.inf
-    for parts in GRIDS[len(domain.low)]:
-        plain = domain.bins(parts)
-        errors = []
-        for bins in (plain, aware_bins(plain, models, noise_std * half_width, targets)):
-            error = expected_error(bins, models, noise_std, half_width, targets)
-            errors.append(error)
-            if best is None or error * AS_GOOD < least:
-                best, least = bins, error
-        if min(errors) > 1.1 * least and parts > 8:
-            break  # finer still would only be worse
-    assert best is not None
+    models, grids = design_models(prior), GRIDS[len(domain.low)]
+    best, least, place = domain.bins(1), np.inf, 0
+    for i, parts in enumerate(grids):
+        bins = domain.bins(parts)
+        error = expected_error(bins, models, noise_std, half_width, targets)
+        if error * AS_GOOD < least:
+            best, least, place = bins, error, i
+        elif error > 1.1 * least:
+            break  # finer bins are noisier still
+    # The noise-aware design wants bins finer than the best plain ones, but not much.
+    for parts in grids[place + 1 : place + 3] or grids[-1:]:
+        bins = aware_bins(domain.bins(parts), models, noise_std * half_width, targets)
+        error = expected_error(bins, models, noise_std, half_width, targets)
+        if error * AS_GOOD < least:
+            best, least = bins, error
     return best
 
 
