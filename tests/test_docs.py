@@ -210,6 +210,11 @@ def test_the_reference_has_every_public_name(name):
         (privgp.PosteriorPaths.fit, "`PosteriorPaths`", "fit("),
         (privgp.PosteriorPaths.release, "`PosteriorPaths`", "release("),
         (privgp.PosteriorPaths.excursion, "`PosteriorPaths`", "excursion("),
+        (privgp.BinnedMeans, "`BinnedMeans`", "BinnedMeans("),
+        (privgp.BinnedMeans.fit, "`BinnedMeans`", "fit("),
+        (privgp.BinnedMeans.predict, "`BinnedMeans`", "predict("),
+        (privgp.BinnedGP, "`BinnedGP`", "BinnedGP("),
+        (privgp.BinnedGP.predict, "`BinnedGP`", "predict("),
         (privgp.Plan.expected_std, "`Plan`", "expected_std("),
         (privgp.Plan.expected_error, "`Plan`", "expected_error("),
         (privgp.Plan.plot, "`Plan`", "plot("),
@@ -248,6 +253,19 @@ def test_the_reference_has_the_attributes_of_the_bayesian_search():
 @pytest.mark.parametrize("parameter", inspect.signature(privgp.PrivateGridSearchCV).parameters)
 def test_the_reference_explains_every_parameter_of_the_search(parameter):
     assert parameter in first_cells(section("`PrivateGridSearchCV`"))
+
+
+@pytest.mark.parametrize("kind", [privgp.BinnedMeans, privgp.BinnedGP])
+def test_the_reference_has_the_baselines_as_they_are(kind):
+    rows = np.linspace(0.0, 1.0, 5)[:, None]
+    model = kind(y_bounds=(0, 1), random_state=0).fit(rows, rows[:, 0])
+    fitted = {n for n in vars(model) if n.endswith("_") and not n.startswith("_")}
+    title = f"`{kind.__name__}`"
+    described = first_cells(section(title)) | first_cells(section("`BinnedMeans`"))
+    assert fitted | {*inspect.signature(kind).parameters} <= described
+    assert first_cells(section(title)) - fitted <= {*inspect.signature(kind).parameters} | {
+        "feature_names_in_"
+    }
 
 
 def test_the_reference_has_the_regressor_as_it_is():

@@ -170,6 +170,17 @@ PRIVATE = {
         ("X", "y", "inputs"),
         ("checked_inputs", "checked_outputs", "taken_records", "validate_data", "len"),
     ),
+    "privgp.models.binned": ("fit", ("X", "y"), ("release_outputs", "release_records")),
+    "privgp.models.bins_of_outputs": (
+        "release_outputs",
+        ("y",),
+        ("checked_outputs", "measure_sums"),
+    ),
+    "privgp.models.bins_of_records": (
+        "release_records",
+        ("X", "y", "inputs"),
+        ("checked_inputs", "checked_outputs", "measure_records", "validate_data", "len"),
+    ),
     "privgp.models.regressor": ("fit", ("y",), ("checked_outputs", "measure", "fit_records")),
     "privgp.models.search_bayes": (
         "fit",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privgp import audit
+    from privgp.models.binned import BinnedGP, BinnedMeans
     from privgp.models.function import PrivateFunction
     from privgp.models.paths import PosteriorPaths
     from privgp.models.regressor import PrivateGPRegressor
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "BinnedGP",
+    "BinnedMeans",
     "Guarantee",
     "Plan",
     "PosteriorPaths",
@@ -33,6 +36,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BinnedGP": "privgp.models.binned",
+    "BinnedMeans": "privgp.models.binned",
     "Guarantee": "privgp.privacy.guarantee",
     "Plan": "privgp.plan.preview",
     "PosteriorPaths": "privgp.models.paths",

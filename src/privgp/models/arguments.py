@@ -39,6 +39,23 @@ def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
     return low, high
 
 
+def domain_pairs(x_bounds: Any, columns: int | None = None) -> tuple[tuple[float, float], ...]:
+    """The declared domain, one (low, high) per input; one input's pair may stand alone."""
+    wanted = "one pair (low, high) per input"
+    if x_bounds is None:
+        raise ValueError(f"x_bounds must be given as {wanted}: they are never read from the data.")
+    try:
+        pairs = np.asarray(x_bounds, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"x_bounds must be {wanted}.") from None
+    pairs = pairs[None, :] if pairs.shape == (2,) else pairs
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
+        raise ValueError(f"x_bounds must be {wanted}.")
+    if columns is not None and len(pairs) != columns:
+        raise ValueError(f"x_bounds must have {columns} pairs, one per column of X.")
+    return tuple(check_bounds("x_bounds", pair) for pair in pairs)
+
+
 def target_points(targets: Any, columns: int) -> Array | None:
     """Targets as an array (points, columns); one column may come as a plain list."""
     if targets is None:

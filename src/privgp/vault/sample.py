@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 
+from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array
 
 LATTICE_SAMPLER = (
     "discrete Gaussian on a lattice of powers of two (OpenDP), cryptographic randomness"
+)
+LAPLACE_SAMPLER = (
+    "discrete Laplace on a lattice of powers of two (OpenDP), cryptographic randomness"
 )
 
 dp.enable_features("contrib")
@@ -45,3 +49,23 @@ def _sampler(size: int, std: float, exponent: int) -> Any:
 def add_simulated_noise(values: Array, noise: LatticeNoise, rng: np.random.Generator) -> Array:
     """Ordinary floating-point noise of the same scale: reproducible, and not for release."""
     return np.asarray(values + noise.std * rng.standard_normal(noise.size))
+
+
+def add_lattice_laplace(values: Array, noise: LaplaceNoise) -> Array:
+    """Round to the lattice and add discrete Laplace noise with OpenDP's exact sampler."""
+    if values.shape != (noise.size,) or not np.all(np.isfinite(values)):
+        raise ValueError("the measurement has a wrong size or is not finite; nothing was released.")
+    space = (
+        dp.vector_domain(dp.atom_domain(T=float, nan=False), size=noise.size),
+        dp.l1_distance(T=float),
+    )
+    measure = dp.m.make_laplace(*space, scale=noise.scale, k=noise.exponent)
+    released = np.array(measure(values.tolist()), dtype=float)
+    if released.shape != (noise.size,) or not np.all(np.isfinite(released)):
+        raise RuntimeError("the sampler failed after noise was drawn: count the budget as spent.")
+    return released
+
+
+def add_simulated_laplace(values: Array, noise: LaplaceNoise, rng: np.random.Generator) -> Array:
+    """Ordinary floating-point Laplace noise of the same scale: reproducible, and not for release."""
+    return np.asarray(values + rng.laplace(0.0, noise.scale, noise.size))

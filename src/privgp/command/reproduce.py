@@ -1,0 +1,114 @@
+"""``privgp reproduce``: reports on the papers' tables and figures, written whole, one by one."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from privgp.command.destinations import whole_file
+from privgp.command.errors import Refusal, listed
+from privgp.command.screen import say
+from privgp.reproduce.data import MissingData
+from privgp.reproduce.page import as_json, index_page, page
+from privgp.reproduce.report import Progress, Report, Request
+
+BESIDE = Path("..") / "shared" / "data"
+
+
+def run_reproduce(
+    names: Sequence[str], *, data: Path | None, quick: bool, out: Path, together: bool
+) -> None:
+    """Run the named reproductions and write NAME.html each, results.json, and an index of several."""
+    folder = _data_folder(data)
+    modules = {name: f"privgp.reproduce.{name}" for name in names}
+    missing = [name for name, module in modules.items() if find_spec(module) is None]
+    if missing and not together:
+        raise Refusal(f"The reproduction {listed(missing)} is not part of this version.")
+    _make_folder(out)
+    reports: list[Report] = []
+    started = time.monotonic()
+    present = [name for name in names if name not in missing]
+    with _bar(len(present)) as progress_of:
+        for place, name in enumerate(present):
+            request = Request(data=folder, quick=quick, progress=progress_of(place, name))
+            reports.append(_run(modules[name], request))
+            _write(out / f"{name}.html", page(reports[-1]))
+    _write(out / "results.json", json.dumps(as_json(reports), indent=2, allow_nan=False) + "\n")
+    if together:
+        _write(out / "index.html", index_page(reports))
+    for report in reports:
+        say(f"{out / f'{report.name}.html'}: {report.title}")
+    if missing:
+        say(f"Not part of this version: {listed(missing)}.")
+    say(f"The numbers are in {out / 'results.json'}. Done in {time.monotonic() - started:.0f} s.")
+
+
+def _run(module: str, request: Request) -> Report:
+    try:
+        report: Report = import_module(module).run(request)
+    except MissingData as missing:
+        raise Refusal(str(missing)) from None
+    except FileNotFoundError as missing:
+        what = str(missing) if missing.filename is None else f"'{missing.filename}' was not found."
+        raise Refusal(f"Data are missing: {what} Give --data with their folder.") from None
+    return report
+
+
+def _data_folder(given: Path | None) -> Path | None:
+    try:
+        if given is not None and not given.is_dir():
+            raise Refusal(f"The data folder '{given}' does not exist.")
+        return given if given is not None else BESIDE if BESIDE.is_dir() else None
+    except (OSError, ValueError):
+        raise Refusal(f"The data folder '{given}' cannot be used.") from None
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        if not out.is_dir():
+            out.mkdir()
+    except (OSError, ValueError):
+        raise Refusal(f"The folder '{out}' cannot be made.") from None
+
+
+def _write(path: Path, text: str) -> None:
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _bar(count: int) -> Iterator[Any]:
+    """A bar over all reproductions, drawn on a terminal only."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+    )
+    with Bar(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    ) as bar:
+        task = bar.add_task("Starting", total=float(count))
+
+        def progress_of(place: int, name: str) -> Progress:
+            def progress(share: float, doing: str) -> None:
+                done = place + min(max(share, 0.0), 1.0)
+                bar.update(task, completed=done, description=f"{name}: {doing}")
+
+            return progress
+
+        yield progress_of
