@@ -14,6 +14,8 @@ PUBLIC = ("plan", "release", "privacy")
 VAULT_MAY_USE = (
     "privgp.plan.strategy",
     "privgp.plan.bins",
+    "privgp.plan.columns",
+    "privgp.plan.rows",
     "privgp.privacy",
     "privgp.types",
     "privgp.vault",
@@ -152,7 +154,11 @@ def test_errors_and_warnings_of_the_vault_are_made_of_public_words(name):
 
 PRIVATE = {
     "privgp.models.function": ("fit", ("y",), ("checked_outputs", "first_draws")),
-    "privgp.models.regressor": ("fit", ("y",), ("checked_outputs", "measure", "fit_records")),
+    "privgp.models.regressor": (
+        "fit",
+        ("y", "pairs"),
+        ("checked_outputs", "measure", "fit_records", "with_outputs", "measure_rows"),
+    ),
     "privgp.models.records": (
         "fit_records",
         ("X", "y", "inputs"),

@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from scipy.stats import binomtest
 
 from privgp.plan.bins import Bins
+from privgp.plan.columns import StreamedStrategy
 from privgp.plan.preview import Plan
 from privgp.plan.records import RecordsPlan
 from privgp.plan.strategy import Strategy
@@ -81,6 +82,8 @@ def trade_off(
         raise ValueError("draws and noise_scale must be positive, failure_probability in (0, 1).")
     if isinstance(plan, RecordsPlan):
         low, high = worst_records(plan.strategy)
+    elif isinstance(plan.strategy, StreamedStrategy):
+        low, high = plan.strategy.worst_neighbours()
     else:
         first, second = worst_neighbours(plan.strategy)
         low = exact_measurement(first, plan.strategy)

@@ -91,7 +91,7 @@ def summary(plan: Plan, errors: dict[float, float]) -> dict[str, Any]:
         "epsilon": plan.epsilon,
         "delta": plan.delta,
         "bounds": list(plan.y_bounds),
-        "rows": len(plan.strategy.index),
+        "rows": plan.strategy.rows,
         "distinct_inputs": len(plan.inputs),
         "measured": plan.strategy.size,
         "objective": plan.objective,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.models.arguments import check_choice, target_points
+from privgp.models.arguments import check_choice, inducing_inputs
 from privgp.models.state_contents import Contents
 from privgp.plan.functions import SENSITIVITIES, FunctionModel
-from privgp.plan.inputs import collapse
 from privgp.plan.kernels import check_kernel, split_noise
 from privgp.plan.smoothers import choose_nodes
 from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATION, Guarantee
@@ -50,16 +49,8 @@ def function_model(
 
 def _nodes(inducing: Any, kernel: Kernel, inputs: Array) -> Array:
     """Inducing inputs as given, or so many of the inputs, chosen by the kernel."""
-    if isinstance(inducing, Integral) and not isinstance(inducing, bool):
-        if inducing < 1:
-            raise ValueError(f"inducing must be at least 1, got {inducing}.")
-        return inputs[choose_nodes(kernel, inputs, int(inducing))]
-    try:
-        nodes = target_points(inducing, inputs.shape[1])
-    except ValueError as problem:
-        raise ValueError(str(problem).replace("targets", "inducing")) from None
-    assert nodes is not None
-    return collapse(nodes)[0]
+    given = inducing_inputs(inducing, inputs.shape[1])
+    return inputs[choose_nodes(kernel, inputs, given)] if isinstance(given, int) else given
 
 
 def first_contents(

@@ -125,3 +125,48 @@ def stable_cholesky(K: Array, scale: float | None = None) -> Array:
         except np.linalg.LinAlgError:
             continue
     raise ValueError("the kernel matrix of the inducing points is not positive definite.")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """lambda(x) = s^2 + k(x, x) - q(x, x): the variance of an output given the function at Z, where
+    ``q = k(., Z) k(Z, Z)^-1 k(Z, .)``. ``factor``: L with L L^T = k(Z, Z)."""
+
+    factor: Array
+    prior: float
+    noise_variance: float
+
+    def variance(self, K: Array) -> Array:
+        """For every column of kernel values k(Z, x), (nodes, rows)."""
+        half = solve_triangular(self.factor, K, lower=True, check_finite=False)
+        left: Array = np.maximum(self.prior - np.square(half).sum(axis=0), 0.0)
+        return self.noise_variance + left
+
+
+@dataclass(frozen=True)
+class InducingSmoother:
+    """``C = W k(Z, X) Lambda^-1``, kept as the factor ``weights``: W, (targets, nodes).
+
+    DTC: Lambda = s^2. FITC: Lambda = diag(lambda(x)). ``variance``: of f at the targets.
+    """
+
+    weights: Array
+    variance: Array
+
+
+def inducing_smoother(
+    kernel: Kernel, nodes: Array, gram: Array, targets: Array
+) -> InducingSmoother:
+    """``W = k(X*, Z) (k(Z, Z) + gram)^-1`` from ``gram = k(Z, X) Lambda^-1 k(X, Z)``, (nodes, nodes)."""
+    L = stable_cholesky(evaluate(kernel, nodes))
+    half = solve_triangular(L, gram, lower=True, check_finite=False)
+    inner = solve_triangular(L, half.T, lower=True, check_finite=False)
+    inner = 0.5 * (inner + inner.T)
+    inner.flat[:: len(inner) + 1] += 1.0
+    factor = cholesky(inner, lower=True, check_finite=False)
+    reach = solve_triangular(L, evaluate(kernel, nodes, targets), lower=True, check_finite=False)
+    solved = solve_triangular(factor, reach, lower=True, check_finite=False)
+    variances = variance(kernel) - np.square(reach).sum(axis=0) + np.square(solved).sum(axis=0)
+    back = solve_triangular(factor, solved, lower=True, trans="T", check_finite=False)
+    weights = solve_triangular(L, back, lower=True, trans="T", check_finite=False).T
+    return InducingSmoother(weights, np.maximum(variances, 0.0))
