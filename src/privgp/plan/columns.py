@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.plan.functionals import Functionals
 from privgp.plan.kernels import evaluate
 from privgp.plan.rows import in_blocks
-from privgp.plan.smoothers import LeftOut, stable_cholesky
+from privgp.plan.smoothers import stable_cholesky
 from privgp.privacy.sensitivity import (
     MAX_ENERGY_WEIGHT,
     column_norms,
@@ -32,24 +32,20 @@ LEAST_NORM = 0.1
 
 @dataclass(frozen=True)
 class Columns:
-    """``b(x) = S k(Z, x) / lambda(x)``, divided by ``max(|b|, LEAST_NORM)`` if ``unit``.
+    """``b(x) = S k(Z, x)``, divided by ``max(|b|, LEAST_NORM)`` if ``unit``.
 
-    ``matrix``: S, (measured, nodes); ``nodes``: Z; ``left_out``: for FITC what gives lambda(x),
-    the variance of an output given the function at Z; None: lambda = 1.
+    ``matrix``: S, (measured, nodes); ``nodes``: Z.
     """
 
     kernel: Kernel
     nodes: Array
     matrix: Array
     unit: bool
-    left_out: LeftOut | None = None
 
     def at(self, X: Array) -> tuple[Array, Array]:
         """Columns (measured, rows) and kernel values k(Z, X), (nodes, rows)."""
         K = evaluate(self.kernel, self.nodes, X)
         B = self.matrix @ K
-        if self.left_out is not None:
-            B /= self.left_out.variance(K)
         if self.unit:
             B /= np.maximum(np.sqrt(np.einsum("ij,ij->j", B, B)), LEAST_NORM)
         return B, K
@@ -117,7 +113,8 @@ def total(parts: Iterable[Totals]) -> Totals:
 class StreamedStrategy:
     """The measurement ``(sum b(x_i) u_i, w sum u_i^2)`` over rows that are never held together.
 
-    ``inputs`` and ``matrix``: some inputs and their columns, to look at. Every row is a person.
+    ``largest``: an upper bound of all columns' norms, ``worst``: the column that has it;
+    ``absolute``: (measured,), the sums of |b|. Every row is a person.
     """
 
     columns: Columns

@@ -128,26 +128,11 @@ def stable_cholesky(K: Array, scale: float | None = None) -> Array:
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """lambda(x) = s^2 + k(x, x) - q(x, x): the variance of an output given the function at Z, where
-    ``q = k(., Z) k(Z, Z)^-1 k(Z, .)``. ``factor``: L with L L^T = k(Z, Z)."""
-
-    factor: Array
-    prior: float
-    noise_variance: float
-
-    def variance(self, K: Array) -> Array:
-        """For every column of kernel values k(Z, x), (nodes, rows)."""
-        half = solve_triangular(self.factor, K, lower=True, check_finite=False)
-        left: Array = np.maximum(self.prior - np.square(half).sum(axis=0), 0.0)
-        return self.noise_variance + left
-
-
-@dataclass(frozen=True)
 class InducingSmoother:
     """``C = W k(Z, X) Lambda^-1``, kept as the factor ``weights``: W, (targets, nodes).
 
-    DTC: Lambda = s^2. FITC: Lambda = diag(lambda(x)). ``variance``: of f at the targets.
+    DTC: Lambda = s^2 I. FITC: Lambda = diag(s^2 + k(x, x) - k(x, Z) k(Z, Z)^-1 k(Z, x)), the variance
+    of an output given the function at Z. ``variance``: of f at the targets.
     """
 
     weights: Array
@@ -170,3 +155,29 @@ def inducing_smoother(
     back = solve_triangular(factor, solved, lower=True, trans="T", check_finite=False)
     weights = solve_triangular(L, back, lower=True, trans="T", check_finite=False).T
     return InducingSmoother(weights, np.maximum(variances, 0.0))
+
+
+def dtc_smoother(
+    kernel: Kernel, noise_variance: float, X: Array, counts: Array, targets: Array, nodes: Array
+) -> Smoother:
+    """``C = k(X*, Z) (s^2 k(Z, Z) + k(Z, X) D k(X, Z))^-1 k(Z, X)``: only the function at Z is unknown."""
+    K = evaluate(kernel, nodes, X)
+    return _dense(kernel, nodes, K, K / noise_variance, counts, targets)
+
+
+def fitc_smoother(
+    kernel: Kernel, noise_variance: float, X: Array, counts: Array, targets: Array, nodes: Array
+) -> Smoother:
+    """The same with the variance that Z leaves out at every output added to its noise variance."""
+    K = evaluate(kernel, nodes, X)
+    L = stable_cholesky(evaluate(kernel, nodes))
+    half = solve_triangular(L, K, lower=True, check_finite=False)
+    left_out = np.maximum(variance(kernel) - np.square(half).sum(axis=0), 0.0)
+    return _dense(kernel, nodes, K, K / (noise_variance + left_out), counts, targets)
+
+
+def _dense(
+    kernel: Kernel, nodes: Array, K: Array, weighed: Array, counts: Array, targets: Array
+) -> Smoother:
+    smoother = inducing_smoother(kernel, nodes, (weighed * counts) @ K.T, targets)
+    return Smoother(smoother.weights @ weighed, smoother.variance, 0.0)

@@ -16,11 +16,12 @@ from privgp.plan.columns import Columns, Totals, streamed_functionals, streamed_
 from privgp.plan.designs import design
 from privgp.plan.hypotheses import design_models
 from privgp.plan.inducing import choose_inducing
+from privgp.plan.inputs import collapse
 from privgp.plan.kernels import evaluate, variance
 from privgp.plan.preview import Plan, Unbiased
 from privgp.plan.priors import Hyperparameters, Prior
 from privgp.plan.rows import Rows, in_blocks, sample
-from privgp.plan.smoothers import LeftOut, inducing_smoother, stable_cholesky
+from privgp.plan.smoothers import inducing_smoother, stable_cholesky
 from privgp.plan.start import starting_priors
 from privgp.types import Array
 
@@ -28,7 +29,6 @@ SAMPLE = 8192  # rows from which scales and inducing inputs are chosen
 RESIDUAL_ROWS = 2048  # of these, for what the inducing inputs leave out
 MOST_MEASURED = 150  # sums: more cost time in proportion, and tell little more
 TARGETS = 1024  # of these, where accuracy is reported unless targets are given
-METHOD = "full"
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Sketch:
     columns: Columns
     seen: Array
     targets: Array
+    target_weights: Array
     unbiased: Unbiased | None
     gap: float
 
@@ -72,7 +73,7 @@ class Sketch:
             reconstruct=question.reconstruct,
             inputs=self.columns.nodes,
             targets=self.targets,
-            target_weights=np.ones(len(self.targets)),
+            target_weights=self.target_weights,
             strategy=strategy,
             functionals=streamed_functionals(self.columns, totals, left),
             noise=budget.noise_for(strategy.size, strategy.sensitivity(), strategy.float_error()),
@@ -91,15 +92,20 @@ def sketch_plan(rows: Rows, question: Question, budget: Budget, inducing: int | 
     priors = starting_priors(seen, width, question.kernel, question.noise_variance, learned=learned)
     start = priors[0].start
     nodes = choose_inducing(seen, inducing) if isinstance(inducing, int) else inducing
-    fewer = _some(seen, TARGETS)
-    targets = fewer if question.targets is None else question.targets
+    targets = question.targets
+    if targets is None:
+        targets, index = collapse(_some(seen, TARGETS))
+        weights = np.bincount(index).astype(float)
+    else:
+        weights = np.ones(len(targets))
     unbiased = None
     if question.objective == "posterior":
         columns = _aware_columns(priors, seen, nodes, rows.count, question, budget)
         gap = np.inf
     else:
-        columns, unbiased, gap = _smoothing_columns(start, rows, seen, nodes, targets, question)
-    return Sketch(question, budget, priors, columns, seen, targets, unbiased, gap)
+        goal = targets, weights
+        columns, unbiased, gap = _smoothing_columns(start, rows, seen, nodes, goal, question)
+    return Sketch(question, budget, priors, columns, seen, targets, weights, unbiased, gap)
 
 
 def _aware_columns(
@@ -133,36 +139,36 @@ def _smoothing_columns(
     rows: Rows,
     seen: Array,
     nodes: Array,
-    targets: Array,
+    goal: tuple[Array, Array],
     question: Question,
 ) -> tuple[Columns, Unbiased | None, float]:
-    """The least noise for the smoother ``C = W k(Z, X) Lambda^-1``, designed on the sample.
+    """The least noise for the DTC smoother ``C = W k(Z, X) / s^2``, designed on sampled rows.
 
-    The gap is certified if the sample is all rows.
+    The gap is certified if these are all rows.
     """
     kernel, noise = start.kernel, start.noise_variance
-    left_out = LeftOut(stable_cholesky(evaluate(kernel, nodes)), variance(kernel), noise)
+    targets, weights = goal
 
     def part(X: Array) -> Array:
         K = evaluate(kernel, nodes, X)
-        return np.asarray((K / left_out.variance(K)) @ K.T)
+        return np.asarray(K @ K.T)
 
     gram = np.zeros((len(nodes), len(nodes)))
     for block in in_blocks(part, rows.blocks()):
         gram += block
-    smoother = inducing_smoother(kernel, nodes, gram, targets)
-    shown = _some(seen, RESIDUAL_ROWS)
-    K = evaluate(kernel, nodes, shown)
-    found = design(smoother.weights @ (K / left_out.variance(K)), question.objective)
-    S = np.linalg.pinv(found.reconstruction, rcond=1e-13) @ smoother.weights
-    columns = Columns(kernel, nodes, S, unit=False, left_out=left_out)
+    smoother = inducing_smoother(kernel, nodes, gram / noise, targets)
+    some = _some(seen, RESIDUAL_ROWS)
+    W = smoother.weights / noise
+    found = design(W @ evaluate(kernel, nodes, collapse(some)[0]), question.objective, weights)
+    S = np.linalg.pinv(found.reconstruction, rcond=1e-13) @ W
+    columns = Columns(kernel, nodes, S, unit=False)
     unbiased = None
     if question.reconstruct == "unbiased":
         unbiased = Unbiased(found.reconstruction, smoother.variance, 0.0)
-    return columns, unbiased, found.gap if len(shown) == rows.count else np.inf
+    return columns, unbiased, found.gap if len(some) == rows.count else np.inf
 
 
-def residual_gram(columns: Columns, seen: Array, rows: int, method: str = METHOD) -> Array:
+def residual_gram(columns: Columns, seen: Array, rows: int) -> Array:
     """``B (k(X, X) - q(X, X)) B^T / k(x, x)``: what sums over the rows hold beyond the function at Z.
 
     Estimated from sampled rows, pairs of different rows and rows with themselves apart.
@@ -174,9 +180,7 @@ def residual_gram(columns: Columns, seen: Array, rows: int, method: str = METHOD
     half = solve_triangular(L, K, lower=True, check_finite=False)
     own = np.maximum(prior - np.square(half).sum(axis=0), 0.0)
     alone = (B * (own * rows / len(X))) @ B.T / prior
-    if method == "none":
-        return np.zeros_like(alone)
-    if len(X) < 2 or method == "diagonal":
+    if len(X) < 2:
         return np.asarray(alone)
     left = evaluate(columns.kernel, X) - half.T @ half
     np.fill_diagonal(left, 0.0)
