@@ -156,9 +156,10 @@ PRIVATE = {
     "privgp.models.function": ("fit", ("y",), ("checked_outputs", "first_draws")),
     "privgp.models.regressor": (
         "fit",
-        ("y", "pairs"),
-        ("checked_outputs", "measure", "fit_records", "with_outputs", "measure_rows"),
+        ("y",),
+        ("checked_outputs", "measure", "fit_records", "with_outputs"),
     ),
+    "privgp.models.inducing": ("fit_rows", ("pairs",), ("measure_rows",)),
     "privgp.models.records": (
         "fit_records",
         ("X", "y", "inputs"),

@@ -63,6 +63,7 @@ def plan(
     objective: o.ObjectiveOption = o.Objective.posterior,
     reconstruct: o.ReconstructOption = o.Reconstruct.posterior,
     hyperparameters: o.HyperparametersOption = o.Hyperparameters.learned,
+    inducing: o.Inducing = None,
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -85,6 +86,7 @@ def plan(
         objective=objective.value,
         reconstruct=reconstruct.value,
         hyperparameters=hyperparameters.value,
+        inducing=inducing,
         protect=protect.value,
     )
     run_plan(request, plot=plot, force=force, as_json=json)
@@ -116,6 +118,7 @@ def release(
     objective: o.ObjectiveOption = o.Objective.posterior,
     reconstruct: o.ReconstructOption = o.Reconstruct.posterior,
     hyperparameters: o.HyperparametersOption = o.Hyperparameters.learned,
+    inducing: o.Inducing = None,
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
@@ -147,6 +150,7 @@ def release(
         objective=objective.value,
         reconstruct=reconstruct.value,
         hyperparameters=hyperparameters.value,
+        inducing=inducing,
         protect=protect.value,
         seed=seed,
     )

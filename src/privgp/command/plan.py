@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from privgp.command.destinations import PICTURES, check_apart, check_destination
 from privgp.command.errors import Failure
 from privgp.command.request import Request, make_plan, public_computation
 from privgp.command.screen import progress, say, say_json, show
+from privgp.command.streams import file_rows
 from privgp.command.tables import load, open_table
+from privgp.plan.columns import StreamedStrategy
 from privgp.plan.preview import QUICK_INPUTS, Plan
 from privgp.release.plots import plot_plan, save_figure
 
@@ -26,7 +29,11 @@ def run_plan(request: Request, *, plot: Path | None, force: bool, as_json: bool)
     with progress(4) as step:
         step("Reading the public columns")
         source = open_table(request.data)
-        X, people = request.public_columns(load(source, request.public_names), source)
+        X: Any
+        if request.inducing is not None:
+            X, people = file_rows(source, request.input_names), None
+        else:
+            X, people = request.public_columns(load(source, request.public_names), source)
         model = request.model()
         step("Planning")
         plan = make_plan(model, X, people)
@@ -35,6 +42,7 @@ def run_plan(request: Request, *, plot: Path | None, force: bool, as_json: bool)
             errors, text = errors_by_epsilon(plan), plan.describe()
             # What the text leaves out because it would take long, JSON leaves out too.
             gap = plan.gap if len(plan.inputs) <= QUICK_INPUTS else None
+            gap = gap if gap is not None and math.isfinite(gap) else None
         step("Drawing")
         if plot is not None:
             draw_plan(plan, plot)
@@ -87,12 +95,13 @@ def draw_plan(plan: Plan, path: Path) -> None:
 
 
 def summary(plan: Plan, errors: dict[float, float]) -> dict[str, Any]:
+    streamed = isinstance(plan.strategy, StreamedStrategy)
     return {
         "epsilon": plan.epsilon,
         "delta": plan.delta,
         "bounds": list(plan.y_bounds),
         "rows": plan.strategy.rows,
-        "distinct_inputs": len(plan.inputs),
+        **{"inducing" if streamed else "distinct_inputs": len(plan.inputs)},
         "measured": plan.strategy.size,
         "objective": plan.objective,
         "reconstruct": plan.reconstruct,

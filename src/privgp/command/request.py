@@ -15,9 +15,11 @@ import polars as pl
 from privgp.command.columns import identifiers, input_columns, split_names
 from privgp.command.errors import Failure, Refusal
 from privgp.command.kernel_text import read_kernel
+from privgp.command.streams import FileRows
 from privgp.command.tables import Source
 from privgp.command.targets import read_targets
 from privgp.models.arguments import check_bounds
+from privgp.models.inducing import plan_rows
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.preview import Plan
 from privgp.privacy.calibrate import check_budget
@@ -46,6 +48,7 @@ class Request:
     reconstruct: str = "posterior"
     hyperparameters: str = "learned"
     protect: str = "outputs"
+    inducing: int | None = None
     seed: int | None = None
 
     @property
@@ -70,6 +73,10 @@ class Request:
                 "--protect records is not available here yet: use --protect outputs, or "
                 "PrivateGPRegressor(protect='records') in Python."
             )
+        if self.inducing is not None and self.groups is not None:
+            raise Refusal("--groups does not go with --inducing: leave --inducing out.")
+        if self.inducing is not None and self.inducing < 1:
+            raise Refusal(f"--inducing must be at least 1, got {self.inducing}.")
         if self.noise_variance is not None and not (
             math.isfinite(self.noise_variance) and self.noise_variance > 0
         ):
@@ -98,6 +105,7 @@ class Request:
             objective=self.objective,
             reconstruct=self.reconstruct,
             hyperparameters=self.hyperparameters,
+            inducing=self.inducing,
             random_state=self.seed,
         )
 
@@ -110,10 +118,10 @@ class Request:
         return X, people
 
 
-def make_plan(model: PrivateGPRegressor, X: pl.DataFrame, people: Any) -> Plan:
-    """The model's plan."""
+def make_plan(model: PrivateGPRegressor, X: pl.DataFrame | FileRows, people: Any) -> Plan:
+    """The model's plan, for a table in memory or one that is read in parts."""
     with public_computation():
-        plan: Plan = model.plan(X, people)
+        plan: Plan = plan_rows(model, X) if isinstance(X, FileRows) else model.plan(X, people)
         if not math.isfinite(plan.expected_error()):
             raise ArithmeticError
     return plan

@@ -20,6 +20,7 @@ from privgp.models.arguments import (
     person_ids,
     target_points,
 )
+from privgp.models.inducing import fit_rows, plan_rows
 from privgp.models.promise import outputs_guarantee, simulation
 from privgp.models.records import fit_records, plan_records
 from privgp.plan.build import OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
@@ -35,7 +36,7 @@ from privgp.release.reproducible import laid_out, one_thread, threads_for
 from privgp.release.unbiased import AtTargets, Release
 from privgp.types import Array
 from privgp.vault.measure import measure
-from privgp.vault.stream import measure_rows, with_outputs
+from privgp.vault.stream import with_outputs
 from privgp.vault.validate import checked_outputs
 
 
@@ -139,15 +140,12 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return self
         X = validate_data(self, X, dtype=np.float64)
         y = checked_outputs(y, len(X))
-        if self.inducing is None:
-            plan = self._plan(X, groups)
-            measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
-        else:
-            sketch = self._sketch(ArrayRows(X), groups)
-            pairs = with_outputs(ArrayRows(X).blocks(), y)
-            plan, measurement = measure_rows(
-                pairs, sketch.y_bounds, sketch.columns, sketch.finish, simulation(self)
-            )
+        if self.inducing is not None:
+            rows = ArrayRows(X)
+            fit_rows(self, rows, with_outputs(rows.blocks(), y), groups)
+            return self
+        plan = self._plan(X, groups)
+        measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
         return self
@@ -248,9 +246,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self._question(1)
             return plan_records(self, X, groups)
         if self.inducing is not None:
-            rows = ArrayRows(X)
-            sketch = self._sketch(rows, groups)
-            return sketch.finish(sketch.columns.totals(rows.blocks()))
+            return plan_rows(self, ArrayRows(X), groups)
         question = self._question(X.shape[1])
         budget = Budget(float(self.epsilon), float(self.delta))
         with threads_for(len(X)):
