@@ -49,7 +49,7 @@ def test_with_all_inputs_inducing_the_release_is_that_of_the_exact_model(data, s
 
 
 def test_it_learns_and_predicts(data, fitted):
-    X, y = data
+    X = data[0]
     mean, std = fitted.predict(X, return_std=True)
     assert np.sqrt(np.mean((mean - np.sin(X[:, 0])) ** 2)) < 0.4
     assert (std > 0).all()
@@ -167,5 +167,5 @@ def test_memory_and_files_do_not_grow_with_the_rows(tmp_path):
     done = subprocess.run([sys.executable, "-c", BIG, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     used, size = map(float, done.stdout.split())
-    assert used < 150  # MB; what is sampled, 2,048 rows squared, is most of it
+    assert used < 60  # MB
     assert size < 1

@@ -38,12 +38,11 @@ def test_no_attack_beats_the_promise_and_no_noise_is_wasted(settings):
 def test_an_attack_on_the_one_pass_that_releases(scale):
     """3,000 releases a side of datasets that differ in the row of the largest column, through the
     vault's own pass with the production sampler; noise a fifth too small is found."""
-    sketch = private(hyperparameters="fixed")._sketch(ArrayRows(X), None)
-
-    def finish(totals):
-        plan = sketch.finish(totals)
-        return replace(plan, noise=replace(plan.noise, std=scale * plan.noise.std))
-
+    rows = ArrayRows(X)
+    sketch = private()._sketch(rows, None)
+    plan = sketch.finish(sketch.columns.totals(rows.blocks()))
+    noise = replace(plan.noise, std=scale * plan.noise.std)
+    wrong = replace(plan, noise=noise)
     B = sketch.columns.at(X)[0]
     row = int(np.argmax(np.linalg.norm(B, axis=0)))
     direction = B[:, row] / np.linalg.norm(B[:, row])
@@ -51,16 +50,13 @@ def test_an_attack_on_the_one_pass_that_releases(scale):
     for value, sign in ((0.0, 1.0), (1.0, -1.0)):
         y = np.full(200, 0.5)
         y[row] = value
-        found = [
-            measure_rows(
-                with_outputs(ArrayRows(X).blocks(), y), (0.0, 1.0), sketch.columns, finish
-            )[1].values
-            @ direction
-            for _ in range(draws)
-        ]
+        found = []
+        for _ in range(draws):
+            pairs = with_outputs(rows.blocks(), y)
+            measured = measure_rows(pairs, (0.0, 1.0), sketch.columns, lambda _: wrong)[1]
+            found.append(measured.values @ direction)
         errors.append(int(np.count_nonzero(sign * np.array(found) > 0)))
-    promised = 1.0 / sketch.finish(sketch.columns.totals(ArrayRows(X).blocks())).noise.multiplier
-    result = _from_errors(promised, *errors, draws, 1e-6)
+    result = _from_errors(1.0 / plan.noise.multiplier, *errors, draws, 1e-6)
     assert result.holds == (scale == 1.0), result.describe()
 
 
