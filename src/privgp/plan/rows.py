@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -69,9 +70,15 @@ def in_blocks(function: Callable[[Block], Part], blocks: Iterable[Block]) -> Ite
 
     Few blocks are under way at any time, so a source that reads as it goes stays small.
     """
+    coming = iter(blocks)
+    first = list(islice(coming, 2))
+    if len(first) < 2:  # a thread would only take longer
+        with one_thread():
+            yield from map(function, first)
+        return
     with one_thread(), ThreadPoolExecutor(THREADS) as pool:
         waiting: deque[Future[Part]] = deque()
-        for block in blocks:
+        for block in chain(first, coming):
             waiting.append(pool.submit(function, block))
             if len(waiting) > THREADS:
                 yield waiting.popleft().result()

@@ -27,7 +27,7 @@ from privgp.types import Array
 
 SAMPLE = 8192  # rows from which scales and inducing inputs are chosen
 RESIDUAL_ROWS = 2048  # of these, for what the inducing inputs leave out
-MOST_MEASURED = 150  # sums: more cost time in proportion, and tell little more
+MOST_MEASURED = 120  # sums: more cost time in proportion
 TARGETS = 1024  # of these, where accuracy is reported unless targets are given
 
 
