@@ -17,6 +17,8 @@ VAULT_MAY_USE = (
     "privgp.plan.careful",
     "privgp.plan.kernels",
     "privgp.plan.surrogate",
+    "privgp.plan.columns",
+    "privgp.plan.rows",
     "privgp.privacy",
     "privgp.types",
     "privgp.vault",
@@ -181,7 +183,12 @@ PRIVATE = {
         ("X", "y", "inputs"),
         ("checked_inputs", "checked_outputs", "measure_records", "validate_data", "len"),
     ),
-    "privgp.models.regressor": ("fit", ("y",), ("checked_outputs", "measure", "fit_records")),
+    "privgp.models.regressor": (
+        "fit",
+        ("y",),
+        ("checked_outputs", "measure", "fit_records", "with_outputs"),
+    ),
+    "privgp.models.inducing": ("fit_rows", ("pairs",), ("measure_rows",)),
     "privgp.models.search_bayes": (
         "fit",
         ("X_val", "y_val", "validation"),

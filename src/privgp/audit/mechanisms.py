@@ -21,6 +21,7 @@ from privgp.models.function import PrivateFunction
 from privgp.models.paths import PosteriorPaths
 from privgp.models.paths_model import MOST_PATHS
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.plan.columns import StreamedStrategy
 from privgp.plan.growing import Coordinates
 from privgp.plan.preview import Plan
 from privgp.plan.records import RecordsPlan
@@ -47,6 +48,10 @@ def pair_of_plan(plan: Plan | RecordsPlan, data: Any, neighbour: Any) -> Gaussia
             both = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
             _check_one_record(*both)
             low, high = (_records(plan, X, y) for X, y in both)
+    elif isinstance(plan.strategy, StreamedStrategy):
+        if data is not None:
+            raise ValueError("with inducing inputs only the worst neighbours are attacked.")
+        low, high = plan.strategy.worst_neighbours()
     else:
         if data is None:
             first, second = worst_neighbours(plan.strategy)

@@ -122,6 +122,14 @@ HyperparametersOption = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+Inducing = Annotated[
+    int | None,
+    typer.Option(
+        metavar="COUNT",
+        help="For many rows: so many inducing inputs. The table is then read a part at a time.",
+        rich_help_panel=MODEL,
+    ),
+]
 Plot = Annotated[
     Path | None,
     typer.Option(metavar="PICTURE", help="Also draw it: .png or .svg.", rich_help_panel=RESULTS),

@@ -13,7 +13,9 @@ from privgp.command.destinations import PICTURES, check_apart, check_destination
 from privgp.command.errors import Failure
 from privgp.command.request import Request, make_plan, public_computation
 from privgp.command.screen import progress, say, say_json, show
+from privgp.command.streams import FileRows, file_rows
 from privgp.command.tables import count_rows, load, open_table
+from privgp.plan.columns import StreamedStrategy
 from privgp.plan.preview import Plan
 from privgp.plan.records import RecordsPlan
 from privgp.release.plots import plot_plan, save_figure
@@ -33,10 +35,12 @@ def run_plan(request: Request, *, plot: Path | None, force: bool, as_json: bool)
     with progress(4) as step:
         step("Counting the records" if private else "Reading the public columns")
         source = open_table(request.data)
-        X: pl.DataFrame | int
+        X: pl.DataFrame | FileRows | int
         people: Any = None
         if private:
             X = count_rows(source, request.input_names)
+        elif request.inducing is not None:
+            X = file_rows(source, request.input_names)
         else:
             X, people = request.columns(load(source, request.public_names), source)
         model = request.model()
@@ -100,12 +104,17 @@ def draw_plan(plan: Plan | RecordsPlan, path: Path) -> None:
 
 
 def summary(plan: Plan | RecordsPlan, errors: dict[float, float]) -> dict[str, Any]:
+    streamed = isinstance(plan.strategy, StreamedStrategy)
     return {
         "epsilon": plan.epsilon,
         "delta": plan.delta,
         "bounds": list(plan.y_bounds),
         "rows": plan.rows,
-        "distinct_inputs": None if isinstance(plan, RecordsPlan) else len(plan.inputs),
+        **{
+            "inducing" if streamed else "distinct_inputs": None
+            if isinstance(plan, RecordsPlan)
+            else len(plan.inputs)
+        },
         "measured": plan.strategy.size,
         "objective": plan.objective,
         "reconstruct": plan.reconstruct,

@@ -16,9 +16,11 @@ from privgp.command.columns import identifiers, input_columns, private_columns, 
 from privgp.command.errors import Failure, Refusal
 from privgp.command.kernel_text import read_kernel
 from privgp.command.pairs import read_pairs
+from privgp.command.streams import FileRows
 from privgp.command.tables import Source
 from privgp.command.targets import read_targets
 from privgp.models.arguments import check_bounds
+from privgp.models.inducing import plan_rows
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.preview import Plan
 from privgp.plan.records import RecordsPlan
@@ -48,6 +50,7 @@ class Request:
     reconstruct: str = "posterior"
     hyperparameters: str = "learned"
     protect: str = "outputs"
+    inducing: int | None = None
     seed: int | None = None
     x_bounds: Sequence[str] | None = None
 
@@ -83,8 +86,17 @@ class Request:
             self.domain()
             if self.groups is not None:
                 raise Refusal("--groups is not available with --protect records.")
+            if self.inducing is not None:
+                raise Refusal(
+                    "--inducing does not go with --protect records, which measures bins, whose "
+                    "number does not grow with the rows: leave --inducing out."
+                )
         elif self.x_bounds:
             raise Refusal("--x-bounds is for --protect records only: public inputs need no bounds.")
+        if self.inducing is not None and self.groups is not None:
+            raise Refusal("--groups does not go with --inducing: leave --inducing out.")
+        if self.inducing is not None and self.inducing < 1:
+            raise Refusal(f"--inducing must be at least 1, got {self.inducing}.")
         if self.noise_variance is not None and not (
             math.isfinite(self.noise_variance) and self.noise_variance > 0
         ):
@@ -112,6 +124,7 @@ class Request:
             objective=self.objective,
             reconstruct=self.reconstruct,
             hyperparameters=self.hyperparameters,
+            inducing=self.inducing,
             random_state=self.seed,
         )
 
@@ -126,12 +139,16 @@ class Request:
         return X, people
 
 
-def make_plan(model: PrivateGPRegressor, X: pl.DataFrame | int, people: Any) -> Plan | RecordsPlan:
-    """The model's plan, from the inputs or, where they are private, from the number of records."""
+def make_plan(
+    model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, people: Any
+) -> Plan | RecordsPlan:
+    """The model's plan: from inputs in memory, from a table that is read in parts, or, where they
+    are private, from the number of records."""
     if model.protect == "records" and isinstance(X, pl.DataFrame):
         X = X.height
     with public_computation():
-        plan: Plan | RecordsPlan = model.plan(X, people)
+        plan: Plan | RecordsPlan
+        plan = plan_rows(model, X) if isinstance(X, FileRows) else model.plan(X, people)
         if not math.isfinite(plan.expected_error()):
             raise ArithmeticError
     return plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.plan.aware import aware_design, gain
 from privgp.plan.designs import design
 from privgp.plan.functionals import functionals
-from privgp.plan.hypotheses import design_models, hypotheses_for
+from privgp.plan.hypotheses import Weighed, design_models, hypotheses_for
 from privgp.plan.inputs import collapse
 from privgp.plan.preview import Plan, Unbiased
 from privgp.plan.priors import Hyperparameters, Prior
@@ -134,23 +135,37 @@ def _aware_strategy(
 ) -> Strategy:
     """The noise-aware design; with several rows per person, redone once for the weights it gave."""
     models = design_models(priors)
-    raw = models[0]
     noise = (budget.noise_for(1, 2.0, 0.0).std * 0.5 * width) ** 2
     unit = np.ones((1, len(inputs)))
     several = people is not None and len(np.unique(people)) < len(people)
     strategy = strategy_for_rows(unit, index, people, energy=energy, equal_weights=False)
+    counts = np.bincount(index).astype(float)
     for _ in range(2 if several else 1):
-        hypotheses = hypotheses_for(models, inputs, nodes, strategy, targets, weights)
-        rank = _useful_rank(hypotheses[0].factor, noise)
-        B = aware_design(hypotheses, noise, rank)
-        if noise < raw.noise_variance and len(inputs) <= NODES:
-            # With hardly any noise the predictions themselves are what to measure.
-            counts = np.bincount(index).astype(float)
-            direct = design(_smoother(raw, inputs, counts, targets).weights, "trace", weights)
-            if gain(direct.strategy, hypotheses, noise)[0] > gain(B, hypotheses, noise)[0]:
-                B = direct.strategy
+        B = aware_matrix(models, inputs, nodes, strategy, counts, targets, weights, noise)
         strategy = strategy_for_rows(B, index, people, energy=energy, equal_weights=False)
     return strategy
+
+
+def aware_matrix(
+    models: Sequence[Hyperparameters],
+    inputs: Array,
+    nodes: Integers,
+    weighed: Weighed,
+    counts: Array,
+    targets: Array,
+    weights: Array,
+    noise: float,
+    most: int = MAX_RANK,
+) -> Array:
+    """The noise-aware design for ``counts`` rows at every input, (measured, inputs)."""
+    hypotheses = hypotheses_for(models, inputs, nodes, weighed, targets, weights)
+    B = aware_design(hypotheses, noise, _useful_rank(hypotheses[0].factor, noise, most))
+    if noise < models[0].noise_variance and len(inputs) <= NODES:
+        # With hardly any noise the predictions themselves are what to measure.
+        direct = design(_smoother(models[0], inputs, counts, targets).weights, "trace", weights)
+        if gain(direct.strategy, hypotheses, noise)[0] > gain(B, hypotheses, noise)[0]:
+            B = direct.strategy
+    return B
 
 
 def _smoother(model: Hyperparameters, inputs: Array, counts: Array, targets: Array) -> Smoother:
@@ -159,12 +174,12 @@ def _smoother(model: Hyperparameters, inputs: Array, counts: Array, targets: Arr
     return exact_smoother(model.kernel, model.noise_variance, mapped, counts, goal)
 
 
-def _useful_rank(factor: Array, noise: float) -> int:
-    """How many directions of the signal rise above a hundredth of the noise, at most ``MAX_RANK``."""
+def _useful_rank(factor: Array, noise: float, most: int) -> int:
+    """How many directions of the signal rise above a hundredth of the noise, at most ``most``."""
     powers = np.linalg.eigvalsh(factor.T @ factor)
     rows = len(factor)
     useful = int(np.count_nonzero(powers * rows / 50.0 > 0.01 * noise))
-    return int(np.clip(useful, min(16, rows), min(MAX_RANK, rows)))
+    return int(np.clip(useful, min(16, rows), min(most, rows)))
 
 
 def _scale_between(designed: Array, scaled: Array) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from privgp.plan.accuracy import Accuracy
 from privgp.plan.aware import Certificate, certify, gain, unexplained
+from privgp.plan.columns import StreamedStrategy
 from privgp.plan.hypotheses import design_models, exact_certificate, hypotheses_for
 from privgp.plan.strategy import Strategy
 from privgp.privacy.lattice import lattice_noise
@@ -41,7 +42,7 @@ class Plan(Accuracy):
     reconstruct: str
     inputs: Array = field(repr=False)
     target_weights: Array = field(repr=False)
-    strategy: Strategy = field(repr=False)
+    strategy: Strategy | StreamedStrategy = field(repr=False)
     chosen: Integers = field(repr=False)
     unbiased: Unbiased | None = field(repr=False)
     design_gap: float | None = field(repr=False)
@@ -59,7 +60,7 @@ class Plan(Accuracy):
 
     @property
     def rows(self) -> int:
-        return len(self.strategy.index)
+        return self.strategy.rows
 
     @property
     def is_quick(self) -> bool:
@@ -68,7 +69,10 @@ class Plan(Accuracy):
 
     @cached_property
     def gap(self) -> float:
-        """Certified relative distance from the least possible error (nats for ``"logdet"``)."""
+        """Certified relative distance from the least possible error (nats for ``"logdet"``).
+
+        Infinite where nothing is certified, as with inducing inputs for more rows than a sample.
+        """
         if self.design_gap is not None:
             return self.design_gap
         return self.certificate.gap
@@ -76,17 +80,19 @@ class Plan(Accuracy):
     @cached_property
     def certificate(self) -> Certificate:
         """The posterior error of a noise-aware design and the floor below which none can go."""
-        noise, B = self.measured_noise_std**2, self.strategy.matrix
+        strategy = self.strategy
+        if isinstance(strategy, StreamedStrategy):
+            raise ValueError("a plan with inducing inputs has no certificate of its error.")
+        noise, B = self.measured_noise_std**2, strategy.matrix
         models = design_models(self.priors)
         goal = self.targets, self.target_weights
         # Whoever has several rows can at least change one of them, so what holds for strategies that
         # protect single rows holds for those that protect people.
-        ones = np.ones(len(self.strategy.index))
-        rows = replace(self.strategy, people=None, row_weights=ones)
+        rows = replace(strategy, people=None, row_weights=np.ones(strategy.rows))
         error, slope = exact_certificate(models, self.inputs, rows, *goal, noise)
         reached = error
-        if np.any(self.strategy.row_weights != 1.0):
-            reached, _ = exact_certificate(models, self.inputs, self.strategy, *goal, noise)
+        if np.any(strategy.row_weights != 1.0):
+            reached, _ = exact_certificate(models, self.inputs, strategy, *goal, noise)
         if slope is not None:
             return Certificate(reached, certify(B, error, slope, noise).floor)
         low_rank = hypotheses_for(models, self.inputs, self.chosen, rows, *goal)
@@ -132,17 +138,19 @@ class Plan(Accuracy):
             low, high = np.sqrt((self.expected_std(self.targets, 0.9) ** 2) @ weights)
             spread = f"; {low:.4g} to {high:.4g} over 90% of their prior"
         noise = float(np.sqrt(weights @ self.noise_std**2))
-        rows, inputs = self.rows, len(self.inputs)
         people = (
             ""
             if self.strategy.people is None
             else (f" of {int(self.strategy.people.max()) + 1} people")
         )
+        streamed = isinstance(self.strategy, StreamedStrategy)
+        inputs = f"{len(self.inputs)} {'inducing' if streamed else 'distinct'} inputs"
+        inputs = f"{'through' if streamed else 'at'} {inputs}"
         return "\n".join(
             [
                 f"Budget: epsilon = {self.epsilon:g}, delta = {self.delta:g}; outputs in "
                 f"[{self.y_bounds[0]:g}, {self.y_bounds[1]:g}].",
-                f"{rows} rows{people} at {inputs} distinct inputs; {self.strategy.size} numbers "
+                f"{self.strategy.rows} rows{people} {inputs}; {self.strategy.size} numbers "
                 f"are measured (objective {self.objective}){self._certified()}.",
                 f"Privacy noise at the targets: {noise:.4g} (root mean square).",
                 f"Expected error of the released function there: {expected:.4g} under the starting "

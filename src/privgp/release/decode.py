@@ -19,7 +19,7 @@ from privgp.release import fields as field
 from privgp.release.archive import DamagedFile, parse
 from privgp.release.certificate import plan_hash, validate
 from privgp.release.contents import MOST_NODES, Contents
-from privgp.release.parameters import parameters_from
+from privgp.release.parameters import POINTS, parameters_from
 from privgp.release.unbiased import AtTargets
 from privgp.types import Array
 
@@ -62,6 +62,8 @@ def decode(members: Mapping[str, bytes]) -> Contents:
     functionals = _functionals(tree["functionals"], len(values), columns, take)
     if private:
         functionals = _with_bins(functionals, take)
+    if parameters["inducing"] == POINTS:
+        parameters["inducing"] = functionals.nodes
     maps = [
         _input_map(share, place, columns, take)
         for place, share in enumerate(field.items(tree["input_maps"], "input maps", least=1))
