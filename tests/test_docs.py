@@ -149,8 +149,9 @@ def first_cells(text: str) -> set[str]:
 
 
 def public_names(thing: Any) -> set[str]:
-    """Fields, properties and methods that a class defines itself."""
-    names = {name for name in vars(thing) if not name.startswith("_")}
+    """Fields, properties and methods that a class or a base of the project defines."""
+    ours = [base for base in thing.__mro__ if base.__module__.startswith("privgp")]
+    names = {name for base in ours for name in vars(base) if not name.startswith("_")}
     if dataclasses.is_dataclass(thing):
         names |= {field.name for field in dataclasses.fields(thing)}
     return names
