@@ -154,7 +154,7 @@ def _planned(
     for rest in (exact, search.epsilon - spent):
         plans = (trial.set_params(epsilon=rest).plan(X, groups) for trial in trials)
         added, promises = [], []
-        for plan, trial, model in zip(plans, trials, models, strict=True):
+        for plan, model in zip(plans, models, strict=True):
             added.append(privacy_error(plan, model))
             promises.append(
                 _with_choice(
