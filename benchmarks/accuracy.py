@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -36,6 +37,13 @@ class Task:
     releases: int
     held_out: int
     train: int | None = None
+    x_bounds: tuple[tuple[float, float], ...] | None = None  # given: whole records are protected
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        if self.x_bounds is None:
+            return {}
+        return {"protect": "records", "x_bounds": self.x_bounds}
 
 
 def kung(data: Path) -> tuple[Array, Array]:
@@ -54,6 +62,13 @@ def malaria(data: Path) -> tuple[Array, Array]:
     return table.select("x", "y").to_numpy(), table["pos"].to_numpy()
 
 
+def london(data: Path) -> tuple[Array, Array]:
+    """Sales of January 2016 in the 100 km square around London: km and thousands of pounds."""
+    table = pl.read_csv(data / "london_prices.csv.gz").filter(pl.col("source") == "pp2016")
+    X = table.select("easting", "northing").to_numpy() / 1000.0
+    return X, np.clip(table["price"].to_numpy() / 1000.0, 100, 500)
+
+
 def diabetes(_: Path) -> tuple[Array, Array]:
     table = load_diabetes(scaled=False)
     return table.data[:, [2, 3]], table.target
@@ -66,6 +81,11 @@ TASKS = (
     Task("malaria (x, y), held out", malaria, (0, 1), 1.0, 1e-5, 20, 400),
     Task("Citi Bike, held out", citi_bike, (0, 2000), 1.0, 0.01, 5, 2000, 4900),
     Task("Citi Bike, held out", citi_bike, (0, 2000), 0.2, 0.01, 5, 2000, 4900),
+    Task("!Kung, records private", kung, (75, 175), 1.0, 0.01, 100, 0, x_bounds=((0, 90),)),
+    Task(
+        *("London, records private, held out", london, (100, 500), 1.0, 1e-5, 4, 2000),
+        x_bounds=((480, 580), (130, 230)),
+    ),
 )
 
 
@@ -77,7 +97,11 @@ def run(task: Task, data: Path) -> dict[str, float | str]:
         test, train = order[: task.held_out], order[task.held_out :][: task.train]
         test = test if task.held_out else order
         model = PrivateGPRegressor(
-            y_bounds=task.bounds, epsilon=task.epsilon, delta=task.delta, random_state=release
+            y_bounds=task.bounds,
+            epsilon=task.epsilon,
+            delta=task.delta,
+            random_state=release,
+            **task.settings,
         ).fit(X[train], y[train])
         mean, std = model.predict(X[test], return_std=True, observation=True)
         squares.append(np.mean((y[test] - mean) ** 2))

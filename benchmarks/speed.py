@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.speed``: plan and fit at 4,900 rows and 4 inputs as a multiple of one kernel
 matrix, its Cholesky factor and one solve; peak memory as a multiple of that matrix; the designs'
-times and certified gaps.
+times and certified gaps; and a million rows through inducing inputs, see benchmarks.many_rows.
 """
 
 from __future__ import annotations
@@ -96,6 +96,14 @@ def designs() -> list[dict[str, Any]]:
     return out
 
 
+def many_rows() -> dict[str, Any]:
+    """In a process of its own, with one BLAS thread in each of its threads."""
+    command = [sys.executable, "-m", "benchmarks.many_rows"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
 def main() -> None:
     with Console(stderr=True).status("measuring plan and fit") as status:
         # Interleaved, so that a noisy minute hits all of them.
@@ -104,6 +112,8 @@ def main() -> None:
             runs[task].append(timed(task))
         best = {task: min(r["seconds"] for r in results) for task, results in runs.items()}
         memory = {task: min(r["arrays"] for r in results) for task, results in runs.items()}
+        status.update("measuring a million rows")
+        many = many_rows()
         status.update("measuring designs")
         report = {
             "machine": {"processor": platform.processor(), "cores": os.cpu_count(),
@@ -117,6 +127,7 @@ def main() -> None:
             },
             "peak_memory_multiple": {task: round(value, 2) for task, value in memory.items()},
             "designs": designs(),
+            "many_rows": many,
         }  # fmt: skip
     print(json.dumps(report, indent=2))
 

@@ -18,7 +18,7 @@ import typer
 from sklearn.dummy import DummyClassifier
 
 import privgp
-from privgp.audit import TradeOff, trade_off
+from privgp.audit import Membership, Promise, TradeOff, membership, path_promise, trade_off
 from privgp.command import main
 from privgp.command.app import app
 
@@ -149,8 +149,9 @@ def first_cells(text: str) -> set[str]:
 
 
 def public_names(thing: Any) -> set[str]:
-    """Fields, properties and methods that a class defines itself."""
-    names = {name for name in vars(thing) if not name.startswith("_")}
+    """Fields, properties and methods that a class or a base of the project defines."""
+    ours = [base for base in thing.__mro__ if base.__module__.startswith("privgp")]
+    names = {name for base in ours for name in vars(base) if not name.startswith("_")}
     if dataclasses.is_dataclass(thing):
         names |= {field.name for field in dataclasses.fields(thing)}
     return names
@@ -172,6 +173,8 @@ def assert_signature(function: Any, text: str, shown_as: str) -> None:
 
 
 def shown_default(value: Any) -> str:
+    if inspect.isfunction(value):
+        return value.__name__
     return f'"{value}"' if isinstance(value, str) else re.sub(r"e([+-])0", r"e\1", repr(value))
 
 
@@ -202,12 +205,25 @@ def test_the_reference_has_every_public_name(name):
         (privgp.PrivateGridSearchCV, "`PrivateGridSearchCV`", "PrivateGridSearchCV("),
         (privgp.PrivateGridSearchCV.fit, "`PrivateGridSearchCV`", "fit("),
         (privgp.PrivateGridSearchCV.describe, "`PrivateGridSearchCV`", "describe("),
+        (privgp.PosteriorPaths, "`PosteriorPaths`", "PosteriorPaths("),
+        (privgp.PosteriorPaths.guarantee_for, "`PosteriorPaths`", "guarantee_for("),
+        (privgp.PosteriorPaths.calibrate, "`PosteriorPaths`", "calibrate("),
+        (privgp.PosteriorPaths.fit, "`PosteriorPaths`", "fit("),
+        (privgp.PosteriorPaths.release, "`PosteriorPaths`", "release("),
+        (privgp.PosteriorPaths.excursion, "`PosteriorPaths`", "excursion("),
+        (privgp.BinnedMeans, "`BinnedMeans`", "BinnedMeans("),
+        (privgp.BinnedMeans.fit, "`BinnedMeans`", "fit("),
+        (privgp.BinnedMeans.predict, "`BinnedMeans`", "predict("),
+        (privgp.BinnedGP, "`BinnedGP`", "BinnedGP("),
+        (privgp.BinnedGP.predict, "`BinnedGP`", "predict("),
         (privgp.Plan.expected_std, "`Plan`", "expected_std("),
         (privgp.Plan.expected_error, "`Plan`", "expected_error("),
         (privgp.Plan.plot, "`Plan`", "plot("),
         (privgp.compose, "`compose`", "compose("),
         (privgp.load, "`load`", "load("),
         (trade_off, "`audit.trade_off`", "trade_off("),
+        (membership, "`audit.membership`", "membership("),
+        (path_promise, "`audit.path_promise`", "path_promise("),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -240,6 +256,19 @@ def test_the_reference_explains_every_parameter_of_the_search(parameter):
     assert parameter in first_cells(section("`PrivateGridSearchCV`"))
 
 
+@pytest.mark.parametrize("kind", [privgp.BinnedMeans, privgp.BinnedGP])
+def test_the_reference_has_the_baselines_as_they_are(kind):
+    rows = np.linspace(0.0, 1.0, 5)[:, None]
+    model = kind(y_bounds=(0, 1), random_state=0).fit(rows, rows[:, 0])
+    fitted = {n for n in vars(model) if n.endswith("_") and not n.startswith("_")}
+    title = f"`{kind.__name__}`"
+    described = first_cells(section(title)) | first_cells(section("`BinnedMeans`"))
+    assert fitted | {*inspect.signature(kind).parameters} <= described
+    assert first_cells(section(title)) - fitted <= {*inspect.signature(kind).parameters} | {
+        "feature_names_in_"
+    }
+
+
 def test_the_reference_has_the_regressor_as_it_is():
     rows = np.linspace(0.0, 1.0, 5)[:, None]
     model = privgp.PrivateGPRegressor(y_bounds=(0, 1), hyperparameters="fixed", random_state=0)
@@ -258,8 +287,10 @@ def test_the_reference_has_the_regressor_as_it_is():
         (privgp.Plan, "`Plan`"),
         (privgp.Guarantee, "`Guarantee`"),
         (TradeOff, "`audit.TradeOff`"),
+        (Membership, "`audit.Membership`"),
+        (Promise, "`audit.Promise`"),
     ],
-    ids=["Plan", "Guarantee", "TradeOff"],
+    ids=["Plan", "Guarantee", "TradeOff", "Membership", "Promise"],
 )
 def test_the_reference_has_the_attributes_of_values_as_they_are(kind, title):
     assert first_cells(section(title)) == public_names(kind)

@@ -17,6 +17,8 @@ VAULT_MAY_USE = (
     "privgp.plan.careful",
     "privgp.plan.kernels",
     "privgp.plan.surrogate",
+    "privgp.plan.columns",
+    "privgp.plan.rows",
     "privgp.privacy",
     "privgp.types",
     "privgp.vault",
@@ -170,7 +172,23 @@ PRIVATE = {
         ("X", "y", "inputs"),
         ("checked_inputs", "checked_outputs", "taken_records", "validate_data", "len"),
     ),
-    "privgp.models.regressor": ("fit", ("y",), ("checked_outputs", "measure", "fit_records")),
+    "privgp.models.binned": ("fit", ("X", "y"), ("release_outputs", "release_records")),
+    "privgp.models.bins_of_outputs": (
+        "release_outputs",
+        ("y",),
+        ("checked_outputs", "measure_sums"),
+    ),
+    "privgp.models.bins_of_records": (
+        "release_records",
+        ("X", "y", "inputs"),
+        ("checked_inputs", "checked_outputs", "measure_records", "validate_data", "len"),
+    ),
+    "privgp.models.regressor": (
+        "fit",
+        ("y",),
+        ("checked_outputs", "measure", "fit_records", "with_outputs"),
+    ),
+    "privgp.models.inducing": ("fit_rows", ("pairs",), ("measure_rows",)),
     "privgp.models.search_bayes": (
         "fit",
         ("X_val", "y_val", "validation"),

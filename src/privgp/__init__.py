@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.models.search import PrivateGridSearchCV
     from privgp.models.search_bayes import PrivateBayesSearchCV
+    from privgp.models.tune import tune_for
     from privgp.plan.preview import Plan
     from privgp.privacy.guarantee import Guarantee, compose
     from privgp.release.files import load
@@ -31,6 +32,7 @@ __all__ = [
     "audit",
     "compose",
     "load",
+    "tune_for",
 ]
 
 _HOMES = {
@@ -45,6 +47,7 @@ _HOMES = {
     "PrivateGridSearchCV": "privgp.models.search",
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.release.files",
+    "tune_for": "privgp.models.tune",
 }
 
 

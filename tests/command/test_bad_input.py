@@ -185,7 +185,31 @@ BAD_ARGUMENTS: dict[str, tuple[list[str], str]] = {
     "no delta": (["--delta", "0"], "delta"),
     "delta of one": (["--delta", "1"], "delta"),
     "infinite delta": (["--delta", "inf"], "delta"),
-    "records": (["--protect", "records"], "not available here yet"),
+    "records, no bounds": (["--protect", "records"], "needs --x-bounds LO HI"),
+    "records, one pair": (["--protect", "records", "--x-bounds", "0", "90"], "2 times, not 1"),
+    "records, three pairs": (
+        ["--protect", "records", *["--x-bounds", "0", "90"] * 3],
+        "2 times, not 3",
+    ),
+    "records, empty domain": (
+        ["--protect", "records", *["--x-bounds", "90", "0"] * 2],
+        "--x-bounds must have low < high",
+    ),
+    "records, half a pair": (["--protect", "records", "--x-bounds", "0"], "two numbers"),
+    "records, words": (["--protect", "records", "--x-bounds", "a", "b"], "--help"),
+    "records, NaN": (["--protect", "records", *["--x-bounds", "nan", "1"] * 2], "--x-bounds"),
+    "records of people": (
+        ["--protect", "records", *["--x-bounds", "0", "90"] * 2, "--groups", "person"],
+        "--groups is not available",
+    ),
+    "records, unbiased": (
+        [
+            *("--protect", "records", *["--x-bounds", "0", "90"] * 2),
+            *("--objective", "trace", "--reconstruct", "unbiased"),
+        ],
+        "posterior",
+    ),
+    "bounds of public inputs": (["--x-bounds", "0", "90"], "for --protect records only"),
     "unknown protection": (["--protect", "nobody"], "--protect"),
     "unknown objective": (["--objective", "best"], "--objective"),
     "unknown reconstruction": (["--reconstruct", "magic"], "--reconstruct"),

@@ -14,14 +14,13 @@ from scipy.stats import chi2, norm
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from privgp import PrivateFunction
-from privgp.audit.gaussian import _from_errors
+from privgp.audit import trade_off
+from privgp.audit.promises import Promise
+from privgp.audit.result import from_errors
 from privgp.plan.checked_factor import CheckedFactor
 from privgp.plan.function_records import RecordsModel
-from privgp.plan.functions import FunctionModel
-from privgp.plan.growing import Coordinates
 from privgp.plan.kernels import evaluate
 from privgp.vault.function_records import extended_records, first_record_draws
-from privgp.vault.state import extended, first_draws
 
 pytestmark = pytest.mark.statistical
 
@@ -31,29 +30,12 @@ POINTS = np.sort(np.vstack([INPUTS, np.random.default_rng(0).uniform(-2, 12, (25
 
 
 def attacked(noise_scale: float, *, inducing: bool = False):
-    """The worst person at one end of the bounds or the other; all others known. Best test: one
-    threshold on the projection of the 50 coordinates, which an attacker can recover from the answers.
-    """
-    kernel = Matern(2.0, nu=2.5)
+    """The worst person at one end of the bounds or the other; all others known."""
     nodes = np.linspace(0, 10, 12)[:, None] if inducing else None
-    model = FunctionModel(kernel, 0.3, INPUTS, np.ones(25), nodes)
-    bound = model.norm("exact")
-    noise = model.noise(8.0, 0.01, bound)
-    if inducing:
-        rows = model.node_rows
-    else:
-        rows = Coordinates(kernel, INPUTS, model.coefficients).propose(POINTS).rows
-    worst = int(np.argmax(model.exact_norms()))
-    direction = rows[:, worst] / np.linalg.norm(rows[:, worst])
-    errors = []
-    for end, sign in ((0.0, 1.0), (1.0, -1.0)):
-        y = np.full(25, 0.5)
-        y[worst] = end
-        start = first_draws(y, (0.0, 1.0), np.arange(25), noise, bound, None)
-        start = replace(start, noise=replace(noise, std=noise.std * noise_scale))
-        seen = np.array([extended(start, rows).numbers @ direction for _ in range(DRAWS)])
-        errors.append(int(np.count_nonzero(sign * seen > 0)))
-    return _from_errors(1.0 / noise.multiplier, errors[0], errors[1], DRAWS, 1e-6)
+    function = PrivateFunction(
+        Matern(2.0, nu=2.5), 0.3, y_bounds=(0.0, 1.0), epsilon=8.0, delta=0.01, inducing=nodes
+    )
+    return trade_off(function, INPUTS, points=POINTS, draws=DRAWS, noise_scale=noise_scale)
 
 
 @pytest.mark.parametrize("inducing", [False, True], ids=["50 points", "inducing"])
@@ -99,7 +81,8 @@ def attacked_record(noise_scale: float, first, second):
         int(np.count_nonzero(sign * (d @ direction - middle) > 0))
         for sign, d in zip((1.0, -1.0), drawn, strict=True)
     ]
-    return _from_errors(1.0 / noise.multiplier, errors[0], errors[1], DRAWS, 1e-6)
+    promise = Promise(mu=1.0 / noise.multiplier)
+    return from_errors(promise, errors[0], errors[1], DRAWS, 1e-6)
 
 
 # As far apart as the bound, but for 1e-4: another output, and another input.

@@ -1,5 +1,10 @@
-"""Attacks on the promises."""
+"""Attacks on the promises, on public or made-up data."""
 
-from privgp.audit.gaussian import TradeOff, trade_off
+from privgp.audit.attack import trade_off
+from privgp.audit.members import membership
+from privgp.audit.membership_result import Membership
+from privgp.audit.path_promise import path_promise
+from privgp.audit.promises import Promise
+from privgp.audit.result import TradeOff
 
-__all__ = ["TradeOff", "trade_off"]
+__all__ = ["Membership", "Promise", "TradeOff", "membership", "path_promise", "trade_off"]

@@ -1,8 +1,9 @@
 """The best attack on a Gaussian measurement: a threshold on one number.
 
-Somebody's outputs are either all at one end of their bounds or at the other, whichever signs move
-the measurement most; everybody else's are known. The likelihood ratio is then a monotone function
-of the measurement's projection on the difference, so no attack does better than a threshold on it.
+Two neighbouring datasets give two exact measurements; the noise is isotropic. The likelihood ratio is
+then a monotone function of the measurement's projection on their difference, so no attack does
+better than a threshold on it. With Laplace noise on sums of which one differs, the same threshold at
+the larger exact value attains what pure epsilon allows. Statistics: docs/proofs/audit.md.
 """
 
 from __future__ import annotations
@@ -11,89 +12,54 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from rich.progress import track
-from scipy.special import ndtri
-from scipy.stats import binomtest
 
+from privgp.audit.progress import Callback, part
+from privgp.audit.promises import Promise
+from privgp.audit.result import TradeOff, from_errors
 from privgp.plan.bins import Bins
-from privgp.plan.preview import Plan
-from privgp.plan.records import RecordsPlan
 from privgp.plan.strategy import Strategy
+from privgp.privacy.laplace import LaplaceNoise
+from privgp.privacy.lattice import LatticeNoise
 from privgp.privacy.sensitivity import ENUMERATED_ROWS, person_norms
 from privgp.types import Array, Integers
-from privgp.vault.measure import exact_measurement
-from privgp.vault.sample import add_lattice_noise
+from privgp.vault.sample import add_noise
 
 BATCH_NUMBERS = 2**16
 
 
 @dataclass(frozen=True)
-class TradeOff:
-    """What an attack achieved beside what was promised.
+class NoisyPair:
+    """The exact measurements of two neighbouring datasets, and the noise that should hide which."""
 
-    ``promised_mu``: the Gaussian-DP parameter of the promise; ``mu_low``, ``mu_high``: confidence
-    bounds of the attack's own, from Clopper-Pearson bounds of its two error rates, wrong together
-    with probability at most ``failure_probability``.
-    """
-
-    promised_mu: float
-    mu_low: float
-    mu_high: float
-    false_positive_rate: float
-    false_negative_rate: float
-    draws: int
-    failure_probability: float
-
-    @property
-    def holds(self) -> bool:
-        """Whether the attack stayed within the promise."""
-        return self.mu_low <= self.promised_mu
-
-    @property
-    def is_tight(self) -> bool:
-        """Whether the noise is no larger than the promise needs, within 10%."""
-        return self.mu_high >= 0.9 * self.promised_mu
-
-    def describe(self) -> str:
-        verdict = "holds" if self.holds else "IS BROKEN"
-        return (
-            f"Promise: mu = {self.promised_mu:.4g}. Best attack over {self.draws} draws a side: mu "
-            f"between {self.mu_low:.4g} and {self.mu_high:.4g}. The promise {verdict}."
-        )
+    low: Array
+    high: Array
+    noise: LatticeNoise | LaplaceNoise
+    promise: Promise
 
 
-def trade_off(
-    plan: Plan | RecordsPlan,
-    *,
-    draws: int = 20_000,
-    noise_scale: float = 1.0,
-    failure_probability: float = 1e-6,
-    progress: bool = False,
+def attack_pair(
+    pair: NoisyPair,
+    draws: int,
+    noise_scale: float,
+    failure: float,
+    rng: np.random.Generator | None,
+    tell: Callback,
 ) -> TradeOff:
-    """Attack a plan's measurement with the sampler that protects real releases.
-
-    Reads no private data: the neighbouring datasets are the worst there are. ``noise_scale`` below 1
-    plants a fault, to see that the audit finds it.
-    """
-    if not isinstance(plan, Plan | RecordsPlan):
-        raise TypeError("trade_off takes a Plan, such as model.plan(X) or model.plan_.")
-    if draws < 1 or not 0 < failure_probability < 1 or not noise_scale > 0:
-        raise ValueError("draws and noise_scale must be positive, failure_probability in (0, 1).")
-    if isinstance(plan, RecordsPlan):
-        low, high = worst_records(plan.strategy)
-    else:
-        first, second = worst_neighbours(plan.strategy)
-        low = exact_measurement(first, plan.strategy)
-        high = exact_measurement(second, plan.strategy)
-    direction = (high - low) / np.linalg.norm(high - low)
-    middle = 0.5 * float((low + high) @ direction)
+    """Threshold half-way along the difference (Laplace: at its end); ``rng`` for simulated noise,
+    None for the real one."""
+    moved = float(np.linalg.norm(pair.high - pair.low))
+    if not moved > 0:
+        raise ValueError("both datasets give the same measurement: choose neighbours that differ.")
+    direction = (pair.high - pair.low) / moved
+    middle = 0.5 * float((pair.low + pair.high) @ direction)
+    if isinstance(pair.noise, LaplaceNoise):
+        middle = float(pair.high @ direction)
     errors = []
-    for exact, sign in ((low, 1.0), (high, -1.0)):
-        noisy = _projections(plan, exact, direction, draws, noise_scale, progress)
+    for k, (exact, sign) in enumerate(((pair.low, 1.0), (pair.high, -1.0))):
+        told = part(tell, 0.5 * k, 0.5 * (k + 1))
+        noisy = _projections(pair.noise, exact, direction, draws, noise_scale, rng, told)
         errors.append(int(np.count_nonzero(sign * (noisy - middle) > 0)))
-    return _from_errors(
-        1.0 / plan.noise.multiplier, errors[0], errors[1], draws, failure_probability
-    )
+    return from_errors(pair.promise, errors[0], errors[1], draws, failure)
 
 
 def worst_neighbours(strategy: Strategy) -> tuple[Array, Array]:
@@ -143,39 +109,27 @@ def _worst_signs(strategy: Strategy, rows: Integers) -> Array:
 
 
 def _projections(
-    plan: Plan | RecordsPlan,
+    noise: LatticeNoise | LaplaceNoise,
     exact: Array,
     direction: Array,
     draws: int,
     noise_scale: float,
-    progress: bool,
+    rng: np.random.Generator | None,
+    tell: Callback,
 ) -> Array:
     """Released measurements projected on a direction, (draws,); many draws share one call."""
     size = len(exact)
     batch = min(draws, max(1, BATCH_NUMBERS // size))
-    noise = replace(plan.noise, size=size * batch, std=plan.noise.std * noise_scale)
-    tiled = np.tile(exact, batch)
-    rounds = range(-(-draws // batch))
-    parts = [
-        add_lattice_noise(tiled, noise).reshape(batch, size) @ direction
-        for _ in track(rounds, description="attacking", disable=not progress)
-    ]
+    if isinstance(noise, LaplaceNoise):
+        many: LatticeNoise | LaplaceNoise = replace(
+            noise, size=size * batch, scale=noise.scale * noise_scale
+        )
+    else:
+        many = replace(noise, size=size * batch, std=noise.std * noise_scale)
+    tiled, parts = np.tile(exact, batch), []
+    rounds = -(-draws // batch)
+    for k in range(rounds):
+        tell(k / rounds, "attacking with the best threshold")
+        noisy = add_noise(tiled, many, rng)
+        parts.append(noisy.reshape(batch, size) @ direction)
     return np.concatenate(parts)[:draws]
-
-
-def _from_errors(
-    promised: float, false_positives: int, false_negatives: int, draws: int, failure: float
-) -> TradeOff:
-    """Mu = Phi^-1(1 - alpha) - Phi^-1(beta), with each error rate at its Clopper-Pearson bound."""
-    level = 1.0 - failure / 2.0
-    alpha = binomtest(false_positives, draws).proportion_ci(level, method="exact")
-    beta = binomtest(false_negatives, draws).proportion_ci(level, method="exact")
-    return TradeOff(
-        promised_mu=promised,
-        mu_low=float(-ndtri(alpha.high) - ndtri(beta.high)),
-        mu_high=float(-ndtri(alpha.low) - ndtri(beta.low)),
-        false_positive_rate=false_positives / draws,
-        false_negative_rate=false_negatives / draws,
-        draws=draws,
-        failure_probability=failure,
-    )

@@ -16,6 +16,7 @@ import typer
 
 from privgp.command.app import app
 from privgp.command.errors import Failure, Refusal, one_line
+from privgp.command.pairs import with_pairs_joined
 
 INTERRUPTED = 130  # typer's answer to an interrupt that nobody caught
 
@@ -23,7 +24,7 @@ INTERRUPTED = 130  # typer's answer to an interrupt that nobody caught
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     command = typer.main.get_command(app)
-    given = None if arguments is None else list(arguments)
+    given = with_pairs_joined(sys.argv[1:] if arguments is None else arguments)
     try:
         with _terminated_as_interrupted(), warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from privgp.command import options as o
+from privgp.command.audit_app import audit_app
 from privgp.command.function_app import function_app
-from privgp.command.reproduce_app import reproduce_app
 from privgp.command.paths_app import paths_app
+from privgp.command.reproduce_app import reproduce_app
 from privgp.command.search_app import search_app
 from privgp.command.search_bayes_app import bayes
 
@@ -23,11 +24,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.add_typer(audit_app)
 app.add_typer(function_app)
-app.add_typer(reproduce_app)
 app.add_typer(paths_app)
 app.add_typer(search_app)
 search_app.command()(bayes)
+app.add_typer(reproduce_app)
 
 PrivateColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")]
 
@@ -65,12 +67,14 @@ def plan(
     ] = None,
     groups: o.Groups = None,
     protect: o.ProtectOption = o.Protect.outputs,
+    x_bounds: o.XBounds = None,
     kernel: o.KernelText = None,
     noise_variance: o.NoiseVariance = None,
     targets: o.Targets = None,
     objective: o.ObjectiveOption = o.Objective.posterior,
     reconstruct: o.ReconstructOption = o.Reconstruct.posterior,
     hyperparameters: o.HyperparametersOption = o.Hyperparameters.learned,
+    inducing: o.Inducing = None,
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -93,7 +97,9 @@ def plan(
         objective=objective.value,
         reconstruct=reconstruct.value,
         hyperparameters=hyperparameters.value,
+        inducing=inducing,
         protect=protect.value,
+        x_bounds=x_bounds,
     )
     run_plan(request, plot=plot, force=force, as_json=json)
 
@@ -112,18 +118,20 @@ def release(
             "--out",
             "-o",
             metavar="FILE",
-            help="The .privgp file to write; it contains the inputs.",
+            help="The .privgp file to write; it contains the inputs unless records are protected.",
             rich_help_panel=o.RESULTS,
         ),
     ],
     groups: o.Groups = None,
     protect: o.ProtectOption = o.Protect.outputs,
+    x_bounds: o.XBounds = None,
     kernel: o.KernelText = None,
     noise_variance: o.NoiseVariance = None,
     targets: o.Targets = None,
     objective: o.ObjectiveOption = o.Objective.posterior,
     reconstruct: o.ReconstructOption = o.Reconstruct.posterior,
     hyperparameters: o.HyperparametersOption = o.Hyperparameters.learned,
+    inducing: o.Inducing = None,
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
@@ -148,7 +156,9 @@ def release(
         objective=objective.value,
         reconstruct=reconstruct.value,
         hyperparameters=hyperparameters.value,
+        inducing=inducing,
         protect=protect.value,
+        x_bounds=x_bounds,
         seed=seed,
     )
     run_release(request, Results(out, certificate, plot), force=force, as_json=json)

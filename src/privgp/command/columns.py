@@ -24,9 +24,14 @@ def split_names(text: str, option: str) -> list[str]:
     return names
 
 
-def input_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
-    """The named columns as integers or floating-point numbers, all present and finite."""
-    return pl.DataFrame([_numbers(frame[name], source) for name in names])
+def input_columns(
+    frame: pl.DataFrame, names: Sequence[str], source: Source, before: int = 0
+) -> pl.DataFrame:
+    """The named columns as integers or floating-point numbers, all present and finite.
+
+    ``before``: how many rows of the table come before those of the frame.
+    """
+    return pl.DataFrame([_numbers(frame[name], source, before) for name in names])
 
 
 def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
@@ -49,6 +54,11 @@ def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
     return column.to_numpy()
 
 
+def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
+    """Private inputs. Whatever is wrong with one, the sentence is the same."""
+    return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
+
+
 def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:
     """The private outputs. Whatever is wrong with them, the sentence is the same."""
     column = frame[name]
@@ -64,7 +74,7 @@ def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:
         ) from None
 
 
-def _numbers(column: pl.Series, source: Source) -> pl.Series:
+def _numbers(column: pl.Series, source: Source, before: int) -> pl.Series:
     where = f"Column '{column.name}' of '{source.path}'"
     if column.dtype == pl.String and source.is_csv:
         column = column.str.strip_chars()
@@ -74,19 +84,23 @@ def _numbers(column: pl.Series, source: Source) -> pl.Series:
     else:
         raise Refusal(f"{where} must hold numbers.")
     if missing.any():
-        raise Refusal(f"{where} has no value in row {_first(missing)}.")
+        raise Refusal(f"{where} has no value in row {_first(missing, before)}.")
     values = column.cast(pl.Float64, strict=False)
     if values.is_null().any():
-        raise Refusal(f"{where} must hold numbers: row {_first(values.is_null())} does not.")
+        raise Refusal(
+            f"{where} must hold numbers: row {_first(values.is_null(), before)} does not."
+        )
     if not values.is_finite().all():
-        raise Refusal(f"{where} holds NaN or infinity in row {_first(~values.is_finite())}.")
+        raise Refusal(
+            f"{where} holds NaN or infinity in row {_first(~values.is_finite(), before)}."
+        )
     whole = column.cast(pl.Int64, strict=False)
     exact = column.dtype == pl.String or column.dtype.is_integer()
     return whole if exact and not whole.is_null().any() else values
 
 
-def _first(mask: pl.Series) -> int:
+def _first(mask: pl.Series, before: int = 0) -> int:
     """The first row, counted from 1, where the mask is true."""
     found = mask.arg_max()
     assert found is not None
-    return found + 1
+    return before + found + 1

@@ -35,11 +35,12 @@ def run_inspect(
 def description(model: Any) -> list[str]:
     """A few sentences for people."""
     names = names_of_inputs(model)
+    private = model.protect == "records"
     inputs = f"{model.n_features_in_} without names" if names is None else listed(names)
     return [
         model.guarantee_.describe(),
         "",
-        f"Inputs: {inputs}; the file contains their values.",
+        f"Inputs: {inputs}; the file contains {'none' if private else 'their values'}.",
         f"Most plausible kernel: {write_kernel(model.kernel_, figures=4)}.",
         f"Variance of an output about the function: {model.noise_variance_:.4g}.",
         "",

@@ -35,7 +35,12 @@ class Protect(StrEnum):
 
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file.")]
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
-Inputs = Annotated[str, typer.Option(metavar="A,B", help="Public columns to predict from.")]
+Inputs = Annotated[
+    str,
+    typer.Option(
+        metavar="A,B", help="Columns to predict from: public, unless records are protected."
+    ),
+]
 Bounds = Annotated[
     tuple[float, float],
     typer.Option(
@@ -65,6 +70,16 @@ Groups = Annotated[
 ProtectOption = Annotated[
     Protect, typer.Option("--protect", help="What is private.", rich_help_panel=PRIVACY)
 ]
+XBounds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--x-bounds",
+        metavar="LO HI",
+        help="With --protect records: public bounds of an input, chosen without looking at it; "
+        "once per input, in their order. Inputs outside are moved to them.",
+        rich_help_panel=PRIVACY,
+    ),
+]
 KernelText = Annotated[
     str | None,
     typer.Option(
@@ -82,7 +97,8 @@ Targets = Annotated[
     typer.Option(
         metavar="FILE|GRID",
         help="Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 "
-        "(start:stop:count). Default: at the rows of DATA.",
+        "(start:stop:count). Default: at the rows of DATA; with --protect records, all over the "
+        "bounds.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -103,6 +119,14 @@ HyperparametersOption = Annotated[
     typer.Option(
         "--hyperparameters",
         help="Learned from the private measurement at no cost, or as given.",
+        rich_help_panel=MODEL,
+    ),
+]
+Inducing = Annotated[
+    int | None,
+    typer.Option(
+        metavar="COUNT",
+        help="For many rows: so many inducing inputs. The table is then read a part at a time.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from rich.table import Table
 
 from privgp.command.destinations import PICTURES, check_apart, check_destination
 from privgp.command.errors import Failure
 from privgp.command.request import Request, make_plan, public_computation
 from privgp.command.screen import progress, say, say_json, show
-from privgp.command.tables import load, open_table
-from privgp.plan.preview import QUICK_INPUTS, Plan
+from privgp.command.streams import FileRows, file_rows
+from privgp.command.tables import count_rows, load, open_table
+from privgp.plan.columns import StreamedStrategy
+from privgp.plan.preview import Plan
+from privgp.plan.records import RecordsPlan
 from privgp.release.plots import plot_plan, save_figure
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 def run_plan(request: Request, *, plot: Path | None, force: bool, as_json: bool) -> None:
-    """Plan and print. Loads the inputs and the identifiers; the output column is never read."""
+    """Plan and print. Loads the inputs and the identifiers; the output column is never read.
+
+    Where inputs are private nothing is loaded: rows are counted.
+    """
+    private = request.is_private_throughout
     request.check()
     check_destination(plot, PICTURES, force=force)
     check_apart([request.data], [plot])
     with progress(4) as step:
-        step("Reading the public columns")
+        step("Counting the records" if private else "Reading the public columns")
         source = open_table(request.data)
-        X, people = request.public_columns(load(source, request.public_names), source)
+        X: pl.DataFrame | FileRows | int
+        people: Any = None
+        if private:
+            X = count_rows(source, request.input_names)
+        elif request.inducing is not None:
+            X = file_rows(source, request.input_names)
+        else:
+            X, people = request.columns(load(source, request.public_names), source)
         model = request.model()
         step("Planning")
         plan = make_plan(model, X, people)
@@ -34,7 +50,8 @@ def run_plan(request: Request, *, plot: Path | None, force: bool, as_json: bool)
         with public_computation():
             errors, text = errors_by_epsilon(plan), plan.describe()
             # What the text leaves out because it would take long, JSON leaves out too.
-            gap = plan.gap if len(plan.inputs) <= QUICK_INPUTS else None
+            gap = plan.gap if plan.is_quick else None
+            gap = gap if gap is not None and math.isfinite(gap) else None
         step("Drawing")
         if plot is not None:
             draw_plan(plan, plot)
@@ -47,7 +64,7 @@ def run_plan(request: Request, *, plot: Path | None, force: bool, as_json: bool)
         say(f"Drawn in {plot}.")
 
 
-def errors_by_epsilon(plan: Plan) -> dict[float, float]:
+def errors_by_epsilon(plan: Plan | RecordsPlan) -> dict[float, float]:
     """The expected error at several budgets, the planned one among them."""
     errors = {}
     for epsilon in sorted({*EPSILONS, plan.epsilon}):
@@ -59,7 +76,7 @@ def errors_by_epsilon(plan: Plan) -> dict[float, float]:
     return errors
 
 
-def error_table(plan: Plan, errors: dict[float, float]) -> Table:
+def error_table(plan: Plan | RecordsPlan, errors: dict[float, float]) -> Table:
     width = plan.y_bounds[1] - plan.y_bounds[0]
     table = Table(title=f"What a budget buys (delta = {plan.delta:g})", title_justify="left")
     table.add_column("epsilon", justify="right")
@@ -78,7 +95,7 @@ def error_table(plan: Plan, errors: dict[float, float]) -> Table:
     return table
 
 
-def draw_plan(plan: Plan, path: Path) -> None:
+def draw_plan(plan: Plan | RecordsPlan, path: Path) -> None:
     try:
         with public_computation():
             save_figure(plot_plan(plan), path)
@@ -86,13 +103,18 @@ def draw_plan(plan: Plan, path: Path) -> None:
         raise Failure(f"'{path}' could not be written.") from None
 
 
-def summary(plan: Plan, errors: dict[float, float]) -> dict[str, Any]:
+def summary(plan: Plan | RecordsPlan, errors: dict[float, float]) -> dict[str, Any]:
+    streamed = isinstance(plan.strategy, StreamedStrategy)
     return {
         "epsilon": plan.epsilon,
         "delta": plan.delta,
         "bounds": list(plan.y_bounds),
-        "rows": len(plan.strategy.index),
-        "distinct_inputs": len(plan.inputs),
+        "rows": plan.rows,
+        **{
+            "inducing" if streamed else "distinct_inputs": None
+            if isinstance(plan, RecordsPlan)
+            else len(plan.inputs)
+        },
         "measured": plan.strategy.size,
         "objective": plan.objective,
         "reconstruct": plan.reconstruct,

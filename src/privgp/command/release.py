@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +25,10 @@ from privgp.command.destinations import (
 )
 from privgp.command.errors import Failure, Refusal, listed
 from privgp.command.request import Request, make_plan, public_computation
-from privgp.command.screen import progress, say, say_json
-from privgp.command.tables import check_lines, load, open_table
+from privgp.command.screen import Step, progress, say, say_json
+from privgp.command.streams import file_rows
+from privgp.command.tables import Source, check_lines, load, open_table
+from privgp.models.inducing import fit_rows
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.release.files import save
 from privgp.release.plots import plot_model, save_figure
@@ -58,21 +60,16 @@ def run_release(request: Request, results: Results, *, force: bool, as_json: boo
     with progress(2) as step:
         step("Reading the table")
         source = open_table(request.data)
-        frame = load(source, [*request.public_names, request.output])
-        check_lines(source, frame.height)
-        X, people = request.public_columns(frame, source)
-        y = output_column(frame, request.output, source)
-        del frame
-        model = request.model()
-        step("Planning and rehearsing")
-        make_plan(model, X, people)
-        rehearse(model, X, people, results.release)
+        if request.inducing is not None:
+            measure = _from_file(request, source, results.release, step)
+        else:
+            measure = _from_memory(request, source, results.release, step)
     with spending(request) as saved:
         with progress(3) as step:
             step("Measuring with noise and learning from the measurement")
             with np.errstate(all="ignore"):
-                model.fit(X, y, people)
-            del y
+                model = measure()
+            del measure  # it holds the outputs
             step("Writing the release")
             save(model, results.release, overwrite=force)
             saved.append(results.release)
@@ -84,8 +81,46 @@ def run_release(request: Request, results: Results, *, force: bool, as_json: boo
         _report(model, request, results, as_json=as_json)
 
 
+Measure = Callable[[], PrivateGPRegressor]
+
+
+def _from_memory(request: Request, source: Source, path: Path, step: Step) -> Measure:
+    """Load and check a table, plan and rehearse; what is handed back spends."""
+    assert request.output is not None
+    frame = load(source, [*request.public_names, request.output])
+    check_lines(source, frame.height)
+    X, people = request.columns(frame, source)
+    y = output_column(frame, request.output, source)
+    model = request.model()
+    step("Planning and rehearsing")
+    make_plan(model, X, people)
+    rehearse(model, X, people, path)
+    return lambda: model.fit(X, y, people)
+
+
+def _from_file(request: Request, source: Source, path: Path, step: Step) -> Measure:
+    """The same for a table that is read in parts; the rehearsal is for its first rows."""
+    output = request.output
+    assert output is not None
+    rows = file_rows(source, request.input_names, output)
+    check_lines(source, rows.count)
+    model = request.model()
+    model.n_features_in_ = rows.columns
+    model.feature_names_in_ = np.array(rows.names, dtype=object)
+    step("Planning and rehearsing")
+    first = pl.DataFrame(next(rows.blocks()), schema=request.input_names, orient="row")
+    make_plan(model, first, None)
+    rehearse(model, first, None, path)
+
+    def measure() -> PrivateGPRegressor:
+        fit_rows(model, rows, rows.with_outputs(output))
+        return model
+
+    return measure
+
+
 def rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path) -> None:
-    """Release nobody's outputs to a file that is then removed.
+    """Release nobody's values to a file that is then removed.
 
     A release that cannot be saved would have spent its budget for nothing, so whatever stops one
     (a full disk, a name that the format cannot hold) should stop this one first. It learns nothing,
@@ -93,6 +128,14 @@ def rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path
     """
     trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
     low, high = model.y_bounds
+    if model.protect == "records":  # private inputs stay out of it too
+        middles = [0.5 * a + 0.5 * b for a, b in model.x_bounds]
+        X = pl.DataFrame(
+            [
+                pl.repeat(x, X.height, eager=True).alias(name)
+                for x, name in zip(middles, X.columns, strict=True)
+            ]
+        )
     try:
         with public_computation(), part_beside(path) as part:
             trial.fit(X, np.full(X.height, 0.5 * low + 0.5 * high), people)
@@ -130,7 +173,7 @@ def _report(
             {
                 "release": str(results.release),
                 **{name: None if path is None else str(path) for name, path in others.items()},
-                "contains_inputs": request.input_names,
+                "contains_inputs": [] if request.is_private_throughout else request.input_names,
                 "guarantee": json.loads(guarantee.to_json()),
                 "simulation": guarantee.is_simulation,
                 "spent": True,
@@ -140,10 +183,14 @@ def _report(
     if guarantee.is_simulation:
         say(SIMULATED)
     say(f"Released {results.release}.")
-    say(
-        f"The file contains inputs, {listed(request.input_names)} of rows of {request.data.name}: "
-        "publish it only where they may be known. It contains no output."
-    )
+    if request.is_private_throughout:
+        say("The file contains no input and no output of any record.")
+    else:
+        what = "inputs" if request.inducing is None else "centres or values of inputs"
+        say(
+            f"The file contains {what}, {listed(request.input_names)} of rows of "
+            f"{request.data.name}: publish it only where they may be known. It contains no output."
+        )
     say("")
     say(guarantee.describe())
     for name, path in others.items():

@@ -60,9 +60,8 @@ def _run(module: str, request: Request) -> Report:
     except MissingData as missing:
         raise Refusal(str(missing)) from None
     except FileNotFoundError as missing:
-        raise Refusal(
-            f"The data file '{missing.filename}' was not found: give --data with its folder."
-        ) from None
+        what = str(missing) if missing.filename is None else f"'{missing.filename}' was not found."
+        raise Refusal(f"Data are missing: {what} Give --data with their folder.") from None
     return report
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +12,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from privgp.command.columns import identifiers, input_columns, split_names
+from privgp.command.columns import identifiers, input_columns, private_columns, split_names
 from privgp.command.errors import Failure, Refusal
 from privgp.command.kernel_text import read_kernel
+from privgp.command.pairs import read_pairs
+from privgp.command.streams import FileRows
 from privgp.command.tables import Source
 from privgp.command.targets import read_targets
 from privgp.models.arguments import check_bounds
+from privgp.models.inducing import plan_rows
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.preview import Plan
+from privgp.plan.records import RecordsPlan
 from privgp.privacy.calibrate import check_budget
 
 TOO_EXTREME = (
@@ -46,7 +50,20 @@ class Request:
     reconstruct: str = "posterior"
     hyperparameters: str = "learned"
     protect: str = "outputs"
+    inducing: int | None = None
     seed: int | None = None
+    x_bounds: Sequence[str] | None = None
+
+    @property
+    def is_private_throughout(self) -> bool:
+        """Whether the inputs are private too."""
+        return self.protect == "records"
+
+    def domain(self) -> tuple[tuple[float, float], ...] | None:
+        """The declared bounds of private inputs."""
+        if not self.is_private_throughout:
+            return None
+        return read_pairs(self.x_bounds, len(self.input_names))
 
     @property
     def input_names(self) -> list[str]:
@@ -65,11 +82,21 @@ class Request:
             check_bounds("--bounds", self.bounds)
         except ValueError as problem:
             raise Refusal(str(problem)) from None
-        if self.protect == "records":
-            raise Refusal(
-                "--protect records is not available here yet: use --protect outputs, or "
-                "PrivateGPRegressor(protect='records') in Python."
-            )
+        if self.is_private_throughout:
+            self.domain()
+            if self.groups is not None:
+                raise Refusal("--groups is not available with --protect records.")
+            if self.inducing is not None:
+                raise Refusal(
+                    "--inducing does not go with --protect records, which measures bins, whose "
+                    "number does not grow with the rows: leave --inducing out."
+                )
+        elif self.x_bounds:
+            raise Refusal("--x-bounds is for --protect records only: public inputs need no bounds.")
+        if self.inducing is not None and self.groups is not None:
+            raise Refusal("--groups does not go with --inducing: leave --inducing out.")
+        if self.inducing is not None and self.inducing < 1:
+            raise Refusal(f"--inducing must be at least 1, got {self.inducing}.")
         if self.noise_variance is not None and not (
             math.isfinite(self.noise_variance) and self.noise_variance > 0
         ):
@@ -79,9 +106,7 @@ class Request:
         if self.groups is not None and not self.groups:
             raise Refusal("--groups must name a column.")
         if self.output in self.input_names:
-            raise Refusal(
-                f"The private output '{self.output}' cannot be among the public --inputs."
-            )
+            raise Refusal(f"The private output '{self.output}' cannot be among the --inputs.")
         if self.output is not None and self.output == self.groups:
             raise Refusal(f"The private output '{self.output}' cannot name the people.")
 
@@ -94,26 +119,36 @@ class Request:
             epsilon=self.epsilon,
             delta=self.delta,
             protect=self.protect,
+            x_bounds=self.domain(),
             targets=None if self.targets is None else read_targets(self.targets, self.input_names),
             objective=self.objective,
             reconstruct=self.reconstruct,
             hyperparameters=self.hyperparameters,
+            inducing=self.inducing,
             random_state=self.seed,
         )
 
-    def public_columns(
+    def columns(
         self, frame: pl.DataFrame, source: Source
     ) -> tuple[pl.DataFrame, np.ndarray | None]:
         """Inputs and person identifiers from a table that holds at least these."""
+        if self.is_private_throughout:
+            return private_columns(frame, self.input_names, source), None
         X = input_columns(frame, self.input_names, source)
         people = None if self.groups is None else identifiers(frame, self.groups, source)
         return X, people
 
 
-def make_plan(model: PrivateGPRegressor, X: pl.DataFrame, people: Any) -> Plan:
-    """The model's plan."""
+def make_plan(
+    model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, people: Any
+) -> Plan | RecordsPlan:
+    """The model's plan: from inputs in memory, from a table that is read in parts, or, where they
+    are private, from the number of records."""
+    if model.protect == "records" and isinstance(X, pl.DataFrame):
+        X = X.height
     with public_computation():
-        plan: Plan = model.plan(X, people)
+        plan: Plan | RecordsPlan
+        plan = plan_rows(model, X) if isinstance(X, FileRows) else model.plan(X, people)
         if not math.isfinite(plan.expected_error()):
             raise ArithmeticError
     return plan

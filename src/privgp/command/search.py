@@ -82,7 +82,7 @@ def run_grid(request: Request, grid: Grid, results: Results, *, force: bool, as_
         source = open_table(request.data)
         frame = load(source, [*request.public_names, request.output])
         check_lines(source, frame.height)
-        X, people = request.public_columns(frame, source)
+        X, people = request.columns(frame, source)
         y = output_column(frame, request.output, source)
         del frame
         step("Planning and rehearsing")

@@ -117,6 +117,42 @@ def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
     return frame
 
 
+def count_rows(source: Source, wanted: Sequence[str]) -> int:
+    """How many rows there are, without loading a cell; the table must have these columns."""
+    check_columns(source, wanted)
+    path = source.path
+
+    def count() -> int:
+        lines = (
+            pl.scan_csv(path, infer_schema=False, glob=False)
+            if source.is_csv
+            else pl.scan_parquet(path, glob=False)
+        )
+        return int(lines.select(pl.len()).collect().item())
+
+    rows = _parsed(path, count)
+    if rows == 0:
+        raise Refusal(f"'{path}' has a header but no rows.")
+    return rows
+
+
+def batches(source: Source, wanted: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
+    """The same in tables of at most so many rows, in order, so that few are held at a time."""
+    check_columns(source, wanted)
+    path = source.path
+    if source.is_csv:
+        places = [source.names.index(name) for name in wanted]
+        scan = pl.scan_csv(path, infer_schema=False, glob=False).select(pl.nth(*places))
+    else:
+        scan = pl.scan_parquet(path, glob=False).select(wanted)
+    found = _parsed(path, lambda: scan.collect_batches(chunk_size=rows, maintain_order=True))
+    while (frame := _parsed(path, lambda: next(found, None))) is not None:
+        if frame.width != len(wanted):
+            raise _unreadable(path)
+        frame.columns = list(wanted)
+        yield frame
+
+
 def check_lines(source: Source, rows: int) -> None:
     """Refuse a CSV file with a line of more or fewer fields than its header, or with other rows.
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from privgp.plan.inputs import collapse
 from privgp.types import Array, Integers
 
 LARGEST = 1e50
+MOST_INDUCING = 5000
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
@@ -73,6 +76,26 @@ def target_points(targets: Any, columns: int) -> Array | None:
     if not np.all(np.isfinite(points)):
         raise ValueError("targets contain NaN or infinity.")
     return points
+
+
+def inducing_inputs(inducing: Any, columns: int) -> int | Array:
+    """A number of inducing inputs, or points (distinct, columns)."""
+    if isinstance(inducing, Integral) and not isinstance(inducing, bool):
+        if not 1 <= int(inducing) <= MOST_INDUCING:
+            raise ValueError(
+                f"inducing must be at least 1 and at most {MOST_INDUCING}, got {inducing}."
+            )
+        return int(inducing)
+    if isinstance(inducing, bool | str) or np.ndim(inducing) == 0:
+        raise ValueError("inducing must be a whole number of inducing inputs, or points like X.")
+    try:
+        points = target_points(inducing, columns)
+    except ValueError as problem:
+        raise ValueError(str(problem).replace("targets", "inducing")) from None
+    assert points is not None
+    if len(points) > MOST_INDUCING:
+        raise ValueError(f"inducing has more than {MOST_INDUCING} points.")
+    return collapse(points)[0]
 
 
 def person_ids(groups: Any, rows: int) -> Integers | None:

@@ -47,6 +47,11 @@ def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str)
             "PrivateGridSearchCV protects outputs: with protect='records' leave the hyperparameters "
             "to be learned, which costs nothing."
         )
+    if estimator.inducing is not None:
+        raise ValueError(
+            "PrivateGridSearchCV holds all rows at once: leave inducing=None, or leave the "
+            "hyperparameters to be learned, which costs nothing."
+        )
     if method == "measurement" and estimator.reconstruct != "posterior":
         raise ValueError(
             "method='measurement' needs reconstruct='posterior': the unbiased output of one "

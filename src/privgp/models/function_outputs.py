@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import validate_data
 
-from privgp.models.arguments import check_bounds, check_choice, target_points
+from privgp.models.arguments import check_bounds, check_choice, inducing_inputs
 from privgp.models.function_model import kernel_and_noise
 from privgp.models.state_contents import Contents
 from privgp.plan.functions import SENSITIVITIES, FunctionModel
@@ -94,16 +94,8 @@ def _check_dominance(sensitivity: str, dominance: Any) -> None:
 
 def _nodes(inducing: Any, kernel: Kernel, inputs: Array) -> Array:
     """Inducing inputs as given, or so many of the inputs, chosen by the kernel."""
-    if isinstance(inducing, Integral) and not isinstance(inducing, bool):
-        if inducing < 1:
-            raise ValueError(f"inducing must be at least 1, got {inducing}.")
-        return inputs[choose_nodes(kernel, inputs, int(inducing))]
-    try:
-        nodes = target_points(inducing, inputs.shape[1])
-    except ValueError as problem:
-        raise ValueError(str(problem).replace("targets", "inducing")) from None
-    assert nodes is not None
-    return collapse(nodes)[0]
+    given = inducing_inputs(inducing, inputs.shape[1])
+    return inputs[choose_nodes(kernel, inputs, given)] if isinstance(given, int) else given
 
 
 def _guarantee(epsilon: float, delta: float, model: FunctionModel, draws: Draws) -> Guarantee:

@@ -14,6 +14,7 @@ from privgp.models.arguments import check_bounds, target_points
 from privgp.plan.build import Budget, Question
 from privgp.plan.records import RecordsPlan, make_records_plan
 from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.lattice import LatticeNoise
 from privgp.release.certificate import utc
 from privgp.release.hyperparameters import learn
 from privgp.release.posterior import posterior
@@ -46,8 +47,9 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
         raise ValueError("x_bounds must be (low, high), or one such pair per input.")
     if len(pairs) > MOST_INPUTS:
         raise ValueError(
-            f"protect='records' takes at most {MOST_INPUTS} inputs, got bounds of {len(pairs)}: use "
-            "fewer inputs, or protect='outputs' if the inputs are public."
+            f"protect='records' takes at most {MOST_INPUTS} inputs, got x_bounds of {len(pairs)}: use "
+            "fewer inputs, protect='outputs' if the inputs are public, or PosteriorPaths, which "
+            "releases whole sample functions over any number of private inputs."
         )
     return tuple(check_bounds("x_bounds", pair) for pair in pairs)
 
@@ -124,6 +126,8 @@ def _rows(X: Any) -> int:
 
 
 def _guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
+    noise = plan.noise
+    assert isinstance(noise, LatticeNoise)
     return Guarantee(
         epsilon=plan.epsilon,
         delta=plan.delta,
@@ -140,6 +144,6 @@ def _guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
             "post-processing"
         ),
         sampler=f"ordinary floating-point noise: {SIMULATION}" if simulated else LATTICE_SAMPLER,
-        noise_multipliers=(plan.noise.multiplier,),
-        delta_slack=plan.noise.delta_slack,
+        noise_multipliers=(noise.multiplier,),
+        delta_slack=noise.delta_slack,
     )

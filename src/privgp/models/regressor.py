@@ -10,25 +10,25 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import Tags, check_array, check_random_state
+from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privgp.models.arguments import check_bounds, check_choice, person_ids, target_points
+from privgp.models.arguments import (
+    check_bounds,
+    check_choice,
+    inducing_inputs,
+    person_ids,
+    target_points,
+)
+from privgp.models.inducing import fit_rows, plan_rows
+from privgp.models.promise import outputs_guarantee, simulation
 from privgp.models.records import fit_records, plan_records
 from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
-from privgp.plan.preview import Plan
 from privgp.plan.priors import Hyperparameters
+from privgp.plan.rows import ArrayRows, Rows
 from privgp.plan.strategy import Measurement
+from privgp.plan.streamed import Sketch, sketch_plan
 from privgp.privacy.calibrate import check_budget
-from privgp.privacy.guarantee import (
-    OUTPUTS_NEIGHBOURS,
-    OUTPUTS_UNIT,
-    PERSON_NEIGHBOURS,
-    PERSON_UNIT,
-    SIMULATION,
-    Guarantee,
-)
-from privgp.privacy.laplace import LaplaceNoise
 from privgp.release.certificate import utc
 from privgp.release.hyperparameters import learn
 from privgp.release.posterior import posterior
@@ -36,7 +36,7 @@ from privgp.release.reproducible import laid_out, one_thread, threads_for
 from privgp.release.unbiased import AtTargets, Release
 from privgp.types import Array
 from privgp.vault.measure import measure
-from privgp.vault.sample import LAPLACE_SAMPLER, LATTICE_SAMPLER
+from privgp.vault.stream import with_outputs
 from privgp.vault.validate import checked_outputs
 
 
@@ -69,7 +69,9 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         prediction plus noise, at the targets only; its objective is "trace" unless given.
     hyperparameters : "learned" or "fixed"
         Learned from the private measurement at no cost and averaged over, or as given.
-    inducing : reserved for many rows.
+    inducing : int, array of points or None
+        For many rows: so many inducing inputs, chosen from X, or these. Rows are then read in
+        blocks and nothing grows with their number. None: exact.
     mechanism : "auto", "gaussian" or "laplace"
         The law of the noise. "auto" takes whichever the plan expects the least error from: Laplace
         noise on sums over groups of inputs, which needs no delta at all, or Gaussian noise on
@@ -144,11 +146,12 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return self
         X = validate_data(self, X, dtype=np.float64)
         y = checked_outputs(y, len(X))
+        if self.inducing is not None:
+            rows = ArrayRows(X)
+            fit_rows(self, rows, with_outputs(rows.blocks(), y), groups)
+            return self
         plan = self._plan(X, groups)
-        rng = None
-        if self.random_state is not None:
-            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, rng)
+        measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
         return self
@@ -203,11 +206,11 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Under ``protect="outputs"`` it holds inputs, which a warning says.
         """
-        from privgp.release.files import NOTICE, save
+        from privgp.release.files import notice, save
 
         save(self, path, overwrite=overwrite)
         if self.protect == "outputs":
-            warnings.warn(NOTICE, UserWarning, stacklevel=2)
+            warnings.warn(notice(self), UserWarning, stacklevel=2)
 
     @property
     def plan_summary_(self) -> str:
@@ -221,6 +224,30 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _plan(self, X: Any, groups: Any, ranked: bool = False) -> Any:
+        if self.protect == "records":
+            self._question(1)
+            return plan_records(self, X, groups)
+        if self.inducing is not None:
+            return plan_rows(self, ArrayRows(X), groups)
+        question = self._question(X.shape[1], ranked)
+        budget = Budget(float(self.epsilon), float(self.delta))
+        with threads_for(len(X)):
+            return make_plan(X, question, budget, person_ids(groups, len(X)))
+
+    def _sketch(self, rows: Rows, groups: Any) -> Sketch:
+        """What is measured of a row, with inducing inputs, for rows in memory or in a file."""
+        question = self._question(rows.columns)
+        if groups is not None:
+            raise ValueError(
+                "groups do not go with inducing: leave inducing=None, which holds all rows at once."
+            )
+        given = inducing_inputs(self.inducing, rows.columns)
+        budget = Budget(float(self.epsilon), float(self.delta))
+        with one_thread():
+            return sketch_plan(rows, question, budget, given)
+
+    def _question(self, columns: int, ranked: bool = False) -> Question:
+        """The parameters, checked."""
         check_budget(self.epsilon, self.delta)
         bounds = check_bounds("y_bounds", self.y_bounds)
         check_choice("protect", self.protect, ("outputs", "records"))
@@ -228,37 +255,41 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
-        if self.inducing is not None:
-            raise NotImplementedError("inducing points are not available yet: leave inducing=None.")
+        records = self.protect == "records"
+        if records and self.inducing is not None:
+            raise ValueError(
+                "protect='records' measures bins, whose number does not grow with the rows: "
+                "leave inducing=None."
+            )
         if self.noise_variance is not None and not isinstance(self.noise_variance, Real):
             raise ValueError("noise_variance must be a number or None.")
-        if self.protect == "records":
-            return plan_records(self, X, groups)
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
-        if self.mechanism == "laplace" and objective != "posterior":
-            raise ValueError("mechanism='laplace' needs objective='posterior'.")
-        question = Question(
+        if self.mechanism == "laplace" and (
+            objective != "posterior" or records or self.inducing is not None
+        ):
+            raise ValueError(
+                "mechanism='laplace' goes with objective='posterior' and protect='outputs', without "
+                "inducing inputs."
+            )
+        return Question(
             y_bounds=bounds,
             kernel=self.kernel,
             noise_variance=self.noise_variance,
-            targets=target_points(self.targets, X.shape[1]),
+            targets=None if records else target_points(self.targets, columns),
             objective=objective,
             reconstruct=self.reconstruct,
             learned=self.hyperparameters == "learned",
             mechanism=self.mechanism,
             ranked=ranked,
         )
-        budget = Budget(float(self.epsilon), float(self.delta))
-        with threads_for(len(X)):
-            return make_plan(X, question, budget, person_ids(groups, len(X)))
 
     def _release(
         self, plan: Any, measurement: Measurement, models: tuple[Hyperparameters, ...] = ()
     ) -> None:
         """All that follows from a measurement: post-processing. ``models``: given, not learned."""
-        self.guarantee_ = self._guarantee(plan)
+        self.guarantee_ = outputs_guarantee(plan, simulated=self.random_state is not None)
         self.plan_ = plan
         self.functionals_ = laid_out(plan.functionals)
         self.measurements_ = (measurement,)
@@ -279,31 +310,3 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.kernel_ = models[0].kernel
         self.input_map_ = models[0].input_map
         self.noise_variance_ = self.release_.noise_variance
-
-    def _guarantee(self, plan: Plan) -> Guarantee:
-        people = plan.strategy.people is not None
-        noise = plan.noise
-        if isinstance(noise, LaplaceNoise):
-            law, sampler = "Laplace mechanism on", LAPLACE_SAMPLER
-            spent: dict[str, Any] = {"noise_multipliers": (), "pure_epsilons": (plan.epsilon,)}
-        else:
-            law, sampler = "Gaussian mechanism on", LATTICE_SAMPLER
-            spent = {"noise_multipliers": (noise.multiplier,), "delta_slack": noise.delta_slack}
-        return Guarantee(
-            epsilon=plan.epsilon,
-            delta=plan.delta,
-            unit=PERSON_UNIT if people else OUTPUTS_UNIT,
-            neighbours=PERSON_NEIGHBOURS if people else OUTPUTS_NEIGHBOURS,
-            assumptions=(
-                "the inputs, the number of rows and any person identifiers are public",
-                "kernel, bounds, targets and budget were chosen without looking at the outputs",
-            ),
-            mechanism=(
-                f"one {law} {plan.strategy.size} linear and energy functionals of "
-                "the clipped outputs; all else is post-processing"
-            ),
-            sampler=sampler
-            if self.random_state is None
-            else f"ordinary floating-point noise: {SIMULATION}",
-            **spent,
-        )

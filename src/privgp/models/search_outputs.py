@@ -13,11 +13,13 @@ from sklearn.utils.validation import validate_data
 
 from privgp.models.arguments import check_bounds, person_ids
 from privgp.models.candidates import centre_of, check_private, models_of
+from privgp.models.promise import outputs_guarantee
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.folds import Split, folds_of, public_splits
 from privgp.plan.preview import Plan
 from privgp.plan.priors import Hyperparameters
 from privgp.plan.smoothers import exact_smoother
+from privgp.plan.strategy import Strategy
 from privgp.privacy.guarantee import SIMULATION, Guarantee
 from privgp.privacy.pure import remaining_epsilon
 from privgp.privacy.residuals import Fold
@@ -65,7 +67,7 @@ def fit_measured(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> No
     measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, rng)
     del y
     planner.set_params(random_state=seed)
-    search.guarantee_ = _of_the_grid(planner._guarantee(plan))
+    search.guarantee_ = _of_the_grid(outputs_guarantee(plan, simulated=seed is not None))
     with one_thread():
         evidence = np.array([_evidence(plan, measurement, model) for model in models])
     best = int(np.argmax(evidence))
@@ -151,9 +153,16 @@ def _planned(
     for rest in (exact, search.epsilon - spent):
         plans = (trial.set_params(epsilon=rest).plan(X, groups) for trial in trials)
         added, promises = [], []
-        for plan, trial, model in zip(plans, trials, models, strict=True):
+        for plan, model in zip(plans, models, strict=True):
             added.append(privacy_error(plan, model))
-            promises.append(_with_choice(search, trial._guarantee(plan), len(trials), spent))
+            promises.append(
+                _with_choice(
+                    search,
+                    outputs_guarantee(plan, simulated=search.random_state is not None),
+                    len(trials),
+                    spent,
+                )
+            )
         if all(promise.delta_at(search.epsilon) <= search.delta for promise in promises):
             break
     return np.array(added), promises
@@ -169,6 +178,7 @@ def privacy_error(plan: Plan, model: Hyperparameters) -> float:
     if plan.unbiased is not None:
         return float(weights @ plan.noise_std**2)
     inputs, targets = model.input_map(plan.inputs), model.input_map(plan.targets)
+    assert isinstance(plan.strategy, Strategy)
     counts = np.bincount(plan.strategy.index).astype(float)
     exact = exact_smoother(model.kernel, model.noise_variance, inputs, counts, targets)
     lost = plan.expected_std(plan.targets) ** 2 - exact.variance

@@ -25,8 +25,8 @@ from privgp.types import Array
 
 __all__ = ["ExcursionTask", "PriorDraws", "Task", "Tuned", "tune_for"]
 
-LENGTHS, RIDGES = np.geomspace(0.1, 10.0, 7), np.geomspace(0.1, 40.0, 12)
-SCALES = np.geomspace(0.02, 8.0, 14)
+LENGTHS, RIDGES = np.geomspace(0.1, 10.0, 7), np.geomspace(0.1, 300.0, 14)
+SCALES = np.geomspace(5e-4, 8.0, 18)
 ABOVE = np.array(
     [1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0]
 )  # scales tried, times the least that is private
@@ -169,9 +169,9 @@ class _Search:
             return np.empty(0)
         if self._excess(low, length, r) <= 0:
             return self._scales
-        t = float(brentq(self._excess, low, high, args=(length, r), xtol=1e-4))
+        t = float(brentq(self._excess, low, high, args=(length, r), xtol=3e-3))
         while self._excess(t, length, r) > 0:
-            t += 1e-4
+            t += 1e-3
         return math.exp(t) * ABOVE
 
     def _excess(self, log_scale: float, length: float, r: float) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import ExpSineSquared, Kernel
 
 from privgp.plan.kernels import evaluate
-from privgp.types import Array
+from privgp.types import Array, Integers
 
 CROWDED = {1: 14, 2: 12, 3: 6}  # nodes per piece at the kink, by the number of inputs
 MOST_NODES = {1: 96, 2: 32, 3: 14}
@@ -40,18 +40,20 @@ def mean_of_differences(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) 
         ],
         axis=2,
     ).reshape(-1, 3 * inputs)
-    # On a regular grid few pairs differ.
-    digits = 1e-13 * max(float(np.abs(spans).max()), 1e-300)
-    _, first, inverse = np.unique(
-        np.round(spans / digits), axis=0, return_index=True, return_inverse=True
-    )
-    start, w, v = np.split(spans[first], 3, axis=1)
+    inverse: Integers | slice = slice(None)
+    if a is c:  # of the pairs on a regular grid few differ
+        digits = 1e-13 * max(float(np.abs(spans).max()), 1e-300)
+        _, first, inverse = np.unique(
+            np.round(spans / digits), axis=0, return_index=True, return_inverse=True
+        )
+        spans, inverse = spans[first], inverse.ravel()
+    start, w, v = np.split(spans, 3, axis=1)
     slack = 0.5 * (w + v)
     near = (inputs <= 3) & np.all((start <= slack) & (start + w + v >= -slack), axis=1)
-    out = np.empty(len(first))
+    out = np.empty(len(spans))
     for chosen, at_kink in ((near, True), (~near, False)):
         out[chosen] = _means(kernel, start[chosen], w[chosen], v[chosen], at_kink)
-    return np.asarray(out[inverse.ravel()].reshape(len(a), len(c)))
+    return np.asarray(out[inverse].reshape(len(a), len(c)))
 
 
 def _means(kernel: Kernel, start: Array, w: Array, v: Array, at_kink: bool) -> Array:
@@ -59,7 +61,7 @@ def _means(kernel: Kernel, start: Array, w: Array, v: Array, at_kink: bool) -> A
     pairs, inputs = start.shape
     widest = float(np.maximum(w, v).max(initial=0.0)) / _shortest_scale(kernel)
     # Crowding nodes at one end leaves them three times as far apart at the other.
-    needed = CROWDED[inputs] + 5.0 * widest if at_kink else 6.0 + 2.0 * widest
+    needed = CROWDED.get(inputs, 5) + 5.0 * widest if at_kink else 6.0 + 2.0 * widest
     count = int(min(needed, MOST_NODES.get(inputs, 5)))
     out = np.empty(pairs)
     parts = 6 if at_kink else 3

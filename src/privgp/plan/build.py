@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -181,23 +182,15 @@ class _Task:
 
 def _gaussian_strategy(task: _Task, budget: Budget) -> tuple[Strategy, float]:
     """The noise-aware design; with several rows per person, redone once for the weights it gave."""
-    raw = task.priors[0].start
     index, people = task.index, task.people
     noise = (budget.noise_for(1, 2.0, 0.0).std * 0.5 * task.width) ** 2
     unit = np.ones((1, len(task.inputs)))
     several = people is not None and len(np.unique(people)) < len(people)
     strategy = strategy_for_rows(unit, index, people, energy=task.energy, equal_weights=False)
+    counts, raw = np.bincount(index).astype(float), task.priors[0].start
+    goal = task.inputs, counts, task.targets, task.weights
     for _ in range(2 if several else 1):
-        hypotheses = task.for_weights_of(strategy)
-        rank = _useful_rank(hypotheses[0].factor, noise)
-        B = aware_design(hypotheses, noise, rank)
-        if noise < raw.noise_variance and len(task.inputs) <= NODES:
-            # With hardly any noise the predictions themselves are what to measure.
-            counts = np.bincount(index).astype(float)
-            reach = _smoother(raw, task.inputs, counts, task.targets)
-            direct = design(reach.weights, "trace", task.weights)
-            if gain(direct.strategy, hypotheses, noise)[0] > gain(B, hypotheses, noise)[0]:
-                B = direct.strategy
+        B = aware_matrix(task.for_weights_of(strategy), raw, *goal, noise)
         strategy = strategy_for_rows(B, index, people, energy=task.energy, equal_weights=False)
     return strategy, task.left_by(strategy, budget)
 
@@ -212,18 +205,38 @@ def _laplace_strategy(task: _Task, budget: Budget) -> tuple[Strategy, float]:
     return strategy, task.left_by(strategy, budget)
 
 
+def aware_matrix(
+    hypotheses: Sequence[Hypothesis],
+    raw: Hyperparameters,
+    inputs: Array,
+    counts: Array,
+    targets: Array,
+    weights: Array,
+    noise: float,
+    most: int = MAX_RANK,
+) -> Array:
+    """The noise-aware design for ``counts`` rows at every input, (measured, inputs)."""
+    B = aware_design(hypotheses, noise, _useful_rank(hypotheses[0].factor, noise, most))
+    if noise < raw.noise_variance and len(inputs) <= NODES:
+        # With hardly any noise the predictions themselves are what to measure.
+        direct = design(_smoother(raw, inputs, counts, targets).weights, "trace", weights)
+        if gain(direct.strategy, hypotheses, noise)[0] > gain(B, hypotheses, noise)[0]:
+            B = direct.strategy
+    return B
+
+
 def _smoother(model: Hyperparameters, inputs: Array, counts: Array, targets: Array) -> Smoother:
     """The exact smoother of a model, on its mapped inputs."""
     mapped, goal = model.input_map(inputs), model.input_map(targets)
     return exact_smoother(model.kernel, model.noise_variance, mapped, counts, goal)
 
 
-def _useful_rank(factor: Array, noise: float) -> int:
-    """How many directions of the signal rise above a hundredth of the noise, at most ``MAX_RANK``."""
+def _useful_rank(factor: Array, noise: float, most: int) -> int:
+    """How many directions of the signal rise above a hundredth of the noise, at most ``most``."""
     powers = np.linalg.eigvalsh(factor.T @ factor)
     rows = len(factor)
     useful = int(np.count_nonzero(powers * rows / 50.0 > 0.01 * noise))
-    return int(np.clip(useful, min(16, rows), min(MAX_RANK, rows)))
+    return int(np.clip(useful, min(16, rows), min(most, rows)))
 
 
 def _scale_between(designed: Array, scaled: Array) -> float:

@@ -9,6 +9,7 @@ from sklearn.gaussian_process.kernels import Matern
 
 from privgp.plan.bins import Bins, centres
 from privgp.plan.functionals import Functionals
+from privgp.plan.integral import integral_gram
 from privgp.plan.kernels import evaluate, variance
 from privgp.plan.priors import Hyperparameters
 from privgp.types import Array
@@ -85,38 +86,42 @@ def bin_functionals(
     model: Hyperparameters,
     squares: Array | None = None,
 ) -> Functionals:
-    """The measured sums as functionals of f at the bins' centres.
+    """The measured sums as functionals of f, for records spread evenly within their bins.
 
-    With ``counts`` expected in the bins, their ``covariance``, and F the values of f there:
+    With ``counts`` expected in the bins, their ``covariance``, and F the averages of f over them:
     ``s = counts F + (n - counts) F + scatter``. The second term has covariance
     ``covariance * E[F F^T]``, entry by entry (``squares``; under ``model`` unless given); the third,
-    of f within a bin and of outputs about f, ``counts (within + s^2)``.
+    of f within a bin and of outputs about f, ``counts (k(x, x) - var F + s^2)``.
     """
-    nodes = centres(bins.low, bins.high, bins.shape)
-    K = evaluate(model.kernel, nodes)
+    nodes, shares = bins.nodes()
     B, A = bins.matrix, bins.matrix * counts
     noise_gram = A @ B.T
-    within = _within(bins, model)
-    fixed = B @ (covariance * (K if squares is None else squares)) @ B.T
+    scatter, residual = B * np.sqrt(counts), 1.0
+    if (
+        len(shares) == 1
+    ):  # bins so small that one node serves do not need f's variance within exactly
+        scatter, residual = np.zeros_like(B), _within(bins, model)
+    if squares is None:
+        squares = bins.averaged(evaluate(model.kernel, nodes))
+    fixed = B @ (covariance * squares) @ B.T
+    weights = np.asarray(np.kron(A, shares), dtype=np.float64)
     return Functionals(
         nodes=nodes,
-        weights=A,
+        weights=weights,
         noise_gram=noise_gram,
-        residual_gram=within * noise_gram,
+        residual_gram=residual * noise_gram,
         energy_total=float(bins.rows),
-        energy_gram=np.diag(counts),
-        energy_cross=A.T,
+        energy_gram=np.diag(np.kron(counts, shares)),
+        energy_cross=weights.T,
         energy_noise_gram=noise_gram,
         fixed_gram=0.5 * (fixed + fixed.T),
+        scatter=scatter,
+        shares=shares,
     )
 
 
 def _within(bins: Bins, model: Hyperparameters) -> float:
-    """The share of f's variance between a record evenly in a bin and the bin's centre.
-
-    Half the mean square difference: as much as a value varies about its bin's average.
-    """
-    half = 0.5 * (bins.high - bins.low) / np.array(bins.shape)
-    corners = centres(-half, half, (4,) * len(bins.shape))
-    cross = evaluate(model.kernel, corners, np.zeros((1, len(half))))
-    return float(np.mean(1.0 - cross / variance(model.kernel)))
+    """The share of f's variance that is within a bin and not in its average."""
+    width = (bins.high - bins.low) / np.array(bins.shape)
+    average = integral_gram(model.kernel, np.zeros((1, len(width))), width[None, :])[0, 0]
+    return max(0.0, 1.0 - float(average) / variance(model.kernel))

@@ -28,6 +28,10 @@ class Functionals:
     ``A K G K A^T + s^2 (A K H + (A K H)^T) + s^4 N``.
     ``fixed_gram``: (measured, measured), what no hyperparameter changes, such as the effect of
     uncertain counts where inputs are private; None for nothing.
+    ``scatter``: C, (measured, bins), of records at unknown places of bins, whose nodes stand together,
+    with ``shares``, (nodes per bin,), summing to 1: the covariance has ``- C diag(v) C^T`` besides,
+    with v the variances of f's averages over the bins, so that with ``residual_gram = C C^T`` what f
+    varies within bins remains.
     """
 
     nodes: Array
@@ -39,6 +43,26 @@ class Functionals:
     energy_cross: Array
     energy_noise_gram: Array
     fixed_gram: Array | None = None
+    scatter: Array | None = None
+    shares: Array | None = None
+
+    def average_variances(self, K: Array) -> Array:
+        """v, (bins,), from K, (nodes, nodes)."""
+        assert self.shares is not None
+        parts = len(self.shares)
+        blocks = K.reshape(len(K) // parts, parts, -1, parts)
+        each = np.arange(len(blocks))
+        return np.asarray(
+            np.einsum("iab,a,b->i", blocks[each, :, each, :], self.shares, self.shares)
+        )
+
+    def average_pull(self, G: Array, slope: Array) -> None:
+        """Add to G, the gradient with respect to K, what ``slope``, that by v, contributes."""
+        assert self.shares is not None
+        parts = len(self.shares)
+        blocks = G.reshape(len(G) // parts, parts, -1, parts)
+        each = np.arange(len(blocks))
+        blocks[each, :, each, :] += slope[:, None, None] * np.outer(self.shares, self.shares)
 
 
 def functionals(strategy: Strategy, factor: Nystrom) -> Functionals:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -18,6 +19,11 @@ BLOCK_ENTRIES = 2**21
 EXACT_INPUTS = 3000  # up to here a certificate uses the whole kernel
 
 
+class Weighed(Protocol):
+    def masses(self) -> tuple[Array, Array]:
+        """Sums of the row weights, and of their squares, at every input."""
+
+
 def design_models(priors: Sequence[Prior]) -> list[Hyperparameters]:
     """The models a measurement should serve: on inputs as they are and as ranked as they get."""
     return [prior.start for prior in (priors if len(priors) < 3 else (priors[0], priors[-1]))]
@@ -27,7 +33,7 @@ def hypotheses_for(
     models: Sequence[Hyperparameters],
     inputs: Array,
     chosen: Integers,
-    strategy: Strategy,
+    strategy: Weighed,
     targets: Array,
     target_weights: Array,
 ) -> list[Hypothesis]:
@@ -36,8 +42,7 @@ def hypotheses_for(
     The factor leaves out a positive semidefinite residual of the prior, so a floor certified with
     it is a floor for the whole prior too: see docs/proofs/aware.md.
     """
-    g = strategy.row_weights
-    mass, squares = strategy.per_input(g), strategy.per_input(g * g)
+    mass, squares = strategy.masses()
     out = []
     for model in models:
         mapped, goal = model.input_map(inputs), model.input_map(targets)
@@ -71,8 +76,8 @@ def exact_certificate(
 ) -> tuple[float, Array | None]:
     """The posterior error at the targets without low rank, averaged over the models, and, where
     (inputs, inputs) is small enough to hold, the slope G that certifies it."""
-    g, B = strategy.row_weights, strategy.matrix
-    mass, squares = strategy.per_input(g), strategy.per_input(g * g)
+    B = strategy.matrix
+    mass, squares = strategy.masses()
     A = B * mass
     hold = len(inputs) <= EXACT_INPUTS
     error, slope = 0.0, np.zeros((len(inputs), len(inputs))) if hold else None

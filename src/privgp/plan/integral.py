@@ -19,7 +19,7 @@ from scipy.special import erf, expm1
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product, Sum
 
 from privgp.plan.box_quadrature import gauss, mean_of_differences
-from privgp.types import Array
+from privgp.types import Array, Integers
 
 # A second difference of G loses digits where the widths are small and the distance is not.
 LOST = 1e-9 / np.finfo(float).eps
@@ -75,10 +75,18 @@ def _between(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
     profile, scales = closed
     out = np.full((len(a), len(c)), scale)
     for j, unit in enumerate(scales):
-        first = a[:, None, j] / unit, b[:, None, j] / unit
-        second = c[None, :, j] / unit, d[None, :, j] / unit
-        out *= _pairs(profile, *np.broadcast_arrays(*first, *second))
+        # On a grid few sides are distinct, and each pair of them is integrated once.
+        first, left = _distinct(a[:, j] / unit, b[:, j] / unit)
+        second, right = _distinct(c[:, j] / unit, d[:, j] / unit)
+        pairs = np.broadcast_arrays(*first[:, :, None], *second[:, None, :])
+        out *= _pairs(profile, *pairs)[np.ix_(left, right)]
     return out
+
+
+def _distinct(low: Array, high: Array) -> tuple[Array, Integers]:
+    """The distinct pairs (low, high), (2, distinct), and which of them every pair is."""
+    sides, index = np.unique(np.vstack([low, high]), axis=1, return_inverse=True)
+    return sides, np.ravel(index)
 
 
 def _factors(kernel: Kernel) -> list[Kernel]:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from privgp.plan.accuracy import Accuracy
 from privgp.plan.aware import Certificate, certify, gain, unexplained
-from privgp.plan.functionals import Functionals
+from privgp.plan.columns import StreamedStrategy
 from privgp.plan.hypotheses import design_models, exact_certificate, hypotheses_for
-from privgp.plan.priors import Hyperparameters, Prior
-from privgp.plan.strategy import LAPLACE, Measurement, Strategy
+from privgp.plan.strategy import LAPLACE, Strategy
 from privgp.privacy.laplace import LaplaceNoise, laplace_noise
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
-from privgp.release.posterior import Posterior, mean_map, posterior
 from privgp.types import Array, Integers
 
-PRIOR_DRAWS = 32
 QUICK_INPUTS = 600  # up to here a certificate takes no noticeable time
 
 
@@ -36,43 +33,22 @@ class Unbiased:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Accuracy):
     """A measurement that is ready to be made, with the accuracy it will have.
 
     Made by ``PrivateGPRegressor.plan(X)``. Everything in it is public. ``rival``: the best Gaussian
     measurement, where Laplace noise was taken instead.
     """
 
-    epsilon: float
-    delta: float
-    y_bounds: tuple[float, float]
     objective: str
     reconstruct: str
     inputs: Array = field(repr=False)
-    targets: Array = field(repr=False)
     target_weights: Array = field(repr=False)
-    strategy: Strategy = field(repr=False)
-    functionals: Functionals = field(repr=False)
-    noise: LatticeNoise | LaplaceNoise = field(repr=False)
-    priors: tuple[Prior, ...] = field(repr=False)
+    strategy: Strategy | StreamedStrategy = field(repr=False)
     chosen: Integers = field(repr=False)
     unbiased: Unbiased | None = field(repr=False)
     design_gap: float | None = field(repr=False)
     rival: Strategy | None = field(repr=False, default=None)
-
-    @property
-    def start(self) -> Hyperparameters:
-        """The starting hyperparameters on the inputs as they are."""
-        return self.priors[0].start
-
-    @property
-    def half_width(self) -> float:
-        return 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
-
-    @property
-    def measured_noise_std(self) -> float:
-        """Std of the noise on every measured number, in units of y."""
-        return self.noise.std * self.half_width
 
     @cached_property
     def noise_std(self) -> Array:
@@ -80,17 +56,26 @@ class Plan:
 
         Unbiased: of the release. Posterior: of its mean under the starting hyperparameters.
         """
-        if self.unbiased is not None:
-            rows = self.unbiased.reconstruction
-        else:
-            rows = mean_map(self.functionals, self._nothing(), self.start, self.targets)
+        if self.unbiased is None:
+            return super().noise_std
+        rows = self.unbiased.reconstruction
         return np.asarray(self.measured_noise_std * np.linalg.norm(rows, axis=1))
+
+    @property
+    def rows(self) -> int:
+        return self.strategy.rows
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether finding the gap takes no noticeable time."""
+        return "gap" in self.__dict__ or len(self.inputs) <= QUICK_INPUTS
 
     @cached_property
     def gap(self) -> float:
         """Certified relative distance from the least possible error (nats for ``"logdet"``).
 
         The least possible is that of Gaussian measurements; 0 where Laplace noise gets below it.
+        Infinite where nothing is certified, as with inducing inputs for more rows than a sample.
         """
         if self.design_gap is not None:
             return self.design_gap
@@ -99,28 +84,24 @@ class Plan:
     @cached_property
     def certificate(self) -> Certificate:
         """The posterior error, and the floor below which no Gaussian measurement can go."""
+        strategy = self.strategy
+        if isinstance(strategy, StreamedStrategy):
+            raise ValueError("a plan with inducing inputs has no certificate of its error.")
+        noise, B = self.measured_noise_std**2, strategy.matrix
         if self.rival is not None:
             gaussian = replace(self, rival=None, strategy=self.rival, noise=self._noise(self.rival))
-            error, _ = exact_certificate(
-                design_models(self.priors),
-                self.inputs,
-                self.strategy,
-                self.targets,
-                self.target_weights,
-                self.measured_noise_std**2,
-            )
+            whole = design_models(self.priors), self.inputs, strategy
+            error, _ = exact_certificate(*whole, self.targets, self.target_weights, noise)
             return Certificate(error, gaussian.certificate.floor)
-        noise, B = self.measured_noise_std**2, self.strategy.matrix
         models = design_models(self.priors)
         goal = self.targets, self.target_weights
         # Whoever has several rows can at least change one of them, so what holds for strategies that
         # protect single rows holds for those that protect people.
-        ones = np.ones(len(self.strategy.index))
-        rows = replace(self.strategy, people=None, row_weights=ones)
+        rows = replace(strategy, people=None, row_weights=np.ones(strategy.rows))
         error, slope = exact_certificate(models, self.inputs, rows, *goal, noise)
         reached = error
-        if np.any(self.strategy.row_weights != 1.0):
-            reached, _ = exact_certificate(models, self.inputs, self.strategy, *goal, noise)
+        if np.any(strategy.row_weights != 1.0):
+            reached, _ = exact_certificate(models, self.inputs, strategy, *goal, noise)
         if slope is not None:
             return Certificate(reached, certify(B, error, slope, noise).floor)
         low_rank = hypotheses_for(models, self.inputs, self.chosen, rows, *goal)
@@ -128,27 +109,6 @@ class Plan:
         low_error = sum(h.weight * h.total for h in low_rank) - explained
         left = unexplained(B, low_rank, noise)
         return Certificate(reached, certify(B, low_error, left, noise, is_root=True).floor)
-
-    def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
-        """Std of f about the release at new points, privacy noise included.
-
-        Under the starting hyperparameters; with ``prior_range=0.9``, an array of two rows with the
-        ends of that share of the prior's range of hyperparameters.
-        """
-        X_new = np.asarray(X_new, dtype=float)
-        X_new = X_new[:, None] if X_new.ndim == 1 and self.inputs.shape[1] == 1 else X_new
-        if X_new.ndim != 2 or X_new.shape[1] != self.inputs.shape[1]:
-            raise ValueError(f"X_new must have {self.inputs.shape[1]} columns.")
-        if prior_range is None:
-            return np.sqrt(self._prior_posterior([self.start]).mean_and_variance(X_new)[1])
-        if not 0 < prior_range < 1:
-            raise ValueError(f"prior_range must lie between 0 and 1, got {prior_range}.")
-        rng = np.random.default_rng(0)
-        prior = self.priors[0]
-        models = [prior.at(rng.standard_normal(prior.size)) for _ in range(PRIOR_DRAWS)]
-        variances = [self._prior_posterior([m]).mean_and_variance(X_new)[1] for m in models]
-        tail = 0.5 * (1.0 - prior_range)
-        return np.asarray(np.quantile(np.sqrt(variances), [tail, 1.0 - tail], axis=0))
 
     def expected_error(self, epsilon: float | None = None) -> float:
         """Expected root-mean-square error at the targets under the starting hyperparameters.
@@ -163,11 +123,11 @@ class Plan:
         return float(np.sqrt(weights @ plan._variance_at_targets()))
 
     def _noise(
-        self, strategy: Strategy, epsilon: float | None = None
+        self, strategy: Strategy | StreamedStrategy, epsilon: float | None = None
     ) -> LatticeNoise | LaplaceNoise:
         size = strategy.size, strategy.sensitivity(), strategy.float_error()
         epsilon = self.epsilon if epsilon is None else epsilon
-        if strategy.law == LAPLACE:
+        if isinstance(strategy, Strategy) and strategy.law == LAPLACE:
             return laplace_noise(epsilon, *size)
         return lattice_noise(epsilon, self.delta, *size)
 
@@ -189,17 +149,19 @@ class Plan:
             low, high = np.sqrt((self.expected_std(self.targets, 0.9) ** 2) @ weights)
             spread = f"; {low:.4g} to {high:.4g} over 90% of their prior"
         noise = float(np.sqrt(weights @ self.noise_std**2))
-        rows, inputs = len(self.strategy.index), len(self.inputs)
         people = (
             ""
             if self.strategy.people is None
             else (f" of {int(self.strategy.people.max()) + 1} people")
         )
+        streamed = isinstance(self.strategy, StreamedStrategy)
+        inputs = f"{len(self.inputs)} {'inducing' if streamed else 'distinct'} inputs"
+        inputs = f"{'through' if streamed else 'at'} {inputs}"
         return "\n".join(
             [
                 f"Budget: epsilon = {self.epsilon:g}, delta = {self.delta:g}; outputs in "
                 f"[{self.y_bounds[0]:g}, {self.y_bounds[1]:g}].",
-                f"{rows} rows{people} at {inputs} distinct inputs; {self.strategy.size} numbers "
+                f"{self.strategy.rows} rows{people} {inputs}; {self.strategy.size} numbers "
                 f"are measured (objective {self.objective}){self._certified()}.",
                 f"Privacy noise at the targets: {noise:.4g} (root mean square).",
                 f"Expected error of the released function there: {expected:.4g} under the starting "
@@ -207,15 +169,9 @@ class Plan:
             ]
         )
 
-    def plot(self, ax: Any = None) -> Any:
-        """The error to expect against epsilon, as a figure; see privgp.release.plots.plot_plan."""
-        from privgp.release.plots import plot_plan
-
-        return plot_plan(self, ax)
-
     def _certified(self) -> str:
         """How near the best the measurement is, unless finding out would take long."""
-        if "gap" not in self.__dict__ and len(self.inputs) > QUICK_INPUTS:
+        if not self.is_quick:
             return ""
         if not self.gap < 0.5:  # a floor for single rows says little about people with many
             return ""
@@ -228,10 +184,3 @@ class Plan:
         if self.objective == "logdet":
             return f", certified within {self.gap:.3g} nats of the best"
         return f", certified within {100 * self.gap:.2g}% of the least possible error"
-
-    def _nothing(self) -> Measurement:
-        return Measurement(np.zeros(len(self.strategy.matrix)), self.measured_noise_std, None, 0.0)
-
-    def _prior_posterior(self, models: list[Hyperparameters]) -> Posterior:
-        """The posterior that a measurement of exactly zero would give: its variances are exact."""
-        return posterior(self.functionals, self._nothing(), models, 0.0)

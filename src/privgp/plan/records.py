@@ -5,49 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from privgp.plan.aware import aware_design
+from privgp.plan.accuracy import Accuracy
+from privgp.plan.aware import Certificate, certify, gain, unexplained
 from privgp.plan.bins import Bins, centres
 from privgp.plan.build import Budget, Question
 from privgp.plan.counts import bin_functionals, counts_given
-from privgp.plan.functionals import Functionals
-from privgp.plan.hypotheses import hypotheses_for
-from privgp.plan.preview import PRIOR_DRAWS
-from privgp.plan.priors import Hyperparameters, Prior
+from privgp.plan.grids import GRIDS, Domain, best_bins, even_hypotheses
 from privgp.plan.start import starting_priors
-from privgp.plan.strategy import Measurement, Strategy
-from privgp.privacy.lattice import LatticeNoise, lattice_noise
-from privgp.release.posterior import Posterior, mean_map, posterior
+from privgp.privacy.lattice import lattice_noise
 from privgp.types import Array
-
-BINS_PER_INPUT = {1: 32, 2: 20, 3: 8}
-MOST_MEASURED = {1: 24, 2: 100, 3: 120}
-DESIGN_SCALES = (-1.2, 0.0, 1.2)  # standard deviations of the prior's common lengthscale
 
 
 @dataclass(frozen=True)
-class RecordsPlan:
+class RecordsPlan(Accuracy):
     """A measurement of whole records that is ready to be made, with the accuracy it will have.
 
     Made by ``PrivateGPRegressor(protect="records").plan(X)`` from ``len(X)`` alone. Its accuracy is
     that for records spread evenly over the domain.
     """
 
-    epsilon: float
-    delta: float
-    y_bounds: tuple[float, float]
     x_bounds: tuple[tuple[float, float], ...]
-    targets: Array = field(repr=False)
     strategy: Bins = field(repr=False)
-    functionals: Functionals = field(repr=False)
-    noise: LatticeNoise
-    priors: tuple[Prior, ...] = field(repr=False)
     default_kernel: bool = field(repr=False)
     objective: str = "posterior"
     reconstruct: str = "posterior"
+
+    is_quick = True
 
     @property
     def unbiased(self) -> None:
@@ -58,44 +44,21 @@ class RecordsPlan:
         return np.ones(len(self.targets))
 
     @property
-    def start(self) -> Hyperparameters:
-        return self.priors[0].start
-
-    @property
-    def half_width(self) -> float:
-        return 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
-
-    @property
-    def measured_noise_std(self) -> float:
-        """Std of the noise on every measured sum, in units of y; of counts it is ``noise.std``."""
-        return self.noise.std * self.half_width
+    def rows(self) -> int:
+        return self.strategy.rows
 
     @cached_property
-    def noise_std(self) -> Array:
-        """Std at every target of the privacy noise on sums, under the starting hyperparameters."""
-        rows = mean_map(self.functionals, self._nothing(), self.start, self.targets)
-        return np.asarray(self.measured_noise_std * np.linalg.norm(rows, axis=1))
+    def gap(self) -> float:
+        """Relative distance of the expected error from a floor for the same bins.
 
-    def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
-        """Std of f about the release at new points, for records spread evenly over the domain.
-
-        Under the starting hyperparameters; with ``prior_range=0.9``, an array of two rows with the
-        ends of that share of the prior's range of hyperparameters.
+        No measurement of sums over these bins, even with the counts known and the records spread
+        evenly, has a smaller error under the starting hyperparameters. Noisy counts are part of it.
         """
-        X_new = np.asarray(X_new, dtype=float)
-        columns = len(self.x_bounds)
-        X_new = X_new[:, None] if X_new.ndim == 1 and columns == 1 else X_new
-        if X_new.ndim != 2 or X_new.shape[1] != columns:
-            raise ValueError(f"X_new must have {columns} columns.")
-        if prior_range is None:
-            return np.sqrt(self._prior_posterior(self.start).mean_and_variance(X_new)[1])
-        if not 0 < prior_range < 1:
-            raise ValueError(f"prior_range must lie between 0 and 1, got {prior_range}.")
-        rng, prior = np.random.default_rng(0), self.priors[0]
-        models = [prior.at(rng.standard_normal(prior.size)) for _ in range(PRIOR_DRAWS)]
-        variances = [self._prior_posterior(m).mean_and_variance(X_new)[1] for m in models]
-        tail = 0.5 * (1.0 - prior_range)
-        return np.asarray(np.quantile(np.sqrt(variances), [tail, 1.0 - tail], axis=0))
+        B, noise = self.strategy.matrix, self.measured_noise_std**2
+        known = even_hypotheses(self.strategy, [self.start], self.targets)
+        error = known[0].total - gain(B, known, noise)[0]
+        floor = certify(B, error, unexplained(B, known, noise), noise, is_root=True).floor
+        return Certificate(self.expected_error() ** 2, floor / len(self.targets)).gap
 
     def expected_error(self, epsilon: float | None = None) -> float:
         """Expected root-mean-square error at the targets under the starting hyperparameters."""
@@ -137,18 +100,6 @@ class RecordsPlan:
             ]
         )
 
-    def plot(self, ax: Any = None) -> Any:
-        """The error to expect against epsilon, as a figure; see privgp.release.plots.plot_plan."""
-        from privgp.release.plots import plot_plan
-
-        return plot_plan(self, ax)
-
-    def _nothing(self) -> Measurement:
-        return Measurement(np.zeros(len(self.strategy.matrix)), self.measured_noise_std, None, 0.0)
-
-    def _prior_posterior(self, model: Hyperparameters) -> Posterior:
-        return posterior(self.functionals, self._nothing(), [model], 0.0)
-
 
 def make_records_plan(
     rows: int, x_bounds: Sequence[tuple[float, float]], question: Question, budget: Budget
@@ -160,10 +111,11 @@ def make_records_plan(
     middle, spread = 0.5 * low + 0.5 * high, (high - low) / np.sqrt(12.0)
     even = np.vstack([middle - spread, middle + spread])
     priors = starting_priors(even, width, question.kernel, question.noise_variance, learned=False)
-    shape = (BINS_PER_INPUT[len(low)],) * len(low)
-    noise = (budget.noise_for(1, 2.0, 0.0).std * 0.5 * width) ** 2
-    matrix = _matrix(priors[0], centres(low, high, shape), rows, noise, question.targets)
-    bins = Bins(low, high, shape, rows, matrix)
+    noise_std = budget.noise_for(1, 2.0, 0.0).std
+    targets = question.targets
+    if targets is None:
+        targets = centres(low, high, (GRIDS[len(low)][-1],) * len(low))
+    bins = best_bins(Domain(low, high, rows), priors[0], noise_std, 0.5 * width, targets)
     drawn = budget.noise_for(bins.size, bins.sensitivity(), bins.float_error())
     start = priors[0].start
     return RecordsPlan(
@@ -171,47 +123,10 @@ def make_records_plan(
         delta=budget.delta,
         y_bounds=question.y_bounds,
         x_bounds=tuple((float(a), float(b)) for a, b in zip(low, high, strict=True)),
-        targets=centres(low, high, shape) if question.targets is None else question.targets,
+        targets=targets,
         strategy=bins,
         functionals=bin_functionals(bins, *counts_given(bins, drawn.std, None), start),
         noise=drawn,
         priors=priors,
         default_kernel=question.kernel is None,
     )
-
-
-def _matrix(prior: Prior, places: Array, rows: int, noise: float, targets: Array | None) -> Array:
-    """The noise-aware design for even records, made safe for private inputs.
-
-    Its columns b get norm at most 1; if their least inner product is -rho < 0, a row of sqrt(rho)
-    lifts it to 0, and all is scaled down by sqrt(1 + rho).
-    """
-    each = np.full(len(places), rows / len(places))
-    index = np.arange(len(places))
-    even = Strategy(np.ones((1, len(places))), index, each, None, 0.0, each)
-    size = prior.size
-    # The first free direction of a kernel's lengthscales is their common factor.
-    models = [prior.at(step * _common(prior)) for step in DESIGN_SCALES] if size else [prior.start]
-    goal = places if targets is None else targets
-    hypotheses = hypotheses_for(models, places, index, even, goal, np.ones(len(goal)))
-    rank = min(MOST_MEASURED[places.shape[1]], len(places))
-    B = aware_design(hypotheses, noise, rank)
-    B = B / max(1.0, float(np.linalg.norm(B, axis=0).max()) * (1.0 + 1e-12))
-    rho = max(0.0, -float((B.T @ B).min())) + 1e-12
-    lifted = np.vstack([B, np.full((1, len(places)), np.sqrt(rho))])
-    return np.asarray(lifted / (np.sqrt(1.0 + rho) * (1.0 + 1e-12)))
-
-
-def _common(prior: Prior) -> Array:
-    """The prior's direction in which all lengthscales move together, one standard deviation."""
-    names = [
-        parameter.name
-        for parameter in prior.start.kernel.hyperparameters
-        if not parameter.fixed
-        for _ in range(parameter.n_elements)
-    ]
-    move = np.zeros(prior.size)
-    for place, name in enumerate(names):
-        if name.endswith("length_scale"):
-            move[place] = 1.0
-    return np.asarray(np.linalg.solve(prior.root, move), dtype=np.float64)

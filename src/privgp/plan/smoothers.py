@@ -125,3 +125,59 @@ def stable_cholesky(K: Array, scale: float | None = None) -> Array:
         except np.linalg.LinAlgError:
             continue
     raise ValueError("the kernel matrix of the inducing points is not positive definite.")
+
+
+@dataclass(frozen=True)
+class InducingSmoother:
+    """``C = W k(Z, X) Lambda^-1``, kept as the factor ``weights``: W, (targets, nodes).
+
+    DTC: Lambda = s^2 I. FITC: Lambda = diag(s^2 + k(x, x) - k(x, Z) k(Z, Z)^-1 k(Z, x)), the variance
+    of an output given the function at Z. ``variance``: of f at the targets.
+    """
+
+    weights: Array
+    variance: Array
+
+
+def inducing_smoother(
+    kernel: Kernel, nodes: Array, gram: Array, targets: Array
+) -> InducingSmoother:
+    """``W = k(X*, Z) (k(Z, Z) + gram)^-1`` from ``gram = k(Z, X) Lambda^-1 k(X, Z)``, (nodes, nodes)."""
+    L = stable_cholesky(evaluate(kernel, nodes))
+    half = solve_triangular(L, gram, lower=True, check_finite=False)
+    inner = solve_triangular(L, half.T, lower=True, check_finite=False)
+    inner = 0.5 * (inner + inner.T)
+    inner.flat[:: len(inner) + 1] += 1.0
+    factor = cholesky(inner, lower=True, check_finite=False)
+    reach = solve_triangular(L, evaluate(kernel, nodes, targets), lower=True, check_finite=False)
+    solved = solve_triangular(factor, reach, lower=True, check_finite=False)
+    variances = variance(kernel) - np.square(reach).sum(axis=0) + np.square(solved).sum(axis=0)
+    back = solve_triangular(factor, solved, lower=True, trans="T", check_finite=False)
+    weights = solve_triangular(L, back, lower=True, trans="T", check_finite=False).T
+    return InducingSmoother(weights, np.maximum(variances, 0.0))
+
+
+def dtc_smoother(
+    kernel: Kernel, noise_variance: float, X: Array, counts: Array, targets: Array, nodes: Array
+) -> Smoother:
+    """``C = k(X*, Z) (s^2 k(Z, Z) + k(Z, X) D k(X, Z))^-1 k(Z, X)``: only the function at Z is unknown."""
+    K = evaluate(kernel, nodes, X)
+    return _dense(kernel, nodes, K, K / noise_variance, counts, targets)
+
+
+def fitc_smoother(
+    kernel: Kernel, noise_variance: float, X: Array, counts: Array, targets: Array, nodes: Array
+) -> Smoother:
+    """The same with the variance that Z leaves out at every output added to its noise variance."""
+    K = evaluate(kernel, nodes, X)
+    L = stable_cholesky(evaluate(kernel, nodes))
+    half = solve_triangular(L, K, lower=True, check_finite=False)
+    left_out = np.maximum(variance(kernel) - np.square(half).sum(axis=0), 0.0)
+    return _dense(kernel, nodes, K, K / (noise_variance + left_out), counts, targets)
+
+
+def _dense(
+    kernel: Kernel, nodes: Array, K: Array, weighed: Array, counts: Array, targets: Array
+) -> Smoother:
+    smoother = inducing_smoother(kernel, nodes, (weighed * counts) @ K.T, targets)
+    return Smoother(smoother.weights @ weighed, smoother.variance, 0.0)

@@ -46,11 +46,25 @@ class Strategy:
     @property
     def size(self) -> int:
         """How many numbers are measured."""
-        return int(self.matrix.shape[0]) + int(self.energy_weight > 0)
+        return self.measured + int(self.energy_weight > 0)
 
     def per_input(self, values: Array) -> Array:
         """Sums of a value per row at every distinct input."""
         return np.bincount(self.index, values, minlength=self.matrix.shape[1]).astype(float)
+
+    def masses(self) -> tuple[Array, Array]:
+        """Sums of the row weights, and of their squares, at every distinct input."""
+        g = self.row_weights
+        return self.per_input(g), self.per_input(g * g)
+
+    @property
+    def rows(self) -> int:
+        return len(self.index)
+
+    @property
+    def measured(self) -> int:
+        """How many sums are measured; the energy is not among them."""
+        return int(self.matrix.shape[0])
 
     def sensitivity(self) -> float:
         """How far one person, whose outputs lie in [-1, 1], can move the exact measurement.

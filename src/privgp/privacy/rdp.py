@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-SMALLEST_STEP = 1e-9
+SMALLEST_STEP = 1e-4
 LARGEST_ORDER = 1e9
 UP = 1.0 + 1e-12
 ROUNDED = 4.0 * 2.0**-52
-GRID = 256
+GRID = 64
 
 
 @dataclass(frozen=True)

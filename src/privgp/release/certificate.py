@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from privgp.plan.columns import StreamedStrategy
 from privgp.plan.functionals import Functionals
 from privgp.plan.records import RecordsPlan
 from privgp.release.page import page
@@ -97,6 +98,7 @@ def validate(document: Any) -> None:
 def _core(model: PrivateGPRegressor) -> dict[str, Any]:
     plan, promised = model.plan_, model.guarantee_
     records = isinstance(plan, RecordsPlan)
+    streamed = isinstance(plan.strategy, StreamedStrategy)
     simulation = promised.is_simulation
     people = None if records else plan.strategy.people
     released = model.release_
@@ -154,9 +156,9 @@ def _core(model: PrivateGPRegressor) -> dict[str, Any]:
             ),
         },
         "data": {
-            "rows": plan.strategy.rows if records else len(plan.strategy.index),
+            "rows": plan.strategy.rows,
             "people": None if people is None else int(people.max()) + 1,
-            "distinct_inputs": None if records else len(plan.inputs),
+            "distinct_inputs": None if records or streamed else len(plan.inputs),
             "measured_numbers": int(plan.strategy.size),
             "released": "values at the targets" if unbiased else "a function of the inputs",
         },

@@ -67,6 +67,8 @@ def encode(contents: Contents) -> dict[str, bytes]:
         arrays["residual_gram"] = f.residual_gram
     if f.fixed_gram is not None:
         arrays["fixed_gram"] = f.fixed_gram
+    if f.scatter is not None and f.shares is not None:
+        arrays |= {"scatter": f.scatter, "shares": f.shares}
     if c.measurement.counts is not None:
         arrays["measurement_counts"] = c.measurement.counts
     maps: dict[int, InputMap] = {id(model.input_map): model.input_map for model in c.models}

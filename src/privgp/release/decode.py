@@ -19,7 +19,7 @@ from privgp.release import fields as field
 from privgp.release.archive import DamagedFile, parse
 from privgp.release.certificate import plan_hash, validate
 from privgp.release.contents import MOST_NODES, Contents
-from privgp.release.parameters import parameters_from
+from privgp.release.parameters import POINTS, parameters_from
 from privgp.release.unbiased import AtTargets
 from privgp.types import Array
 
@@ -55,14 +55,15 @@ def decode(members: Mapping[str, bytes]) -> Contents:
         take("parameter_targets", None, columns) if has_targets else None,
     )
     values = take("measurement_values", None)
-    # Both are there where inputs are private, and nowhere else.
+    # These are there where inputs are private, and nowhere else.
     private = parameters["protect"] == "records"
     counts = take("measurement_counts", len(values)) if private else None
-    fixed = take("fixed_gram", len(values), len(values)) if private else None
     measurement = _measurement(tree["measurement"], values, counts)
-    functionals = replace(
-        _functionals(tree["functionals"], len(values), columns, take), fixed_gram=fixed
-    )
+    functionals = _functionals(tree["functionals"], len(values), columns, take)
+    if private:
+        functionals = _with_bins(functionals, take)
+    if parameters["inducing"] == POINTS:
+        parameters["inducing"] = functionals.nodes
     maps = [
         _input_map(share, place, columns, take)
         for place, share in enumerate(field.items(tree["input_maps"], "input maps", least=1))
@@ -194,6 +195,16 @@ def _functionals(value: Any, measured: int, columns: int, take: Take) -> Functio
         energy_cross=take("energy_cross", count, measured),
         energy_noise_gram=take("energy_noise_gram", *square),
     )
+
+
+def _with_bins(found: Functionals, take: Take) -> Functionals:
+    shares = take("shares", None)
+    bins, rest = divmod(len(found.nodes), max(len(shares), 1))
+    if rest or len(shares) == 0 or np.any(shares < 0.0) or abs(float(shares.sum()) - 1.0) > 1e-9:
+        raise DamagedFile("its bins are broken")
+    measured = len(found.weights)
+    fixed, scatter = take("fixed_gram", measured, measured), take("scatter", measured, bins)
+    return replace(found, fixed_gram=fixed, scatter=scatter, shares=shares)
 
 
 def _input_map(value: Any, place: int, columns: int, take: Take) -> InputMap:

@@ -1,6 +1,7 @@
 """The marginal likelihood of what was measured, and its gradient in the hyperparameters.
 
-``log p(t) = log N(t; 0, S)``, ``S = A K A^T + s^2 N + k0 R + lambda I``, times the density of the
+``log p(t) = log N(t; 0, S)``, ``S = A K A^T + s^2 N + k0 R + lambda I`` (and what else
+``Functionals`` names), times the density of the
 measured energy given t, Gaussian with the moments that y has given t. Post-processing throughout.
 """
 
@@ -55,6 +56,8 @@ def fit(
     S = AK @ A.T + s2 * f.noise_gram + k0 * f.residual_gram
     if f.fixed_gram is not None:
         S += f.fixed_gram
+    if f.scatter is not None:
+        S -= (f.scatter * f.average_variances(K)) @ f.scatter.T
     S.flat[:: len(S) + 1] += measurement.noise_std**2
     L = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
     a = cho_solve((L, True), t, check_finite=False)
@@ -96,7 +99,10 @@ def fit(
         return Fit(value, L, a, spread, None)
     d_noise += float(np.vdot(dS, f.noise_gram))
     d_scale += float(np.vdot(dS, f.residual_gram))
-    slope = pull(A.T @ (dS @ A + dAK)) + d_scale * variance_gradient(kernel)
+    dK = A.T @ (dS @ A + dAK)
+    if f.scatter is not None:
+        f.average_pull(dK, -np.einsum("ij,ij->j", f.scatter, dS @ f.scatter))
+    slope = pull(dK) + d_scale * variance_gradient(kernel)
     return Fit(value, L, a, spread, np.append(slope, d_noise * s2))
 
 

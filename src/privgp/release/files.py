@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from privgp.plan.columns import StreamedStrategy
 from privgp.plan.records import RecordsPlan
 from privgp.release.archive import DamagedFile, check_target, pack, read, unpack, write
 from privgp.release.certificate import certificate
@@ -20,12 +21,16 @@ from privgp.release.unbiased import AtTargets
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
-__all__ = ["NOTICE", "NOTICE_RECORDS", "DamagedFile", "load", "save"]
+__all__ = ["NOTICE", "NOTICE_INDUCING", "NOTICE_RECORDS", "DamagedFile", "load", "notice", "save"]
 
 MOST_ENTRIES = 2**28  # of all components together, 2 GiB
 NOTICE = (
     "The file contains inputs: coordinates of the rows of X, which count as public. "
     "It contains no output."
+)
+NOTICE_INDUCING = (
+    "The file contains inducing inputs: centres of rows of X, or as they were given, and any targets. "
+    "They can be inputs of rows, which count as public. It contains no output."
 )
 NOTICE_RECORDS = "The file contains no input and no output of any record."
 
@@ -62,6 +67,13 @@ def load(path: str | os.PathLike[str]) -> PrivateGPRegressor:
         raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
 
 
+def notice(model: PrivateGPRegressor) -> str:
+    """What a file of this model holds of X."""
+    if model.protect == "records":
+        return NOTICE_RECORDS
+    return NOTICE if model.inducing is None else NOTICE_INDUCING
+
+
 def _contents_of(model: PrivateGPRegressor) -> Contents:
     loaded: Contents | None = vars(model).get("loaded_")
     if loaded is not None:
@@ -80,6 +92,7 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
             "epsilon": model.guarantee_.epsilon,
             "delta": model.guarantee_.delta,
             "reconstruct": plan.reconstruct,
+            "inducing": _inducing_of(model),
             **({"protect": "records", "x_bounds": plan.x_bounds} if records else {}),
         },
         columns=int(model.n_features_in_),
@@ -95,6 +108,14 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
         plan_summary=model.plan_summary_,
         certificate=certificate(model),
     )
+
+
+def _inducing_of(model: PrivateGPRegressor) -> Any:
+    """What the plan was made with, should the parameter have been changed since."""
+    strategy = model.plan_.strategy
+    if not isinstance(strategy, StreamedStrategy):
+        return None
+    return model.inducing if model.inducing is not None else strategy.columns.nodes
 
 
 def _model_from(contents: Contents) -> PrivateGPRegressor:

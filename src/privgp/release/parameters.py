@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from privgp.models.arguments import check_bounds, target_points
+from privgp.models.arguments import MOST_INDUCING, check_bounds, target_points
 from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
 from privgp.privacy.calibrate import MAX_EPSILON
 from privgp.release import fields as field
@@ -20,7 +21,11 @@ _CHOICES = {
     "hyperparameters": ("learned", "fixed"),
     "mechanism": MECHANISMS,
 }
-_NAMES = ("kernel", "noise_variance", "y_bounds", "x_bounds", "epsilon", "delta", *_CHOICES)
+_NAMES = (
+    *("kernel", "noise_variance", "y_bounds", "x_bounds", "epsilon", "delta", "inducing"),
+    *_CHOICES,
+)
+POINTS = "points"  # inducing inputs were given: they are the nodes of the functionals
 
 
 def parameters_tree(
@@ -36,6 +41,7 @@ def parameters_tree(
         "x_bounds": None if x_bounds is None else np.asarray(x_bounds, dtype=float).tolist(),
         "epsilon": float(parameters["epsilon"]),
         "delta": float(parameters["delta"]),
+        "inducing": _inducing_tree(parameters["inducing"]),
         **{name: str(parameters[name]) for name in _CHOICES},
     }
     return tree, target_points(parameters["targets"], columns)
@@ -53,8 +59,19 @@ def parameters_from(value: Any, columns: int, targets: Array | None) -> dict[str
         "epsilon": field.positive(tree["epsilon"], "epsilon", MAX_EPSILON),
         "delta": field.positive(tree["delta"], "delta", 1.0),
         "targets": targets,
+        "inducing": _inducing_from(tree["inducing"]),
         **{name: field.choice(tree[name], name, known) for name, known in _CHOICES.items()},
     }
+
+
+def _inducing_tree(value: Any) -> int | str | None:
+    return int(value) if isinstance(value, Integral) else None if value is None else POINTS
+
+
+def _inducing_from(value: Any) -> int | str | None:
+    if value is None or value == POINTS:
+        return None if value is None else POINTS
+    return field.whole(value, "number of inducing inputs", 1, MOST_INDUCING)
 
 
 def _intervals(value: Any, columns: int) -> Any:

@@ -28,7 +28,8 @@ def functionals_of(
     counts, covariance = counts_given(bins, noise_std, measurement.counts)
     first = bin_functionals(bins, counts, covariance, start)
     mean, cov = posterior(first, measurement, [start], 0.0).mean_and_covariance(first.nodes)
-    squares = cov + np.outer(mean, mean)
+    F = bins.averaged(mean)
+    squares = bins.averaged(cov) + np.outer(F, F)
     return bin_functionals(bins, counts, covariance, start, squares), counts
 
 

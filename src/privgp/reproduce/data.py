@@ -37,7 +37,7 @@ def data_file(request: Request, name: str) -> Path:
 def kung(request: Request) -> tuple[Array, Array]:
     """Ages, (287, 1), and heights in cm of the women of the Dobe !Kung."""
     table = _table(request, "kung.csv", ["age", "height"])
-    return table.select("age").to_numpy().astype(float), table["height"].to_numpy().astype(float)
+    return table.select("age").to_numpy(), table["height"].to_numpy()
 
 
 def citi_bike(request: Request) -> tuple[Array, Array]:
@@ -45,22 +45,26 @@ def citi_bike(request: Request) -> tuple[Array, Array]:
     places = ["start_lat", "start_lon", "end_lat", "end_lon"]
     table = _table(request, "citibike_201706.csv.gz", [*places, "duration_s", "subscriber"])
     table = table.filter(pl.col("subscriber") == 1)
-    duration = np.clip(table["duration_s"].to_numpy(), 0, 2000).astype(float)
-    return table.select(places).to_numpy().astype(float), duration
+    return table.select(places).to_numpy(), np.clip(table["duration_s"].to_numpy(), 0.0, 2000.0)
 
 
 def london(request: Request) -> tuple[Array, Array]:
     """Eastings and northings in km, (2182, 2), and prices since 2013 in thousands of pounds."""
-    columns = ["easting", "northing", "price", "date", "source"]
-    table = _table(request, "london_prices.csv.gz", columns)
-    table = table.filter((pl.col("source") == "smith") & (pl.col("date").cast(str) >= "2013"))
-    places = table.select("easting", "northing").to_numpy().astype(float) / 1000.0
-    return places, table["price"].to_numpy().astype(float) / 1000.0
+    numbers = ["easting", "northing", "price"]
+    table = _table(request, "london_prices.csv.gz", numbers, ["date", "source"])
+    table = table.filter((pl.col("source") == "smith") & (pl.col("date") >= "2013"))
+    places = table.select("easting", "northing").to_numpy() / 1000.0
+    return places, table["price"].to_numpy() / 1000.0
 
 
-def _table(request: Request, name: str, columns: list[str]) -> pl.DataFrame:
+def _table(
+    request: Request, name: str, numbers: list[str], words: list[str] | None = None
+) -> pl.DataFrame:
+    """These columns of a file, as float64 and as text."""
     path = data_file(request, name)
     try:
-        return pl.read_csv(path).select(columns)
+        return pl.read_csv(path).select(
+            pl.col(numbers).cast(pl.Float64), *(pl.col(w).cast(pl.String) for w in words or ())
+        )
     except (OSError, pl.exceptions.PolarsError):
         raise MissingData(f"'{path}' cannot be read as the table it should be.") from None

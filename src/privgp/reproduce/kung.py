@@ -3,48 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF
+from matplotlib.figure import Figure
 
-from privgp.models.binned import BinnedGP, BinnedMeans
 from privgp.models.function import PrivateFunction
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.privacy.calibrate import gaussian_multiplier
+from privgp.reproduce import kung_errors
 from privgp.reproduce import kung_figures as figures
 from privgp.reproduce.data import kung
-from privgp.reproduce.papers import Cloak, cloak, hall_delta, hall_multiplier
+from privgp.reproduce.kung_errors import (
+    BOUNDS,
+    CENTRE,
+    DELTA,
+    KERNEL,
+    NOISE,
+    SIGNAL,
+    WIDTH,
+    all_errors,
+    error_results,
+    errors_text,
+)
+from privgp.reproduce.papers import cloak, hall_delta, hall_multiplier
 from privgp.reproduce.report import Report, Request, Result, Section
 from privgp.types import Array
 
-BOUNDS = (75.0, 175.0)
-WIDTH, CENTRE, DELTA = 100.0, 125.0, 0.01
-LENGTHSCALE = 25.0
-SIGNAL = 25.0**2  # only its ratio to the noise matters; the papers take the variance of the heights
-NOISE = 0.3 * SIGNAL  # in the papers' program
-PRINTED_SIGNAL, PRINTED_NOISE = 7.72**2, 14.0**2  # in footnote 1 of the first paper
-KERNEL = SIGNAL * RBF(LENGTHSCALE)
 INDUCING = (4, 6, 10, 20, 40)
-BINS = (4, 6, 9, 12, 18, 26, 36, 50, 70, 95)
-SIMPLE_RANGE, INTEGRAL_RANGE = (23.4, 50.7), (14.2, 20.8)
-
-
-@dataclass(frozen=True)
-class Errors:
-    """RMSE in cm over all rows, heights clipped as in the papers, the mean of so many releases.
-
-    ``default_raw``: of the default against the heights as they are.
-    """
-
-    papers: float
-    papers_program: float
-    without: float
-    without_program: float
-    default: float
-    default_raw: float
-    simple: Array
-    integral: Array
-    centres: Array
+RELEASES, QUICK_RELEASES = 100, 5
 
 
 def run(request: Request) -> Report:
@@ -55,19 +42,19 @@ def run(request: Request) -> Report:
     request.progress(0.1, "cloaking")
     cloaking, cloaking_results, cloaking_text = figure_1b(X, y)
     request.progress(0.2, "releases")
-    errors = all_errors(X, y, 5 if request.quick else 100, request)
+    errors = all_errors(X, y, QUICK_RELEASES if request.quick else RELEASES, request)
     inducing, inducing_results = inducing_inputs(X, y)
     ellipses, ellipses_text = figures.two_by_two()
     request.progress(1.0, "done")
     return Report(
         "kung",
         "Heights of the !Kung: whole functions, cloaking, bins",
-        (*function.results, *cloaking_results, *_results(errors), *inducing_results),
+        (*function.results, *cloaking_results, *error_results(errors), *inducing_results),
         (
             Section("Figure 1A: the whole function", text, function.figure),
             Section("Figure 1B: cloaking", cloaking_text, cloaking),
             Section("Figure 2: the shape of the noise", ellipses_text, ellipses),
-            Section("Errors", _errors_text(errors), figures.bins(BINS, errors.__dict__)),
+            Section("Errors", errors_text(errors), figures.bins(kung_errors.BINS, errors.__dict__)),
             Section("Inducing inputs (slides)", _INDUCING_TEXT, inducing),
         ),
     )
@@ -76,12 +63,17 @@ def run(request: Request) -> Report:
 @dataclass(frozen=True)
 class WholeFunction:
     results: tuple[Result, ...]
-    figure: figures.Figure
+    figure: Figure
 
 
 def whole_function(X: Array, y: Array) -> tuple[WholeFunction, tuple[str, ...]]:
     """The scale that the paper prints, and what is needed for what it promises."""
-    common = {"y_bounds": BOUNDS, "epsilon": 50.0, "delta": DELTA, "random_state": 0}
+    common: dict[str, Any] = {
+        "y_bounds": BOUNDS,
+        "epsilon": 50.0,
+        "delta": DELTA,
+        "random_state": 0,
+    }
     loose = PrivateFunction(KERNEL, NOISE, sensitivity="nonnegative", **common).fit(X, y)
     exact = PrivateFunction(KERNEL, NOISE, **common).fit(X, y)
     root = float(np.sqrt(SIGNAL))
@@ -112,7 +104,7 @@ def whole_function(X: Array, y: Array) -> tuple[WholeFunction, tuple[str, ...]]:
     return WholeFunction(results, figure), text
 
 
-def figure_1b(X: Array, y: Array) -> tuple[figures.Figure, tuple[Result, ...], tuple[str, ...]]:
+def figure_1b(X: Array, y: Array) -> tuple[Figure, tuple[Result, ...], tuple[str, ...]]:
     """Cloaking over an extended domain, and the three things that the paper says about its noise."""
     targets = np.linspace(-50.0, 200.0, 200)[:, None]
     heights = np.clip(y, *BOUNDS)
@@ -139,59 +131,14 @@ def figure_1b(X: Array, y: Array) -> tuple[figures.Figure, tuple[Result, ...], t
     return figures.cloaking(X, y, targets, cloaked, std, model), results, text
 
 
-def all_errors(X: Array, y: Array, releases: int, request: Request) -> Errors:
-    """Root mean square error over the rows, averaged over releases."""
-    heights = np.clip(y, *BOUNDS)
-    scale = WIDTH * hall_multiplier(1.0, DELTA)
-    printed = cloak(PRINTED_SIGNAL * RBF(LENGTHSCALE), PRINTED_NOISE, X, heights, X, CENTRE)
-    program = cloak(KERNEL, NOISE, X, heights, X, CENTRE)
-    many = 1000  # of these only the noise is drawn anew
-    default, raw = [], []
-    binned: list[list[list[float]]] = []
-    for seed in range(releases):
-        request.progress(0.2 + 0.75 * seed / releases, "releases")
-        model = PrivateGPRegressor(y_bounds=BOUNDS, delta=DELTA, random_state=seed)
-        prediction = model.fit(X, y).predict(X)
-        default.append(_rmse(prediction, heights))
-        raw.append(_rmse(prediction, y))
-        if seed < 40:
-            binned.append([_binned(X, heights, bins, seed) for bins in BINS])
-    simple, integral, centres = np.mean(binned, axis=0).T
-    return Errors(
-        papers=_released(printed, heights, scale, many),
-        papers_program=_released(program, heights, scale, many),
-        without=_rmse(printed.mean, heights),
-        without_program=_rmse(program.mean, heights),
-        default=float(np.mean(default)),
-        default_raw=float(np.mean(raw)),
-        simple=simple,
-        integral=integral,
-        centres=centres,
-    )
-
-
-def _binned(X: Array, y: Array, bins: int, seed: int) -> list[float]:
-    common = {"bins": bins, "y_bounds": BOUNDS, "epsilon": 1.0, "random_state": seed}
-    models = (
-        BinnedMeans(**common),
-        BinnedGP(KERNEL, NOISE, **common),
-        BinnedGP(KERNEL, NOISE, model="centres", **common),
-    )
-    return [_rmse(model.fit(X, y).predict(X), y) for model in models]
-
-
-def _released(cloaked: Cloak, y: Array, scale: float, releases: int) -> float:
-    rng = np.random.default_rng(0)
-    return float(np.mean([_rmse(cloaked.release(scale, rng), y) for _ in range(releases)]))
-
-
-def _rmse(prediction: Array, y: Array) -> float:
-    return float(np.sqrt(np.mean((prediction - y) ** 2)))
-
-
-def inducing_inputs(X: Array, y: Array) -> tuple[figures.Figure, tuple[Result, ...]]:
+def inducing_inputs(X: Array, y: Array) -> tuple[Figure, tuple[Result, ...]]:
     """Noise of the whole function through few inducing inputs, at the slides' epsilon of 100."""
-    common = {"y_bounds": BOUNDS, "epsilon": 100.0, "delta": DELTA, "random_state": 0}
+    common: dict[str, Any] = {
+        "y_bounds": BOUNDS,
+        "epsilon": 100.0,
+        "delta": DELTA,
+        "random_state": 0,
+    }
     whole = PrivateFunction(KERNEL, NOISE, **common).fit(X, y)
     few = [PrivateFunction(KERNEL, NOISE, inducing=k, **common).fit(X, y) for k in INDUCING]
     results = (
@@ -211,45 +158,3 @@ _INDUCING_TEXT = (
     "The picture is at the slides' epsilon of 100, which protects nobody: even an exact promise of "
     "epsilon = 100 says next to nothing.",
 )
-
-
-def _results(e: Errors) -> tuple[Result, ...]:
-    return (
-        Result("RMSE without privacy (cm)", 6.8, e.without, None),
-        Result("RMSE at (1, 0.01), settings as printed (cm)", 12.2, e.papers, e.default),
-        Result("RMSE without privacy, settings of the program (cm)", 6.8, e.without_program, None),
-        Result(
-            "RMSE at (1, 0.01), settings of the program (cm)", 12.2, e.papers_program, e.default
-        ),
-        Result("RMSE of the default, heights not clipped (cm)", None, None, e.default_raw),
-        *(
-            result
-            for k, simple, integral in zip(BINS, e.simple, e.integral, strict=True)
-            for result in (
-                Result(f"RMSE of simple binning, {k} bins (cm)", None, simple, e.default),
-                Result(f"RMSE of integral binning, {k} bins (cm)", None, integral, e.default),
-            )
-        ),
-    )
-
-
-def _errors_text(e: Errors) -> tuple[str, ...]:
-    inside = [
-        k for k, v in zip(BINS, e.simple, strict=True) if SIMPLE_RANGE[0] <= v <= SIMPLE_RANGE[1]
-    ]
-    return (
-        f"Cloaking at (1, 0.01) with the variances that the first paper prints (7.72 and 14 cm, "
-        f"squared): {e.papers:.1f} cm, published 12.2; with those of its program (noise 0.3 of the "
-        f"signal), which give figure 1A's 28.53: {e.papers_program:.1f} cm. The default, which learns "
-        f"its hyperparameters within the same budget: {e.default:.1f} cm ({e.default_raw:.1f} cm against "
-        "heights that are not clipped).",
-        f"Simple binning lies in the published range of 23.4 to 50.7 cm with "
-        f"{min(inside, default=0)} to {max(inside, default=0)} bins, about 1 to 2.5 years each. With "
-        f"fewer it is better: {e.simple.min():.1f} cm with {BINS[int(e.simple.argmin())]} bins.",
-        f"Integral binning is published at 14.2 to 20.8 cm. Here it has {e.integral.min():.1f} to "
-        f"{e.integral.max():.1f} cm: every bin mean enters with the variance of its own noise, which "
-        "the papers' program did not manage in the right units (see the report on Citi Bike).",
-        "Published figures are not private as published: lengthscales were set by looking, heights "
-        "are centred and scaled by their own mean and standard deviation, and empty bins are set to "
-        "the mean of all heights.",
-    )

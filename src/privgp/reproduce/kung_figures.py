@@ -131,9 +131,12 @@ def bins(counts: Sequence[int], errors: Mapping[str, Any]) -> Figure:
     ax = figure.subplots()
     ax.axhspan(23.4, 50.7, color=ORANGE, alpha=0.15, label="simple binning as published")
     ax.axhspan(14.2, 20.8, color=SKY, alpha=0.25, label="integral binning as published")
-    ax.plot(counts, errors["simple"], "o-", color=ORANGE, markersize=3, label="simple binning")
-    ax.plot(counts, errors["integral"], "o-", color=BLUE, markersize=3, label="integral binning")
-    ax.plot(counts, errors["centres"], "x:", color=BLUE, markersize=4, label="RBF on centres")
+    for name, style, colour, label in (
+        ("simple", "o-", ORANGE, "simple binning"),
+        ("integral", "o-", BLUE, "integral binning"),
+        ("integral_known", "x:", BLUE, "integral binning, noise known"),
+    ):
+        ax.plot(counts, errors[name], style, color=colour, markersize=3, label=label)
     ax.axhline(errors["papers"], color=GREY, label="cloaking")
     ax.axhline(errors["default"], color=BLACK, label="default")
     ax.set_xscale("log")
@@ -174,14 +177,6 @@ def _data_and_mean(ax: Axes, X: Array, y: Array, points: Array, mean: Array) -> 
 def _ellipse(ax: Axes, M: Array) -> None:
     values, vectors = np.linalg.eigh(M)
     angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
-    ax.add_patch(
-        Ellipse(
-            (0, 0),
-            2 * np.sqrt(values[1]),
-            2 * np.sqrt(values[0]),
-            angle=angle,
-            facecolor=SKY,
-            alpha=0.4,
-            edgecolor=BLUE,
-        )  # fmt: skip
-    )
+    size = 2.0 * np.sqrt(values)
+    shape = Ellipse((0, 0), size[1], size[0], angle=angle, facecolor=SKY, edgecolor=BLUE, alpha=0.4)
+    ax.add_patch(shape)

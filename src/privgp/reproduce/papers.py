@@ -89,7 +89,7 @@ def algorithm_1(C: Array, iterations: int, seed: int) -> Array:
     Gradient steps on the weights from a random start, which need not have converged, and Delta
     without its square root, both as printed.
     """
-    lambdas = np.random.default_rng(seed).uniform(0.1, 0.9, C.shape[1])
+    lambdas = np.asarray(np.random.default_rng(seed).uniform(0.1, 0.9, C.shape[1]))
     for _ in range(iterations):
         pulls = _pulls(C, lambdas)
         lambdas = np.maximum(lambdas + LEARNING_RATE * (pulls - 1.0), 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -42,7 +43,7 @@ def for_each(
                 answers.append(work(task))
                 done(len(answers))
         return answers
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), _leave_interrupts_alone) as pool:
         try:
             for answer in pool.map(_alone, [(work, task) for task in tasks]):
                 answers.append(answer)
@@ -51,6 +52,11 @@ def for_each(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return answers
+
+
+def _leave_interrupts_alone() -> None:
+    """An interrupt is for the first process, which stops the others and says so once."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _alone(job: tuple[Callable[[Task], Answer], Task]) -> Answer:

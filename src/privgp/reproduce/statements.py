@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from itertools import pairwise
 from typing import Any
 
 Table = Mapping[str, Mapping[str, float]]  # table[row][column]
@@ -42,10 +43,10 @@ def _holds(s: Mapping[str, Any], table: Table) -> bool:
         return min(s["among"], key=lambda row: table[row][s["column"]]) in s["one of"]
     if kind == "rising":
         values = [table[row][s["column"]] for row in s["rows"]]
-        return all(a < b for a, b in zip(values, values[1:], strict=False))
+        return all(a < b for a, b in pairwise(values))
     if kind == "worse with privacy":
         rows = [list(table[row].values()) for row in s["rows"]]
-        return all(a <= TOLERANCE * b for v in rows for a, b in zip(v, v[1:], strict=False))
+        return all(a <= TOLERANCE * b for v in rows for a, b in pairwise(v))
     if kind == "robust":
         return all(_growth(table[row]) <= s["at most"] for row in s["rows"])
     if kind == "fragile":

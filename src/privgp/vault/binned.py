@@ -30,7 +30,7 @@ def measure_sums(
     ``index``: (rows,), the bin of every row, 0 ... noise.size - 1.
     """
     u = clipped_outputs(y, len(index), bounds)
-    exact = np.bincount(index, u, minlength=noise.size)
+    exact = np.bincount(index, u, minlength=noise.size).astype(float)
     if isinstance(noise, LaplaceNoise):
         if random_state is None:
             return add_lattice_laplace(exact, noise)

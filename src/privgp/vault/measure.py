@@ -23,14 +23,26 @@ def measure(
 ) -> Measurement:
     """Spend the budget once: validate, clip, compute, add noise."""
     u = clipped_outputs(y, len(strategy.index), bounds)
-    released = add_noise(exact_measurement(u, strategy), noise, random_state)
+    exact = exact_measurement(u, strategy)
+    return released(exact, strategy.energy_weight, bounds, noise, random_state)
+
+
+def released(
+    exact: Array,
+    energy_weight: float,
+    bounds: tuple[float, float],
+    noise: LatticeNoise | LaplaceNoise,
+    random_state: np.random.Generator | None,
+) -> Measurement:
+    """Exact numbers, the energy last where it has a weight, plus noise, in units of y."""
+    noisy = add_noise(exact, noise, random_state)
     half = 0.5 * bounds[1] - 0.5 * bounds[0]
-    count = strategy.matrix.shape[0]
+    count = noise.size - int(energy_weight > 0)
     energy, energy_std = None, 0.0
-    if strategy.energy_weight > 0:
-        unit = half**2 / strategy.energy_weight
-        energy, energy_std = float(released[count] * unit), noise.std * unit
-    return Measurement(released[:count] * half, noise.std * half, energy, energy_std)
+    if energy_weight > 0:
+        unit = half**2 / energy_weight
+        energy, energy_std = float(noisy[count] * unit), noise.std * unit
+    return Measurement(noisy[:count] * half, noise.std * half, energy, energy_std)
 
 
 def exact_measurement(u: Array, strategy: Strategy) -> Array:

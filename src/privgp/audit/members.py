@@ -1,0 +1,165 @@
+"""``membership``: was this record in the data from which posterior paths were released?
+
+The attack of the paper's appendix C: many datasets with and without the record, the law of what is
+released at its place under either, and their likelihood ratio as a score for fresh releases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils import check_random_state
+
+from privgp.audit.densities import fit_means, fit_variances
+from privgp.audit.membership_result import Laws, Membership, Released, measured
+from privgp.audit.progress import Callback, part, telling
+from privgp.audit.promises import promise_of
+from privgp.audit.shadows import Population, Response, posteriors, step
+from privgp.plan.kernels import check_kernel, split_noise, variance
+from privgp.types import Array
+
+Draw = Callable[[int, bool, Callback], Released]
+
+
+def membership(
+    kernel: Kernel,
+    noise_variance: float | None = None,
+    *,
+    n: int = 10,
+    n_paths: float = 1,
+    record: tuple[Any, float] = (0.5, 1.0),
+    x_bounds: Any = (0.0, 1.0),
+    response: Response = step,
+    label_noise: float = 0.0,
+    centred: bool = False,
+    promise: Any = None,
+    shadows: int = 10_000,
+    draws: int = 10_000,
+    false_positive_rates: Sequence[float] = (0.01, 0.1),
+    failure_probability: float = 1e-6,
+    random_state: Any = None,
+    progress: bool | Callback = False,
+) -> Membership:
+    """Attack released posterior paths at one record's place. Everything here is made up.
+
+    ``kernel``, ``noise_variance``: the model whose posterior is sampled (sigma^2 k and lambda^2 in
+    the paper's letters). ``n``: rows of a dataset; ``n_paths``: how many paths are released,
+    ``inf`` for the exact mean and variance. ``record``: (x, y) whose membership is asked for;
+    ``response``, ``label_noise``, ``x_bounds``: how other records come about. ``centred``: release
+    paths about zero, the limit of large sigma. ``promise``: a Guarantee or (epsilon, delta), for
+    replacing one record, that no attack may beat. ``shadows``: datasets with and without the record
+    that the attack learns from; ``draws``: fresh ones it is tested on, each way.
+    """
+    kernel, noise = _model(kernel, noise_variance)
+    population = _population(n, record, x_bounds, response, label_noise)
+    check_kernel(kernel, len(population.low))
+    _check(n_paths, shadows, draws, false_positive_rates, failure_probability)
+    allowed = None if promise is None else promise_of(promise)
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+    scale = float(np.sqrt(variance(kernel)))
+
+    def draw(count: int, member: bool, tell: Callback) -> Released:
+        tell(0.0, "drawing datasets")
+        X, y = population.draw(count, member, rng)
+        tell(0.3, "computing posteriors")
+        mean, var = posteriors(kernel, noise, X, y, population.point)
+        return released(np.zeros(count) if centred else mean, var, n_paths, scale, rng)
+
+    with telling(progress) as tell:
+        inside, outside = (
+            draw(shadows, member, part(tell, *share))
+            for member, share in ((True, (0.0, 0.15)), (False, (0.15, 0.3)))
+        )
+        tell(0.3, "fitting their laws")
+        spread = scale if centred else max(abs(population.output), 1.0)
+        laws = fit_laws(inside, outside, spread)
+        fresh = [
+            draw(draws, member, part(tell, *share))
+            for member, share in ((True, (0.6, 0.8)), (False, (0.8, 1.0)))
+        ]
+        tell(1.0, "done")
+    facts = {"n": int(n), "n_paths": float(n_paths), "shadows": int(shadows)}
+    return measured(
+        laws, outside, fresh[0], fresh[1], tuple(float(a) for a in false_positive_rates),
+        float(failure_probability), allowed, facts,
+    )  # fmt: skip
+
+
+def fit_laws(inside: Released, outside: Released, spread: float) -> Laws:
+    """The laws of what datasets with the record and without it release; means within ``spread``."""
+    first, second = fit_means(inside.means, spread), fit_means(outside.means, spread)
+    if inside.log_variances is None or outside.log_variances is None:
+        return Laws(first, second, None, None)
+    variances = fit_variances(inside.log_variances), fit_variances(outside.log_variances)
+    return Laws(first, second, *variances)
+
+
+def released(
+    mean: Array, var: Array, n_paths: float, scale: float, rng: np.random.Generator
+) -> Released:
+    """Mean and log-variance of L values N(mu, v) each: drawn from their exact laws.
+
+    The mean is N(mu, v / L); the variance, in units of scale^2, v chi^2(L - 1) / L, independent.
+    """
+    if n_paths == math.inf:
+        return Released(mean, np.log(var / scale**2))
+    means = mean + np.sqrt(var / n_paths) * rng.standard_normal(len(mean))
+    if n_paths == 1:
+        return Released(means, None)
+    spread = rng.chisquare(n_paths - 1, size=len(mean)) / n_paths
+    return Released(means, np.log(var / scale**2 * spread))
+
+
+def _model(kernel: Any, noise_variance: Any) -> tuple[Kernel, float]:
+    if not isinstance(kernel, Kernel):
+        raise ValueError("kernel must be a scikit-learn kernel.")
+    plain, white = split_noise(kernel)
+    if plain is None:
+        raise ValueError("kernel holds nothing but noise.")
+    if white is not None:
+        if noise_variance is not None:
+            raise ValueError("give the noise once: as noise_variance or as a WhiteKernel.")
+        noise_variance = white.noise_level
+    if isinstance(noise_variance, bool) or not isinstance(noise_variance, Real):
+        raise ValueError("noise_variance must be a positive number.")
+    noise = float(noise_variance)
+    if not (math.isfinite(noise) and noise > 0):
+        raise ValueError(f"noise_variance must be positive and finite, got {noise}.")
+    return plain, noise
+
+
+def _population(
+    n: Any, record: Any, x_bounds: Any, response: Response, label_noise: Any
+) -> Population:
+    from privgp.models.records import domain
+
+    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+        raise ValueError("n must be a whole number of at least 1.")
+    low, high = np.array(domain(x_bounds)).T
+    try:
+        x, y = record
+        point, output = np.atleast_1d(np.asarray(x, dtype=float)), float(y)
+    except (TypeError, ValueError):
+        raise ValueError("record must be (x, y).") from None
+    if point.shape != low.shape or not (np.all(np.isfinite(point)) and math.isfinite(output)):
+        raise ValueError(f"record must have {len(low)} finite inputs and a finite output.")
+    if not 0.0 <= label_noise < 1.0:
+        raise ValueError("label_noise must lie in [0, 1).")
+    return Population(int(n), low, high, point, output, response, float(label_noise))
+
+
+def _check(
+    n_paths: float, shadows: int, draws: int, rates: Sequence[float], failure: float
+) -> None:
+    if n_paths != math.inf and (n_paths != n_paths or n_paths < 1 or n_paths != int(n_paths)):
+        raise ValueError("n_paths must be a whole number of at least 1, or inf.")
+    for name, value in (("shadows", shadows), ("draws", draws)):
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < 100:
+            raise ValueError(f"{name} must be a whole number of at least 100.")
+    if not rates or not all(0 < rate < 1 for rate in rates) or not 0 < failure < 1:
+        raise ValueError("false_positive_rates and failure_probability must lie between 0 and 1.")

@@ -1,0 +1,27 @@
+"""Telling how far an audit is: to a callback, on a bar, or to nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import Progress
+
+# callback(share of the work done, what is being done)
+Callback = Callable[[float, str], None]
+
+
+@contextmanager
+def telling(progress: bool | Callback) -> Iterator[Callback]:
+    """``progress`` as a callback: True draws a bar, False tells nobody."""
+    if callable(progress):
+        yield progress
+        return
+    with Progress(disable=not progress) as bar:
+        task = bar.add_task("attacking", total=1.0)
+        yield lambda share, doing: bar.update(task, completed=share, description=doing)
+
+
+def part(callback: Callback, start: float, end: float) -> Callback:
+    """The same callback for a piece of the work that lies between two shares."""
+    return lambda share, doing: callback(start + (end - start) * share, doing)

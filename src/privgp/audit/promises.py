@@ -1,0 +1,104 @@
+"""What a promise allows: the least false-negative rate an attack can have at each false-positive rate.
+
+Under (epsilon, delta)-privacy every attack has ``beta >= max(0, 1 - delta - e^eps alpha,
+e^-eps (1 - delta - alpha))``; under mu-Gaussian privacy ``beta >= Phi(Phi^-1(1 - alpha) - mu)``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from privgp.privacy.calibrate import check_budget
+from privgp.privacy.guarantee import Guarantee
+from privgp.types import Array
+
+SMALL_DELTA = 1e-3
+# Where a promise that holds at every epsilon is read off; fewer points only make the test milder.
+EPSILONS = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 96)])
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A trade-off curve: of Gaussian privacy when ``mu`` is given, and of (epsilon, delta) pairs.
+
+    ``slack``: what is taken off the Gaussian curve, the lattice's share of delta.
+    """
+
+    mu: float | None = None
+    pairs: tuple[tuple[float, float], ...] = ()
+    slack: float = 0.0
+
+    def false_negative_rate(self, false_positive_rate: Any) -> Array:
+        """The least false-negative rates that the promise allows at these false-positive rates."""
+        alpha = np.clip(np.asarray(false_positive_rate, dtype=float), 0.0, 1.0)
+        beta = np.zeros(alpha.shape)
+        if self.mu is not None:
+            beta = np.maximum(beta, ndtr(-ndtri(alpha) - self.mu) - self.slack)
+        for epsilon, delta in self.pairs:
+            beta = np.maximum(beta, 1.0 - delta - math.exp(epsilon) * alpha)
+            beta = np.maximum(beta, math.exp(-epsilon) * (1.0 - delta - alpha))
+        return beta
+
+    def equivalent_mu(self, false_positive_rate: float) -> float:
+        """The Gaussian parameter of the best attack that is allowed at this false-positive rate."""
+        if self.mu is not None and not self.pairs:
+            return self.mu
+        beta = float(self.false_negative_rate(false_positive_rate))
+        if beta <= 0.0:  # nothing is promised there
+            return math.inf
+        return float(-ndtri(false_positive_rate) - ndtri(beta))
+
+    def describe(self) -> str:
+        if self.mu is not None:
+            return f"mu = {self.mu:.4g}"
+        if len(self.pairs) == 1:
+            epsilon, delta = self.pairs[0]
+            return f"epsilon = {epsilon:.4g}, delta = {delta:.4g}"
+        if not self.pairs:
+            return f"nothing below epsilon {EPSILONS[-1]:g}"
+        # of a whole curve, the pair whose delta is next to what people would call small
+        epsilon, delta = min(
+            self.pairs, key=lambda pair: abs(math.log(max(pair[1], 1e-300) / SMALL_DELTA))
+        )
+        return f"epsilon = {epsilon:.4g} at delta = {delta:.2g}, one of {len(self.pairs)} pairs"
+
+
+def promise_of(given: Any) -> Promise:
+    """A promise from a Guarantee, from (epsilon, delta), or from anything with ``delta_at(epsilon)``."""
+    if isinstance(given, Promise):
+        return given
+    if (
+        isinstance(given, Guarantee)
+        and given.noise_multipliers
+        and not (given.path_curves or given.pure_epsilons)
+    ):
+        return Promise(mu=given.mu, slack=given.delta_slack)
+    if isinstance(given, Guarantee):
+        return Promise(pairs=_profile(given, extra=given.epsilon))
+    if hasattr(given, "delta_at"):
+        return Promise(pairs=_profile(given))
+    try:
+        epsilon, delta = (float(number) for number in given)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "promise must be a Guarantee or a pair (epsilon, delta), as the mechanism promised it."
+        ) from None
+    if not (epsilon == 0.0 and 0 < delta < 1):
+        check_budget(epsilon, delta)
+    return Promise(pairs=((epsilon, delta),))
+
+
+def _profile(given: Any, extra: float | None = None) -> tuple[tuple[float, float], ...]:
+    """The pairs (epsilon, delta) that say something, delta < 1; of equal deltas the least epsilon."""
+    epsilons = np.append(EPSILONS, [] if extra is None or extra > 700 else [extra])
+    found: dict[float, float] = {}
+    for epsilon in np.sort(epsilons):
+        delta = float(given.delta_at(float(epsilon)))
+        if delta < 1.0:
+            found.setdefault(delta, float(epsilon))
+    return tuple((epsilon, delta) for delta, epsilon in found.items())

@@ -1,0 +1,87 @@
+"""What plans have in common: the accuracy that a measurement will have, and how it is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from privgp.plan.functionals import Functionals
+from privgp.plan.priors import Hyperparameters, Prior
+from privgp.plan.strategy import Measurement
+from privgp.privacy.laplace import LaplaceNoise
+from privgp.privacy.lattice import LatticeNoise
+from privgp.release.posterior import Posterior, mean_map, posterior
+from privgp.types import Array
+
+PRIOR_DRAWS = 32
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """A measurement of functionals of f with noise, under priors of the hyperparameters."""
+
+    epsilon: float
+    delta: float
+    y_bounds: tuple[float, float]
+    targets: Array = field(repr=False)
+    functionals: Functionals = field(repr=False)
+    noise: LatticeNoise | LaplaceNoise = field(repr=False)
+    priors: tuple[Prior, ...] = field(repr=False)
+
+    @property
+    def start(self) -> Hyperparameters:
+        """The starting hyperparameters on the inputs as they are."""
+        return self.priors[0].start
+
+    @property
+    def half_width(self) -> float:
+        return 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
+
+    @property
+    def measured_noise_std(self) -> float:
+        """Std of the noise on every measured sum of outputs, in units of y."""
+        return self.noise.std * self.half_width
+
+    @cached_property
+    def noise_std(self) -> Array:
+        """Std at every target of the privacy noise in the posterior mean, under the starting
+        hyperparameters."""
+        rows = mean_map(self.functionals, self._nothing(), self.start, self.targets)
+        return np.asarray(self.measured_noise_std * np.linalg.norm(rows, axis=1))
+
+    def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
+        """Std of f about the release at new points, privacy noise included.
+
+        Under the starting hyperparameters; with ``prior_range=0.9``, an array of two rows with the
+        ends of that share of the prior's range of hyperparameters.
+        """
+        X_new, columns = np.asarray(X_new, dtype=float), self.functionals.nodes.shape[1]
+        X_new = X_new[:, None] if X_new.ndim == 1 and columns == 1 else X_new
+        if X_new.ndim != 2 or X_new.shape[1] != columns:
+            raise ValueError(f"X_new must have {columns} columns.")
+        if prior_range is None:
+            return np.sqrt(self._prior_posterior(self.start).mean_and_variance(X_new)[1])
+        if not 0 < prior_range < 1:
+            raise ValueError(f"prior_range must lie between 0 and 1, got {prior_range}.")
+        rng, prior = np.random.default_rng(0), self.priors[0]
+        models = [prior.at(rng.standard_normal(prior.size)) for _ in range(PRIOR_DRAWS)]
+        variances = [self._prior_posterior(m).mean_and_variance(X_new)[1] for m in models]
+        tail = 0.5 * (1.0 - prior_range)
+        return np.asarray(np.quantile(np.sqrt(variances), [tail, 1.0 - tail], axis=0))
+
+    def plot(self, ax: Any = None) -> Any:
+        """The error to expect against epsilon, as a figure; see privgp.release.plots.plot_plan."""
+        from privgp.release.plots import plot_plan
+
+        return plot_plan(self, ax)  # type: ignore[arg-type]
+
+    def _nothing(self) -> Measurement:
+        measured = len(self.functionals.weights)
+        return Measurement(np.zeros(measured), self.measured_noise_std, None, 0.0)
+
+    def _prior_posterior(self, model: Hyperparameters) -> Posterior:
+        """The posterior that a measurement of exactly zero would give: its variances are exact."""
+        return posterior(self.functionals, self._nothing(), [model], 0.0)

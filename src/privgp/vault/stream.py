@@ -1,0 +1,76 @@
+"""Sums over rows that stream past, plus noise: a measurement in one pass over inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from privgp.plan.columns import Columns, Totals
+from privgp.plan.rows import in_blocks
+from privgp.plan.strategy import Measurement
+from privgp.privacy.laplace import LaplaceNoise
+from privgp.privacy.lattice import LatticeNoise
+from privgp.types import Array
+from privgp.vault.measure import released
+from privgp.vault.validate import clipped_outputs
+
+
+class Finished(Protocol):
+    """A plan: what is measured and with which noise."""
+
+    @property
+    def strategy(self) -> Any: ...
+    @property
+    def noise(self) -> LatticeNoise | LaplaceNoise: ...
+
+
+Plan = TypeVar("Plan", bound=Finished)
+
+
+def measure_rows(
+    blocks: Iterable[tuple[Array, Any]],
+    bounds: tuple[float, float],
+    columns: Columns,
+    finish: Callable[[Totals], Plan],
+    random_state: np.random.Generator | None = None,
+) -> tuple[Plan, Measurement]:
+    """Spend the budget once: validate, clip, add up, finish the plan, add noise.
+
+    ``blocks``: inputs and outputs of rows. The plan is made of the columns' public totals: of the
+    very numbers that the outputs were multiplied by. Before the last block nothing is released.
+    """
+    totals: Totals | None = None
+    sums, energy = np.zeros(len(columns.matrix)), 0.0
+    parts = in_blocks(lambda block: _part(block, bounds, columns), blocks)
+    for added, moved, squares in parts:
+        totals = added if totals is None else totals + added
+        sums += moved
+        energy += squares
+    if totals is None:
+        raise ValueError("there are no rows.")
+    plan = finish(totals)
+    weight = float(plan.strategy.energy_weight)
+    exact = np.append(sums, weight * energy) if weight > 0 else sums
+    return plan, released(exact, weight, bounds, plan.noise, random_state)
+
+
+def with_outputs(blocks: Iterable[Array], y: Array) -> Iterator[tuple[Array, Array]]:
+    """Every block of inputs with its share of the outputs."""
+    first = 0
+    for X in blocks:
+        yield X, y[first : first + len(X)]
+        first += len(X)
+    if first != len(y):
+        raise ValueError("y must have one value for each row of X.")
+
+
+def _part(
+    block: tuple[Array, Any], bounds: tuple[float, float], columns: Columns
+) -> tuple[Totals, Array, float]:
+    """What a block adds: public totals, and ``B u`` and ``sum u^2``, which are private."""
+    X, y = block
+    u = clipped_outputs(y, X.shape[0], bounds)
+    B, totals = columns.block(X)
+    return totals, B @ u, float(np.dot(u, u))

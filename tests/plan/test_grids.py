@@ -1,0 +1,123 @@
+"""The bins a plan chooses, against brute force over their number, by expectation and by simulation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from privgp.plan.bins import Bins, centres
+from privgp.plan.counts import bin_functionals, counts_given
+from privgp.plan.grids import Domain, aware_bins, best_bins, design_models, expected_error
+from privgp.plan.integral import integral_gram
+from privgp.plan.kernels import evaluate
+from privgp.plan.start import starting_priors
+from privgp.plan.strategy import Measurement
+from privgp.privacy.lattice import lattice_noise
+from privgp.release.posterior import posterior
+from privgp.vault.records import exact_records
+
+NUMBERS = {1: (1, 2, 3, 4, 6, 8, 12, 16, 32, 64), 2: (1, 2, 3, 4, 6, 10)}
+HALF = 0.5
+
+
+def setting(inputs: int, rows: int, epsilon: float):
+    """The prior, the domain, the noise and the targets of a plan for outputs of width 1."""
+    spread = 1.0 / np.sqrt(12.0)
+    even = np.array([[0.5 - spread] * inputs, [0.5 + spread] * inputs])
+    prior = starting_priors(even, 2 * HALF, None, None, learned=False)[0]
+    domain = Domain(np.zeros(inputs), np.ones(inputs), rows)
+    noise = lattice_noise(epsilon, 1e-5, 1, 2.0, 0.0).std
+    targets = centres(domain.low, domain.high, (50,) if inputs == 1 else (11, 11))
+    return prior, domain, noise, targets
+
+
+@pytest.mark.parametrize(
+    ("inputs", "rows", "epsilon"),
+    [(1, 30, 1.0), (1, 100, 0.2), (1, 300, 1.0), (1, 10_000, 1.0), (2, 300, 1.0)],
+)
+def test_no_number_of_plain_bins_is_much_better_than_the_plan(inputs, rows, epsilon):
+    prior, domain, noise, targets = setting(inputs, rows, epsilon)
+    models = design_models(prior)
+    chosen = best_bins(domain, prior, noise, HALF, targets)
+    planned = expected_error(chosen, models, noise, HALF, targets)
+    errors = {
+        k: expected_error(domain.bins(k), models, noise, HALF, targets) for k in NUMBERS[inputs]
+    }
+    best = min(errors, key=errors.__getitem__)
+    assert planned <= 1.01 * errors[best]
+    # The comparison means something: other numbers of bins are much worse.
+    assert max(errors.values()) > 1.2 * errors[best]
+
+
+def simulated_error(bins: Bins, prior, noise: float, targets, draws: int) -> float:
+    """Root mean square error of releases of functions drawn from the starting prior."""
+    model, squares = prior.start, []
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(size=(bins.rows, len(bins.shape)))
+        K = evaluate(model.kernel, np.vstack([targets, X]))
+        K.flat[:: len(K) + 1] += 1e-9
+        f = np.linalg.cholesky(K) @ rng.standard_normal(len(K))
+        y = f[len(targets) :] + np.sqrt(model.noise_variance) * rng.standard_normal(bins.rows)
+        exact = exact_records(X, y / HALF, bins)[:-1]
+        noisy = exact + noise * rng.standard_normal(len(exact))
+        half = len(bins.matrix)
+        found = bin_functionals(bins, *counts_given(bins, noise, noisy[:half]), model)
+        measured = Measurement(noisy[half:] * HALF, noise * HALF, None, 0.0, noisy[:half])
+        mean = posterior(found, measured, [model], 0.0).mean_and_variance(targets)[0]
+        squares.append(np.mean((mean - f[: len(targets)]) ** 2))
+    return float(np.sqrt(np.mean(squares)))
+
+
+@pytest.mark.statistical
+def test_simulated_releases_are_as_good_as_with_the_best_number_of_plain_bins():
+    """60 functions of the prior; the same for all numbers of bins, so that differences are known
+    better than errors."""
+    prior, domain, noise, targets = setting(1, 150, 2.0)
+    chosen = best_bins(domain, prior, noise, HALF, targets)
+    planned = simulated_error(chosen, prior, noise, targets, 60)
+    errors = [simulated_error(domain.bins(k), prior, noise, targets, 60) for k in (1, 2, 4, 8, 16)]
+    assert planned <= 1.03 * min(errors)
+    assert planned < 0.9 * max(errors)
+
+
+def test_the_aware_design_is_no_worse_than_smooth_partitions_of_unity():
+    """Hat functions, and their roots whose squares sum to 1, are among what it chooses from."""
+    prior, domain, noise, targets = setting(1, 300, 1.0)
+    models, fine = design_models(prior), domain.bins(64)
+    aware = aware_bins(fine, models, noise * HALF, targets)
+    least = expected_error(aware, models, noise, HALF, targets)
+    place = (np.arange(64) + 0.5) / 64
+    for knots in (3, 4, 6, 10):
+        hats = np.maximum(0.0, 1.0 - np.abs(place * (knots - 1) - np.arange(knots)[:, None]))
+        for matrix in (hats, np.sqrt(hats)):
+            bins = replace(fine, matrix=matrix)
+            assert bins.sensitivity() <= 2.0 + 1e-9
+            assert least <= 1.002 * expected_error(bins, models, noise, HALF, targets)
+
+
+@pytest.mark.parametrize(("inputs", "parts"), [(1, 5), (1, 32), (2, 8)])
+def test_nodes_give_the_integral_kernel(inputs, parts):
+    """The covariance of bins' averages, at the starting and at half the lengthscale."""
+    prior, domain, _, _ = setting(inputs, 100, 1.0)
+    bins = domain.bins(parts)
+    nodes, shares = bins.nodes()
+    assert shares.sum() == pytest.approx(1.0)
+    low = centres(bins.low, bins.high, bins.shape) - 0.5 / parts
+    for step, tolerance in ((0.0, 1e-4), (np.log(0.5), 5e-4)):
+        kernel = prior.start.kernel
+        kernel = kernel.clone_with_theta(kernel.theta + step)
+        exact = integral_gram(kernel, low, low + 1.0 / parts)
+        averaged = bins.averaged(evaluate(kernel, nodes))
+        np.testing.assert_allclose(averaged, exact, atol=tolerance * float(exact.max()))
+
+
+def test_averages_are_taken_bin_by_bin():
+    bins = Bins(np.zeros(2), np.array([2.0, 3.0]), (2, 3), 10, np.eye(6))
+    nodes, _ = bins.nodes()
+    middle = centres(bins.low, bins.high, bins.shape)
+    for j in range(2):
+        np.testing.assert_allclose(bins.averaged(nodes[:, j]), middle[:, j])
+    np.testing.assert_array_equal(bins.of(nodes), np.repeat(np.arange(6), len(nodes) // 6))

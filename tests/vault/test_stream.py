@@ -1,0 +1,122 @@
+"""A measurement in one pass: what it computes, what it refuses, and that nothing is drawn before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import RBF
+
+from privgp.plan.build import Budget, Question
+from privgp.plan.columns import Columns
+from privgp.plan.rows import ArrayRows
+from privgp.plan.streamed import sketch_plan
+from privgp.vault import measure, sample
+from privgp.vault.stream import _part, measure_rows, with_outputs
+
+BOUNDS = (10.0, 30.0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    return rng.uniform(size=(300, 2)), rng.uniform(*BOUNDS, size=300)
+
+
+def sketch_of(X, multiplier=None, **settings):
+    budget = Budget(1.0, 1e-3, multiplier)
+    return sketch_plan(ArrayRows(X), Question(BOUNDS, **settings), budget, 12)
+
+
+def measured(sketch, X, y, size=64, seed=None):
+    rng = None if seed is None else np.random.default_rng(seed)
+    pairs = with_outputs(ArrayRows(X).blocks(size), y)
+    return measure_rows(pairs, BOUNDS, sketch.columns, sketch.finish, rng)
+
+
+def test_measured_are_sums_of_columns_and_the_energy_in_units_of_y(data):
+    X, y = data
+    sketch = sketch_of(X, multiplier=1e-7)  # so little noise that the sums can be read off
+    plan, result = measured(sketch, X, np.where(y < 12, -1e9, y))  # clipped to 10
+    centred = np.where(y < 12, 10.0, y) - 20.0
+    assert_allclose(result.values, sketch.columns.at(X)[0] @ centred, atol=1e-3)
+    assert result.energy == pytest.approx(centred @ centred, abs=1e-2)
+    assert result.noise_std == plan.measured_noise_std
+
+
+def test_the_plan_of_a_release_is_the_plan_without_outputs(data):
+    X, y = data
+    sketch = sketch_of(X)
+    plan, _ = measured(sketch, X, y, seed=0)
+    alone = sketch.finish(sketch.columns.totals(ArrayRows(X).blocks(64)))
+    assert plan.noise == alone.noise
+    assert np.array_equal(plan.functionals.weights, alone.functionals.weights)
+
+
+def test_blocks_do_not_matter(data):
+    X, y = data
+    sketch = sketch_of(X)
+    results = [measured(sketch, X, y, size, seed=1)[1] for size in (1, 50, 300)]
+    for result in results[1:]:
+        assert_allclose(result.values, results[0].values, atol=1e-9)
+
+
+def test_float_errors_are_within_their_bound():
+    """Against exact rational arithmetic, for columns of very different sizes."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(200, 1)), rng.uniform(*BOUNDS, size=200)
+    scale = 10.0 ** rng.uniform(-6, 6, size=(2, 4))
+    columns = Columns(RBF(0.5), rng.normal(size=(4, 1)), scale * rng.normal(size=(2, 4)), False)
+    sketch = sketch_of(X)
+    sketch = replace(sketch, columns=columns)
+    pairs = list(with_outputs(ArrayRows(X).blocks(37), y))
+    sums, energy = np.zeros(2), 0.0
+    exact, squares = [Fraction(0), Fraction(0)], Fraction(0)
+    for block in pairs:
+        _, moved, added = _part(block, BOUNDS, columns)
+        sums, energy = sums + moved, energy + added
+        B, u = columns.at(block[0])[0], np.clip((block[1] - 20.0) / 10.0, -1.0, 1.0)
+        for row in range(2):
+            exact[row] += sum(Fraction(b) * Fraction(v) for b, v in zip(B[row], u, strict=True))
+        squares += sum(Fraction(v) ** 2 for v in u)
+    plan = sketch.finish(columns.totals(ArrayRows(X).blocks(37)))
+    weight = plan.strategy.energy_weight
+    errors = [float(abs(Fraction(s) - e)) for s, e in zip(sums, exact, strict=True)]
+    errors.append(float(abs(Fraction(weight * energy) - Fraction(weight) * squares)))
+    assert np.linalg.norm(errors) <= plan.strategy.float_error()
+    assert plan.strategy.float_error() < 1e-9 * plan.strategy.sensitivity() * 200
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_bad_output_in_the_last_row_stops_everything_before_noise_is_drawn(
+    data, bad, monkeypatch
+):
+    X, y = data
+    y = y.copy()
+    y[-1] = bad
+
+    def forbidden(*_):
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr(measure, "add_lattice_noise", forbidden)
+    monkeypatch.setattr(sample, "add_lattice_noise", forbidden)
+    with pytest.raises(ValueError, match="NaN or infinity") as caught:
+        measured(sketch_of(X), X, y)
+    assert str(299) not in str(caught.value)
+
+
+@pytest.mark.parametrize("count", [299, 301])
+def test_outputs_are_one_for_each_row(data, count):
+    X, y = data
+    with pytest.raises(ValueError, match="one value for each"):
+        measured(sketch_of(X), X, np.resize(y, count))
+
+
+def test_no_rows_are_refused(data):
+    X, _ = data
+    sketch = sketch_of(X)
+    with pytest.raises(ValueError, match="no rows"):
+        measure_rows([], BOUNDS, sketch.columns, sketch.finish)
