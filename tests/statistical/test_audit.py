@@ -17,7 +17,8 @@ X = np.random.default_rng(0).uniform(size=(30, 1))
 
 
 def private(**settings) -> PrivateGPRegressor:
-    return PrivateGPRegressor(**{"y_bounds": (0, 1), "epsilon": 8.0, "delta": 1e-2, **settings})
+    known = {"y_bounds": (0, 1), "epsilon": 8.0, "delta": 1e-2, "mechanism": "gaussian"}
+    return PrivateGPRegressor(**{**known, **settings})
 
 
 def small_plan(epsilon: float):
@@ -47,6 +48,15 @@ def test_the_default_measurement_keeps_its_promise():
     assert result.holds, result.describe()
     assert result.is_tight, result.describe()
     assert not trade_off(plan, draws=5_000, noise_scale=0.8).holds
+
+
+def test_laplace_noise_keeps_its_promise():
+    """Of a sum, 40,000 draws a side."""
+    plan = private(epsilon=1.5, mechanism="laplace", hyperparameters="fixed").plan(X)
+    result = trade_off(plan, draws=40_000)
+    assert result.holds, result.describe()
+    assert result.is_tight, result.describe()
+    assert not trade_off(plan, draws=40_000, noise_scale=0.8).holds
 
 
 def test_a_person_with_five_rows_is_protected_as_a_whole():
@@ -79,7 +89,9 @@ def test_a_design_stopped_after_one_step_is_still_private(monkeypatch):
     monkeypatch.setattr(
         build, "aware_design", lambda h, n, r: aware.aware_design(h, n, r, max_iterations=1)
     )
-    plan = make_plan(X, Question((0.0, 1.0), learned=False), Budget(8.0, 1e-2))
+    plan = make_plan(
+        X, Question((0.0, 1.0), learned=False, mechanism="gaussian"), Budget(8.0, 1e-2)
+    )
     result = trade_off(plan, draws=5_000)
     assert result.holds, result.describe()
     design = build.design
