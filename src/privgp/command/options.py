@@ -23,6 +23,12 @@ class Reconstruct(StrEnum):
     unbiased = "unbiased"
 
 
+class Mechanism(StrEnum):
+    auto = "auto"
+    gaussian = "gaussian"
+    laplace = "laplace"
+
+
 class Hyperparameters(StrEnum):
     learned = "learned"
     fixed = "fixed"
@@ -119,6 +125,14 @@ HyperparametersOption = Annotated[
     typer.Option(
         "--hyperparameters",
         help="Learned from the private measurement at no cost, or as given.",
+        rich_help_panel=MODEL,
+    ),
+]
+MechanismOption = Annotated[
+    Mechanism,
+    typer.Option(
+        "--mechanism",
+        help="The law of the noise; auto takes the one with the smaller expected error.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -49,6 +49,7 @@ class Request:
     objective: str = "posterior"
     reconstruct: str = "posterior"
     hyperparameters: str = "learned"
+    mechanism: str = "auto"
     protect: str = "outputs"
     inducing: int | None = None
     seed: int | None = None
@@ -124,6 +125,7 @@ class Request:
             objective=self.objective,
             reconstruct=self.reconstruct,
             hyperparameters=self.hyperparameters,
+            mechanism=self.mechanism,
             inducing=self.inducing,
             random_state=self.seed,
         )
