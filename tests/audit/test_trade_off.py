@@ -20,8 +20,8 @@ Z = np.where(np.arange(8) == 3, 0.75, 0.5)
 
 
 def regressor(**settings) -> PrivateGPRegressor:
-    given = {"y_bounds": (0, 1), "epsilon": 8.0, "delta": 1e-2, "random_state": 0, **settings}
-    return PrivateGPRegressor(**given)
+    given = {"y_bounds": (0, 1), "epsilon": 8.0, "delta": 1e-2, "random_state": 0}
+    return PrivateGPRegressor(**{**given, "mechanism": "gaussian", **settings})
 
 
 def function() -> PrivateFunction:

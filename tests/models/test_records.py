@@ -97,7 +97,7 @@ def test_bad_inputs_are_refused_without_naming_them(bad):
         ({"x_bounds": (1, 0)}, "low < high"),
         ({"x_bounds": "ab"}, "x_bounds must be"),
         ({"x_bounds": [(0, 1)] * 4}, "at most 3 inputs"),
-        ({"x_bounds": [(0, 1)] * 2}, "one column per pair"),
+        ({"x_bounds": [(0, 1)] * 2}, "one column per declared pair"),
         ({"y_bounds": None}, "y_bounds"),
         ({"reconstruct": "unbiased"}, "posterior"),
         ({"objective": "trace"}, "posterior"),

@@ -404,14 +404,14 @@ def test_the_certificate_names_the_choice_and_what_it_cost():
     X, y = some_data()
     paid = certificate(search("permute-and-flip").fit(X, y).best_estimator_)
     validate(paid)
-    assert paid["mechanism"]["pure_epsilons"] == [0.6]
+    assert paid["mechanism"]["pure_epsilons"] == pytest.approx([0.6, 1.4])
     assert "chosen among 6 candidates by permute-and-flip" in paid["hyperparameters"]["source"]
-    assert "Epsilon of private choices" in page(paid)
+    assert "pure epsilon 0.6" in page(paid)
     details = paid["registry"]["deployment"]["privacy_loss"]["privacy_parameters_details"]
-    assert "choices of epsilon = 0.6" in details
+    assert "epsilon = 0.6 and 1.4" in details
     free = certificate(search().fit(X, y).best_estimator_)
     assert "at no cost" in free["hyperparameters"]["source"]
-    assert "Epsilon of private choices" not in page(free)
+    assert "pure epsilon 0.6" not in page(free)
 
 
 @pytest.mark.parametrize("method", PAID)

@@ -261,6 +261,7 @@ def test_the_gap_of_a_plan_for_people_with_several_rows_is_a_true_floor():
         delta=1e-5,
         targets=[[0.0]],
         hyperparameters="fixed",
+        mechanism="gaussian",
     )
     plan = model.plan(X, groups)
     index = np.arange(80) % 2

@@ -167,7 +167,9 @@ def test_rows_at_one_input_are_measured_together_and_no_louder():
 def test_plans_promise_what_their_strategies_keep(reconstruct, grouped):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 5, size=(14, 1)).astype(float)
-    model = PrivateGPRegressor(y_bounds=(0, 1), epsilon=1.0, delta=1e-5, reconstruct=reconstruct)
+    model = PrivateGPRegressor(
+        y_bounds=(0, 1), epsilon=1.0, delta=1e-5, reconstruct=reconstruct, mechanism="gaussian"
+    )
     plan = model.plan(X, groups=np.arange(14) // 3 if grouped else None)
     move = largest_move(plan.strategy, 0, starts=1)
     assert move <= plan.strategy.sensitivity()

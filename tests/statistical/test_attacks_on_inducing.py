@@ -12,7 +12,8 @@ import pytest
 
 from privgp import PrivateGPRegressor
 from privgp.audit import trade_off
-from privgp.audit.gaussian import _from_errors
+from privgp.audit.promises import Promise
+from privgp.audit.result import from_errors
 from privgp.plan.rows import ArrayRows
 from privgp.vault.stream import measure_rows, with_outputs
 
@@ -56,7 +57,7 @@ def test_an_attack_on_the_one_pass_that_releases(scale):
             measured = measure_rows(pairs, (0.0, 1.0), sketch.columns, lambda _: wrong)[1]
             found.append(measured.values @ direction)
         errors.append(int(np.count_nonzero(sign * np.array(found) > 0)))
-    result = _from_errors(1.0 / plan.noise.multiplier, *errors, draws, 1e-6)
+    result = from_errors(Promise(mu=1.0 / plan.noise.multiplier), *errors, draws, 1e-6)
     assert result.holds == (scale == 1.0), result.describe()
 
 

@@ -14,7 +14,8 @@ import pytest
 from scipy.stats import binom, gamma, kstest, laplace
 
 from privgp import PrivateBayesSearchCV
-from privgp.audit.gaussian import _from_errors
+from privgp.audit.promises import Promise
+from privgp.audit.result import from_errors
 from privgp.plan.surrogate import Surrogate, fixed_prior
 from privgp.privacy import steps
 from privgp.privacy.kusner import KusnerConstants
@@ -52,7 +53,7 @@ def attack(noise_scale: float, draws: int = 20_000):
             ratio += (add_lattice_noise(exact, many) - 0.025) / step.std**2
         errors.append(int(np.count_nonzero(sign * ratio > 0)))
     found = search.fit(None, None, np.ones((20, 2), dtype=int), right)
-    return _from_errors(found.guarantee_.mu, errors[0], errors[1], draws, 1e-6)
+    return from_errors(Promise(mu=found.guarantee_.mu), errors[0], errors[1], draws, 1e-6)
 
 
 def test_no_attack_on_all_scores_beats_the_promise_and_no_noise_is_wasted():

@@ -101,7 +101,7 @@ def test_a_bad_output_in_the_last_row_stops_everything_before_noise_is_drawn(
     def forbidden(*_):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr(measure, "add_lattice_noise", forbidden)
+    monkeypatch.setattr(measure, "add_noise", forbidden)
     monkeypatch.setattr(sample, "add_lattice_noise", forbidden)
     with pytest.raises(ValueError, match="NaN or infinity") as caught:
         measured(sketch_of(X), X, y)
