@@ -140,7 +140,7 @@ def test_no_record_is_left_in_model_pickle_or_file(tmp_path):
             for form in (struct.pack("<d", number), struct.pack(">d", number)):
                 assert form not in whole
             assert repr(float(number)).encode() not in whole
-            assert f"{number:.8g}".encode() not in whole
+            assert f"{number:.12g}".encode() not in whole
     assert struct.pack("<d", SENTINELS[0]) in bits(X), "the search finds what is there"
     nodes = model.functionals_.nodes
     assert not np.isin(np.round(X, 9), np.round(nodes, 9)).any()
