@@ -47,7 +47,7 @@ def test_json_lists_the_candidates(visits, tmp_path):
     assert [row["lengthscale"] for row in told["candidates"]] == [[10.0, 3.0], [30.0, 9.0], [15.0]]
     assert told["candidates"][told["chosen"]]["log_evidence_below_best"] == 0.0
     assert told["simulation"] is True
-    assert told["guarantee"]["pure_epsilons"] == []
+    assert told["guarantee"]["pure_epsilons"] == [1.0]
 
 
 def test_a_kernel_may_be_given(visits, tmp_path):

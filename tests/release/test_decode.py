@@ -36,7 +36,8 @@ def saved(case: str = "fixed") -> dict[str, bytes]:
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 10, size=(24, 1))
     groups = np.arange(24) // 3 if case == "groups" else None
-    settings = {"y_bounds": (-2, 2), "epsilon": 2.0, "random_state": 0, **CASES[case]}
+    settings = {"y_bounds": (-2, 2), "epsilon": 2.0, "mechanism": "gaussian", "random_state": 0}
+    settings |= CASES[case]
     model = PrivateGPRegressor(**settings).fit(X, np.sin(X[:, 0]), groups)
     with TemporaryDirectory() as folder:
         model.save(Path(folder) / "model.privgp")

@@ -25,17 +25,22 @@ def partition(hypotheses: Sequence[Hypothesis], mass: Array, noise: float) -> tu
 
     ``mass``: (inputs,), the sum of row weights at every input; ``noise``: variance of the noise on
     every sum. Groups are k-means clusters in the prior's own distance
-    ``E (f(x) - f(x'))^2``, averaged over the hypotheses. Their number is the best of a ladder, then
+    ``E (f(x) - f(x'))^2``, averaged over the hypotheses, of all rows or of those that tell of the
+    targets. Their number is the best of a ladder, then
     of its neighbours between the rungs.
     """
     places = np.hstack([_coordinates(h, mass) for h in hypotheses])
     step = -(-len(places) // SAMPLE)
+    weights = mass, mass * _relevance(hypotheses, mass)
     found: dict[int, tuple[float, Array]] = {}
 
     def tried(number: int) -> float:
         if number not in found:
-            B = _indicators(_groups(places, mass, number, step))
-            found[number] = explained(B, hypotheses, noise), B
+            all_tried = []
+            for weight in weights:
+                B = _indicators(_groups(places, weight, number, step))
+                all_tried.append((explained(B, hypotheses, noise), B))
+            found[number] = max(all_tried, key=lambda one: one[0])
         return found[number][0]
 
     ladder = [number for number in NUMBERS if number <= len(places)]
@@ -64,6 +69,16 @@ def _coordinates(h: Hypothesis, mass: Array) -> Array:
     factor = h.factor / np.maximum(mass, 1e-300)[:, None]
     values, vectors = np.linalg.eigh((factor.T * mass) @ factor)
     return np.asarray(factor @ vectors[:, np.argsort(values)[-COORDINATES:]])
+
+
+def _relevance(hypotheses: Sequence[Hypothesis], mass: Array) -> Array:
+    """How much an input tells of the targets: the weighted sum of squared covariances with them."""
+    told = np.zeros(len(mass))
+    for h in hypotheses:
+        factor = h.factor / np.maximum(mass, 1e-300)[:, None]
+        each = np.einsum("ij,ij->i", factor @ h.gram, factor)
+        told += h.weight * np.maximum(each, 0.0) / max(float(each.max()), 1e-300)
+    return told + 1e-6
 
 
 def _groups(places: Array, mass: Array, number: int, step: int) -> Integers:
