@@ -46,7 +46,7 @@ def test_a_measured_loss_is_the_mean_loss_plus_noise():
 def test_a_measured_loss_gets_the_noise_that_was_planned(monkeypatch):
     (noise,) = step_noise(1.0, 1e-5, (1.0,), 0.01)
     calls = []
-    monkeypatch.setattr(vault, "add_lattice_noise", lambda v, n: calls.append((v[0], n)) or v)
+    monkeypatch.setattr(vault, "add_noise", lambda v, n, rng: calls.append((v[0], n)) or v)
     vault.measured_loss(Column(6), VALIDATION, LOSS, noise)
     assert calls == [(pytest.approx(0.3), noise)]
 

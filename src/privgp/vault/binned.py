@@ -9,12 +9,7 @@ import numpy as np
 from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array, Integers
-from privgp.vault.sample import (
-    add_lattice_laplace,
-    add_lattice_noise,
-    add_simulated_laplace,
-    add_simulated_noise,
-)
+from privgp.vault.sample import add_noise
 from privgp.vault.validate import clipped_outputs
 
 
@@ -31,10 +26,4 @@ def measure_sums(
     """
     u = clipped_outputs(y, len(index), bounds)
     exact = np.bincount(index, u, minlength=noise.size).astype(float)
-    if isinstance(noise, LaplaceNoise):
-        if random_state is None:
-            return add_lattice_laplace(exact, noise)
-        return add_simulated_laplace(exact, noise, random_state)
-    if random_state is None:
-        return add_lattice_noise(exact, noise)
-    return add_simulated_noise(exact, noise, random_state)
+    return add_noise(exact, noise, random_state)

@@ -10,7 +10,7 @@ from privgp.plan.bins import Bins
 from privgp.plan.strategy import Measurement
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array
-from privgp.vault.sample import add_lattice_noise, add_simulated_noise
+from privgp.vault.sample import add_noise
 from privgp.vault.validate import checked_inputs, clipped_outputs
 
 
@@ -27,11 +27,7 @@ def measure_records(
     u = clipped_outputs(y, bins.rows, bounds)
     if len(inputs) != len(u):
         raise ValueError("X and y must have one row for each record.")
-    exact = exact_records(inputs, u, bins)
-    if random_state is None:
-        released = add_lattice_noise(exact, noise)
-    else:
-        released = add_simulated_noise(exact, noise, random_state)
+    released = add_noise(exact_records(inputs, u, bins), noise, random_state)
     half = 0.5 * bounds[1] - 0.5 * bounds[0]
     unit = half**2 / bins.energy_weight
     count = len(bins.matrix)

@@ -16,7 +16,7 @@ from privgp.plan.surrogate import Hyperprior, Surrogate
 from privgp.privacy.kusner import KusnerConstants
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array
-from privgp.vault.sample import add_lattice_noise, add_simulated_noise
+from privgp.vault.sample import add_noise
 from privgp.vault.scores import Loss, Validation, mean_loss
 from privgp.vault.select import exponential
 
@@ -34,9 +34,7 @@ def measured_loss(
 ) -> float:
     """The mean loss, scaled to [0, 1], plus noise: spends this step's share of the budget."""
     exact = np.array([mean_loss(model, validation, loss)])
-    if rng is None:
-        return float(add_lattice_noise(exact, noise)[0])
-    return float(add_simulated_noise(exact, noise, rng)[0])
+    return float(add_noise(exact, noise, rng)[0])
 
 
 @dataclass(frozen=True)
