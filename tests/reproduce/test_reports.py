@@ -18,7 +18,7 @@ from privgp.reproduce.page import as_json, index_page, page
 from privgp.reproduce.parallel import for_each
 from privgp.reproduce.report import Report, Request, Result, Section
 from privgp.reproduce.statements import check, expected
-from privgp.reproduce.table1 import COLUMNS, PRINTED, Settings, cells, errors_of
+from privgp.reproduce.table1 import COLUMNS, PRINTED, Cell, Settings, cells, errors_of, split_of
 from tests.conftest import DATA, real_data
 
 KEYS = ["quantity", "paper", "papers_method", "default_method"]
@@ -82,6 +82,14 @@ def test_citi_bike_in_small(monkeypatch):
     assert best.default_method < best.papers_method
     assert any("DOES NOT HOLD" in words for words in report.sections[1].text)  # rows are missing
     assert number(report, "best RMSE (s), converged, epsilon 1").papers_method > 0
+
+
+def test_simple_binning_as_printed_misses_what_binned_means_find():
+    real_data("citibike_201706.csv.gz")
+    settings = Settings(DATA, 1)
+    found = errors_of(Cell(settings, 0, "binning", 3.0))
+    spread = split_of(Cell(settings, 0, "binning", 3.0))[3].std()
+    assert found["binned means 3^4"][0] < spread < found["simple binning 3^4"][0]
 
 
 def test_london_in_small():

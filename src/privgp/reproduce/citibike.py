@@ -18,7 +18,8 @@ from privgp.reproduce.table1 import COLUMNS, DELTA, PRINTED, Errors, Settings, c
 FEW_SPLITS = 10
 EXPECTED = "table1_expected.json"
 ORDER = (
-    "cloaking", "converged", "integral binning", "integral kernel", "simple binning", "default",
+    "cloaking", "converged", "integral binning", "integral kernel", "simple binning", "binned means",
+    "default",
 )  # fmt: skip
 Summary = dict[str, dict[str, tuple[float, float]]]  # [row][column]: mean, half a 95% interval
 
@@ -50,6 +51,7 @@ def report(settings: Settings, request: Request) -> Report:
             Section("What the table shows", (*_statements(checked), *_few(settings))),
             Section("The same with the objective at its optimum", _statements(optimum)),
             Section("By the default method", default_text(table)),
+            Section("Simple binning", _SIMPLE),
             Section("Integral binning", _INTEGRAL),
             Section("Not private as published", _PRIVACY),
             Section("Figure 5: durations", _FIGURE_5, durations(citi_bike(request)[1])),
@@ -158,6 +160,7 @@ def default_text(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
         ("cloaking", "cloaking by algorithm 1 as printed"),
         ("converged", "cloaking, its objective brought to its optimum"),
         ("integral kernel", "integral binning with the right units"),
+        ("binned means", "simple binning in step with the trips"),
     ):
         if not any(row.startswith(method) for row in table):
             continue
@@ -188,9 +191,7 @@ def _table_text(settings: Settings) -> tuple[str, ...]:
         "and on one split the noise there differed by up to five times with the start and with 100, 300 "
         "or 1,000 steps. So nearness of these rows to the printed ones is partly luck. Rows named "
         "converged have the least noise of the same objective, log det M, and depend on no such choice.",
-        "Both use Hall's calibration. Binning has Laplace noise; empty bins are at the middle of the "
-        "bounds, where the papers use the private mean. Simple binning without privacy is better here "
-        "than printed, for a reason not found.",
+        "Both use Hall's calibration. Binning has Laplace noise.",
     )
 
 
@@ -203,6 +204,17 @@ def _statements(checked: Sequence[Checked]) -> tuple[str, ...]:
     return tuple(f"{'Holds' if c.holds else 'DOES NOT HOLD'}: {c.text}." for c in checked)
 
 
+_SIMPLE = (
+    "The printed rows of simple binning are worse than predicting the mean of all trips, even without "
+    "privacy. Rows of that name here compare the bin means with the wrong test trips: the predictions "
+    "are shuffled. Over 30 splits the twelve cells are then 1 to 16% above the printed ones, the durations "
+    "of June 2017 being 4% more spread than the papers', and within 2% without privacy once divided by that "
+    "spread. So a likely cause is that predictions and test trips were out of step; "
+    "the printed numbers are all that we have to tell it from. As printed, 6^4 and 10^4 bins without "
+    "privacy differ by less than the error of the means.",
+    "Rows named binned means have predictions and trips in step, and empty bins at the middle of the "
+    "bounds, which is public, where the papers use the private mean of all trips.",
+)
 _INTEGRAL = (
     "The printed rows of integral binning are worse than predicting the mean of all trips (about "
     "500 s). Rows of that name here are the errors of one constant, the unweighted average of the "

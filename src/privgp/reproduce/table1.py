@@ -127,19 +127,27 @@ def _with_noise(cloaked: Cloak, truth: Array, seed: int) -> tuple[float, ...]:
 
 
 def _binning(cell: Cell, X: Array, y: Array, points: Array, truth: Array) -> Errors:
-    """Simple bins; one constant, the mean of the noisy bin means; and the integral kernel itself."""
-    bins = int(cell.parameter)
+    """Both binnings as they seem to have been printed, and both as they should be.
+
+    "simple binning": noisy bin means, those of empty bins the mean of all trips, compared with the
+    wrong test trips. "integral binning": one constant, the mean of the noisy bin means.
+    """
+    bins, middle = int(cell.parameter), 0.5 * sum(BOUNDS)
     rows: list[tuple[float, ...]] = []
     for epsilon in EPSILONS:
         common: dict[str, Any] = {"bins": bins, "y_bounds": BOUNDS, "epsilon": epsilon}
-        simple = []
+        found = []
         for draw in range(BIN_DRAWS):
-            means = BinnedMeans(**common, random_state=BIN_DRAWS * cell.split + draw).fit(X, y)
+            seed = BIN_DRAWS * cell.split + draw
+            means = BinnedMeans(**common, random_state=seed).fit(X, y)
+            at_points = means.predict(points)
+            printed = np.where(at_points == middle, y.mean(), at_points)
+            wrong = np.random.default_rng(seed).permutation(printed)
             constant = np.full(len(truth), means.means_.mean())
-            simple.append([_rmse(p, truth) for p in (means.predict(points), constant)])
+            found.append([_rmse(p, truth) for p in (wrong, constant, at_points)])
         process = BinnedGP(SIGNAL * RBF(0.05), NOISE, **common, random_state=cell.split).fit(X, y)
-        rows.append((*np.mean(simple, axis=0), _rmse(process.predict(points), truth)))
-    names = ("simple binning", "integral binning", "integral kernel")
+        rows.append((*np.mean(found, axis=0), _rmse(process.predict(points), truth)))
+    names = ("simple binning", "integral binning", "binned means", "integral kernel")
     columns = zip(*rows, strict=True)
     return {f"{name} {bins}^4": values for name, values in zip(names, columns, strict=True)}
 
