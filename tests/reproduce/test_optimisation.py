@@ -48,5 +48,5 @@ def test_the_report_sets_the_methods_side_by_side(small, monkeypatch):
     noise = values["std of the noise of the score (1)"]
     assert noise.papers_method > 100 * noise.default_method
     json.dumps([asdict(r) for r in report.results], allow_nan=False)
-    assert [s.figure is not None for s in report.sections] == [True, True, False]
+    assert [s.figure is not None for s in report.sections] == [True, True, False, False]
     assert all(text for section in report.sections for text in section.text)

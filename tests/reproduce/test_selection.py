@@ -6,33 +6,19 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF
 
 from privgp.plan.folds import folds_of
-from privgp.plan.priors import Hyperparameters
+from privgp.reproduce.data import MissingData
 from privgp.reproduce.lengthscales import lengthscale_probabilities, run
-from privgp.reproduce.papers_selection import papers_choice, squared_errors
+from privgp.reproduce.papers_selection import counterexample, moved_and_bound, papers_choice
 from privgp.reproduce.report import Request
 from privgp.vault.residuals import root_utilities
 from tests.conftest import DATA, real_data
 
 
-def counterexample():
-    """Fold A: two points at 0 and 98 far apart; fold B: 100 points at 0. y in [0, 1]."""
-    X = np.concatenate([np.zeros(2), 100.0 * np.arange(1, 99), np.zeros(100)])[:, None]
-    y = np.concatenate([np.zeros(100), np.ones(100)])
-    halves = np.arange(100), np.arange(100, 200)
-    splits = [(halves[1], halves[0]), (halves[0], halves[1])]
-    return X, y, splits, Hyperparameters(RBF(1.0), 0.01)
-
-
 def test_one_output_moves_the_papers_utility_more_than_twice_as_far_as_they_say():
-    X, y, splits, model = counterexample()
-    found = []
-    for y[0] in (0.0, 1.0):
-        squares, bound = squared_errors(y, 1.0, folds_of(model, X, splits))
-        found.append(squares)
-    assert abs(found[1] - found[0]) == pytest.approx(75.75, abs=0.01)
+    moved, bound = moved_and_bound()
+    assert moved == pytest.approx(75.75, abs=0.01)
     assert bound == pytest.approx(33.75, abs=0.01)
 
 
@@ -70,13 +56,14 @@ def test_the_report_has_a_number_for_every_level_of_privacy():
     real_data("kung.csv")
     told = []
     report = run(Request(DATA, quick=True, progress=lambda share, doing: told.append(share)))
-    assert len(report.results) == 5
-    assert all(r.papers_method and r.default_method for r in report.results)
+    assert len(report.results) == 6
+    assert all(r.papers_method and r.default_method for r in report.results[:5])
+    assert report.results[5].papers_method == pytest.approx(75.75 / 33.75, abs=1e-3)
     assert told == sorted(told)
     assert told[-1] == 1.0
     assert report.sections[0].figure is not None
 
 
 def test_without_data_it_says_so(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"kung\.csv"):
+    with pytest.raises(MissingData, match=r"kung\.csv"):
         run(Request(tmp_path))

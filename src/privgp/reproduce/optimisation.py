@@ -62,6 +62,7 @@ def run(request: Request) -> Report:
             Section("The task", _task(surface, open_, repeats), _map(surface, found)),
             Section("What is found", _words(open_, found, plans), _spread(open_, found)),
             Section("What the theorems promise", _theorems(plans)),
+            Section("Not private as published", _PRIVACY),
         ),
     )
 
@@ -198,3 +199,15 @@ def _spread(open_: Searches, found: dict[str, Searches]) -> Figure:
     axes.set_ylim(0.0, 1.02)
     axes.legend(fontsize=8, loc="lower right")
     return figure
+
+
+_PRIVACY = (
+    "The theorems hide a record with probability 1 - delta over the draw of the objectives from a "
+    "Gaussian process that is known beforehand. For the data at hand they hold or they do not: where "
+    "objectives are no such draws, and accuracies over settings are not, no epsilon is promised at all, "
+    "so by how much it fails cannot be said.",
+    "Setting and value cost epsilon and delta each, so an algorithm that releases both costs twice what "
+    "one theorem states; here the total is epsilon, half for each. Equation 2 is printed with the root "
+    "over beta times sigma; the proofs rest on root beta times sigma, which is used here. Theorem 4 lacks "
+    "a factor sigma, which makes its bound too large, not too small. docs/proofs/bayes.md has the rest.",
+)

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from sklearn.gaussian_process.kernels import RBF
 
+from privgp.plan.folds import folds_of
+from privgp.plan.priors import Hyperparameters
 from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATION, Guarantee
 from privgp.privacy.residuals import Fold
 from privgp.privacy.selection import exponential_probabilities
-from privgp.types import Array
+from privgp.types import Array, Integers
 
 LARGEST_ERROR = 4.0  # times d; the papers' "completely arbitrary bound"
 
@@ -33,6 +36,29 @@ def squared_errors(y: Array, width: float, folds: Iterable[Fold]) -> tuple[float
         largest.append(float(np.square(fold.weights).sum(axis=0).max()))
     trained = sum(sorted(largest, reverse=True)[: len(largest) - 1])
     return total, width**2 * (9.0 + trained)
+
+
+def counterexample() -> tuple[Array, Array, list[tuple[Integers, Integers]], Hyperparameters]:
+    """Inputs, outputs in [0, 1], splits and a model with which their bound fails at the first output.
+
+    Fold A: two points at 0 and 98 far apart, all with output 0; fold B: 100 points at 0, output 1.
+    """
+    X = np.concatenate([np.zeros(2), 100.0 * np.arange(1, 99), np.zeros(100)])[:, None]
+    y = np.concatenate([np.zeros(100), np.ones(100)])
+    halves = np.arange(100), np.arange(100, 200)
+    splits = [(halves[1], halves[0]), (halves[0], halves[1])]
+    return X, y, splits, Hyperparameters(RBF(1.0), 0.01)
+
+
+def moved_and_bound() -> tuple[float, float]:
+    """How far one output moves the papers' utility in the counterexample, and their bound of it."""
+    X, y, splits, model = counterexample()
+    changed = y.copy()
+    changed[0] = 1.0
+    (before, bound), (after, _) = (
+        squared_errors(outputs, 1.0, folds_of(model, X, splits)) for outputs in (y, changed)
+    )
+    return abs(after - before), bound
 
 
 def papers_probabilities(squares: Array, sensitivities: Array, epsilon: float) -> Array:
