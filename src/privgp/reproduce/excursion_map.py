@@ -32,6 +32,12 @@ def london(found: London | None) -> tuple[list[Result], Section]:
         "figure 4: share of the islands that a path keeps",
     )
     results = [Result(name, None, a, b) for name, a, b in zip(names, theirs, ours, strict=True)]
+    lost = (
+        f", of the other {len(islands)} islands ({sum(map(len, islands))} hexagons) {theirs[2]:.0%} and "
+        f"{ours[2]:.0%}"
+        if islands
+        else "; there are no islands"
+    )
     text = (
         f"{len(found.y)} hexagons with a sale in 2019 stand in for the paper's 1,075 of 2018, and older "
         "sales for those of 2017 on which it chooses settings: those years are not in these data. Epsilon "
@@ -39,9 +45,8 @@ def london(found: London | None) -> tuple[list[Result], Section]:
         f"over {FILTER} of the width.",
         "The caption: private draws keep the dominant region and lose smaller islands. Here, over "
         f"{len(found.papers)} paths: of the largest region ({len(first)} hexagons) they keep "
-        f"{theirs[1]:.0%} by the paper's method and {ours[1]:.0%} by the default, of the other "
-        f"{len(islands)} islands ({sum(map(len, islands))} hexagons) {theirs[2]:.0%} and {ours[2]:.0%}. "
-        f"Overlap with the open set: {theirs[0]:.2f} and {ours[0]:.2f}.",
+        f"{theirs[1]:.0%} by the paper's method and {ours[1]:.0%} by the default{lost}. Overlap with the "
+        f"open set: {theirs[0]:.2f} and {ours[0]:.2f}.",
     )
     return results, Section(TITLE, text, picture(found))
 

@@ -17,14 +17,15 @@ from privgp.types import Array
 
 SIDE, PATHS, SEED = 41, 3, 7
 GREY = "#CCCCCC"
+COLOURS = (style.BLUE, style.VERMILION, style.ORANGE)
 
 
 @dataclass(frozen=True)
 class Example:
-    """One field: its data, the posterior's own set and the values of private paths on a grid."""
+    """One field and its data; on a grid the posterior's probability less its cutoff, and paths."""
 
     draws: PriorDraws
-    inside: Array
+    excess: Array
     paths: Array
 
     @property
@@ -34,7 +35,7 @@ class Example:
     @property
     def found(self) -> float:
         """What the posterior recovers."""
-        return float(overlap(self.inside, self.truth))
+        return float(overlap(self.excess >= 0.0, self.truth))
 
     @property
     def shown(self) -> list[float]:
@@ -44,13 +45,13 @@ class Example:
 
 def examples(row: Row, release: Release, count: int, side: int = SIDE) -> list[Example]:
     """Fresh fields of this row's setting under the settings that the row has tuned."""
-    rng = np.random.default_rng(SEED)
+    fields, noise = (np.random.default_rng([SEED, k]) for k in (0, 1))
     made = []
     for _ in range(count):
-        draws = plume_draws(1, row.setting.records, row.setting.noise, side, rng)
-        inside = posteriors(draws, row.free).probability[0] >= row.cutoff
-        paths = paths_of(draws, release.tuned, PATHS, release.smoothing, rng)[0]
-        made.append(Example(draws, inside, paths))
+        draws = plume_draws(1, row.setting.records, row.setting.noise, side, fields)
+        excess = posteriors(draws, row.free).probability[0] - row.cutoff
+        paths = paths_of(draws, release.tuned, PATHS, release.smoothing, noise)[0]
+        made.append(Example(draws, excess, paths))
     return made
 
 
@@ -94,17 +95,15 @@ def picture(made: list[Example], side: int) -> Figure:
             axis, axis, field, cmap=style.SEQUENTIAL, shading="nearest", rasterized=True
         )
         figure.colorbar(shade, ax=left, shrink=0.8).ax.tick_params(labelsize=style.SMALL - 1.0)
-        left.plot(*example.draws.inputs[0].T, ".", color="white", markersize=1.5)
+        left.plot(*example.draws.inputs[0].T, "o", ms=1.8, mfc="white", mec=style.BLACK, mew=0.25)
         _boundary(left, axis, field, style.BLACK, "-")
         style.set_title(left, "field, data and true boundary")
         for ax in (middle, right):
-            _set(ax, axis, field >= 0.0, GREY)
-        _set(middle, axis, example.inside.reshape(side, side).T, style.SKY, alpha=0.55)
+            _set(ax, axis, field, GREY)
+        _set(middle, axis, example.excess.reshape(side, side).T, style.SKY, alpha=0.6)
         _boundary(middle, axis, field, style.BLACK, "-")
         style.set_title(middle, f"without privacy: IoU {example.found:.2f}")
-        for path, colour in zip(
-            example.paths, (style.BLUE, style.VERMILION, style.ORANGE), strict=True
-        ):
+        for path, colour in zip(example.paths, COLOURS, strict=True):
             _boundary(right, axis, path.reshape(side, side).T, colour, "--")
         style.set_title(right, "paths: IoU " + ", ".join(f"{v:.2f}" for v in example.shown))
     for ax in axes.ravel():
@@ -113,8 +112,12 @@ def picture(made: list[Example], side: int) -> Figure:
     return figure
 
 
-def _set(ax: Axes, axis: Array, inside: Array, colour: str, alpha: float = 1.0) -> None:
-    ax.contourf(axis, axis, inside.astype(float), levels=[0.5, 1.5], colors=[colour], alpha=alpha)
+def _set(ax: Axes, axis: Array, values: Array, colour: str, alpha: float = 1.0) -> None:
+    """Where values are at least 0."""
+    if values.max() > 0.0:
+        ax.contourf(
+            axis, axis, values, levels=[0.0, 1.1 * values.max()], colors=[colour], alpha=alpha
+        )
 
 
 def _boundary(ax: Axes, axis: Array, values: Array, colour: str, line: str) -> None:

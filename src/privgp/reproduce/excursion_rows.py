@@ -39,7 +39,7 @@ from privgp.reproduce.excursion_tasks import (
 )
 from privgp.types import Array
 
-BUDGET = 10.0
+BUDGET, ROUNDS = 10.0, 1
 LINE_FILTERS, PLANE_FILTERS = (None, 0.01, 0.02, 0.04), (None, 0.03, 0.06, 0.1)
 # The paper prints no ranges; the public scripts of its author stop at these r, ours do not
 LINE_RIDGES, PLANE_RIDGES = np.geomspace(0.05, 5.0, 12), np.geomspace(0.25, 8.0, 12)
@@ -127,7 +127,7 @@ def judged(setting: Setting) -> Row:
         task: ExcursionTask, epsilon: float | None, sensitivity: str, grid: Array | None = None
     ) -> Tuned:
         return tune_for(
-            task, known, epsilon, sensitivity=sensitivity, rounds=1, regularisations=grid,
+            task, known, epsilon, sensitivity=sensitivity, rounds=ROUNDS, regularisations=grid,
             **setting.law,
         )  # fmt: skip
 
