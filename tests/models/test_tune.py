@@ -57,12 +57,16 @@ def test_the_best_setting_keeps_to_the_budget_and_a_larger_budget_is_no_worse():
     assert finer.epsilon <= 10.0
 
 
-def test_regularisations_bound_the_coarse_grid():
-    found = tune_for(ExcursionTask(), DRAWS, None, **LAW, regularisations=[3.0, 2.0])
+def test_the_coarse_grid_can_be_given():
+    found = tune_for(
+        ExcursionTask(), DRAWS, None, **LAW, regularisations=[3.0, 2.0], lengthscales=[0.2, 0.4]
+    )
     assert found.regularisation in (2.0, 3.0)
-    for wrong in ([1.0], [1.0, 1.0], [0.0, 1.0], [1.0, math.inf], [1.0, math.nan], "ab", ["a", 1]):
-        with pytest.raises(ValueError, match="regularisations"):
-            tune_for(ExcursionTask(), DRAWS, None, **LAW, regularisations=wrong)
+    assert found.lengthscale in (0.2, 0.4)
+    for name in ("regularisations", "lengthscales"):
+        for wrong in ([1.0], [1.0, 1.0], [0.0, 1.0], [1.0, math.inf], [math.nan, 1.0], "ab", ["a"]):
+            with pytest.raises(ValueError, match=name):
+                tune_for(ExcursionTask(), DRAWS, None, **LAW, **{name: wrong})
 
 
 def test_the_effective_dimension_is_a_trace():

@@ -45,8 +45,9 @@ def small_grids():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tune, "LENGTHS", np.array([0.1, 0.5]))
         patch.setattr(tune, "RIDGES", np.array([0.2, 1.0, 5.0, 15.0]))
-        patch.setattr(excursion_rows, "LINE_RIDGES", np.array([0.2, 1.0, 5.0]))
-        patch.setattr(excursion_rows, "PLANE_RIDGES", np.array([0.3, 1.5, 8.0]))
+        search = {"lengthscales": [0.1, 0.5], "regularisations": [0.2, 1.0, 5.0]}
+        patch.setattr(excursion_rows, "LINE_SEARCH", search)
+        patch.setattr(excursion_rows, "PLANE_SEARCH", {**search, "regularisations": [0.3, 1.5, 8]})
         patch.setattr(excursion_rows, "ROUNDS", 0)
         patch.setattr("privgp.reproduce.parallel.processes", lambda: 1)
         yield patch

@@ -20,9 +20,9 @@ FULL, QUICK = Effort(100, 100, 1000, 20, 100), Effort(12, 12, 40, 5, 3)
 FULL_LARGE, QUICK_LARGE = Effort(24, 24, 200, 20, 20), Effort(5, 5, 12, 5, 1)
 WORDS = {
     1: ("Delta 0.005. Paper's method: its bounds, settings of the least mean cross-entropy. It prints no "
-        "ranges for its search; with r up to 5, and 8 with two inputs, where public scripts of its author "
-        "stop, its effective dimensions at epsilon 10 come out. A wider search finds less cross-entropy "
-        "at r above 10, and worse paths.",),
+        "ranges for its search; those of public scripts of its author are taken: lengthscales up to 1 and r "
+        "up to 5, with two inputs up to 0.5 and 8. A wider search finds less cross-entropy at r above 10, "
+        "an effective dimension below 1 at epsilon 10, and worse paths.",),
     2: ("Table 1 prints an effective dimension of 52 and an IoU of one path of 0.801 where tables 2 and 3 "
         "print 52.7 and 0.797.",
         "The printed quartiles of the IoU are much narrower than ours. Of such functions 24% never change "
