@@ -57,6 +57,25 @@ def test_the_best_setting_keeps_to_the_budget_and_a_larger_budget_is_no_worse():
     assert finer.epsilon <= 10.0
 
 
+def test_the_coarse_grid_can_be_given():
+    found = tune_for(
+        ExcursionTask(), DRAWS, None, **LAW, regularisations=[3.0, 2.0], lengthscales=[0.2, 0.4]
+    )
+    assert found.regularisation in (2.0, 3.0)
+    assert found.lengthscale in (0.2, 0.4)
+    for name in ("regularisations", "lengthscales"):
+        for wrong in ([1.0], [1.0, 1.0], [0.0, 1.0], [1.0, math.inf], [math.nan, 1.0], "ab", ["a"]):
+            with pytest.raises(ValueError, match=name):
+                tune_for(ExcursionTask(), DRAWS, None, **LAW, **{name: wrong})
+
+
+def test_the_effective_dimension_is_a_trace():
+    found = ManyPosteriors(DRAWS, RBF(0.3)).effective_dimension(0.7)
+    for j in range(4):
+        K = RBF(0.3)(INPUTS[j])
+        assert found[j] == pytest.approx(np.trace(K @ np.linalg.inv(K + 0.7 * np.eye(30))))
+
+
 def test_wrong_draws_tasks_and_budgets_are_refused():
     parts = (INPUTS, OUTPUTS, GRID, DRAWS.truth)
     for place, wrong in [(0, INPUTS[0]), (1, OUTPUTS[:, :-1]), (2, GRID[:, 0]), (3, DRAWS.truth[:2]),

@@ -16,7 +16,7 @@ from privgp.reproduce.data import MissingData, data_file
 from privgp.reproduce.data import london as load_london
 from privgp.reproduce.page import as_json, index_page, page
 from privgp.reproduce.parallel import for_each
-from privgp.reproduce.report import Report, Request, Result, Section
+from privgp.reproduce.report import Report, Request, Result, Section, Table
 from privgp.reproduce.statements import check, expected
 from privgp.reproduce.table1 import COLUMNS, PRINTED, Cell, Settings, cells, errors_of, split_of
 from tests.conftest import DATA, real_data
@@ -27,7 +27,9 @@ KEYS = ["quantity", "paper", "papers_method", "default_method"]
 def assert_sound(report: Report) -> None:
     """Finite numbers or none, unique quantities, and a page without outside resources."""
     entries = json.loads(json.dumps(as_json([report]), allow_nan=False))
-    assert [list(entry) for entry in entries] == [KEYS] * len(report.results)
+    assert [list(entry) for entry in entries] == [KEYS] * (
+        len(report.results) + len(report.details)
+    )
     names = [entry["quantity"] for entry in entries]
     assert len(set(names)) == len(names) > 0
     for entry in entries:
@@ -141,9 +143,17 @@ def test_pages_escape_what_they_show_and_json_has_no_nan():
         "name",
         "<b>&",
         (Result("a<b", np.nan, np.inf, 1.0), Result("c", None, 2.0, None)),
-        (Section("<script>", ("5 < 6",), Figure((1, 1))),),
+        (
+            Section("<script>", ("5 < 6",), Figure((1, 1))),
+            Section("table", table=Table(("<b>", ""), (("x & y", "<i>"),))),
+        ),
+        (Result("detail", 1.0, None, None),),
     )
     text = page(report)
+    assert "<th>&lt;b&gt;</th><th></th>" in text
+    assert "<td>x &amp; y</td><td>&lt;i&gt;</td>" in text
+    assert "detail" not in text
+    assert as_json([report])[-1]["quantity"] == "detail"
     assert "<b>" not in text
     assert "&lt;script&gt;" in text
     assert_self_contained(text)

@@ -87,11 +87,14 @@ def tune_for(
     family: Callable[[float], Kernel] = exponential,
     sensitivity: Any = "auto",
     rounds: int = 2,
+    lengthscales: Any = None,
+    regularisations: Any = None,
 ) -> Tuned:
     """The setting of least mean loss over the draws among those that keep to the budget.
 
-    ``family``: from a lengthscale to a kernel of variance 1; ``epsilon=None``: no budget. Draws must
-    have as many records as the data will have.
+    ``family``: from a lengthscale to a kernel of variance 1; ``epsilon=None``: no budget;
+    ``lengthscales``, ``regularisations``: the coarse grid, two values or more of each. Draws must have
+    as many records as the data will have.
     """
     if epsilon is not None:
         check_budget(epsilon, delta)
@@ -102,10 +105,12 @@ def tune_for(
     half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
     width = float(np.mean([high - low for low, high in model.domain]))
     search = _Search(task, prior_draws, epsilon, model, family, SCALES * half)
-    for length in LENGTHS * width:
-        search.look(float(length), RIDGES)
+    lengths = LENGTHS * width if lengthscales is None else _grid("lengthscales", lengthscales)
+    ridges = RIDGES if regularisations is None else _grid("regularisations", regularisations)
+    for length in lengths:
+        search.look(float(length), ridges)
     for spread in (SPREAD**k for k in range(1, rounds + 1)):
-        step_l, step_r = (float((a[1] / a[0]) ** spread) for a in (LENGTHS, RIDGES))
+        step_l, step_r = (float((a[1] / a[0]) ** spread) for a in (lengths, ridges))
         cells: dict[float, set[float]] = {}
         for _, length, r, _ in search.best(BEST):
             for factor in (1.0 / step_l, 1.0, step_l):
@@ -123,6 +128,17 @@ def tune_for(
         sensitivity=sensitivity,
     )  # fmt: skip
     return Tuned(paths, length, r, scale, loss, best.epsilon(prior_draws.records))
+
+
+def _grid(name: str, values: Any) -> Array:
+    """Positive numbers in rising order, as given by the caller."""
+    try:
+        grid = np.unique(np.asarray(values, dtype=np.float64).ravel())
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers.") from None
+    if len(grid) < 2 or not (np.all(np.isfinite(grid)) and grid[0] > 0):
+        raise ValueError(f"{name} must be two or more positive, finite numbers.")
+    return grid
 
 
 class _Search:

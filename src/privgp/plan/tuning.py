@@ -70,3 +70,7 @@ class ManyPosteriors:
         mean = np.einsum("jti,ji->jt", self._crosses, weights * self._outputs)
         variance = 1.0 - np.einsum("jti,ji->jt", self._squares, weights)
         return mean, np.maximum(variance, 1e-12)
+
+    def effective_dimension(self, ridge: float) -> Array:
+        """``tr K (K + r^2 I)^-1``, (draws,)."""
+        return np.asarray((self._spectra / (self._spectra + ridge)).sum(axis=1))

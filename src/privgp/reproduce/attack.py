@@ -1,4 +1,4 @@
-"""Figures 2, 3, 5 and 6 of Maciazek 2026: membership attacks on posterior sample paths.
+"""Figures 1, 2, 3, 5 and 6 of Maciazek 2026: bounds, and membership attacks on posterior sample paths.
 
 The paper prints settings and curves, no numbers: n = 10, delta = 0.05, a step of responses, the
 record (1/2, 1). It leaves out the lengthscale and the scales of its curves; here they are 1, and 1,
@@ -15,6 +15,7 @@ from scipy.optimize import brentq
 from privgp.audit.membership_result import Membership
 from privgp.reproduce.attack_figures import by_paths, by_ridge, epsilon_by_ridge, histograms
 from privgp.reproduce.attack_runs import Setting, attack, excesses, shadow_sides
+from privgp.reproduce.bounds_figure import bounds
 from privgp.reproduce.report import Report, Request, Result, Section
 from privgp.types import Array
 
@@ -26,7 +27,7 @@ Excesses = dict[Setting, Array]
 
 
 def run(request: Request) -> Report:
-    """All four figures; a short run has fewer seeds, datasets and points."""
+    """All five figures; a short run has fewer seeds, datasets and points."""
     quick = request.quick
     seeds, shadows = (2, 2_000) if quick else (10, 10_000)
     ridges = RIDGES[::2] if quick else RIDGES
@@ -42,12 +43,14 @@ def run(request: Request) -> Report:
     )
     tell(0.95, "drawing histograms")
     columns = [(s, _one(s, shadows)) for s in COLUMNS]
+    tell(0.97, "drawing bounds")
+    numbers, first = bounds()
     tell(1.0, "done")
     return Report(
         name="attack",
-        title="Membership attacks on posterior sample paths (Maciazek 2026, figures 2, 3, 5 and 6)",
-        results=_results(by_r, by_l, columns),
-        sections=_sections(by_r, by_l, columns),
+        title="Membership attacks on posterior sample paths (Maciazek 2026, figures 1, 2, 3, 5 and 6)",
+        results=(*numbers, *_results(by_r, by_l, columns)),
+        sections=(first, *_sections(by_r, by_l, columns)),
     )
 
 

@@ -38,7 +38,7 @@ def by_ridge(found: dict[Setting, Array], rate: int) -> Figure:
         rates = np.array([found[s][:, rate] for s in settings])
         epsilons = [s.epsilon(paper=True) for s in settings]
         for ax, x in ((left, epsilons), (right, [s.r for s in settings])):
-            _band(ax, x, rates, colour, _name(sigma))
+            _band(ax, x, rates, colour, scale_name(sigma))
     left.axvline(GOAL, color=BLACK, linewidth=0.8, linestyle=":")
     for ax, name in ((left, f"epsilon at delta = {DELTA:g}"), (right, "ridge r")):
         ax.set_xscale("log")
@@ -58,7 +58,7 @@ def epsilon_by_ridge(sigmas: Sequence[float]) -> Figure:
     for sigma, colour in zip(sigmas, COLOURS, strict=False):
         for paper, style in ((True, "-"), (False, "--")):
             values = [Setting(float(r), sigma).epsilon(paper=paper) for r in ridges]
-            ax.plot(ridges, values, style, color=colour, label=_name(sigma) if paper else None)
+            ax.plot(ridges, values, style, color=colour, label=scale_name(sigma) if paper else None)
     ax.axhline(GOAL, color=BLACK, linewidth=0.8, linestyle=":")
     ax.set(xscale="log", yscale="log", ylim=(0.05, None))
     set_labels(ax, "ridge r", f"epsilon at delta = {DELTA:g}")
@@ -125,5 +125,5 @@ def _sigmas(found: dict[Setting, Array]) -> list[float]:
     return sorted({s.sigma for s in found})
 
 
-def _name(sigma: float) -> str:
+def scale_name(sigma: float) -> str:
     return "centred paths" if sigma == math.inf else f"sigma = {sigma:g}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from privgp.models.tune import Tuned
+from privgp.models.tune import ExcursionTask, Tuned
 from privgp.plan.kernels import evaluate
 from privgp.plan.tuning import ManyPosteriors, PriorDraws
 from privgp.release.excursions import smoothed
@@ -16,6 +17,7 @@ from privgp.types import Array
 
 CHUNK = 25
 NUGGET = 1e-8
+CUTOFFS = np.linspace(0.2, 0.8, 25)
 
 
 def line_draws(
@@ -73,44 +75,68 @@ def overlap(found: Any, truth: Any) -> Array:
     return np.where(union > 0, both / np.maximum(union, 1), 1.0)
 
 
+@dataclass(frozen=True)
+class Judged:
+    """Posteriors of many draws under one setting, without any privacy.
+
+    ``probability`` to be above 0 (draws, points); ``loss``, the mean cross-entropy, and
+    ``dimension``, ``tr K (K + r^2 I)^-1``, each (draws,).
+    """
+
+    probability: Array
+    loss: Array
+    dimension: Array
+
+
+def posteriors(draws: PriorDraws, tuned: Tuned) -> Judged:
+    """What the posterior itself knows of every draw."""
+    unit, entropy = tuned.paths.kernel.k2, ExcursionTask(score="cross-entropy")
+    found = []
+    for part in _parts(draws):
+        many = ManyPosteriors(part, unit)
+        mean, variance = many.at(tuned.regularisation**2)
+        std = tuned.scale * np.sqrt(variance)
+        loss = entropy.loss(mean, std, part.truth)
+        found.append((ndtr(mean / std), loss, many.effective_dimension(tuned.regularisation**2)))
+    return Judged(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
 def best_cutoff(draws: PriorDraws, tuned: Tuned) -> float:
     """The excursion probability above which the posterior's own set recovers the most."""
-    cutoffs = np.linspace(0.2, 0.8, 25)
-    truth = draws.truth >= 0.0
-    probability = np.concatenate([p for p, _ in _probabilities(draws, tuned)])
-    return float(max(cutoffs, key=lambda c: overlap(probability >= c, truth).mean()))
+    truth, probability = draws.truth >= 0.0, posteriors(draws, tuned).probability
+    return float(max(CUTOFFS, key=lambda c: overlap(probability >= c, truth).mean()))
 
 
-def posterior_overlaps(draws: PriorDraws, tuned: Tuned, cutoff: float) -> Array:
-    """What the posterior itself recovers, without any privacy: (draws,)."""
-    return np.concatenate(
-        [overlap(p >= cutoff, part.truth >= 0.0) for p, part in _probabilities(draws, tuned)]
-    )
+def paths_of(
+    part: PriorDraws, tuned: Tuned, repeats: int, smoothing: float | None, rng: np.random.Generator
+) -> Array:
+    """Posterior sample paths of every draw, (draws, repeats, points)."""
+    kernel, noise = tuned.paths.kernel, (tuned.regularisation * tuned.scale) ** 2
+    prior = evaluate(kernel, part.points)
+    prior[np.diag_indices_from(prior)] += NUGGET * prior[0, 0]
+    grams = np.stack([evaluate(kernel, X) for X in part.inputs])
+    grams[:, np.arange(part.records), np.arange(part.records)] += noise
+    cross = np.stack([evaluate(kernel, X, part.points) for X in part.inputs])
+    half = np.linalg.solve(np.linalg.cholesky(grams), np.concatenate(
+        [cross, part.outputs[..., None]], axis=2))  # fmt: skip
+    half, outputs = half[..., :-1], half[..., -1]
+    mean = np.einsum("jnt,jn->jt", half, outputs)
+    root = np.linalg.cholesky(prior - half.transpose(0, 2, 1) @ half)
+    normals = rng.standard_normal((len(mean), len(part.points), repeats))
+    paths = (mean[..., None] + root @ normals).transpose(0, 2, 1)
+    if smoothing is None:
+        return np.asarray(paths)
+    flat = smoothed(part.points, paths.reshape(-1, paths.shape[2]), smoothing)
+    return flat.reshape(paths.shape)
 
 
 def path_overlaps(
     draws: PriorDraws, tuned: Tuned, repeats: int, smoothing: float | None, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Mean and std over ``repeats`` single paths of what their sets recover, each (draws,)."""
-    kernel, noise = tuned.paths.kernel, (tuned.regularisation * tuned.scale) ** 2
-    prior = evaluate(kernel, draws.points)
-    prior[np.diag_indices_from(prior)] += NUGGET * prior[0, 0]
     means, stds = [], []
     for part in _parts(draws):
-        grams = np.stack([evaluate(kernel, X) for X in part.inputs])
-        grams[:, np.arange(draws.records), np.arange(draws.records)] += noise
-        cross = np.stack([evaluate(kernel, X, part.points) for X in part.inputs])
-        half = np.linalg.solve(np.linalg.cholesky(grams), np.concatenate(
-            [cross, part.outputs[..., None]], axis=2))  # fmt: skip
-        half, outputs = half[..., :-1], half[..., -1]
-        mean = np.einsum("jnt,jn->jt", half, outputs)
-        root = np.linalg.cholesky(prior - half.transpose(0, 2, 1) @ half)
-        normals = rng.standard_normal((len(mean), len(part.points), repeats))
-        paths = (mean[..., None] + root @ normals).transpose(0, 2, 1)
-        if smoothing is not None:
-            paths = smoothed(part.points, paths.reshape(-1, paths.shape[2]), smoothing).reshape(
-                paths.shape
-            )
+        paths = paths_of(part, tuned, repeats, smoothing, rng)
         found = overlap(paths >= 0.0, (part.truth >= 0.0)[:, None, :])
         means.append(found.mean(axis=1))
         stds.append(found.std(axis=1))
@@ -122,13 +148,6 @@ def best_smoothing(
 ) -> float | None:
     """The filter with which single paths recover the most of these draws."""
     return max(choices, key=lambda s: path_overlaps(draws, tuned, 5, s, rng)[0].mean())
-
-
-def _probabilities(draws: PriorDraws, tuned: Tuned) -> Iterator[tuple[Array, PriorDraws]]:
-    unit = tuned.paths.kernel.k2
-    for part in _parts(draws):
-        mean, variance = ManyPosteriors(part, unit).at(tuned.regularisation**2)
-        yield ndtr(mean / (tuned.scale * np.sqrt(variance))), part
 
 
 def _parts(draws: PriorDraws) -> Iterator[PriorDraws]:

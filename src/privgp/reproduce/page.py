@@ -12,7 +12,7 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from privgp.reproduce.report import Report, Result, Section
+from privgp.reproduce.report import Report, Result, Section, Table
 
 DPI = 110
 
@@ -56,7 +56,7 @@ def as_json(reports: Sequence[Report]) -> list[dict[str, Any]]:
             "default_method": _finite(result.default_method),
         }
         for report in reports
-        for result in report.results
+        for result in (*report.results, *report.details)
     ]
 
 
@@ -86,8 +86,18 @@ def document(title: str, body: Sequence[str]) -> str:
 
 def _section(section: Section) -> str:
     words = "".join(f"<p>{escape(paragraph)}</p>\n" for paragraph in section.text)
+    table = "" if section.table is None else _table(section.table)
     picture = "" if section.figure is None else _picture(section.figure, section.title)
-    return f"<h2>{escape(section.title)}</h2>\n{words}{picture}"
+    return f"<h2>{escape(section.title)}</h2>\n{words}{table}{picture}"
+
+
+def _table(table: Table) -> str:
+    def row(cells: Sequence[str], kind: str) -> str:
+        inside = "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in cells)
+        return f"<tr>{inside}</tr>"
+
+    body = "".join(row(cells, "td") for cells in table.rows)
+    return f"<table>{row(table.columns, 'th')}{body}</table>\n"
 
 
 def _picture(figure: Figure, title: str) -> str:

@@ -29,22 +29,35 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Table:
+    """Column names and rows of text, as a paper prints them."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
 class Section:
-    """A heading, paragraphs of plain text, and a picture."""
+    """A heading, paragraphs of plain text, a table and a picture."""
 
     title: str
     text: tuple[str, ...] = ()
     figure: Figure | None = None
+    table: Table | None = None
 
 
 @dataclass(frozen=True)
 class Report:
-    """One reproduction, ready to be written as a page and as ``results.json``."""
+    """One reproduction, ready to be written as a page and as ``results.json``.
+
+    ``details``: further numbers that only ``results.json`` lists; the page has them in its tables.
+    """
 
     name: str
     title: str
     results: tuple[Result, ...]
     sections: tuple[Section, ...]
+    details: tuple[Result, ...] = ()
 
 
 @dataclass(frozen=True)
