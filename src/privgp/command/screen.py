@@ -35,22 +35,23 @@ def show(renderable: Any) -> None:
 
 @contextmanager
 def progress(steps: int) -> Iterator[Step]:
-    """A bar of so many steps; calling ``step(label)`` finishes one and names the next.
+    """A bar of so many steps; calling ``step(label)`` finishes one and names the next."""
+    with terminal_bar() as bar:
+        task = bar.add_task("Starting", total=steps, completed=-1)
+        yield lambda label: bar.update(task, advance=1, description=label, refresh=True)
 
-    It is drawn on a terminal only, so that a log or a pipe holds nothing but sentences.
-    """
-    columns = (
+
+def terminal_bar() -> Progress:
+    """A bar that is drawn on a terminal only: a log or a pipe holds nothing but sentences."""
+    return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
     )
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not sys.stderr.isatty()
-    ) as bar:
-        task = bar.add_task("Starting", total=steps, completed=-1)
-        yield lambda label: bar.update(task, advance=1, description=label, refresh=True)
 
 
 def _finite(value: Any) -> Any:
