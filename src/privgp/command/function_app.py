@@ -74,7 +74,8 @@ def create(
     json: o.Json = False,
 ) -> None:
     """Take the data into a new private state. The budget is spent with the first answer."""
-    from privgp.command.function import FunctionRequest, run_create
+    from privgp.command.function import run_create
+    from privgp.command.function_request import FunctionRequest
     from privgp.command.request import Request
 
     base = Request(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from privgp.command.errors import Refusal
+from privgp.command.errors import Refusal, refusal
 from privgp.models.records import domain
 
 OPTION = "--x-bounds"
@@ -42,7 +42,7 @@ def read_pairs(words: Sequence[str] | None, inputs: int) -> tuple[tuple[float, f
     try:
         return domain(pairs)
     except ValueError as problem:
-        raise Refusal(str(problem).replace("x_bounds", OPTION)) from None
+        raise refusal(problem) from None
 
 
 def _is_number(word: str) -> bool:

@@ -14,7 +14,7 @@ import polars as pl
 from sklearn.base import clone
 
 from privgp.command.certificates import write_certificate
-from privgp.command.columns import output_column
+from privgp.command.columns import in_the_middle, output_column
 from privgp.command.destinations import (
     CERTIFICATES,
     PICTURES,
@@ -129,13 +129,7 @@ def rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path
     trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
     low, high = model.y_bounds
     if model.protect == "records":  # private inputs stay out of it too
-        middles = [0.5 * a + 0.5 * b for a, b in model.x_bounds]
-        X = pl.DataFrame(
-            [
-                pl.repeat(x, X.height, eager=True).alias(name)
-                for x, name in zip(middles, X.columns, strict=True)
-            ]
-        )
+        X = in_the_middle(model.x_bounds, X)
     try:
         with public_computation(), part_beside(path) as part:
             trial.fit(X, np.full(X.height, 0.5 * low + 0.5 * high), people)

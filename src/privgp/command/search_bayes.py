@@ -20,7 +20,7 @@ from sklearn.svm import SVC, SVR
 
 from privgp.command.columns import input_columns, split_names
 from privgp.command.destinations import check_apart, check_destination, whole_file
-from privgp.command.errors import Failure, Refusal, one_line
+from privgp.command.errors import Failure, Refusal, one_line, refusal
 from privgp.command.private_records import outputs, private_records
 from privgp.command.release import SIMULATED
 from privgp.command.request import public_computation
@@ -71,7 +71,7 @@ class BayesRequest:
         try:
             check_budget(self.epsilon, self.delta)
         except ValueError as problem:
-            raise Refusal(str(problem)) from None
+            raise refusal(problem) from None
         if not self.output or self.output in split_names(self.inputs, "--inputs"):
             raise Refusal("--output must name a column that is not among --inputs.")
         if self.task == "classification" and self.loss_bounds is not None:
