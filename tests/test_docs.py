@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from sklearn.dummy import DummyClassifier
 
 import privgp
 from privgp.audit import Membership, Promise, TradeOff, membership, path_promise, trade_off
 from privgp.command import main
-from privgp.command.app import app
+from tests.command.running import subcommands
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -294,18 +293,6 @@ def test_the_reference_has_the_regressor_as_it_is():
 )
 def test_the_reference_has_the_attributes_of_values_as_they_are(kind, title):
     assert first_cells(section(title)) == public_names(kind)
-
-
-def subcommands() -> dict[str, Any]:
-    """Every command by its words; those of a group are "group command"."""
-    top: Any = typer.main.get_command(app)
-    found = {}
-    for name, command in top.commands.items():
-        inner = getattr(command, "commands", {})
-        found.update({f"{name} {word}": part for word, part in inner.items()})
-        if not inner:
-            found[name] = command
-    return found
 
 
 @pytest.mark.parametrize("name", sorted(subcommands()))

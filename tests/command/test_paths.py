@@ -66,7 +66,9 @@ def test_create_release_excursion_inspect(tmp_path: Path, visits: Path) -> None:
 def test_inputs_of_an_array_are_called_by_their_number(tmp_path: Path) -> None:
     state, out = tmp_path / "array.private-state", tmp_path / "paths.csv"
     X = np.linspace(0.0, 1.0, 20).reshape(10, 2)
-    law = PosteriorPaths(Matern(1.0, nu=0.5), 50.0, domain=[(0, 1)] * 2, y_bounds=(0, 1), delta=0.01)
+    law = PosteriorPaths(
+        Matern(1.0, nu=0.5), 50.0, domain=[(0, 1)] * 2, y_bounds=(0, 1), delta=0.01
+    )
     law.fit(X, X[:, 0], state=state)
     assert "'x1' and 'x2'" in run("paths", "inspect", state).out
     assert run("paths", "release", state, "x1=0:1:2,x2=0:1:3", "-o", out).code == 0

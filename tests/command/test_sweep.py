@@ -1,0 +1,295 @@
+"""Every command, every parameter, every way to get it wrong: one sentence, and nothing is written.
+
+The commands are found by walking the application. A command that is not in GOOD, or a parameter
+that is not in BAD, fails: what is new must say what it refuses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.command.running import assert_one_sentence, people_table, run, subcommands
+
+BUDGET = {"--bounds": "0 5000", "--epsilon": "1", "--delta": "1e-5"}
+COLUMNS = {"--inputs": "age", "--output": "cost"}
+KERNEL = {"--kernel": "1e6*matern12(20)+white(4e6)"}
+DOMAIN = {"--domain": "age=18:90"}
+PATHS = {**DOMAIN, **BUDGET, "--kernel": "1e6*matern12(20)"}
+QUICK_ATTACK = {"--shadows": "100", "--draws": "100", "--seed": "1"}
+
+# A line that works for each command. Words without dashes are arguments, in order.
+GOOD: dict[str, dict[str, str]] = {
+    "plan": {"data": "v.csv", "--inputs": "age", **BUDGET, "--hyperparameters": "fixed"},
+    "release": {
+        "data": "v.csv", **COLUMNS, **BUDGET, "--hyperparameters": "fixed", "--out": "new.privgp"
+    },
+    "predict": {"release": "v.privgp", "data": "v.csv", "--out": "new.csv"},
+    "inspect": {"release": "v.privgp"},
+    "demo": {"--out": "new"},
+    "audit trade-off": {
+        "data": "v.csv", "--inputs": "age", **BUDGET, "--targets": "age=40:40:1",
+        "--reconstruct": "unbiased", "--draws": "100",
+    },
+    "audit membership": {"--noise-variance": "1", **QUICK_ATTACK},
+    "function create": {"data": "v.csv", **COLUMNS, **BUDGET, **KERNEL, "--out": "new.private-state"},
+    "function ask": {"state": "f.private-state", "data": "v.csv", "--out": "new.csv"},
+    "function inspect": {"state": "f.private-state"},
+    "paths calibrate": {"--rows": "24", **PATHS},
+    "paths create": {"data": "v.csv", **COLUMNS, **PATHS, "--out": "new.private-state"},
+    "paths release": {"state": "p.private-state", "points": "age=20:80:3", "--out": "new.csv"},
+    "paths excursion": {
+        "state": "p.private-state", "points": "age=20:80:3", "--threshold": "9", "--out": "new.csv"
+    },
+    "paths inspect": {"state": "p.private-state"},
+    "search grid": {
+        "data": "v.csv", **COLUMNS, **BUDGET, "--lengthscales": "5,20", "--out": "new.privgp"
+    },
+    "search bayes": {
+        "--train": "v.csv", "--validation": "v.csv", **COLUMNS, "--task": "regression",
+        "--loss-bounds": "0 9e6", "--space": "C=1:10", "--epsilon": "1", "--delta": "1e-5",
+        "--steps": "1", "--out": "new.json",
+    },
+    "reproduce": {"name": "kung", "--data": "folder", "--out": "new"},
+}  # fmt: skip
+LONG = {"demo", "reproduce"}  # their good lines are run elsewhere
+
+NUMBER = ("", "nonsense", "nan", "inf")
+POSITIVE = (*NUMBER, "0", "-1")
+COUNT = (*POSITIVE, "1.5", "1e99")
+CHOICE = ("", "nonsense")
+PAIR = ("1 0", "1 1", "nan 1", "0 inf", "a b")
+FILES = ("", "nonsense", "none{}", "folder{}", "empty{}", "broken{}", "cut{}", "v.txt")
+TABLE = (
+    *(name.format(".csv") for name in FILES if "cut" not in name),
+    "header.csv", "ragged.csv", "no-age.csv", "text-age.csv", "nan-age.csv", "inf-age.csv",
+    "none.parquet", "folder.parquet", "empty.parquet", "broken.parquet", "v.csv/v.csv",
+)  # fmt: skip
+OUTPUT_TABLE = ("no-cost.csv", "text-cost.csv", "nan-cost.csv", "inf-cost.csv")
+RELEASE = (*(name.format(".privgp") for name in FILES), "other.privgp", "v.csv")
+STATE = (*(name.format(".private-state") for name in FILES), "v.privgp", "other.private-state")
+NEW = ("", "nonsense", "taken{}", "folder{}", "nowhere/new{}", "v.csv/new{}", "new.zip", "\0{}")
+PICTURE = tuple(name.format(".png") for name in NEW)
+GRID = ("age=0:90", "age=9:0:3", "age=0:90:0", "age=0:nan:3", "bmi=0:1:2", "age=0:1:1e9", "age=")
+TEXT_KERNEL = (
+    "", "nonsense", "cubic(1)", "rbf(", "rbf(0)", "rbf(nan)", "rbf(1,2,3)", "white(1)", "broken.csv"
+)  # fmt: skip
+RANGES = (
+    "",
+    "nonsense",
+    "age=1",
+    "age=9:1",
+    "age=1:1",
+    "age=nan:1",
+    "age=0:inf",
+    "bmi=1:2,age=1:2",
+)
+
+BAD: dict[str, tuple[str, ...]] = {
+    "data": TABLE, "points": (*TABLE, *GRID), "--train": TABLE, "--validation": TABLE,
+    "--targets": (*TABLE, *GRID), "release": RELEASE, "state": STATE,
+    "--out": NEW, "--plot": PICTURE, "--certificate": tuple(n.format(".html") for n in NEW),
+    "--inputs": ("", "nonsense", "age,", "age,age"), "--output": ("", "nonsense", "age"),
+    "--groups": ("", "nonsense"), "--bounds": (*PAIR, "0"), "--epsilon": (*POSITIVE, "1e5"),
+    "--delta": (*POSITIVE, "1", "2"), "--domain": RANGES, "--x-bounds": (*PAIR[:-1], "a:b", "1", ""),
+    "--kernel": TEXT_KERNEL, "--noise-variance": POSITIVE, "--noise-std": (*POSITIVE, "1,,2"),
+    "--lengthscales": (*POSITIVE, "1,,2", "1:2"), "--inducing": COUNT, "--rows": COUNT,
+    "--folds": (*COUNT, "1"), "--steps": COUNT, "--n": COUNT, "--draws": COUNT, "--shadows": COUNT,
+    "--n-paths": COUNT, "--paths": ("", "nonsense", "nan", "0", "-1", "1.5"),
+    "--seed": ("", "nonsense", "nan", "inf", "-1", "1.5", "1e99"), "--record": ("nan 1", "0 inf", "a b"),
+    "--label-noise": (*NUMBER, "-1", "1"), "--failure-probability": (*POSITIVE, "1"),
+    "--noise-scale": POSITIVE, "--selection-share": (*POSITIVE, "1"), "--threshold": NUMBER,
+    "--vote": (*NUMBER, "-1", "2"), "--smoothing": POSITIVE, "--extra-noise": (*NUMBER, "-1"),
+    "--dominance": POSITIVE, "--loss-bounds": PAIR, "--state": ("folder", "nowhere/s", "v.csv", "taken.json", "\0"),
+    "--space": ("", "nonsense", "C=", "C=2:1", "C=nan:1", "C=0:1:log", "D=1:2", "C=1:2,C=1:2"),
+    "--protect": CHOICE, "--objective": CHOICE, "--reconstruct": CHOICE, "--mechanism": CHOICE,
+    "--hyperparameters": CHOICE, "--law": CHOICE, "--sensitivity": CHOICE, "--by": CHOICE,
+    "--method": CHOICE, "--estimator": CHOICE, "--task": CHOICE, "--loss": CHOICE,
+    "--acquisition": CHOICE, "name": CHOICE, "--data": ("nonsense", "v.csv", "folder", "\0"),
+}  # fmt: skip
+# Where a parameter of the same name is another thing.
+OWN: dict[tuple[str, str], tuple[str, ...]] = {
+    ("plan", "--output"): ("", "age"),  # it is not looked for
+    ("audit membership", "--domain"): PAIR,
+    ("audit membership", "--kernel"): tuple(k for k in TEXT_KERNEL if k != "rbf(1,2,3)"),
+    # the grid's lengthscales take the place of those given
+    ("search grid", "--kernel"): tuple(k for k in TEXT_KERNEL if k != "rbf(1,2,3)"),
+    ("demo", "--out"): ("nowhere/new", "v.csv/new", "\0"),
+    ("reproduce", "--out"): ("nowhere/new", "v.csv", "v.csv/new", "\0"),
+    ("paths calibrate", "--domain"): tuple(r for r in RANGES if "bmi" not in r),
+}
+# What an option needs beside it to mean anything.
+BESIDE: dict[tuple[str, str], dict[str, str]] = {
+    ("plan", "--x-bounds"): {"--protect": "records"},
+    ("release", "--x-bounds"): {"--protect": "records"},
+    ("function create", "--domain"): {"--protect": "records"},
+    ("function create", "--dominance"): {"--sensitivity": "varah"},
+}
+COMMANDS = subcommands()
+
+
+def named(parameter: Any) -> str:
+    return parameter.opts[0] if parameter.param_type_name == "option" else parameter.name
+
+
+def valued(command: str) -> list[Any]:
+    """The parameters that take a value."""
+    flags = {"--help", "--force", "--json", "--quick", "--observation", "--plan"}
+    return [p for p in COMMANDS[command].params if named(p) not in flags]
+
+
+def words(command: str, values: dict[str, str]) -> list[str]:
+    """The line as it is typed."""
+    line = command.split()
+    for name, value in values.items():
+        line += [name] if name.startswith("--") else []
+        line += value.split() or [""]
+    return line
+
+
+def bad_values(command: str, name: str) -> list[str]:
+    good = GOOD[command]
+    values = OWN.get((command, name), BAD[name])
+    if name in ("data", "--train", "--validation") and "--output" in good:
+        values += OUTPUT_TABLE
+    if name == "--out":
+        values = tuple(value.format(Path(good[name]).suffix) for value in values)
+    return [*values]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Good files, and one of every bad kind, in a folder to stand in."""
+    path = tmp_path_factory.mktemp("sweep") / "here"
+    path.mkdir()
+    table = people_table()
+    table.write_csv(path / "v.csv")
+    (path / "v.txt").write_bytes((path / "v.csv").read_bytes())
+    table.head(1).write_csv(path / "one.csv")
+    table.clear().write_csv(path / "header.csv")
+    lines = (path / "v.csv").read_text().splitlines()
+    (path / "ragged.csv").write_text("\n".join([*lines[:3], f"x,{lines[3]}", *lines[4:]]) + "\n")
+    for column in ("age", "cost"):
+        table.rename({column: "height"}).write_csv(path / f"no-{column}.csv")
+        for cell in ("text", "nan", "inf"):
+            cells = [*table[column].cast(pl.String)[:-1], cell]
+            table.with_columns(pl.Series(column, cells)).write_csv(path / f"{cell}-{column}.csv")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path)
+        for command, out in (
+            ("release", "v.privgp"), ("function create", "f.private-state"),
+            ("paths create", "p.private-state"),
+        ):  # fmt: skip
+            made = run(*words(command, {**GOOD[command], "--out": out}))
+            assert made.code == 0, made
+        for ending in ("privgp", "private-state", "csv", "parquet", "png", "html", "json"):
+            (path / f"folder.{ending}").mkdir()
+            (path / f"empty.{ending}").touch()
+            (path / f"taken.{ending}").write_text("mine")
+            (path / f"broken.{ending}").write_bytes(bytes(range(256)) * 4)
+        for whole, cut in (("v.privgp", "cut.privgp"), ("f.private-state", "cut.private-state")):
+            (path / cut).write_bytes((path / whole).read_bytes()[:-50])
+        (path / "other.privgp").write_bytes((path / "f.private-state").read_bytes())
+        (path / "other.private-state").write_bytes((path / "v.privgp").read_bytes())
+        (path / "folder").mkdir()
+        yield path
+
+
+def contents(folder: Path) -> dict[str, tuple[int, int]]:
+    """Every file and folder, as it was last changed."""
+    found = [(path, path.lstat()) for path in folder.parent.rglob("*")]
+    return {
+        str(path): (state.st_mtime_ns, state.st_size) for path, state in found if path != folder
+    }
+
+
+def test_every_command_and_parameter_is_swept() -> None:
+    assert set(GOOD) == set(COMMANDS)
+    assert {named(p) for command in GOOD for p in valued(command)} == set(BAD)
+
+
+@pytest.mark.parametrize("command", ["", *{name.split()[0] for name in COMMANDS}, *COMMANDS])
+def test_help_is_given(command: str) -> None:
+    result = run(*command.split(), "--help")
+    assert (result.code, result.err) == (0, "")
+    assert f"Usage: privgp {command}".strip() in result.out
+
+
+@pytest.mark.parametrize("table", ["v.csv", "one.csv"])
+@pytest.mark.parametrize("command", sorted({*GOOD} - LONG))
+def test_the_good_lines_are_good_for_many_rows_and_for_one(
+    command: str, table: str, tmp_path: Path
+) -> None:
+    values = {name: table if value == "v.csv" else value for name, value in GOOD[command].items()}
+    if "--out" in values:
+        values["--out"] = str(tmp_path / values["--out"])
+    result = run(*words(command, values))
+    assert (result.code, result.err) == (0, "")
+
+
+def names_what_is_wrong(sentence: str, name: str, value: str) -> bool:
+    """The option, or the value where that says more."""
+    plain = sentence.lower().replace("-", " ")
+    begins = re.split("[/=]", value)[0]
+    return name.strip("-").replace("-", " ") in plain or (len(begins) > 2 and begins in sentence)
+
+
+@pytest.mark.parametrize(
+    ("command", "name"), [(c, named(p)) for c in sorted(COMMANDS) for p in valued(c)]
+)
+def test_a_bad_value_is_refused(command: str, name: str, folder: Path) -> None:
+    before = contents(folder)
+    options = {option for p in COMMANDS[command].params for option in p.opts} | {"--help"}
+    beside = BESIDE.get((command, name), {})
+    for value in bad_values(command, name):
+        result = run(*words(command, {**GOOD[command], **beside, name: value}))
+        assert_one_sentence(result)
+        assert "unexpectedly" not in result.err
+        assert contents(folder) == before, value
+        assert not value or names_what_is_wrong(result.err, name, value), result
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", result.err)) <= options, result
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [(c, named(p)) for c in sorted(COMMANDS) for p in COMMANDS[c].params if p.required],
+)
+def test_what_is_needed_is_asked_for(command: str, name: str) -> None:
+    *others, last = [p for p in GOOD[command] if not p.startswith("--")] or [""]
+    if name in others:  # without the first of two files there is one too few
+        name = last
+    result = run(*words(command, {key: v for key, v in GOOD[command].items() if key != name}))
+    assert_one_sentence(result)
+    assert "Missing" in result.err
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (command, name)
+        for command, good in sorted(GOOD.items())
+        for name, value in good.items()
+        if value in ("v.csv", "v.privgp", "f.private-state", "p.private-state")
+    ],
+)
+def test_a_file_that_may_not_be_read(
+    command: str, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, opened = contents(folder), Path.open
+    file = GOOD[command][name]
+
+    def denied(path: Path, *how: Any, **more: Any) -> Any:  # superusers may read everything
+        if path.name == file:
+            raise PermissionError(f"no permission for '{path}'")
+        return opened(path, *how, **more)
+
+    monkeypatch.setattr(Path, "open", denied)
+    result = run(*words(command, GOOD[command]))
+    assert_one_sentence(result)
+    assert f"'{file}' cannot be read" in result.err
+    assert contents(folder) == before
