@@ -142,8 +142,9 @@ def release(
     json: o.Json = False,
 ) -> None:
     """Spend the budget once and write a file that may be published."""
-    from privgp.command.release import Results, run_release
+    from privgp.command.release import run_release
     from privgp.command.request import Request
+    from privgp.command.results import Results
 
     request = Request(
         data=data,

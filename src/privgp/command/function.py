@@ -20,9 +20,8 @@ from privgp.command.destinations import PICTURES, STATES, TABLES, check_apart, c
 from privgp.command.errors import Failure, Refusal, listed
 from privgp.command.function_request import FunctionRequest
 from privgp.command.kernel_text import write_kernel
-from privgp.command.release import SIMULATED
 from privgp.command.request import public_computation
-from privgp.command.screen import progress, say, say_json
+from privgp.command.screen import progress, say, say_if_simulated, say_json
 from privgp.command.states import (
     answers,
     asking,
@@ -101,8 +100,7 @@ def run_ask(
         drawn = {} if plot is None else {"plot": str(plot)}
         say_json({"answers": str(out), "rows": X.height, "columns": [*names, label], **drawn})
         return
-    if function.guarantee_.is_simulation:
-        say(SIMULATED)
+    say_if_simulated(function.guarantee_)
     say(
         f"Answered {X.height} rows into {out}: {label}, std of its noise {function.noise_std_:.4g}."
     )

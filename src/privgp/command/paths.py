@@ -13,9 +13,8 @@ from privgp.command.destinations import PICTURES, STATES, TABLES, check_apart, c
 from privgp.command.errors import Refusal, listed
 from privgp.command.kernel_text import write_kernel
 from privgp.command.paths_request import PathsRequest
-from privgp.command.release import SIMULATED
 from privgp.command.request import public_computation
-from privgp.command.screen import progress, say, say_json
+from privgp.command.screen import progress, say, say_if_simulated, say_json
 from privgp.command.states import (
     answers,
     asking,
@@ -104,8 +103,7 @@ def run_release(state: Path, points: str, out: Path, *, force: bool, as_json: bo
     if as_json:
         say_json({"answers": str(out), "rows": len(where), "columns": [*names, *labels]})
         return
-    if made.guarantee_.is_simulation:
-        say(SIMULATED)
+    say_if_simulated(made.guarantee_)
     say(f"Wrote {made.n_paths} path{'s' * (made.n_paths > 1)} at {len(where)} points into {out}.")
 
 
@@ -132,8 +130,7 @@ def run_excursion(
     if as_json:
         say_json({"answers": str(out), "rows": len(where), "inside": int(found.inside.sum())})
         return
-    if made.guarantee_.is_simulation:
-        say(SIMULATED)
+    say_if_simulated(made.guarantee_)
     say(f"{int(found.inside.sum())} of {len(where)} points lie in the set, written into {out}.")
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from privgp.command.errors import printable
+from privgp.privacy.guarantee import Guarantee
 
 Step = Callable[[str], None]
 
@@ -21,6 +22,12 @@ def say(text: str) -> None:
     """Print lines as they are: names of columns and files are never taken for markup."""
     for line in text.splitlines() or [""]:
         print(printable(line))
+
+
+def say_if_simulated(guarantee: Guarantee) -> None:
+    """Say first that this must not be published, where that is so."""
+    if guarantee.is_simulation:
+        say("SIMULATION, not for release: the noise came from --seed and protects nobody.")
 
 
 def say_json(value: dict[str, Any]) -> None:

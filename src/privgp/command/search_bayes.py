@@ -22,9 +22,8 @@ from privgp.command.columns import input_columns, split_names
 from privgp.command.destinations import check_apart, check_destination, whole_file
 from privgp.command.errors import Failure, Refusal, one_line, refusal
 from privgp.command.private_records import outputs, private_records
-from privgp.command.release import SIMULATED
 from privgp.command.request import public_computation
-from privgp.command.screen import progress, say, say_json
+from privgp.command.screen import progress, say, say_if_simulated, say_json
 from privgp.command.space_text import read_space
 from privgp.command.tables import check_lines, load, open_table
 from privgp.models.search_bayes import PrivateBayesSearchCV
@@ -215,8 +214,7 @@ def _report(
     if as_json:
         say_json({"result": str(request.out), **facts})
         return
-    if search.guarantee_.is_simulation:
-        say(SIMULATED)
+    say_if_simulated(search.guarantee_)
     name = "accuracy" if search.scoring == "accuracy" else f"minus the mean {search.scoring}"
     for parameter, value in facts["best_params"].items():
         say(f"{parameter} = {value:.6g}" if isinstance(value, float) else f"{parameter} = {value}")

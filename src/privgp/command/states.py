@@ -14,8 +14,7 @@ import polars as pl
 from privgp.command.columns import names_of_inputs
 from privgp.command.destinations import STATES
 from privgp.command.errors import Failure, Refusal, refusal
-from privgp.command.release import SIMULATED
-from privgp.command.screen import Step, say, say_json
+from privgp.command.screen import Step, say, say_if_simulated, say_json
 from privgp.command.tables import open_stored
 from privgp.models.function import PrivateFunction
 from privgp.models.paths import PosteriorPaths
@@ -97,8 +96,7 @@ def facts(kept: PrivateFunction | PosteriorPaths) -> dict[str, object]:
 
 
 def tell_created(kept: PrivateFunction | PosteriorPaths, state: Path, holds: str) -> None:
-    if kept.guarantee_.is_simulation:
-        say(SIMULATED)
+    say_if_simulated(kept.guarantee_)
     say(f"Created {state}.")
     say(
         f"PRIVATE: the file holds {holds}. Keep it, never publish it, and never go back to an older "
