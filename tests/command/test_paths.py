@@ -154,6 +154,14 @@ def test_wrong_questions_are_refused(
     assert not list(tmp_path.glob("o.*"))
 
 
+def test_too_many_points_are_refused_before_any_is_answered(tmp_path: Path, state: Path) -> None:
+    out = tmp_path / "o.csv"
+    many = run("paths", "release", state, "age=20:80:101,bmi=18:35:100", "-o", out)
+    assert_refused(many, "10,100 of the points are new", "10,000")
+    assert not out.exists()
+    assert PosteriorPaths.load_state(state).points_answered_ == 0
+
+
 def test_states_are_checked_and_never_replaced(tmp_path: Path, visits: Path, state: Path) -> None:
     assert_refused(run("paths", "create", visits, *CREATE, "-o", state), "exists already")
     assert_refused(run("paths", "inspect", visits), ".private-state")

@@ -30,6 +30,7 @@ from privgp.command.states import (
 from privgp.command.tables import check_lines, load, open_table, write_table
 from privgp.command.targets import read_targets
 from privgp.models.paths import PosteriorPaths
+from privgp.release.excursions import check_vote
 from privgp.release.plots import save_figure
 from privgp.types import Array
 
@@ -117,6 +118,8 @@ def run_excursion(
     made, names, where = _opened(state, points, [out, plot])
     if plot is not None and len(names) > 2:
         raise Refusal("--plot draws one or two inputs.")
+    with told():
+        check_vote(threshold, vote, smoothing)
     with asking(state, "paths"), progress(blocks_of(where) + 2) as step:
         answers(made, where, step)
         step("Voting")

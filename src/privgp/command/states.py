@@ -60,12 +60,24 @@ def blocks_of(points: Array) -> int:
 
 def answers(kept: PrivateFunction | PosteriorPaths, points: Array, step: Step) -> Array:
     """What is released at the points, (..., points), asked a block at a time."""
+    _check_room(kept, points)
     parts = []
     for start in range(0, len(points), BLOCK):
         step(f"Drawing from point {start + 1} of {len(points)}")
         with told():
             parts.append(kept.release(table_of(kept, points[start : start + BLOCK])))
     return np.concatenate(parts, axis=-1)
+
+
+def _check_room(kept: PrivateFunction | PosteriorPaths, points: Array) -> None:
+    """Refuse more points than may be answered before any is: answers cannot be taken back."""
+    known = {row.tobytes() for row in kept._contents.points}
+    new = {row.tobytes() for row in points + 0.0} - known  # no negative zeros
+    if len(new) > kept.points_left_:
+        raise Refusal(
+            f"{len(new):,} of the points are new, and no more than {kept.points_left_:,} can still "
+            "be answered: ask for fewer."
+        )
 
 
 def table_of(kept: PrivateFunction | PosteriorPaths, points: Array) -> Any:
