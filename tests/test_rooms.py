@@ -172,7 +172,7 @@ PRIVATE = {
         ("X", "y", "inputs"),
         ("checked_inputs", "checked_outputs", "taken_records", "validate_data", "len"),
     ),
-    "privgp.models.binned": ("fit", ("X", "y"), ("release_outputs", "release_records")),
+    "privgp.models.measured_bins": ("fit", ("X", "y"), ("release_outputs", "release_records")),
     "privgp.models.bins_of_outputs": (
         "release_outputs",
         ("y",),

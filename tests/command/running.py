@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
+import typer
 
 from privgp.command import main
+from privgp.command.app import app
 
 BUDGET = ["--bounds", "0", "5000", "--epsilon", "1", "--delta", "1e-5"]
 COLUMNS = ["--inputs", "age,bmi", "--output", "cost"]
@@ -29,6 +32,18 @@ def run(*arguments: object) -> Result:
     with redirect_stdout(out), redirect_stderr(err):
         code = main([str(argument) for argument in arguments])
     return Result(code, out.getvalue(), err.getvalue())
+
+
+def subcommands() -> dict[str, Any]:
+    """Every command by its words; those of a group are "group command"."""
+    top: Any = typer.main.get_command(app)
+    found = {}
+    for name, command in top.commands.items():
+        inner = getattr(command, "commands", {})
+        found.update({f"{name} {word}": part for word, part in inner.items()})
+        if not inner:
+            found[name] = command
+    return found
 
 
 def assert_one_sentence(result: Result, code: int = 2) -> None:

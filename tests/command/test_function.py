@@ -83,7 +83,7 @@ def test_a_seed_is_a_simulation(tmp_path: Path, visits: Path) -> None:
         (["--epsilon", "0"], "epsilon"),
         (["--bounds", "5", "5"], "bounds"),
         (["--kernel", "cubic(3)"], "kernel"),
-        (["--kernel", "matern52(20)"], "noise_variance"),
+        (["--kernel", "matern52(20)"], "--noise-variance"),
         (["--kernel", "matern52(1, 2, 3) + white(1)"], "lengthscales"),
         (["--noise-variance", "-1"], "--noise-variance"),
         (["--noise-variance", "4"], "noise once"),

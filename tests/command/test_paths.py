@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+from sklearn.gaussian_process.kernels import Matern
 
 from privgp import PosteriorPaths
 from privgp.command import paths as module
@@ -59,6 +61,20 @@ def test_create_release_excursion_inspect(tmp_path: Path, visits: Path) -> None:
     for result in (created, released, again, found, shown):
         assert result.err == ""
         assert not any(cell in result.out for cell in private_cells())
+
+
+def test_inputs_of_an_array_are_called_by_their_number(tmp_path: Path) -> None:
+    state, out = tmp_path / "array.private-state", tmp_path / "paths.csv"
+    X = np.linspace(0.0, 1.0, 20).reshape(10, 2)
+    law = PosteriorPaths(
+        Matern(1.0, nu=0.5), 50.0, domain=[(0, 1)] * 2, y_bounds=(0, 1), delta=0.01
+    )
+    law.fit(X, X[:, 0], state=state)
+    assert "'x1' and 'x2'" in run("paths", "inspect", state).out
+    assert run("paths", "release", state, "x1=0:1:2,x2=0:1:3", "-o", out).code == 0
+    assert pl.read_csv(out).columns == ["x1", "x2", "path_1"]
+    again = run("paths", "excursion", state, out, "--threshold", 0.5, "-o", tmp_path / "set.csv")
+    assert again.code == 0, again
 
 
 def test_calibrate_needs_no_data() -> None:
@@ -136,6 +152,14 @@ def test_wrong_questions_are_refused(
     what, *rest = arguments
     assert_refused(run("paths", what, state, *rest), words)
     assert not list(tmp_path.glob("o.*"))
+
+
+def test_too_many_points_are_refused_before_any_is_answered(tmp_path: Path, state: Path) -> None:
+    out = tmp_path / "o.csv"
+    many = run("paths", "release", state, "age=20:80:101,bmi=18:35:100", "-o", out)
+    assert_refused(many, "10,100 of the points are new", "10,000")
+    assert not out.exists()
+    assert PosteriorPaths.load_state(state).points_answered_ == 0
 
 
 def test_states_are_checked_and_never_replaced(tmp_path: Path, visits: Path, state: Path) -> None:

@@ -297,11 +297,13 @@ def test_the_excursion_set_is_a_vote_of_the_paths():
     assert np.allclose(smooth.paths, values @ weights.T)
     assert len(found.plot().axes) == 1
     assert model.points_answered_ == 60
+    others = paths(n_paths=5).fit(X, Y)
     for wrong in ({"vote": 0.0}, {"vote": 1.1}, {"smoothing": 0.0}, {"smoothing": math.nan}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            model.excursion(ASKED, 0.1, **wrong)
+            others.excursion(ASKED, 0.1, **wrong)
     with pytest.raises(ValueError, match="threshold"):
-        model.excursion(ASKED, math.nan)
+        others.excursion(ASKED, math.nan)
+    assert others.points_answered_ == 0  # a question that is refused costs nothing
 
 
 def test_an_excursion_set_over_two_inputs_has_a_boundary():

@@ -8,13 +8,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-from tests.conftest import real_data
 
 from privgp import PrivateGPRegressor
 from privgp.plan.aware import Certificate, Hypothesis, aware_design, certify, gain, unexplained
 from privgp.plan.hypotheses import exact_certificate, hypotheses_for
 from privgp.plan.priors import Hyperparameters
 from privgp.plan.strategy import strategy_for_rows
+from tests.conftest import real_data
 
 NOISE = 0.7
 INPUTS = 6

@@ -31,8 +31,6 @@ app.add_typer(search_app)
 search_app.command()(bayes)
 app.add_typer(reproduce_app)
 
-PrivateColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")]
-
 
 def _version(asked: bool) -> None:
     if asked:
@@ -110,18 +108,15 @@ def plan(
 def release(
     data: o.Data,
     inputs: o.Inputs,
-    output: PrivateColumn,
+    output: o.Output,
     bounds: o.Bounds,
     epsilon: o.Epsilon,
     delta: o.Delta,
     out: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="The .privgp file to write; it contains the inputs unless records are protected.",
-            rich_help_panel=o.RESULTS,
+        o.destination(
+            "FILE",
+            "The .privgp file to write; it contains the inputs unless records are protected.",
         ),
     ],
     groups: o.Groups = None,
@@ -142,8 +137,9 @@ def release(
     json: o.Json = False,
 ) -> None:
     """Spend the budget once and write a file that may be published."""
-    from privgp.command.release import Results, run_release
+    from privgp.command.release import run_release
     from privgp.command.request import Request
+    from privgp.command.results import Results
 
     request = Request(
         data=data,
@@ -171,27 +167,9 @@ def release(
 @app.command()
 def predict(
     release: o.Release,
-    data: Annotated[
-        Path,
-        typer.Argument(metavar="NEW", help="A .csv or .parquet file with the input columns."),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="TABLE",
-            help="The .csv or .parquet file to write.",
-            rich_help_panel=o.RESULTS,
-        ),
-    ],
-    inputs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B",
-            help="The input columns of NEW, when named otherwise than in the release.",
-        ),
-    ] = None,
+    data: o.NewData,
+    out: Annotated[Path, o.destination("TABLE", "The .csv or .parquet file to write.")],
+    inputs: Annotated[str | None, o.named_otherwise("release")] = None,
     observation: Annotated[
         bool,
         typer.Option("--observation", help="Let std be of a new output, not of the function."),

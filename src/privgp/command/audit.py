@@ -132,10 +132,12 @@ def run_membership(asked: Asked, *, plot: Path | None, force: bool, as_json: boo
     kernel, white = split_noise(read_kernel(asked.kernel))
     if kernel is None:
         raise Refusal("--kernel holds nothing but noise.")
+    if not all(map(math.isfinite, asked.record)):
+        raise Refusal("--record must be two finite numbers.")
     if (asked.noise_variance is None) == (white is None):
         raise Refusal("Give the noise once: as --noise-variance, or as white() in --kernel.")
     noise = float(asked.noise_variance or 0.0) if white is None else float(white.noise_level)
-    with _telling() as tell, public_computation():
+    with _telling() as tell, public_computation(x_bounds="--domain", n_paths="--paths"):
         reach = max(1.0, abs(asked.record[1]))
         promise = None
         if math.isfinite(asked.paths) and asked.paths >= 1:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,6 +23,23 @@ def split_names(text: str, option: str) -> list[str]:
     for name in names:
         if names.count(name) > 1:
             raise Refusal(f"{option} names the column '{name}' twice.")
+    return names
+
+
+def names_of_inputs(model: Any) -> list[str] | None:
+    """The columns that a model was made from, where it knows them."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def asked_inputs(model: Any, path: Path, given: str | None) -> list[str]:
+    """The input columns of a new table: as given with --inputs, else as the model's file has them."""
+    names = names_of_inputs(model) if given is None else split_names(given, "--inputs")
+    count = int(model.n_features_in_)
+    if names is None:
+        raise Refusal(f"'{path}' does not name its {count} inputs: give them with --inputs.")
+    if len(names) != count:
+        raise Refusal(f"'{path}' has {count} inputs, but --inputs names {len(names)}.")
     return names
 
 
@@ -57,6 +76,14 @@ def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
 def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
     """Private inputs. Whatever is wrong with one, the sentence is the same."""
     return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
+
+
+def in_the_middle(domain: Sequence[tuple[float, float]], X: pl.DataFrame) -> pl.DataFrame:
+    """As many records as there are, all in the middle of the domain: nobody's."""
+    columns = zip(X.columns, domain, strict=True)
+    return pl.DataFrame(
+        {name: np.full(X.height, 0.5 * low + 0.5 * high) for name, (low, high) in columns}
+    )
 
 
 def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:

@@ -14,10 +14,14 @@ PICTURES = (".png", ".svg")
 TABLES = (".csv", ".parquet")
 CERTIFICATES = (".html", ".json")
 RELEASES = (".privgp",)
+STATES = (".private-state",)
 
 
-def check_destination(path: Path | None, endings: Sequence[str], *, force: bool) -> None:
-    """Refuse a file that could not be written later: wrong ending, no folder, in the way."""
+def check_destination(path: Path | None, endings: Sequence[str], *, force: bool | None) -> None:
+    """Refuse a file that could not be written later: wrong ending, no folder, in the way.
+
+    ``force``: whether a file in the way may be replaced; None where none ever is.
+    """
     if path is None:
         return
     if path.suffix not in endings:
@@ -26,7 +30,8 @@ def check_destination(path: Path | None, endings: Sequence[str], *, force: bool)
         if path.is_dir():
             raise Refusal(f"'{path}' is a folder, not a file to write.")
         if os.path.lexists(path) and not force:
-            raise Refusal(f"'{path}' exists already: give another name, or --force to replace it.")
+            or_force = "" if force is None else ", or --force to replace it"
+            raise Refusal(f"'{path}' exists already: give another name{or_force}.")
         if not path.parent.is_dir():
             raise Refusal(f"The folder '{path.parent}' does not exist.")
         # Asking for permission is not enough: read-only disks and superusers answer wrongly.

@@ -5,6 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 LONGEST = 600
+# Arguments of the library as options of the command; a command may call one otherwise.
+OPTIONS = {"y_bounds": "--bounds"} | {
+    name: "--" + name.replace("_", "-")
+    for name in (
+        *("epsilon", "delta", "domain", "kernel", "noise_variance", "noise_std", "inducing"),
+        *("sensitivity", "dominance", "extra_noise", "n_paths", "objective", "reconstruct"),
+        *("mechanism", "targets", "threshold", "vote", "smoothing", "label_noise", "loss_bounds"),
+        *("protect", "x_bounds"),
+    )
+}
 
 
 class Refusal(Exception):
@@ -17,6 +27,14 @@ class Failure(Exception):
     """Something went wrong that the arguments do not explain."""
 
     code = 1
+
+
+def refusal(problem: Exception, **options: str) -> Refusal:
+    """What the library refuses, in the command's words: ``y_bounds must`` is ``--bounds must``."""
+    sentence, *_ = [*str(problem).strip().splitlines(), "This cannot be computed."]
+    name, space, rest = sentence.partition(" ")
+    name = (OPTIONS | options).get(name, name[:1].upper() + name[1:])
+    return Refusal(f"{name}{space}{rest}" if rest.endswith(".") else f"{name}{space}{rest}.")
 
 
 def printable(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,7 +28,7 @@ class Sensitivity(StrEnum):
 def create(
     data: o.Data,
     inputs: o.Inputs,
-    output: Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")],
+    output: o.Output,
     bounds: o.Bounds,
     epsilon: o.Epsilon,
     delta: o.Delta,
@@ -74,7 +73,8 @@ def create(
     json: o.Json = False,
 ) -> None:
     """Take the data into a new private state. The budget is spent with the first answer."""
-    from privgp.command.function import FunctionRequest, run_create
+    from privgp.command.function import run_create
+    from privgp.command.function_request import FunctionRequest
     from privgp.command.request import Request
 
     base = Request(
@@ -96,18 +96,9 @@ def create(
 @function_app.command()
 def ask(
     state: o.State,
-    data: Annotated[
-        Path,
-        typer.Argument(metavar="NEW", help="A .csv or .parquet file with the input columns."),
-    ],
+    data: o.NewData,
     out: o.Answers,
-    inputs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B",
-            help="The input columns of NEW, when named otherwise than in the state.",
-        ),
-    ] = None,
+    inputs: Annotated[str | None, o.named_otherwise("state")] = None,
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,

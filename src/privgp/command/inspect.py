@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from privgp.command.certificates import write_certificate
+from privgp.command.columns import names_of_inputs
 from privgp.command.destinations import CERTIFICATES, check_apart, check_destination
 from privgp.command.errors import listed
 from privgp.command.kernel_text import write_kernel
-from privgp.command.predict import names_of_inputs, open_release
+from privgp.command.predict import open_release
 from privgp.command.screen import say, say_json
 from privgp.release.certificate import certificate
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-PRIVACY, MODEL, RESULTS = "Privacy", "Model", "Results"
+PRIVACY, MODEL, RESULTS, SEARCH = "Privacy", "Model", "Results", "Search"
 
 
 class Objective(StrEnum):
@@ -39,7 +39,29 @@ class Protect(StrEnum):
     records = "records"
 
 
+def destination(metavar: str, what: str) -> Any:
+    """The option for the file that a command writes."""
+    return typer.Option("--out", "-o", metavar=metavar, help=what, rich_help_panel=RESULTS)
+
+
+def named_otherwise(where: str) -> Any:
+    """The option for input columns of NEW whose names are not those known ``where``."""
+    return typer.Option(
+        metavar="A,B", help=f"The input columns of NEW, when named otherwise than in the {where}."
+    )
+
+
+_KERNEL = typer.Option(
+    "--kernel",
+    metavar="TEXT|FILE",
+    help="Such as '100*matern52(10) + white(4)', or a text file that holds it.",
+    rich_help_panel=MODEL,
+)
+
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file.")]
+NewData = Annotated[
+    Path, typer.Argument(metavar="NEW", help="A .csv or .parquet file with the input columns.")
+]
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
 Inputs = Annotated[
     str,
@@ -47,6 +69,7 @@ Inputs = Annotated[
         metavar="A,B", help="Columns to predict from: public, unless records are protected."
     ),
 ]
+Output = Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")]
 Bounds = Annotated[
     tuple[float, float],
     typer.Option(
@@ -86,14 +109,8 @@ XBounds = Annotated[
         rich_help_panel=PRIVACY,
     ),
 ]
-KernelText = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TEXT|FILE",
-        help="Such as '100*matern52(10) + white(4)', or a text file that holds it.",
-        rich_help_panel=MODEL,
-    ),
-]
+KernelText = Annotated[str | None, _KERNEL]
+KernelNeeded = Annotated[str, _KERNEL]
 NoiseVariance = Annotated[
     float | None,
     typer.Option(help="Variance of an output about the function.", rich_help_panel=MODEL),
@@ -174,34 +191,9 @@ Seed = Annotated[
 
 # Functions and paths, which the curator keeps.
 State = Annotated[Path, typer.Argument(metavar="STATE", help="A .private-state file.")]
-NewState = Annotated[
-    Path,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="STATE",
-        help="The .private-state file to write; it is private.",
-        rich_help_panel=RESULTS,
-    ),
-]
+NewState = Annotated[Path, destination("STATE", "The .private-state file to write; it is private.")]
 Answers = Annotated[
-    Path,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="TABLE",
-        help="The .csv or .parquet file to write; it may be published.",
-        rich_help_panel=RESULTS,
-    ),
-]
-KernelNeeded = Annotated[
-    str,
-    typer.Option(
-        "--kernel",
-        metavar="TEXT|FILE",
-        help="Such as '100*matern52(10) + white(4)', or a text file that holds it.",
-        rich_help_panel=MODEL,
-    ),
+    Path, destination("TABLE", "The .csv or .parquet file to write; it may be published.")
 ]
 DOMAIN_HELP = (
     "Public ranges of the inputs, such as age=0:90,bmi=15:50; inputs outside are projected."

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from privgp.command.errors import Refusal
-from privgp.models.records import domain
+from privgp.command.errors import Refusal, refusal
 
 OPTION = "--x-bounds"
 
@@ -26,6 +25,8 @@ def with_pairs_joined(arguments: Sequence[str]) -> list[str]:
 
 def read_pairs(words: Sequence[str] | None, inputs: int) -> tuple[tuple[float, float], ...]:
     """One pair of bounds per input."""
+    from privgp.models.records import domain  # joining the words must stay quick, as help must
+
     if not words:
         raise Refusal(
             f"--protect records needs {OPTION} LO HI, once per input: bounds that the private inputs "
@@ -42,7 +43,7 @@ def read_pairs(words: Sequence[str] | None, inputs: int) -> tuple[tuple[float, f
     try:
         return domain(pairs)
     except ValueError as problem:
-        raise Refusal(str(problem).replace("x_bounds", OPTION)) from None
+        raise refusal(problem) from None
 
 
 def _is_number(word: str) -> bool:

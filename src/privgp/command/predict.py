@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from privgp.command.columns import input_columns, split_names
+from privgp.command.columns import asked_inputs, input_columns, names_of_inputs
 from privgp.command.destinations import (
     PICTURES,
     RELEASES,
@@ -16,9 +16,9 @@ from privgp.command.destinations import (
     check_apart,
     check_destination,
 )
-from privgp.command.errors import Failure, Refusal
+from privgp.command.errors import Failure, Refusal, refusal
 from privgp.command.screen import Step, progress, say, say_json
-from privgp.command.tables import check_readable, load, open_table, write_table
+from privgp.command.tables import load, open_stored, open_table, write_table
 from privgp.release.files import load as load_release
 from privgp.release.plots import plot_model, save_figure
 from privgp.types import Array
@@ -28,21 +28,7 @@ BLOCK = 4096
 
 def open_release(path: Path) -> Any:
     """The model in a .privgp file."""
-    if path.suffix not in RELEASES:
-        raise Refusal(f"'{path}' must end in .privgp.")
-    check_readable(path)
-    try:
-        return load_release(path)
-    except (ValueError, OSError) as problem:
-        if isinstance(problem, OSError):
-            raise Refusal(f"The file '{path}' cannot be read.") from None
-        raise Refusal(str(problem)) from None
-
-
-def names_of_inputs(model: Any) -> list[str] | None:
-    """The columns that the release was made from, where it knows them."""
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
+    return open_stored(path, RELEASES, load_release)
 
 
 def run_predict(
@@ -61,12 +47,7 @@ def run_predict(
     check_destination(plot, PICTURES, force=force)
     check_apart([release, data], [out, plot])
     model = open_release(release)
-    names = names_of_inputs(model) if inputs is None else split_names(inputs, "--inputs")
-    count = int(model.n_features_in_)
-    if names is None:
-        raise Refusal(f"'{release}' does not name its {count} inputs: give them with --inputs.")
-    if len(names) != count:
-        raise Refusal(f"'{release}' has {count} inputs, but --inputs names {len(names)}.")
+    names = asked_inputs(model, release, inputs)
     source = open_table(data)
     X = input_columns(load(source, names), names, source)
     blocks = -(-X.height // BLOCK)
@@ -115,7 +96,7 @@ def _predictions(model: Any, X: Array, observation: bool, step: Step) -> tuple[A
             with np.errstate(all="ignore"):
                 mean, std = model.predict(rows, return_std=True, observation=observation)
         except ValueError as problem:
-            raise Refusal(str(problem)) from None
+            raise refusal(problem) from None
         means.append(mean)
         stds.append(std)
     mean, std = np.concatenate(means), np.concatenate(stds)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,42 +11,19 @@ import numpy as np
 import polars as pl
 from sklearn.base import clone
 
-from privgp.command.certificates import write_certificate
-from privgp.command.columns import output_column
+from privgp.command.columns import in_the_middle, output_column
 from privgp.command.destinations import (
-    CERTIFICATES,
-    PICTURES,
-    RELEASES,
-    check_apart,
-    check_destination,
     part_beside,
 )
-from privgp.command.errors import Failure, Refusal, listed
+from privgp.command.errors import Failure, Refusal
 from privgp.command.request import Request, make_plan, public_computation
-from privgp.command.screen import Step, progress, say, say_json
+from privgp.command.results import Results
+from privgp.command.screen import Step, progress, say_json
 from privgp.command.streams import file_rows
 from privgp.command.tables import Source, check_lines, load, open_table
 from privgp.models.inducing import fit_rows
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.release.files import save
-from privgp.release.plots import plot_model, save_figure
-
-SIMULATED = "SIMULATION, not for release: the noise came from --seed and protects nobody."
-
-
-@dataclass(frozen=True)
-class Results:
-    """The files to write."""
-
-    release: Path
-    certificate: Path | None = None
-    plot: Path | None = None
-
-    def check(self, source: Path, *, force: bool) -> None:
-        check_destination(self.release, RELEASES, force=force)
-        check_destination(self.certificate, CERTIFICATES, force=force)
-        check_destination(self.plot, PICTURES, force=force)
-        check_apart([source], [self.release, self.certificate, self.plot])
 
 
 def run_release(request: Request, results: Results, *, force: bool, as_json: bool) -> None:
@@ -70,15 +45,11 @@ def run_release(request: Request, results: Results, *, force: bool, as_json: boo
             with np.errstate(all="ignore"):
                 model = measure()
             del measure  # it holds the outputs
-            step("Writing the release")
-            save(model, results.release, overwrite=force)
-            saved.append(results.release)
-            step("Drawing and certifying")
-            if results.certificate is not None:
-                write_certificate(model, results.certificate)
-            if results.plot is not None:
-                save_figure(plot_model(model, output=request.output), results.plot)
-        _report(model, request, results, as_json=as_json)
+            results.write(model, request.output, saved, step, force=force)
+        if as_json:
+            say_json(results.facts(model.guarantee_, request))
+        else:
+            results.tell(model.guarantee_, request)
 
 
 Measure = Callable[[], PrivateGPRegressor]
@@ -129,13 +100,7 @@ def rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path
     trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
     low, high = model.y_bounds
     if model.protect == "records":  # private inputs stay out of it too
-        middles = [0.5 * a + 0.5 * b for a, b in model.x_bounds]
-        X = pl.DataFrame(
-            [
-                pl.repeat(x, X.height, eager=True).alias(name)
-                for x, name in zip(middles, X.columns, strict=True)
-            ]
-        )
+        X = in_the_middle(model.x_bounds, X)
     try:
         with public_computation(), part_beside(path) as part:
             trial.fit(X, np.full(X.height, 0.5 * low + 0.5 * high), people)
@@ -161,38 +126,3 @@ def spending(request: Request) -> Iterator[list[Path]]:
         else:
             what = f"{stopped} after noise may have been drawn, and nothing was released; {spent}"
         raise Failure(what) from None
-
-
-def _report(
-    model: PrivateGPRegressor, request: Request, results: Results, *, as_json: bool
-) -> None:
-    guarantee = model.guarantee_
-    others = {"certificate": results.certificate, "plot": results.plot}
-    if as_json:
-        say_json(
-            {
-                "release": str(results.release),
-                **{name: None if path is None else str(path) for name, path in others.items()},
-                "contains_inputs": [] if request.is_private_throughout else request.input_names,
-                "guarantee": json.loads(guarantee.to_json()),
-                "simulation": guarantee.is_simulation,
-                "spent": True,
-            }
-        )
-        return
-    if guarantee.is_simulation:
-        say(SIMULATED)
-    say(f"Released {results.release}.")
-    if request.is_private_throughout:
-        say("The file contains no input and no output of any record.")
-    else:
-        what = "inputs" if request.inducing is None else "centres or values of inputs"
-        say(
-            f"The file contains {what}, {listed(request.input_names)} of rows of "
-            f"{request.data.name}: publish it only where they may be known. It contains no output."
-        )
-    say("")
-    say(guarantee.describe())
-    for name, path in others.items():
-        if path is not None:
-            say(f"{name.capitalize()}: {path}")

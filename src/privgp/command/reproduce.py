@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,13 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
-
 from privgp.command.destinations import whole_file
 from privgp.command.errors import Refusal, listed
-from privgp.command.screen import say
+from privgp.command.screen import say, terminal_bar
 from privgp.reproduce.data import MissingData
 from privgp.reproduce.page import as_json, index_page, page
 from privgp.reproduce.report import Progress, Report, Request
@@ -35,11 +30,10 @@ def run_reproduce(
     missing = [name for name, module in modules.items() if find_spec(module) is None]
     if missing and not together:
         raise Refusal(f"The reproduction {listed(missing)} is not part of this version.")
-    _make_folder(out)
     reports: list[Report] = []
     started = time.monotonic()
     present = [name for name in names if name not in missing]
-    with _bar(len(present)) as progress_of:
+    with _folder(out), _bar(len(present)) as progress_of:
         for place, name in enumerate(present):
             request = Request(data=folder, quick=quick, progress=progress_of(place, name))
             reports.append(_run(modules[name], request))
@@ -74,12 +68,20 @@ def _data_folder(given: Path | None) -> Path | None:
         raise Refusal(f"The data folder '{given}' cannot be used.") from None
 
 
-def _make_folder(out: Path) -> None:
+@contextmanager
+def _folder(out: Path) -> Iterator[None]:
+    """A folder for the reports, found out to be possible before the work; without any, it goes."""
     try:
-        if not out.is_dir():
+        made = not out.is_dir()
+        if made:
             out.mkdir()
     except (OSError, ValueError):
         raise Refusal(f"The folder '{out}' cannot be made.") from None
+    try:
+        yield
+    finally:
+        if made and not any(out.iterdir()):
+            out.rmdir()
 
 
 def _write(path: Path, text: str) -> None:
@@ -89,19 +91,8 @@ def _write(path: Path, text: str) -> None:
 
 @contextmanager
 def _bar(count: int) -> Iterator[Any]:
-    """A bar over all reproductions, drawn on a terminal only."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TimeElapsedColumn(),
-    )
-    with Bar(
-        *columns,
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    ) as bar:
+    """A bar over all reproductions."""
+    with terminal_bar() as bar:
         task = bar.add_task("Starting", total=float(count))
 
         def progress_of(place: int, name: str) -> Progress:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from privgp.command.columns import identifiers, input_columns, private_columns, split_names
-from privgp.command.errors import Failure, Refusal
+from privgp.command.errors import Failure, Refusal, refusal
 from privgp.command.kernel_text import read_kernel
 from privgp.command.pairs import read_pairs
 from privgp.command.streams import FileRows
@@ -82,7 +82,7 @@ class Request:
             check_budget(self.epsilon, self.delta)
             check_bounds("--bounds", self.bounds)
         except ValueError as problem:
-            raise Refusal(str(problem)) from None
+            raise refusal(problem) from None
         if self.is_private_throughout:
             self.domain()
             if self.groups is not None:
@@ -157,15 +157,17 @@ def make_plan(
 
 
 @contextmanager
-def public_computation() -> Iterator[None]:
-    """Pass on what a plan refuses, in one sentence: it has seen no output."""
+def public_computation(**options: str) -> Iterator[None]:
+    """Pass on what a plan refuses, in one sentence: it has seen no output.
+
+    ``options``: how arguments are called here, where not as elsewhere.
+    """
     try:
         with np.errstate(all="ignore"):
             yield
     except (np.linalg.LinAlgError, ArithmeticError):
         raise Failure(TOO_EXTREME) from None
     except (ValueError, NotImplementedError) as problem:
-        sentence, *_ = [*str(problem).strip().splitlines(), "The plan could not be made."]
-        if "not finite" in sentence:  # the inputs are, so it is what was computed from them
+        if "not finite" in str(problem):  # the inputs are, so it is what was computed from them
             raise Failure(TOO_EXTREME) from None
-        raise Refusal(sentence if sentence.endswith(".") else f"{sentence}.") from None
+        raise refusal(problem, **options) from None

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from privgp.command.errors import printable
+from privgp.privacy.guarantee import Guarantee
 
 Step = Callable[[str], None]
 
@@ -21,6 +22,12 @@ def say(text: str) -> None:
     """Print lines as they are: names of columns and files are never taken for markup."""
     for line in text.splitlines() or [""]:
         print(printable(line))
+
+
+def say_if_simulated(guarantee: Guarantee) -> None:
+    """Say first that this must not be published, where that is so."""
+    if guarantee.is_simulation:
+        say("SIMULATION, not for release: the noise came from --seed and protects nobody.")
 
 
 def say_json(value: dict[str, Any]) -> None:
@@ -35,22 +42,23 @@ def show(renderable: Any) -> None:
 
 @contextmanager
 def progress(steps: int) -> Iterator[Step]:
-    """A bar of so many steps; calling ``step(label)`` finishes one and names the next.
+    """A bar of so many steps; calling ``step(label)`` finishes one and names the next."""
+    with terminal_bar() as bar:
+        task = bar.add_task("Starting", total=steps, completed=-1)
+        yield lambda label: bar.update(task, advance=1, description=label, refresh=True)
 
-    It is drawn on a terminal only, so that a log or a pipe holds nothing but sentences.
-    """
-    columns = (
+
+def terminal_bar() -> Progress:
+    """A bar that is drawn on a terminal only: a log or a pipe holds nothing but sentences."""
+    return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
     )
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not sys.stderr.isatty()
-    ) as bar:
-        task = bar.add_task("Starting", total=steps, completed=-1)
-        yield lambda label: bar.update(task, advance=1, description=label, refresh=True)
 
 
 def _finite(value: Any) -> Any:

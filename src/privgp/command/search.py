@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -20,19 +19,17 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
-from privgp.command.certificates import write_certificate
 from privgp.command.columns import output_column
-from privgp.command.errors import Refusal, listed
-from privgp.command.release import SIMULATED, Results, rehearse, spending
+from privgp.command.errors import Refusal
+from privgp.command.release import rehearse, spending
 from privgp.command.request import Request, make_plan, public_computation
-from privgp.command.screen import progress, say, say_json, show
+from privgp.command.results import Results
+from privgp.command.screen import progress, say_json, show
 from privgp.command.tables import check_lines, load, open_table
 from privgp.models.candidates import models_of
 from privgp.models.search import PrivateGridSearchCV
 from privgp.plan.kernels import split_noise
 from privgp.plan.start import SIGNAL_SHARE
-from privgp.release.files import save
-from privgp.release.plots import plot_model, save_figure
 
 MOST = 200
 SCALED = (RBF, RationalQuadratic, ExpSineSquared)
@@ -105,14 +102,7 @@ def run_grid(request: Request, grid: Grid, results: Results, *, force: bool, as_
                 search.fit(X, y, people)
             del y
             model = search.best_estimator_
-            step("Writing the release")
-            save(model, results.release, overwrite=force)
-            saved.append(results.release)
-            step("Drawing and certifying")
-            if results.certificate is not None:
-                write_certificate(model, results.certificate)
-            if results.plot is not None:
-                save_figure(plot_model(model, output=request.output), results.plot)
+            results.write(model, request.output, saved, step, force=force)
         _report(search, request, results, as_json=as_json)
 
 
@@ -134,26 +124,12 @@ def _check(search: PrivateGridSearchCV, X: pl.DataFrame, people: Any, grid: Grid
 def _report(
     search: PrivateGridSearchCV, request: Request, results: Results, *, as_json: bool
 ) -> None:
-    guarantee, chosen = search.guarantee_, search.best_index_
+    chosen = search.best_index_
     rows = [_row(search, place) for place in range(len(search.cv_results_["params"]))]
-    others = {"certificate": results.certificate, "plot": results.plot}
     if as_json:
-        say_json(
-            {
-                "release": str(results.release),
-                **{name: None if path is None else str(path) for name, path in others.items()},
-                "contains_inputs": request.input_names,
-                "method": search.method,
-                "candidates": rows,
-                "chosen": chosen,
-                "guarantee": json.loads(guarantee.to_json()),
-                "simulation": guarantee.is_simulation,
-                "spent": True,
-            }
-        )
+        found = {"method": search.method, "candidates": rows, "chosen": chosen}
+        say_json(results.facts(search.guarantee_, request) | found)
         return
-    if guarantee.is_simulation:
-        say(SIMULATED)
     table = Table(title=f"Candidates, chosen among by {search.method}")
     for name in (*rows[0], ""):
         table.add_column(name.replace("_", " "), justify="right")
@@ -161,16 +137,7 @@ def _report(
         cells = [_shown(value) for value in row.values()]
         table.add_row(*cells, "chosen" if place == chosen else "")
     show(table)
-    say(f"Released {results.release}.")
-    say(
-        f"The file contains inputs, {listed(request.input_names)} of rows of {request.data.name}: "
-        "publish it only where they may be known. It contains no output."
-    )
-    say("")
-    say(guarantee.describe())
-    for name, path in others.items():
-        if path is not None:
-            say(f"{name.capitalize()}: {path}")
+    results.tell(search.guarantee_, request)
 
 
 def _row(search: PrivateGridSearchCV, place: int) -> dict[str, Any]:

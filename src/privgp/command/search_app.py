@@ -16,8 +16,6 @@ search_app = typer.Typer(
     no_args_is_help=True,
 )
 
-SEARCH = "Search"
-
 
 class Method(StrEnum):
     measurement = "measurement"
@@ -34,7 +32,7 @@ def search() -> None:
 def grid(
     data: o.Data,
     inputs: o.Inputs,
-    output: Annotated[str, typer.Option(metavar="COLUMN", help="The private column.")],
+    output: o.Output,
     bounds: o.Bounds,
     epsilon: o.Epsilon,
     delta: o.Delta,
@@ -43,18 +41,11 @@ def grid(
         typer.Option(
             metavar="A,B,C",
             help="Candidates, such as 3,9,27; for several inputs one each, such as 3:10,9:30.",
-            rich_help_panel=SEARCH,
+            rich_help_panel=o.SEARCH,
         ),
     ],
     out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="The .privgp file to write; it contains the inputs.",
-            rich_help_panel=o.RESULTS,
-        ),
+        Path, o.destination("FILE", "The .privgp file to write; it contains the inputs.")
     ],
     noise_std: Annotated[
         str | None,
@@ -63,27 +54,27 @@ def grid(
             "--noise",
             metavar="A,B,C",
             help="Candidates for the std of an output about the function.",
-            rich_help_panel=SEARCH,
+            rich_help_panel=o.SEARCH,
         ),
     ] = None,
     method: Annotated[
         Method,
         typer.Option(
             help="By the private measurement, which costs nothing, or by cross-validation.",
-            rich_help_panel=SEARCH,
+            rich_help_panel=o.SEARCH,
         ),
     ] = Method.measurement,
     folds: Annotated[
         int,
         typer.Option(
-            min=2, max=1000, help="Folds of the cross-validation.", rich_help_panel=SEARCH
+            min=2, max=1000, help="Folds of the cross-validation.", rich_help_panel=o.SEARCH
         ),
     ] = 5,
     selection_share: Annotated[
         float,
         typer.Option(
             help="The part of epsilon that a choice by cross-validation spends.",
-            rich_help_panel=SEARCH,
+            rich_help_panel=o.SEARCH,
         ),
     ] = 0.3,
     kernel: o.KernelText = None,
@@ -92,19 +83,12 @@ def grid(
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=2**32 - 1,
-            help="For simulations only: repeatable noise that protects nobody.",
-        ),
-    ] = None,
+    seed: o.Seed = None,
     json: o.Json = False,
 ) -> None:
     """Choose lengthscale and noise from a grid, spend the budget once and write a release."""
-    from privgp.command.release import Results
     from privgp.command.request import Request
+    from privgp.command.results import Results
     from privgp.command.search import Grid, run_grid
 
     request = Request(

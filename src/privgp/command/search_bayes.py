@@ -20,11 +20,10 @@ from sklearn.svm import SVC, SVR
 
 from privgp.command.columns import input_columns, split_names
 from privgp.command.destinations import check_apart, check_destination, whole_file
-from privgp.command.errors import Failure, Refusal, one_line
+from privgp.command.errors import Failure, Refusal, one_line, refusal
 from privgp.command.private_records import outputs, private_records
-from privgp.command.release import SIMULATED
 from privgp.command.request import public_computation
-from privgp.command.screen import progress, say, say_json
+from privgp.command.screen import progress, say, say_if_simulated, say_json
 from privgp.command.space_text import read_space
 from privgp.command.tables import check_lines, load, open_table
 from privgp.models.search_bayes import PrivateBayesSearchCV
@@ -71,7 +70,7 @@ class BayesRequest:
         try:
             check_budget(self.epsilon, self.delta)
         except ValueError as problem:
-            raise Refusal(str(problem)) from None
+            raise refusal(problem) from None
         if not self.output or self.output in split_names(self.inputs, "--inputs"):
             raise Refusal("--output must name a column that is not among --inputs.")
         if self.task == "classification" and self.loss_bounds is not None:
@@ -215,8 +214,7 @@ def _report(
     if as_json:
         say_json({"result": str(request.out), **facts})
         return
-    if search.guarantee_.is_simulation:
-        say(SIMULATED)
+    say_if_simulated(search.guarantee_)
     name = "accuracy" if search.scoring == "accuracy" else f"minus the mean {search.scoring}"
     for parameter, value in facts["best_params"].items():
         say(f"{parameter} = {value:.6g}" if isinstance(value, float) else f"{parameter} = {value}")

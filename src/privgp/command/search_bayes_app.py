@@ -10,8 +10,6 @@ import typer
 
 from privgp.command import options as o
 
-SEARCH = "Search"
-
 
 class Model(StrEnum):
     svm = "svm"
@@ -55,31 +53,25 @@ def bayes(
             metavar="TEXT",
             help="Such as 'C=1e-3:1e3:log,gamma=1e-4:1:log'; values as in 'kernel=rbf|linear', whole "
             "numbers as in 'n_neighbors=1:30:int'.",
-            rich_help_panel=SEARCH,
+            rich_help_panel=o.SEARCH,
         ),
     ],
     epsilon: o.Epsilon,
     delta: o.Delta,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="The .json file to write; it may be published.",
-            rich_help_panel=o.RESULTS,
-        ),
-    ],
+    out: Annotated[Path, o.destination("FILE", "The .json file to write; it may be published.")],
     estimator: Annotated[
-        Model, typer.Option(help="What is tuned; inputs are standardised.", rich_help_panel=SEARCH)
+        Model,
+        typer.Option(help="What is tuned; inputs are standardised.", rich_help_panel=o.SEARCH),
     ] = Model.svm,
     task: Annotated[
         Task,
-        typer.Option(help="Whether the output is a label or a number.", rich_help_panel=SEARCH),
+        typer.Option(help="Whether the output is a label or a number.", rich_help_panel=o.SEARCH),
     ] = Task.classification,
     loss: Annotated[
         LossName,
-        typer.Option(help="For regression; labels are scored by accuracy.", rich_help_panel=SEARCH),
+        typer.Option(
+            help="For regression; labels are scored by accuracy.", rich_help_panel=o.SEARCH
+        ),
     ] = LossName.squared_error,
     loss_bounds: Annotated[
         tuple[float, float] | None,
@@ -90,38 +82,31 @@ def bayes(
         ),
     ] = None,
     steps: Annotated[
-        int, typer.Option(min=1, max=500, help="Settings to try.", rich_help_panel=SEARCH)
+        int, typer.Option(min=1, max=500, help="Settings to try.", rich_help_panel=o.SEARCH)
     ] = 25,
     method: Annotated[
         BayesMethod,
         typer.Option(
             help="Private in the worst case, or the paper's algorithm under its assumption.",
-            rich_help_panel=SEARCH,
+            rich_help_panel=o.SEARCH,
         ),
     ] = BayesMethod.measured,
     acquisition: Annotated[
-        Acquisition, typer.Option(help="How the next setting is chosen.", rich_help_panel=SEARCH)
+        Acquisition, typer.Option(help="How the next setting is chosen.", rich_help_panel=o.SEARCH)
     ] = Acquisition.ei,
     state: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="A file that lets a killed search go on without paying again.",
-            rich_help_panel=SEARCH,
+            rich_help_panel=o.SEARCH,
         ),
     ] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Only say what the budget buys; spends nothing.")
     ] = False,
     force: o.Force = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=2**32 - 1,
-            help="For simulations only: repeatable noise that protects nobody.",
-        ),
-    ] = None,
+    seed: o.Seed = None,
     json: o.Json = False,
 ) -> None:
     """Tune a model by Bayesian optimisation on private validation records."""

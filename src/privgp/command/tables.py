@@ -73,6 +73,19 @@ def check_readable(path: Path) -> None:
         raise Refusal(f"The file '{path}' is empty.")
 
 
+def open_stored(path: Path, endings: Sequence[str], read: Callable[[Path], Read]) -> Read:
+    """A release or a state from its file; their readers' own sentences may be told."""
+    if path.suffix not in endings:
+        raise Refusal(f"'{path}' must end in {' or '.join(endings)}.")
+    check_readable(path)
+    try:
+        return read(path)
+    except OSError:
+        raise Refusal(f"The file '{path}' cannot be read.") from None
+    except ValueError as problem:
+        raise Refusal(str(problem)) from None
+
+
 def check_columns(source: Source, wanted: Sequence[str]) -> None:
     """Refuse names that the table does not have, or has twice."""
     for name in wanted:

@@ -20,7 +20,7 @@ from privgp.vault.sample import LAPLACE_SAMPLER, LATTICE_SAMPLER
 from privgp.vault.validate import checked_outputs
 
 if TYPE_CHECKING:
-    from privgp.models.binned import _Binned
+    from privgp.models.measured_bins import MeasuredBins
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class BinnedRelease:
     guarantee: Guarantee
 
 
-def release_outputs(model: _Binned, X: Any, y: Any) -> BinnedRelease:
+def release_outputs(model: MeasuredBins, X: Any, y: Any) -> BinnedRelease:
     """Spend the budget once on the sums per bin. X is public, y goes to the vault."""
     X = validate_data(model, X, dtype=np.float64)
     y = checked_outputs(y, len(X))
@@ -66,7 +66,7 @@ def release_outputs(model: _Binned, X: Any, y: Any) -> BinnedRelease:
     )
 
 
-def public_grid(model: _Binned, X: Array) -> Grid:
+def public_grid(model: MeasuredBins, X: Array) -> Grid:
     """The grid over the declared domain, or over the public inputs where none was declared."""
     if model.x_bounds is not None:
         low, high = np.array(domain_pairs(model.x_bounds, X.shape[1])).T
@@ -77,7 +77,7 @@ def public_grid(model: _Binned, X: Array) -> Grid:
     return Grid(low, high, model._shape(X.shape[1]))
 
 
-def _guarantee(model: _Binned, noise: LaplaceNoise | LatticeNoise) -> Guarantee:
+def _guarantee(model: MeasuredBins, noise: LaplaceNoise | LatticeNoise) -> Guarantee:
     laplace = isinstance(noise, LaplaceNoise)
     kind, sampler = ("Laplace", LAPLACE_SAMPLER) if laplace else ("Gaussian", LATTICE_SAMPLER)
     if model.random_state is not None:

@@ -18,13 +18,13 @@ from privgp.vault.sample import LATTICE_SAMPLER
 from privgp.vault.validate import checked_inputs, checked_outputs
 
 if TYPE_CHECKING:
-    from privgp.models.binned import _Binned
+    from privgp.models.measured_bins import MeasuredBins
 
 MOST_BINS = 2000
 FEWEST = 2.0  # noise stds that a count needs for its bin to have a mean
 
 
-def release_records(model: _Binned, X: Any, y: Any) -> BinnedRelease:
+def release_records(model: MeasuredBins, X: Any, y: Any) -> BinnedRelease:
     """Spend the budget once on counts and sums. Inputs and outputs go to the vault."""
     low, high = check_bounds("y_bounds", model.y_bounds)
     corners = np.array(domain_pairs(model.x_bounds)).T
@@ -52,7 +52,7 @@ def release_records(model: _Binned, X: Any, y: Any) -> BinnedRelease:
     return BinnedRelease(grid, bins, counts, means, spread / counts, guarantee)
 
 
-def _guarantee(model: _Binned, strategy: Bins, noise: LatticeNoise) -> Guarantee:
+def _guarantee(model: MeasuredBins, strategy: Bins, noise: LatticeNoise) -> Guarantee:
     simulated = model.random_state is not None
     return Guarantee(
         epsilon=float(model.epsilon),

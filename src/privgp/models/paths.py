@@ -25,7 +25,7 @@ from privgp.models.paths_model import (
 )
 from privgp.models.state_file import StateFile, check_new
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.excursions import Excursion, excursion_set
+from privgp.release.excursions import Excursion, check_vote, excursion_set
 from privgp.release.reproducible import one_thread
 from privgp.types import Array
 from privgp.vault.paths import PathSampler, taken_records
@@ -169,6 +169,7 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
         ``smoothing``: the std, in units of X, of a Gaussian filter over the points, applied to every
         path first. Both are post-processing: they cost nothing.
         """
+        check_vote(threshold, vote, smoothing)
         names = getattr(self, "feature_names_in_", None)
         values = self.release(X_new)
         points = validate_data(self, X_new, reset=False, dtype=np.float64)

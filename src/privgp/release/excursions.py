@@ -40,6 +40,16 @@ class Excursion:
         return plot_excursion(self)
 
 
+def check_vote(threshold: float, vote: float, smoothing: float | None) -> None:
+    """Refuse what no paths can be asked, before they are: their answers cost."""
+    if not math.isfinite(threshold):
+        raise ValueError(f"threshold must be finite, got {threshold}.")
+    if not 0 < vote <= 1:
+        raise ValueError(f"vote must satisfy 0 < vote <= 1, got {vote}.")
+    if smoothing is not None and not (math.isfinite(smoothing) and smoothing > 0):
+        raise ValueError(f"smoothing must be positive and finite, got {smoothing}.")
+
+
 def excursion_set(
     points: Array,
     paths: Array,
@@ -51,10 +61,7 @@ def excursion_set(
     guarantee: Guarantee,
 ) -> Excursion:
     """The vote of these paths (paths, points)."""
-    if not math.isfinite(threshold):
-        raise ValueError(f"threshold must be finite, got {threshold}.")
-    if not 0 < vote <= 1:
-        raise ValueError(f"vote must satisfy 0 < vote <= 1, got {vote}.")
+    check_vote(threshold, vote, smoothing)
     if smoothing is not None:
         paths = smoothed(points, paths, smoothing)
     share = np.mean(paths >= threshold, axis=0)
@@ -66,8 +73,6 @@ def excursion_set(
 
 def smoothed(points: Array, paths: Array, std: float) -> Array:
     """Every path averaged over its neighbours with Gaussian weights of this std, in units of x."""
-    if not (math.isfinite(std) and std > 0):
-        raise ValueError(f"smoothing must be positive and finite, got {std}.")
     squared = np.zeros((len(points), len(points)))
     for column in points.T:
         squared += (column[:, None] - column) ** 2

@@ -1,0 +1,118 @@
+"""A line that works for every command, and values that no parameter should take."""
+
+from __future__ import annotations
+
+BUDGET = {"--bounds": "0 5000", "--epsilon": "1", "--delta": "1e-5"}
+COLUMNS = {"--inputs": "age", "--output": "cost"}
+KERNEL = {"--kernel": "1e6*matern12(20)+white(4e6)"}
+DOMAIN = {"--domain": "age=18:90"}
+PATHS = {**DOMAIN, **BUDGET, "--kernel": "1e6*matern12(20)"}
+QUICK_ATTACK = {"--shadows": "100", "--draws": "100", "--seed": "1"}
+
+# A line that works for each command. Words without dashes are arguments, in order.
+GOOD: dict[str, dict[str, str]] = {
+    "plan": {"data": "v.csv", "--inputs": "age", **BUDGET, "--hyperparameters": "fixed"},
+    "release": {
+        "data": "v.csv", **COLUMNS, **BUDGET, "--hyperparameters": "fixed", "--out": "new.privgp"
+    },
+    "predict": {"release": "v.privgp", "data": "v.csv", "--out": "new.csv"},
+    "inspect": {"release": "v.privgp"},
+    "demo": {"--out": "new"},
+    "audit trade-off": {
+        "data": "v.csv", "--inputs": "age", **BUDGET, "--targets": "age=40:40:1",
+        "--reconstruct": "unbiased", "--draws": "100",
+    },
+    "audit membership": {"--noise-variance": "1", **QUICK_ATTACK},
+    "function create": {"data": "v.csv", **COLUMNS, **BUDGET, **KERNEL, "--out": "new.private-state"},
+    "function ask": {"state": "f.private-state", "data": "v.csv", "--out": "new.csv"},
+    "function inspect": {"state": "f.private-state"},
+    "paths calibrate": {"--rows": "24", **PATHS},
+    "paths create": {"data": "v.csv", **COLUMNS, **PATHS, "--out": "new.private-state"},
+    "paths release": {"state": "p.private-state", "points": "age=20:80:3", "--out": "new.csv"},
+    "paths excursion": {
+        "state": "p.private-state", "points": "age=20:80:3", "--threshold": "9", "--out": "new.csv"
+    },
+    "paths inspect": {"state": "p.private-state"},
+    "search grid": {
+        "data": "v.csv", **COLUMNS, **BUDGET, "--lengthscales": "5,20", "--out": "new.privgp"
+    },
+    "search bayes": {
+        "--train": "v.csv", "--validation": "v.csv", **COLUMNS, "--task": "regression",
+        "--loss-bounds": "0 9e6", "--space": "C=1:10", "--epsilon": "1", "--delta": "1e-5",
+        "--steps": "1", "--out": "new.json",
+    },
+    "reproduce": {"name": "kung", "--data": "folder", "--out": "new"},
+}  # fmt: skip
+LONG = {"demo", "reproduce"}  # their good lines are run elsewhere
+
+NUMBER = ("", "nonsense", "nan", "inf")
+POSITIVE = (*NUMBER, "0", "-1")
+COUNT = (*POSITIVE, "1.5", "1e99")
+CHOICE = ("", "nonsense")
+PAIR = ("1 0", "1 1", "nan 1", "0 inf", "a b")
+FILES = ("", "nonsense", "none{}", "folder{}", "empty{}", "broken{}", "cut{}", "v.txt")
+TABLE = (
+    *(name.format(".csv") for name in FILES if "cut" not in name),
+    "header.csv", "ragged.csv", "no-age.csv", "text-age.csv", "nan-age.csv", "inf-age.csv",
+    "none.parquet", "folder.parquet", "empty.parquet", "broken.parquet", "v.csv/v.csv",
+)  # fmt: skip
+OUTPUT_TABLE = ("no-cost.csv", "text-cost.csv", "nan-cost.csv", "inf-cost.csv")
+RELEASE = (*(name.format(".privgp") for name in FILES), "other.privgp", "v.csv")
+STATE = (*(name.format(".private-state") for name in FILES), "v.privgp", "other.private-state")
+NEW = ("", "nonsense", "taken{}", "folder{}", "nowhere/new{}", "v.csv/new{}", "new.zip", "\0{}")
+PICTURE = tuple(name.format(".png") for name in NEW)
+GRID = ("age=0:90", "age=9:0:3", "age=0:90:0", "age=0:nan:3", "bmi=0:1:2", "age=0:1:1e9", "age=")
+TEXT_KERNEL = (
+    "", "nonsense", "cubic(1)", "rbf(", "rbf(0)", "rbf(nan)", "rbf(1,2,3)", "white(1)", "broken.csv"
+)  # fmt: skip
+RANGES = (
+    "",
+    "nonsense",
+    "age=1",
+    "age=9:1",
+    "age=1:1",
+    "age=nan:1",
+    "age=0:inf",
+    "bmi=1:2,age=1:2",
+)
+
+BAD: dict[str, tuple[str, ...]] = {
+    "data": TABLE, "points": (*TABLE, *GRID), "--train": TABLE, "--validation": TABLE,
+    "--targets": (*TABLE, *GRID), "release": RELEASE, "state": STATE,
+    "--out": NEW, "--plot": PICTURE, "--certificate": tuple(n.format(".html") for n in NEW),
+    "--inputs": ("", "nonsense", "age,", "age,age"), "--output": ("", "nonsense", "age"),
+    "--groups": ("", "nonsense"), "--bounds": (*PAIR, "0"), "--epsilon": (*POSITIVE, "1e5"),
+    "--delta": (*POSITIVE, "1", "2"), "--domain": RANGES, "--x-bounds": (*PAIR[:-1], "a:b", "1", ""),
+    "--kernel": TEXT_KERNEL, "--noise-variance": POSITIVE, "--noise-std": (*POSITIVE, "1,,2"),
+    "--lengthscales": (*POSITIVE, "1,,2", "1:2"), "--inducing": COUNT, "--rows": COUNT,
+    "--folds": (*COUNT, "1"), "--steps": COUNT, "--n": COUNT, "--draws": COUNT, "--shadows": COUNT,
+    "--n-paths": COUNT, "--paths": ("", "nonsense", "nan", "0", "-1", "1.5"),
+    "--seed": ("", "nonsense", "nan", "inf", "-1", "1.5", "1e99"), "--record": ("nan 1", "0 inf", "a b"),
+    "--label-noise": (*NUMBER, "-1", "1"), "--failure-probability": (*POSITIVE, "1"),
+    "--noise-scale": POSITIVE, "--selection-share": (*POSITIVE, "1"), "--threshold": NUMBER,
+    "--vote": (*NUMBER, "-1", "2"), "--smoothing": POSITIVE, "--extra-noise": (*NUMBER, "-1"),
+    "--dominance": POSITIVE, "--loss-bounds": PAIR, "--state": ("folder", "nowhere/s", "v.csv", "taken.json", "\0"),
+    "--space": ("", "nonsense", "C=", "C=2:1", "C=nan:1", "C=0:1:log", "D=1:2", "C=1:2,C=1:2"),
+    "--protect": CHOICE, "--objective": CHOICE, "--reconstruct": CHOICE, "--mechanism": CHOICE,
+    "--hyperparameters": CHOICE, "--law": CHOICE, "--sensitivity": CHOICE, "--by": CHOICE,
+    "--method": CHOICE, "--estimator": CHOICE, "--task": CHOICE, "--loss": CHOICE,
+    "--acquisition": CHOICE, "name": CHOICE, "--data": ("nonsense", "v.csv", "folder", "\0"),
+}  # fmt: skip
+# Where a parameter of the same name is another thing.
+OWN: dict[tuple[str, str], tuple[str, ...]] = {
+    ("plan", "--output"): ("", "age"),  # it is not looked for
+    ("audit membership", "--domain"): PAIR,
+    ("audit membership", "--kernel"): tuple(k for k in TEXT_KERNEL if k != "rbf(1,2,3)"),
+    # the grid's lengthscales take the place of those given
+    ("search grid", "--kernel"): tuple(k for k in TEXT_KERNEL if k != "rbf(1,2,3)"),
+    ("demo", "--out"): ("nowhere/new", "v.csv/new", "\0"),
+    ("reproduce", "--out"): ("nowhere/new", "v.csv", "v.csv/new", "\0"),
+    ("paths calibrate", "--domain"): tuple(r for r in RANGES if "bmi" not in r),
+}
+# What an option needs beside it to mean anything.
+BESIDE: dict[tuple[str, str], dict[str, str]] = {
+    ("plan", "--x-bounds"): {"--protect": "records"},
+    ("release", "--x-bounds"): {"--protect": "records"},
+    ("function create", "--domain"): {"--protect": "records"},
+    ("function create", "--dominance"): {"--sensitivity": "varah"},
+}
