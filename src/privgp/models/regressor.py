@@ -267,11 +267,10 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
         if self.mechanism == "laplace" and (
-            objective != "posterior" or records or self.inducing is not None
+            objective != "posterior" or self.inducing is not None
         ):
             raise ValueError(
-                "mechanism='laplace' goes with objective='posterior' and protect='outputs', without "
-                "inducing inputs."
+                "mechanism='laplace' goes with objective='posterior', without inducing inputs."
             )
         return Question(
             y_bounds=bounds,

@@ -13,9 +13,17 @@ from privgp.plan.aware import Certificate, certify, gain, unexplained
 from privgp.plan.bins import Bins, centres
 from privgp.plan.build import Budget, Question
 from privgp.plan.counts import bin_functionals, counts_given
-from privgp.plan.grids import GRIDS, Domain, best_bins, even_hypotheses
+from privgp.plan.grids import (
+    GRIDS,
+    Aim,
+    Domain,
+    best_bins,
+    best_pure_bins,
+    design_models,
+    even_hypotheses,
+)
 from privgp.plan.start import starting_priors
-from privgp.privacy.lattice import lattice_noise
+from privgp.plan.strategy import GAUSSIAN, LAPLACE
 from privgp.types import Array
 
 
@@ -32,6 +40,7 @@ class RecordsPlan(Accuracy):
     default_kernel: bool = field(repr=False)
     objective: str = "posterior"
     reconstruct: str = "posterior"
+    rival: Bins | None = field(repr=False, default=None)
 
     is_quick = True
 
@@ -42,6 +51,11 @@ class RecordsPlan(Accuracy):
     @property
     def target_weights(self) -> Array:
         return np.ones(len(self.targets))
+
+    @property
+    def measured_noise_std(self) -> float:
+        """Std of the noise on every sum of outputs, in units of y."""
+        return self.strategy.recovered_std(self.noise.std) * self.half_width
 
     @property
     def rows(self) -> int:
@@ -64,17 +78,17 @@ class RecordsPlan(Accuracy):
         """Expected root-mean-square error at the targets under the starting hyperparameters."""
         plan = self
         if epsilon is not None:
-            bins = self.strategy
-            size = (bins.size, bins.sensitivity(), bins.float_error())
-            noise = lattice_noise(epsilon, self.delta, *size)
-            counts = counts_given(bins, noise.std, None)
-            plan = replace(
-                self,
-                epsilon=epsilon,
-                noise=noise,
-                functionals=bin_functionals(bins, *counts, self.start),
-            )
+            plan = self._measuring(self.strategy, epsilon)
         return float(np.sqrt(np.mean(plan.expected_std(self.targets) ** 2)))
+
+    def _measuring(self, bins: Bins, epsilon: float) -> RecordsPlan:
+        """The same plan with other bins or another epsilon."""
+        noise = Budget(epsilon, self.delta).noise_of(bins)
+        counts = counts_given(bins, bins.recovered_std(noise.std), None)
+        found = bin_functionals(bins, *counts, self.start)
+        return replace(
+            self, epsilon=epsilon, strategy=bins, noise=noise, functionals=found, rival=None
+        )
 
     def describe(self) -> str:
         """A few sentences for people."""
@@ -111,12 +125,12 @@ def make_records_plan(
     middle, spread = 0.5 * low + 0.5 * high, (high - low) / np.sqrt(12.0)
     even = np.vstack([middle - spread, middle + spread])
     priors = starting_priors(even, width, question.kernel, question.noise_variance, learned=False)
-    noise_std = budget.noise_for(1, 2.0, 0.0).std
     targets = question.targets
     if targets is None:
         targets = centres(low, high, (GRIDS[len(low)][-1],) * len(low))
-    bins = best_bins(Domain(low, high, rows), priors[0], noise_std, 0.5 * width, targets)
-    drawn = budget.noise_for(bins.size, bins.sensitivity(), bins.float_error())
+    aim = Aim(design_models(priors[0]), targets, 0.5 * width)
+    bins, rival = _choose(Domain(low, high, rows), aim, question.mechanism, budget)
+    drawn = budget.noise_of(bins)
     start = priors[0].start
     return RecordsPlan(
         epsilon=budget.epsilon,
@@ -125,8 +139,23 @@ def make_records_plan(
         x_bounds=tuple((float(a), float(b)) for a, b in zip(low, high, strict=True)),
         targets=targets,
         strategy=bins,
-        functionals=bin_functionals(bins, *counts_given(bins, drawn.std, None), start),
+        functionals=bin_functionals(bins, *counts_given(bins, bins.recovered_std(drawn.std), None), start),
         noise=drawn,
         priors=priors,
         default_kernel=question.kernel is None,
+        rival=rival,
     )
+
+
+def _choose(
+    domain: Domain, aim: Aim, mechanism: str, budget: Budget
+) -> tuple[Bins, Bins | None]:
+    """The measurement with the least error to expect, and the best with the other law of noise."""
+    gaussian, error = best_bins(domain, aim, budget.noise_for(1, 2.0, 0.0).std)
+    if mechanism == GAUSSIAN:
+        return gaussian, None
+    one = domain.pure_bins(1)
+    pure, pure_error = best_pure_bins(domain, aim, one.recovered_std(budget.noise_of(one).std))
+    if mechanism == LAPLACE or pure_error < error:
+        return pure, gaussian
+    return gaussian, pure
