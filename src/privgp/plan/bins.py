@@ -20,6 +20,8 @@ from privgp.types import Array, Integers
 
 # The largest weight at which the energy is free: between two bins 3 + w^2 must not exceed 4.
 ENERGY_WEIGHT = 1.0
+# With Laplace noise an energy is not free: weight w costs w/2 of the noise.
+PURE_ENERGY_WEIGHT = 0.1
 MOST_NODES = 400  # in all, where a bin has more than one
 
 

@@ -1,8 +1,9 @@
 """Which bins, and which sums over them: from the number of records, the bounds and the budget alone.
 
-Candidates are regular grids with as many bins per input, plain and, where they are somewhat finer
-than the best plain ones, with the noise-aware design on them. Taken is the one with the least error
-to expect at the targets, for records spread evenly over the domain.
+Candidates are regular grids with as many bins per input: for Laplace noise plain; for Gaussian noise
+plain and, where they are somewhat finer than the best plain ones, with the noise-aware design on
+them. Taken is the one with the least error to expect at the targets, for records spread evenly over
+the domain.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privgp.plan.aware import Hypothesis, aware_design
-from privgp.plan.bins import Bins, centres
+from privgp.plan.bins import PURE_ENERGY_WEIGHT, Bins, centres
 from privgp.plan.counts import bin_functionals, counts_given
 from privgp.plan.hypotheses import hypotheses_for
 from privgp.plan.priors import Hyperparameters, Prior
@@ -24,8 +25,6 @@ from privgp.types import Array
 GRIDS = {1: (1, 2, 4, 8, 16, 32, 64), 2: (1, 2, 4, 7, 10, 14, 20), 3: (1, 2, 3, 5, 8)}
 MOST_MEASURED = {1: 64, 2: 100, 3: 120}
 DESIGN_SCALES = (-1.2, 0.0, 1.2)  # standard deviations of the prior's common lengthscale
-import os
-PURE_ENERGY_WEIGHT = float(os.environ.get("PW", "0.1"))
 PURE_GRIDS = {
     1: (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64),
     2: (1, 2, 3, 4, 5, 7, 8, 10, 12, 14, 17, 20),

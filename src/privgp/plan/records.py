@@ -32,7 +32,8 @@ class RecordsPlan(Accuracy):
     """A measurement of whole records that is ready to be made, with the accuracy it will have.
 
     Made by ``PrivateGPRegressor(protect="records").plan(X)`` from ``len(X)`` alone. Its accuracy is
-    that for records spread evenly over the domain.
+    that for records spread evenly over the domain. ``rival``: the best measurement with the other law
+    of noise, where both were compared.
     """
 
     x_bounds: tuple[tuple[float, float], ...]
@@ -65,14 +66,26 @@ class RecordsPlan(Accuracy):
     def gap(self) -> float:
         """Relative distance of the expected error from a floor for the same bins.
 
-        No measurement of sums over these bins, even with the counts known and the records spread
-        evenly, has a smaller error under the starting hyperparameters. Noisy counts are part of it.
+        No Gaussian measurement of sums over these bins, even with the counts known and the records
+        spread evenly, has a smaller error under the starting hyperparameters. Noisy counts are part
+        of it. Where Laplace noise was taken the floor is that of the Gaussian rival, and the gap 0
+        below it; infinite where the two were not compared.
         """
+        reached = self.expected_error() ** 2
+        if self.strategy.law == LAPLACE:
+            if self.rival is None:
+                return float("inf")
+            floor = self._measuring(self.rival, self.epsilon)._gaussian_floor()
+            return max(0.0, Certificate(reached, floor).gap)
+        return Certificate(reached, self._gaussian_floor()).gap
+
+    def _gaussian_floor(self) -> float:
+        """The least mean square at the targets that Gaussian noise on sums over these bins allows."""
         B, noise = self.strategy.matrix, self.measured_noise_std**2
         known = even_hypotheses(self.strategy, [self.start], self.targets)
         error = known[0].total - gain(B, known, noise)[0]
         floor = certify(B, error, unexplained(B, known, noise), noise, is_root=True).floor
-        return Certificate(self.expected_error() ** 2, floor / len(self.targets)).gap
+        return floor / len(self.targets)
 
     def expected_error(self, epsilon: float | None = None) -> float:
         """Expected root-mean-square error at the targets under the starting hyperparameters."""
@@ -80,6 +93,16 @@ class RecordsPlan(Accuracy):
         if epsilon is not None:
             plan = self._measuring(self.strategy, epsilon)
         return float(np.sqrt(np.mean(plan.expected_std(self.targets) ** 2)))
+
+    def _law(self) -> str:
+        """Which noise is added, and what the other law would give."""
+        pure = self.strategy.law == LAPLACE
+        ours, others = ("Laplace", "Gaussian") if pure else ("Gaussian", "Laplace")
+        text = f"{ours} noise" + (", which leaves delta unspent" if pure else "")
+        if self.rival is None:
+            return text
+        other = self._measuring(self.rival, self.epsilon).expected_error()
+        return f"{text} ({others} noise: an expected error of {other:.4g})"
 
     def _measuring(self, bins: Bins, epsilon: float) -> RecordsPlan:
         """The same plan with other bins or another epsilon."""
@@ -105,7 +128,7 @@ class RecordsPlan(Accuracy):
                 f"Budget: epsilon = {self.epsilon:g}, delta = {self.delta:g}; outputs in "
                 f"[{self.y_bounds[0]:g}, {self.y_bounds[1]:g}], inputs in {domain}, both private.",
                 f"{self.strategy.rows} records in {grid} bins; {self.strategy.size} numbers are "
-                "measured.",
+                f"measured, with {self._law()}.",
                 f"Privacy noise at the targets: {np.sqrt(np.mean(self.noise_std**2)):.4g} "
                 "(root mean square).",
                 "Expected error of the released function there, if records lie evenly over the "
@@ -139,7 +162,9 @@ def make_records_plan(
         x_bounds=tuple((float(a), float(b)) for a, b in zip(low, high, strict=True)),
         targets=targets,
         strategy=bins,
-        functionals=bin_functionals(bins, *counts_given(bins, bins.recovered_std(drawn.std), None), start),
+        functionals=bin_functionals(
+            bins, *counts_given(bins, bins.recovered_std(drawn.std), None), start
+        ),
         noise=drawn,
         priors=priors,
         default_kernel=question.kernel is None,
@@ -147,15 +172,14 @@ def make_records_plan(
     )
 
 
-def _choose(
-    domain: Domain, aim: Aim, mechanism: str, budget: Budget
-) -> tuple[Bins, Bins | None]:
+def _choose(domain: Domain, aim: Aim, mechanism: str, budget: Budget) -> tuple[Bins, Bins | None]:
     """The measurement with the least error to expect, and the best with the other law of noise."""
+    one = domain.pure_bins(1)
+    pure_std = one.recovered_std(budget.noise_of(one).std)
+    if mechanism == LAPLACE:
+        return best_pure_bins(domain, aim, pure_std)[0], None
     gaussian, error = best_bins(domain, aim, budget.noise_for(1, 2.0, 0.0).std)
     if mechanism == GAUSSIAN:
         return gaussian, None
-    one = domain.pure_bins(1)
-    pure, pure_error = best_pure_bins(domain, aim, one.recovered_std(budget.noise_of(one).std))
-    if mechanism == LAPLACE or pure_error < error:
-        return pure, gaussian
-    return gaussian, pure
+    pure, pure_error = best_pure_bins(domain, aim, pure_std)
+    return (pure, gaussian) if pure_error < error else (gaussian, pure)

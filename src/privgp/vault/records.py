@@ -37,7 +37,9 @@ def measure_records(
     if bins.energy_weight > 0:
         unit = half**2 / bins.energy_weight
         energy, energy_std = float(released[-1]) * unit, noise.std * unit
-    return Measurement(sums * half, bins.recovered_std(noise.std) * half, energy, energy_std, counts)
+    return Measurement(
+        sums * half, bins.recovered_std(noise.std) * half, energy, energy_std, counts
+    )
 
 
 def exact_records(inputs: Array, u: Array, bins: Bins) -> Array:
