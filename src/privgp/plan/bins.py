@@ -20,8 +20,8 @@ from privgp.types import Array, Integers
 
 # The largest weight at which the energy is free: between two bins 3 + w^2 must not exceed 4.
 ENERGY_WEIGHT = 1.0
-# With Laplace noise an energy is not free: weight w costs w/2 of the noise.
-PURE_ENERGY_WEIGHT = 0.1
+# With Laplace noise an energy is not free: weight w makes all noise larger by w / 2.
+PURE_ENERGY_WEIGHTS = (0.05, 0.25)
 MOST_NODES = 400  # in all, where a bin has more than one
 
 
@@ -123,6 +123,15 @@ class Bins:
             return np.asarray(at_nodes.reshape(-1, parts) @ shares)
         half = at_nodes.reshape(len(at_nodes), -1, parts) @ shares
         return np.asarray(np.einsum("iaj,a->ij", half.reshape(self.count, parts, -1), shares))
+
+
+def pure_energy_weight(epsilon: float, rows: int) -> float:
+    """The energy's weight with Laplace noise: the mean of u^2 is to be known to a twentieth.
+
+    Its noise has a std of ``2 sqrt(2) / (epsilon w rows)``. Few records, for which that would be dear,
+    know it less well; many, for which it is cheap, better.
+    """
+    return float(np.clip(60.0 / (epsilon * rows), *PURE_ENERGY_WEIGHTS))
 
 
 def centres(low: Array, high: Array, shape: tuple[int, ...]) -> Array:

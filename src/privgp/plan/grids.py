@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privgp.plan.aware import Hypothesis, aware_design
-from privgp.plan.bins import PURE_ENERGY_WEIGHT, Bins, centres
+from privgp.plan.bins import Bins, centres, pure_energy_weight
+from privgp.plan.build import Budget
 from privgp.plan.counts import bin_functionals, counts_given
 from privgp.plan.hypotheses import hypotheses_for
 from privgp.plan.priors import Hyperparameters, Prior
@@ -46,9 +47,9 @@ class Domain:
         shape = (parts,) * len(self.low)
         return Bins(self.low, self.high, shape, self.rows, np.eye(parts ** len(shape)))
 
-    def pure_bins(self, parts: int) -> Bins:
+    def pure_bins(self, parts: int, energy_weight: float) -> Bins:
         """The same for Laplace noise."""
-        return replace(self.bins(parts), energy_weight=PURE_ENERGY_WEIGHT, law=LAPLACE)
+        return replace(self.bins(parts), energy_weight=energy_weight, law=LAPLACE)
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,12 @@ def best_bins(domain: Domain, aim: Aim, noise_std: float) -> tuple[Bins, float]:
     return best, least
 
 
-def best_pure_bins(domain: Domain, aim: Aim, noise_std: float) -> tuple[Bins, float]:
+def best_pure_bins(domain: Domain, aim: Aim, budget: Budget) -> tuple[Bins, float]:
     """The same for Laplace noise, which wants plain bins: a mix would put a record in several."""
-    grids = PURE_GRIDS[len(domain.low)]
-    return _best_plain([domain.pure_bins(parts) for parts in grids], aim, noise_std)
+    weight = pure_energy_weight(budget.epsilon, domain.rows)
+    ladder = [domain.pure_bins(parts, weight) for parts in PURE_GRIDS[len(domain.low)]]
+    noise_std = ladder[0].recovered_std(budget.noise_of(ladder[0]).std)
+    return _best_plain(ladder, aim, noise_std)
 
 
 def _best_plain(ladder: Sequence[Bins], aim: Aim, noise_std: float) -> tuple[Bins, float]:

@@ -174,12 +174,10 @@ def make_records_plan(
 
 def _choose(domain: Domain, aim: Aim, mechanism: str, budget: Budget) -> tuple[Bins, Bins | None]:
     """The measurement with the least error to expect, and the best with the other law of noise."""
-    one = domain.pure_bins(1)
-    pure_std = one.recovered_std(budget.noise_of(one).std)
     if mechanism == LAPLACE:
-        return best_pure_bins(domain, aim, pure_std)[0], None
+        return best_pure_bins(domain, aim, budget)[0], None
     gaussian, error = best_bins(domain, aim, budget.noise_for(1, 2.0, 0.0).std)
     if mechanism == GAUSSIAN:
         return gaussian, None
-    pure, pure_error = best_pure_bins(domain, aim, pure_std)
+    pure, pure_error = best_pure_bins(domain, aim, budget)
     return (pure, gaussian) if pure_error < error else (gaussian, pure)
