@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import pdist
 
-from privgp import PrivateGPRegressor, compose
+from privgp import PrivateGPRegressor, compose, load
 from privgp.plan.bins import PURE_ENERGY_WEIGHTS, Bins, centres, pure_energy_weight
 from privgp.plan.strategy import GAUSSIAN, LAPLACE
 from privgp.vault.records import exact_records, measure_records
@@ -125,6 +125,17 @@ def test_the_energy_weighs_less_the_more_there_is_of_it():
     assert pure_energy_weight(1.0, 10) == PURE_ENERGY_WEIGHTS[1]
     assert pure_energy_weight(1.0, 600) == pytest.approx(0.1)
     assert pure_energy_weight(1.0, 10**6) == PURE_ENERGY_WEIGHTS[0]
+
+
+def test_fixed_hyperparameters_pay_for_no_energy(tmp_path):
+    X, y = some()
+    model = private(hyperparameters="fixed", random_state=0).fit(X, y)
+    assert model.plan_.strategy.sensitivity() == pytest.approx(2.0, rel=1e-12)
+    assert model.measurements_[0].energy is None
+    assert "energy" not in model.guarantee_.mechanism
+    model.save(tmp_path / "fixed.privgp")
+    again = load(tmp_path / "fixed.privgp")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
 def test_the_law_with_the_smaller_expected_error_is_taken():

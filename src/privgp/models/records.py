@@ -135,6 +135,7 @@ def _guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
     else:
         law, sampler = "Gaussian", LATTICE_SAMPLER
         spent = {"noise_multipliers": (noise.multiplier,), "delta_slack": noise.delta_slack}
+    energy = ", and one energy" if plan.strategy.energy_weight > 0 else ""
     return Guarantee(
         epsilon=plan.epsilon,
         delta=plan.delta,
@@ -147,7 +148,7 @@ def _guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
         ),
         mechanism=(
             f"one {law} mechanism on {plan.strategy.size} numbers: weighted counts and sums of "
-            "the clipped outputs over bins of the declared domain, and one energy; all else is "
+            f"the clipped outputs over bins of the declared domain{energy}; all else is "
             "post-processing"
         ),
         sampler=f"ordinary floating-point noise: {SIMULATION}" if simulated else sampler,

@@ -94,9 +94,14 @@ def best_bins(domain: Domain, aim: Aim, noise_std: float) -> tuple[Bins, float]:
     return best, least
 
 
-def best_pure_bins(domain: Domain, aim: Aim, budget: Budget) -> tuple[Bins, float]:
-    """The same for Laplace noise, which wants plain bins: a mix would put a record in several."""
-    weight = pure_energy_weight(budget.epsilon, domain.rows)
+def best_pure_bins(
+    domain: Domain, aim: Aim, budget: Budget, *, energy: bool = True
+) -> tuple[Bins, float]:
+    """The same for Laplace noise, which wants plain bins: a mix would put a record in several.
+
+    ``energy``: whether it is needed, to learn hyperparameters from.
+    """
+    weight = pure_energy_weight(budget.epsilon, domain.rows) if energy else 0.0
     ladder = [domain.pure_bins(parts, weight) for parts in PURE_GRIDS[len(domain.low)]]
     noise_std = ladder[0].recovered_std(budget.noise_of(ladder[0]).std)
     return _best_plain(ladder, aim, noise_std)

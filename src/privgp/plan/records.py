@@ -152,7 +152,7 @@ def make_records_plan(
     if targets is None:
         targets = centres(low, high, (GRIDS[len(low)][-1],) * len(low))
     aim = Aim(design_models(priors[0]), targets, 0.5 * width)
-    bins, rival = _choose(Domain(low, high, rows), aim, question.mechanism, budget)
+    bins, rival = _choose(Domain(low, high, rows), aim, question, budget)
     drawn = budget.noise_of(bins)
     start = priors[0].start
     return RecordsPlan(
@@ -172,12 +172,14 @@ def make_records_plan(
     )
 
 
-def _choose(domain: Domain, aim: Aim, mechanism: str, budget: Budget) -> tuple[Bins, Bins | None]:
+def _choose(
+    domain: Domain, aim: Aim, question: Question, budget: Budget
+) -> tuple[Bins, Bins | None]:
     """The measurement with the least error to expect, and the best with the other law of noise."""
-    if mechanism == LAPLACE:
-        return best_pure_bins(domain, aim, budget)[0], None
+    if question.mechanism == LAPLACE:
+        return best_pure_bins(domain, aim, budget, energy=question.learned)[0], None
     gaussian, error = best_bins(domain, aim, budget.noise_for(1, 2.0, 0.0).std)
-    if mechanism == GAUSSIAN:
+    if question.mechanism == GAUSSIAN:
         return gaussian, None
-    pure, pure_error = best_pure_bins(domain, aim, budget)
+    pure, pure_error = best_pure_bins(domain, aim, budget, energy=question.learned)
     return (pure, gaussian) if pure_error < error else (gaussian, pure)
