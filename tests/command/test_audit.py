@@ -38,6 +38,16 @@ def test_every_mechanism_is_attacked(mechanism):
     assert facts["promised_mu"] == pytest.approx(2.4488, abs=1e-3)
 
 
+@pytest.mark.parametrize("mechanism", ["outputs", "records"])
+def test_pure_epsilon_is_attacked_where_laplace_noise_is_asked_for(mechanism):
+    asked = ["--mechanism", mechanism, "--law", "laplace", "--epsilon", "1.5", "--draws", "2000"]
+    result = run("audit", "trade-off", *asked, "--json")
+    assert result.code == 0, result
+    facts = json.loads(result.out)
+    assert facts["holds"] is True
+    assert run("audit", "trade-off", *asked, "--noise-scale", "0.4").code == 1
+
+
 def test_the_inputs_of_a_table_are_planned_for_and_its_outputs_not_read(visits):
     given = ["audit", "trade-off", visits, "--inputs", "age", "--bounds", "0", "5000"]
     given += ["--targets", "age=40:40:1", "--reconstruct", "unbiased", "--draws", "200"]

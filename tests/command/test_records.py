@@ -54,6 +54,22 @@ def test_plan_release_inspect_predict(tmp_path: Path, ending: str) -> None:
     assert np.isfinite(pl.read_csv(tmp_path / "new.csv")["mean"].to_numpy()).all()
 
 
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_either_law_of_noise(tmp_path: Path, law: str) -> None:
+    data, file = written(tmp_path, people_table()), tmp_path / "visits.privgp"
+    asked = [*ONE, *BUDGET, "--mechanism", law]
+    planned = run("plan", data, *asked)
+    assert planned.code == 0, planned
+    assert f"{law.capitalize()} noise" in " ".join(planned.out.split())
+    released = run("release", data, *asked, "-o", file)
+    assert released.code == 0, released
+    inspected = run("inspect", file)
+    assert inspected.code == 0, inspected
+    assert f"one {law.capitalize()} mechanism" in " ".join(inspected.out.split())
+    assert privgp.load(file).mechanism == law
+    assert_refused(run("plan", data, *ONE, *BUDGET, "--mechanism", "cauchy"), "--mechanism")
+
+
 def test_two_inputs_and_json(tmp_path: Path) -> None:
     data, file = written(tmp_path, people_table()), tmp_path / "visits.privgp"
     planned = json.loads(run("plan", data, *TWO, *BUDGET, *QUICK, "--json").out)

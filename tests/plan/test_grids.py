@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from privgp.plan.bins import Bins, centres
+from privgp.plan.build import Budget
 from privgp.plan.counts import bin_functionals, counts_given
-from privgp.plan.grids import Domain, aware_bins, best_bins, design_models, expected_error
+from privgp.plan.grids import Aim, Domain, aware_bins, best_bins, best_pure_bins, design_models
 from privgp.plan.integral import integral_gram
 from privgp.plan.kernels import evaluate
 from privgp.plan.start import starting_priors
@@ -39,16 +40,27 @@ def setting(inputs: int, rows: int, epsilon: float):
 )
 def test_no_number_of_plain_bins_is_much_better_than_the_plan(inputs, rows, epsilon):
     prior, domain, noise, targets = setting(inputs, rows, epsilon)
-    models = design_models(prior)
-    chosen = best_bins(domain, prior, noise, HALF, targets)
-    planned = expected_error(chosen, models, noise, HALF, targets)
-    errors = {
-        k: expected_error(domain.bins(k), models, noise, HALF, targets) for k in NUMBERS[inputs]
-    }
+    aim = Aim(design_models(prior), targets, HALF)
+    chosen, planned = best_bins(domain, aim, noise)
+    assert planned == aim.error(chosen, noise)
+    errors = {k: aim.error(domain.bins(k), noise) for k in NUMBERS[inputs]}
     best = min(errors, key=errors.__getitem__)
     assert planned <= 1.01 * errors[best]
     # The comparison means something: other numbers of bins are much worse.
     assert max(errors.values()) > 1.2 * errors[best]
+
+
+@pytest.mark.parametrize(("inputs", "rows"), [(1, 100), (1, 3000), (2, 300)])
+def test_no_number_of_bins_is_much_better_for_laplace_noise(inputs, rows):
+    prior, domain, _, targets = setting(inputs, rows, 1.0)
+    aim, budget = Aim(design_models(prior), targets, HALF), Budget(1.0, 1e-5)
+    chosen, planned = best_pure_bins(domain, aim, budget)
+    noise = chosen.recovered_std(budget.noise_of(chosen).std)
+    errors = [aim.error(domain.bins(k), noise) for k in NUMBERS[inputs]]
+    assert planned == pytest.approx(aim.error(chosen, noise), rel=1e-6)
+    assert planned <= 1.01 * min(errors)
+    assert max(errors) > 1.2 * min(errors)
+    np.testing.assert_array_equal(chosen.matrix, np.eye(chosen.count))
 
 
 def simulated_error(bins: Bins, prior, noise: float, targets, draws: int) -> float:
@@ -76,7 +88,7 @@ def test_simulated_releases_are_as_good_as_with_the_best_number_of_plain_bins():
     """60 functions of the prior; the same for all numbers of bins, so that differences are known
     better than errors."""
     prior, domain, noise, targets = setting(1, 150, 2.0)
-    chosen = best_bins(domain, prior, noise, HALF, targets)
+    chosen, _ = best_bins(domain, Aim(design_models(prior), targets, HALF), noise)
     planned = simulated_error(chosen, prior, noise, targets, 60)
     errors = [simulated_error(domain.bins(k), prior, noise, targets, 60) for k in (1, 2, 4, 8, 16)]
     assert planned <= 1.03 * min(errors)
@@ -86,16 +98,15 @@ def test_simulated_releases_are_as_good_as_with_the_best_number_of_plain_bins():
 def test_the_aware_design_is_no_worse_than_smooth_partitions_of_unity():
     """Hat functions, and their roots whose squares sum to 1, are among what it chooses from."""
     prior, domain, noise, targets = setting(1, 300, 1.0)
-    models, fine = design_models(prior), domain.bins(64)
-    aware = aware_bins(fine, models, noise * HALF, targets)
-    least = expected_error(aware, models, noise, HALF, targets)
+    aim, fine = Aim(design_models(prior), targets, HALF), domain.bins(64)
+    least = aim.error(aware_bins(fine, aim.models, noise * HALF, targets), noise)
     place = (np.arange(64) + 0.5) / 64
     for knots in (3, 4, 6, 10):
         hats = np.maximum(0.0, 1.0 - np.abs(place * (knots - 1) - np.arange(knots)[:, None]))
         for matrix in (hats, np.sqrt(hats)):
             bins = replace(fine, matrix=matrix)
             assert bins.sensitivity() <= 2.0 + 1e-9
-            assert least <= 1.002 * expected_error(bins, models, noise, HALF, targets)
+            assert least <= 1.002 * aim.error(bins, noise)
 
 
 @pytest.mark.parametrize(("inputs", "parts"), [(1, 5), (1, 32), (2, 8)])

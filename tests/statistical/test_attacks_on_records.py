@@ -19,7 +19,13 @@ Z90 = 1.6448536269514722
 
 
 def plan_for(inputs: int, **settings):
-    given = {"y_bounds": (-1, 1), "epsilon": 4.0, "delta": 1e-2, **settings}
+    given = {
+        "y_bounds": (-1, 1),
+        "epsilon": 4.0,
+        "delta": 1e-2,
+        "mechanism": "gaussian",
+        **settings,
+    }
     return PrivateGPRegressor(protect="records", x_bounds=[(0, 1)] * inputs, **given).plan(30)
 
 

@@ -1,13 +1,15 @@
-"""The best attack on a Gaussian measurement: a threshold on one number.
+"""The best attack on a measurement with noise of a known law: a threshold on one number.
 
 Two neighbouring datasets give two exact measurements; the noise is isotropic. The likelihood ratio is
 then a monotone function of the measurement's projection on their difference, so no attack does
-better than a threshold on it. With Laplace noise on sums of which one differs, the same threshold at
-the larger exact value attains what pure epsilon allows. Statistics: docs/proofs/audit.md.
+better than a threshold on it. With Laplace noise the projection is of numbers cut off at the two
+exact values; the event that all of them lie beyond attains what pure epsilon allows. Statistics:
+docs/proofs/audit.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -17,7 +19,7 @@ from privgp.audit.progress import Callback, part
 from privgp.audit.promises import Promise
 from privgp.audit.result import TradeOff, from_errors
 from privgp.plan.bins import Bins
-from privgp.plan.strategy import Strategy
+from privgp.plan.strategy import LAPLACE, Strategy
 from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
 from privgp.privacy.sensitivity import ENUMERATED_ROWS, person_norms
@@ -47,19 +49,28 @@ def attack_pair(
 ) -> TradeOff:
     """Threshold half-way along the difference (Laplace: at its end); ``rng`` for simulated noise,
     None for the real one."""
-    moved = float(np.linalg.norm(pair.high - pair.low))
-    if not moved > 0:
-        raise ValueError("both datasets give the same measurement: choose neighbours that differ.")
-    direction = (pair.high - pair.low) / moved
-    middle = 0.5 * float((pair.low + pair.high) @ direction)
-    if isinstance(pair.noise, LaplaceNoise):
-        middle = float(pair.high @ direction)
+    statistic, threshold = _best_statistic(pair)
     errors = []
     for k, (exact, sign) in enumerate(((pair.low, 1.0), (pair.high, -1.0))):
         told = part(tell, 0.5 * k, 0.5 * (k + 1))
-        noisy = _projections(pair.noise, exact, direction, draws, noise_scale, rng, told)
-        errors.append(int(np.count_nonzero(sign * (noisy - middle) > 0)))
+        noisy = _statistics(pair.noise, exact, statistic, draws, noise_scale, rng, told)
+        errors.append(int(np.count_nonzero(sign * (noisy - threshold) > 0)))
     return from_errors(pair.promise, errors[0], errors[1], draws, failure)
+
+
+def _best_statistic(pair: NoisyPair) -> tuple[Callable[[Array], Array], float]:
+    """A monotone function of the likelihood ratio, of (draws, numbers), and where to cut it."""
+    low, high = pair.low, pair.high
+    moved = float(np.linalg.norm(high - low))
+    if not moved > 0:
+        raise ValueError("both datasets give the same measurement: choose neighbours that differ.")
+    if isinstance(pair.noise, LaplaceNoise):
+        signs, ends = np.sign(high - low), (np.minimum(low, high), np.maximum(low, high))
+        # A hair below the end, which sums of numbers cut off at their ends reach up to rounding.
+        top = float(high @ signs) - 1e-9 * moved
+        return lambda z: np.asarray(np.clip(z, *ends) @ signs), top
+    direction = (high - low) / moved
+    return lambda z: np.asarray(z @ direction), 0.5 * float((low + high) @ direction)
 
 
 def worst_neighbours(strategy: Strategy) -> tuple[Array, Array]:
@@ -76,8 +87,14 @@ def worst_records(bins: Bins) -> tuple[Array, Array]:
     """What one record adds to the measurement, twice: of all pairs of records the two furthest apart.
 
     Outputs at the ends and the middle of their bounds suffice: the move is convex in their squares.
+    For Laplace noise a record that stays in its bin: but for the small energy it moves as far as any,
+    and few numbers at once, which an attack sees best.
     """
     B, w = bins.matrix, bins.energy_weight
+    if bins.law == LAPLACE:
+        worst = B[:, int(np.argmax(np.abs(B).sum(axis=0)))]
+        nothing, energy = np.zeros_like(worst), [w] if w > 0 else []
+        return np.concatenate([nothing, worst, energy]), np.concatenate([worst, nothing, energy])
     gram, best = B.T @ B, (-1.0, 0, 0, 0.0, 0.0)
     squares = np.diag(gram)
     for u, v in product((-1.0, 0.0, 1.0), repeat=2):
@@ -108,16 +125,16 @@ def _worst_signs(strategy: Strategy, rows: Integers) -> Array:
     return worst
 
 
-def _projections(
+def _statistics(
     noise: LatticeNoise | LaplaceNoise,
     exact: Array,
-    direction: Array,
+    statistic: Callable[[Array], Array],
     draws: int,
     noise_scale: float,
     rng: np.random.Generator | None,
     tell: Callback,
 ) -> Array:
-    """Released measurements projected on a direction, (draws,); many draws share one call."""
+    """The statistic of released measurements, (draws,); many draws share one call."""
     size = len(exact)
     batch = min(draws, max(1, BATCH_NUMBERS // size))
     if isinstance(noise, LaplaceNoise):
@@ -131,5 +148,5 @@ def _projections(
     for k in range(rounds):
         tell(k / rounds, "attacking with the best threshold")
         noisy = add_noise(tiled, many, rng)
-        parts.append(noisy.reshape(batch, size) @ direction)
+        parts.append(statistic(noisy.reshape(batch, size)))
     return np.concatenate(parts)[:draws]

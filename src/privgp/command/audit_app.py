@@ -52,7 +52,7 @@ def trade_off(
     ] = None,
     mechanism: Annotated[Mechanism, typer.Option(help="What is attacked.")] = Mechanism.outputs,
     law: Annotated[
-        o.Mechanism, typer.Option(help="The law of the noise on outputs.")
+        o.Mechanism, typer.Option(help="The law of the noise on outputs or records.")
     ] = o.Mechanism.gaussian,
     bounds: o.Bounds = (0.0, 1.0),
     epsilon: o.Epsilon = 8.0,
@@ -92,7 +92,7 @@ def trade_off(
         targets=targets,
         objective=objective.value,
         reconstruct=reconstruct.value,
-        mechanism="auto" if mechanism is Mechanism.records else law.value,
+        mechanism=law.value,
     )
     attacked = Attacked(
         request, data is not None, mechanism.value, draws, noise_scale, failure_probability

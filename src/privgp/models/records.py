@@ -14,14 +14,14 @@ from privgp.models.arguments import check_bounds, target_points
 from privgp.plan.build import Budget, Question
 from privgp.plan.records import RecordsPlan, make_records_plan
 from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
-from privgp.privacy.lattice import LatticeNoise
+from privgp.privacy.laplace import LaplaceNoise
 from privgp.release.certificate import utc
 from privgp.release.hyperparameters import learn
 from privgp.release.posterior import posterior
 from privgp.release.records import functionals_of, part_ranked_by_counts
 from privgp.release.reproducible import laid_out, one_thread
 from privgp.vault.records import measure_records
-from privgp.vault.sample import LATTICE_SAMPLER
+from privgp.vault.sample import LAPLACE_SAMPLER, LATTICE_SAMPLER
 from privgp.vault.validate import checked_inputs, checked_outputs
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> RecordsPlan:
         noise_variance=model.noise_variance,
         targets=target_points(model.targets, len(pairs)),
         learned=model.hyperparameters == "learned",
+        mechanism=model.mechanism,
     )
     budget = Budget(float(model.epsilon), float(model.delta))
     with one_thread():
@@ -95,8 +96,9 @@ def fit_records(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
     model.released_at_ = utc(datetime.now(UTC))
     model.__dict__.pop("loaded_", None)
     learned = model.hyperparameters == "learned"
+    spread = plan.strategy.recovered_std(plan.noise.std)
     with one_thread():
-        found, counts = functionals_of(plan.strategy, measurement, plan.noise.std, plan.start)
+        found, counts = functionals_of(plan.strategy, measurement, spread, plan.start)
         model.functionals_ = laid_out(found)
         models: tuple[Any, ...] = (plan.start,)
         if learned:
@@ -127,7 +129,13 @@ def _rows(X: Any) -> int:
 
 def _guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
     noise = plan.noise
-    assert isinstance(noise, LatticeNoise)
+    if isinstance(noise, LaplaceNoise):
+        law, sampler = "Laplace", LAPLACE_SAMPLER
+        spent: dict[str, Any] = {"noise_multipliers": (), "pure_epsilons": (plan.epsilon,)}
+    else:
+        law, sampler = "Gaussian", LATTICE_SAMPLER
+        spent = {"noise_multipliers": (noise.multiplier,), "delta_slack": noise.delta_slack}
+    energy = ", and one energy" if plan.strategy.energy_weight > 0 else ""
     return Guarantee(
         epsilon=plan.epsilon,
         delta=plan.delta,
@@ -139,11 +147,10 @@ def _guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
             "at the records",
         ),
         mechanism=(
-            f"one Gaussian mechanism on {plan.strategy.size} numbers: weighted counts and sums of "
-            "the clipped outputs over bins of the declared domain, and one energy; all else is "
+            f"one {law} mechanism on {plan.strategy.size} numbers: weighted counts and sums of "
+            f"the clipped outputs over bins of the declared domain{energy}; all else is "
             "post-processing"
         ),
-        sampler=f"ordinary floating-point noise: {SIMULATION}" if simulated else LATTICE_SAMPLER,
-        noise_multipliers=(noise.multiplier,),
-        delta_slack=noise.delta_slack,
+        sampler=f"ordinary floating-point noise: {SIMULATION}" if simulated else sampler,
+        **spent,
     )

@@ -266,12 +266,9 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
-        if self.mechanism == "laplace" and (
-            objective != "posterior" or records or self.inducing is not None
-        ):
+        if self.mechanism == "laplace" and (objective != "posterior" or self.inducing is not None):
             raise ValueError(
-                "mechanism='laplace' goes with objective='posterior' and protect='outputs', without "
-                "inducing inputs."
+                "mechanism='laplace' goes with objective='posterior', without inducing inputs."
             )
         return Question(
             y_bounds=bounds,

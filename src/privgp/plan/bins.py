@@ -1,9 +1,10 @@
 """Bins over a declared domain: what is measured when inputs are private too.
 
-Every record falls into one bin of a regular grid. Measured are ``B n``, ``B s`` and one energy, with
-n the counts, s the sums of outputs per bin and B a public matrix whose columns, one per bin, have
-norms of at most 1 and no negative inner products. How far one record can move that:
-docs/proofs/records.md.
+Every record falls into one bin of a regular grid. For Gaussian noise ``B n``, ``B s`` and one energy
+are measured, with n the counts, s the sums of outputs per bin and B a public matrix whose columns,
+one per bin, have norms of at most 1 and no negative inner products. For Laplace noise ``(n + s) / 2``
+and ``(n - s) / 2``, to which a record adds two numbers that are not negative and sum to 1. How far
+one record can move that: docs/proofs/records.md and docs/proofs/records_laplace.md.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from privgp.plan.box_quadrature import gauss
-from privgp.privacy.sensitivity import column_norms, rounding
+from privgp.plan.strategy import GAUSSIAN, LAPLACE
+from privgp.privacy.sensitivity import absolute_sums, column_norms, rounding
 from privgp.types import Array, Integers
 
 # The largest weight at which the energy is free: between two bins 3 + w^2 must not exceed 4.
 ENERGY_WEIGHT = 1.0
+# With Laplace noise an energy is not free: weight w makes all noise larger by w / 2.
+PURE_ENERGY_WEIGHTS = (0.05, 0.25)
 MOST_NODES = 400  # in all, where a bin has more than one
 
 
@@ -26,7 +30,8 @@ class Bins:
     """A regular grid and what is measured on it.
 
     ``low``, ``high``: (inputs,), the domain; ``shape``: bins per input; ``rows``: how many records
-    there are; ``matrix``: B, (measured, bins); ``energy_weight``: of the sum of squares, at most 1.
+    there are; ``matrix``: B, (measured, bins); ``energy_weight``: of the sum of squares, at most 1,
+    and 0 when it is not measured; ``law``: of the noise that will be added.
     """
 
     low: Array
@@ -35,6 +40,7 @@ class Bins:
     rows: int
     matrix: Array = field(repr=False)
     energy_weight: float = ENERGY_WEIGHT
+    law: str = GAUSSIAN
 
     @property
     def count(self) -> int:
@@ -42,15 +48,20 @@ class Bins:
 
     @property
     def size(self) -> int:
-        """How many numbers are measured: of counts, of sums, and the energy."""
-        return 2 * len(self.matrix) + 1
+        """How many numbers are measured: two for every row of B, and the energy."""
+        return 2 * len(self.matrix) + int(self.energy_weight > 0)
 
     def sensitivity(self) -> float:
         """How far replacing one record, output in [-1, 1], can move the exact measurement.
 
-        ``2 sqrt(N + rho)`` with N the largest squared column norm (at least 1) and -rho the least
-        inner product of two columns, both from the stored matrix and rounded up.
+        For Gaussian noise in the Euclidean norm: ``2 sqrt(N + rho)`` with N the largest squared
+        column norm (at least 1) and -rho the least inner product of two columns. For Laplace noise
+        in the sum of absolute values: twice the largest column sum, plus the energy's weight. All
+        from the stored matrix and rounded up.
         """
+        if self.law == LAPLACE:
+            sums = float(absolute_sums(self.matrix).max())
+            return (2.0 * sums + self.energy_weight) * (1.0 + 4.0 * 2.0**-53)
         largest = max(1.0, float(column_norms(self.matrix).max()) ** 2)
         error = rounding(len(self.matrix) + 2) * largest
         least = float((self.matrix.T @ self.matrix).min()) - error
@@ -61,11 +72,23 @@ class Bins:
     def float_error(self) -> float:
         """Bound of the rounding error of the computed measurement, whatever bins the records are in.
 
-        ``| |B| mass | <= rows * (largest column norm)`` for any masses that sum to the rows.
+        ``| |B| mass | <= rows * (largest column norm)`` for any masses that sum to the rows. In the
+        same norm as the sensitivity.
         """
+        if self.law == LAPLACE:
+            largest = float(absolute_sums(self.matrix).max()) + self.energy_weight
+            return rounding(self.rows + self.count + 8) * self.rows * largest * (1.0 + 1e-9)
         largest = max(1.0, float(column_norms(self.matrix).max()))
         each = rounding(self.rows + self.count + 4) * self.rows * largest
         return float(np.sqrt(3.0) * each) * (1.0 + 1e-9)
+
+    def recovered_std(self, noise_std: float) -> float:
+        """Std of the noise on every count, and on every sum of scaled outputs.
+
+        ``noise_std``: of every measured number. For Laplace noise counts and sums are the sum and the
+        difference of two of them, and their errors are uncorrelated.
+        """
+        return noise_std * float(np.sqrt(2.0)) if self.law == LAPLACE else noise_std
 
     def of(self, X: Array) -> Integers:
         """The bin of every point of the domain."""
@@ -100,6 +123,15 @@ class Bins:
             return np.asarray(at_nodes.reshape(-1, parts) @ shares)
         half = at_nodes.reshape(len(at_nodes), -1, parts) @ shares
         return np.asarray(np.einsum("iaj,a->ij", half.reshape(self.count, parts, -1), shares))
+
+
+def pure_energy_weight(epsilon: float, rows: int) -> float:
+    """The energy's weight with Laplace noise: the mean of u^2 is to be known to a twentieth.
+
+    Its noise has a std of ``2 sqrt(2) / (epsilon w rows)``. Few records, for which that would be dear,
+    know it less well; many, for which it is cheap, better.
+    """
+    return float(np.clip(60.0 / (epsilon * rows), *PURE_ENERGY_WEIGHTS))
 
 
 def centres(low: Array, high: Array, shape: tuple[int, ...]) -> Array:

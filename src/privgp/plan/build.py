@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.plan.aware import Hypothesis, aware_design, explained, gain
+from privgp.plan.bins import Bins
 from privgp.plan.designs import design
 from privgp.plan.functionals import functionals
 from privgp.plan.hypotheses import design_models, hypotheses_for
@@ -50,7 +51,7 @@ class Budget:
             return scaled_noise(self.multiplier, size, sensitivity, float_error)
         return lattice_noise(self.epsilon, self.delta, size, sensitivity, float_error)
 
-    def noise_of(self, strategy: Strategy) -> LatticeNoise | LaplaceNoise:
+    def noise_of(self, strategy: Strategy | Bins) -> LatticeNoise | LaplaceNoise:
         """The noise that hides one person in this measurement."""
         size = strategy.size, strategy.sensitivity(), strategy.float_error()
         return (

@@ -1,8 +1,9 @@
 """Which bins, and which sums over them: from the number of records, the bounds and the budget alone.
 
-Candidates are regular grids with as many bins per input, plain and, where they are somewhat finer
-than the best plain ones, with the noise-aware design on them. Taken is the one with the least error
-to expect at the targets, for records spread evenly over the domain.
+Candidates are regular grids with as many bins per input: for Laplace noise plain; for Gaussian noise
+plain and, where they are somewhat finer than the best plain ones, with the noise-aware design on
+them. Taken is the one with the least error to expect at the targets, for records spread evenly over
+the domain.
 """
 
 from __future__ import annotations
@@ -13,17 +14,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privgp.plan.aware import Hypothesis, aware_design
-from privgp.plan.bins import Bins, centres
+from privgp.plan.bins import Bins, centres, pure_energy_weight
+from privgp.plan.build import Budget
 from privgp.plan.counts import bin_functionals, counts_given
 from privgp.plan.hypotheses import hypotheses_for
 from privgp.plan.priors import Hyperparameters, Prior
-from privgp.plan.strategy import Measurement, Strategy
+from privgp.plan.strategy import LAPLACE, Measurement, Strategy
 from privgp.release.posterior import posterior
 from privgp.types import Array
 
 GRIDS = {1: (1, 2, 4, 8, 16, 32, 64), 2: (1, 2, 4, 7, 10, 14, 20), 3: (1, 2, 3, 5, 8)}
 MOST_MEASURED = {1: 64, 2: 100, 3: 120}
 DESIGN_SCALES = (-1.2, 0.0, 1.2)  # standard deviations of the prior's common lengthscale
+PURE_GRIDS = {
+    1: (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64),
+    2: (1, 2, 3, 4, 5, 7, 8, 10, 12, 14, 17, 20),
+    3: (1, 2, 3, 4, 5, 6, 8),
+}
 AS_GOOD = 1.003  # a coarser grid is taken if its error is larger by no more than this
 
 
@@ -36,49 +43,79 @@ class Domain:
     rows: int
 
     def bins(self, parts: int) -> Bins:
-        """Plain bins, as many per input."""
+        """Plain bins, as many per input, for Gaussian noise."""
         shape = (parts,) * len(self.low)
         return Bins(self.low, self.high, shape, self.rows, np.eye(parts ** len(shape)))
 
+    def pure_bins(self, parts: int, energy_weight: float) -> Bins:
+        """The same for Laplace noise."""
+        return replace(self.bins(parts), energy_weight=energy_weight, law=LAPLACE)
 
-def best_bins(
-    domain: Domain, prior: Prior, noise_std: float, half_width: float, targets: Array
-) -> Bins:
-    """The bins and the sums over them with (nearly) the least expected error.
 
-    ``noise_std``: of every measured count; of sums it is ``half_width`` times as much.
+@dataclass(frozen=True)
+class Aim:
+    """What a measurement is chosen for: models of f, targets, and half the width of the outputs."""
+
+    models: Sequence[Hyperparameters]
+    targets: Array
+    half_width: float
+
+    def error(self, bins: Bins, noise_std: float) -> float:
+        """Expected root mean square at the targets over the models, records spread evenly.
+
+        ``noise_std``: of every count that the measurement gives, its sums have ``half_width`` times
+        as much.
+        """
+        counts = counts_given(bins, noise_std, None)
+        nothing = Measurement(np.zeros(len(bins.matrix)), noise_std * self.half_width, None, 0.0)
+        variances = [
+            posterior(bin_functionals(bins, *counts, m), nothing, [m], 0.0).mean_and_variance(
+                self.targets
+            )[1]
+            for m in self.models
+        ]
+        return float(np.sqrt(np.mean(variances)))
+
+
+def best_bins(domain: Domain, aim: Aim, noise_std: float) -> tuple[Bins, float]:
+    """For Gaussian noise: bins and sums over them with (nearly) the least error, and that error.
+
+    ``noise_std``: of every measured count.
     """
-    models, grids = design_models(prior), GRIDS[len(domain.low)]
-    best, least, place = domain.bins(1), np.inf, 0
-    for i, parts in enumerate(grids):
-        bins = domain.bins(parts)
-        error = expected_error(bins, models, noise_std, half_width, targets)
-        if error * AS_GOOD < least:
-            best, least, place = bins, error, i
-        elif error > 1.1 * least:
-            break  # finer bins are noisier still
+    grids = GRIDS[len(domain.low)]
+    best, least = _best_plain([domain.bins(parts) for parts in grids], aim, noise_std)
     # The noise-aware design wants bins finer than the best plain ones, but not much.
+    place = grids.index(best.shape[0])
     for parts in grids[place + 1 : place + 3] or grids[-1:]:
-        bins = aware_bins(domain.bins(parts), models, noise_std * half_width, targets)
-        error = expected_error(bins, models, noise_std, half_width, targets)
+        bins = aware_bins(domain.bins(parts), aim.models, noise_std * aim.half_width, aim.targets)
+        error = aim.error(bins, noise_std)
         if error * AS_GOOD < least:
             best, least = bins, error
-    return best
+    return best, least
 
 
-def expected_error(
-    bins: Bins, models: Sequence[Hyperparameters], noise_std: float, half: float, targets: Array
-) -> float:
-    """Root mean square at the targets over the models, records spread evenly, counts noisy."""
-    counts = counts_given(bins, noise_std, None)
-    nothing = Measurement(np.zeros(len(bins.matrix)), noise_std * half, None, 0.0)
-    variances = [
-        posterior(bin_functionals(bins, *counts, m), nothing, [m], 0.0).mean_and_variance(targets)[
-            1
-        ]
-        for m in models
-    ]
-    return float(np.sqrt(np.mean(variances)))
+def best_pure_bins(
+    domain: Domain, aim: Aim, budget: Budget, *, energy: bool = True
+) -> tuple[Bins, float]:
+    """The same for Laplace noise, which wants plain bins: a mix would put a record in several.
+
+    ``energy``: whether it is needed, to learn hyperparameters from.
+    """
+    weight = pure_energy_weight(budget.epsilon, domain.rows) if energy else 0.0
+    ladder = [domain.pure_bins(parts, weight) for parts in PURE_GRIDS[len(domain.low)]]
+    noise_std = ladder[0].recovered_std(budget.noise_of(ladder[0]).std)
+    return _best_plain(ladder, aim, noise_std)
+
+
+def _best_plain(ladder: Sequence[Bins], aim: Aim, noise_std: float) -> tuple[Bins, float]:
+    best, least = ladder[0], np.inf
+    for bins in ladder:
+        error = aim.error(bins, noise_std)
+        if error * AS_GOOD < least:
+            best, least = bins, error
+        elif error > 1.1 * least:
+            break  # finer bins are noisier still
+    return best, least
 
 
 def aware_bins(

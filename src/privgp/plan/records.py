@@ -13,9 +13,17 @@ from privgp.plan.aware import Certificate, certify, gain, unexplained
 from privgp.plan.bins import Bins, centres
 from privgp.plan.build import Budget, Question
 from privgp.plan.counts import bin_functionals, counts_given
-from privgp.plan.grids import GRIDS, Domain, best_bins, even_hypotheses
+from privgp.plan.grids import (
+    GRIDS,
+    Aim,
+    Domain,
+    best_bins,
+    best_pure_bins,
+    design_models,
+    even_hypotheses,
+)
 from privgp.plan.start import starting_priors
-from privgp.privacy.lattice import lattice_noise
+from privgp.plan.strategy import GAUSSIAN, LAPLACE
 from privgp.types import Array
 
 
@@ -24,7 +32,8 @@ class RecordsPlan(Accuracy):
     """A measurement of whole records that is ready to be made, with the accuracy it will have.
 
     Made by ``PrivateGPRegressor(protect="records").plan(X)`` from ``len(X)`` alone. Its accuracy is
-    that for records spread evenly over the domain.
+    that for records spread evenly over the domain. ``rival``: the best measurement with the other law
+    of noise, where both were compared.
     """
 
     x_bounds: tuple[tuple[float, float], ...]
@@ -32,6 +41,7 @@ class RecordsPlan(Accuracy):
     default_kernel: bool = field(repr=False)
     objective: str = "posterior"
     reconstruct: str = "posterior"
+    rival: Bins | None = field(repr=False, default=None)
 
     is_quick = True
 
@@ -44,6 +54,11 @@ class RecordsPlan(Accuracy):
         return np.ones(len(self.targets))
 
     @property
+    def measured_noise_std(self) -> float:
+        """Std of the noise on every sum of outputs, in units of y."""
+        return self.strategy.recovered_std(self.noise.std) * self.half_width
+
+    @property
     def rows(self) -> int:
         return self.strategy.rows
 
@@ -51,30 +66,52 @@ class RecordsPlan(Accuracy):
     def gap(self) -> float:
         """Relative distance of the expected error from a floor for the same bins.
 
-        No measurement of sums over these bins, even with the counts known and the records spread
-        evenly, has a smaller error under the starting hyperparameters. Noisy counts are part of it.
+        No Gaussian measurement of sums over these bins, even with the counts known and the records
+        spread evenly, has a smaller error under the starting hyperparameters. Noisy counts are part
+        of it. Where Laplace noise was taken the floor is that of the Gaussian rival, and the gap 0
+        below it; infinite where the two were not compared.
         """
+        reached = self.expected_error() ** 2
+        if self.strategy.law == LAPLACE:
+            if self.rival is None:
+                return float("inf")
+            floor = self._measuring(self.rival, self.epsilon)._gaussian_floor()
+            return max(0.0, Certificate(reached, floor).gap)
+        return Certificate(reached, self._gaussian_floor()).gap
+
+    def _gaussian_floor(self) -> float:
+        """The least mean square at the targets that Gaussian noise on sums over these bins allows."""
         B, noise = self.strategy.matrix, self.measured_noise_std**2
         known = even_hypotheses(self.strategy, [self.start], self.targets)
         error = known[0].total - gain(B, known, noise)[0]
         floor = certify(B, error, unexplained(B, known, noise), noise, is_root=True).floor
-        return Certificate(self.expected_error() ** 2, floor / len(self.targets)).gap
+        return floor / len(self.targets)
 
     def expected_error(self, epsilon: float | None = None) -> float:
         """Expected root-mean-square error at the targets under the starting hyperparameters."""
         plan = self
         if epsilon is not None:
-            bins = self.strategy
-            size = (bins.size, bins.sensitivity(), bins.float_error())
-            noise = lattice_noise(epsilon, self.delta, *size)
-            counts = counts_given(bins, noise.std, None)
-            plan = replace(
-                self,
-                epsilon=epsilon,
-                noise=noise,
-                functionals=bin_functionals(bins, *counts, self.start),
-            )
+            plan = self._measuring(self.strategy, epsilon)
         return float(np.sqrt(np.mean(plan.expected_std(self.targets) ** 2)))
+
+    def _law(self) -> str:
+        """Which noise is added, and what the other law would give."""
+        pure = self.strategy.law == LAPLACE
+        ours, others = ("Laplace", "Gaussian") if pure else ("Gaussian", "Laplace")
+        text = f"{ours} noise" + (", which leaves delta unspent" if pure else "")
+        if self.rival is None:
+            return text
+        other = self._measuring(self.rival, self.epsilon).expected_error()
+        return f"{text} ({others} noise: an expected error of {other:.4g})"
+
+    def _measuring(self, bins: Bins, epsilon: float) -> RecordsPlan:
+        """The same plan with other bins or another epsilon."""
+        noise = Budget(epsilon, self.delta).noise_of(bins)
+        counts = counts_given(bins, bins.recovered_std(noise.std), None)
+        found = bin_functionals(bins, *counts, self.start)
+        return replace(
+            self, epsilon=epsilon, strategy=bins, noise=noise, functionals=found, rival=None
+        )
 
     def describe(self) -> str:
         """A few sentences for people."""
@@ -91,7 +128,7 @@ class RecordsPlan(Accuracy):
                 f"Budget: epsilon = {self.epsilon:g}, delta = {self.delta:g}; outputs in "
                 f"[{self.y_bounds[0]:g}, {self.y_bounds[1]:g}], inputs in {domain}, both private.",
                 f"{self.strategy.rows} records in {grid} bins; {self.strategy.size} numbers are "
-                "measured.",
+                f"measured, with {self._law()}.",
                 f"Privacy noise at the targets: {np.sqrt(np.mean(self.noise_std**2)):.4g} "
                 "(root mean square).",
                 "Expected error of the released function there, if records lie evenly over the "
@@ -111,12 +148,12 @@ def make_records_plan(
     middle, spread = 0.5 * low + 0.5 * high, (high - low) / np.sqrt(12.0)
     even = np.vstack([middle - spread, middle + spread])
     priors = starting_priors(even, width, question.kernel, question.noise_variance, learned=False)
-    noise_std = budget.noise_for(1, 2.0, 0.0).std
     targets = question.targets
     if targets is None:
         targets = centres(low, high, (GRIDS[len(low)][-1],) * len(low))
-    bins = best_bins(Domain(low, high, rows), priors[0], noise_std, 0.5 * width, targets)
-    drawn = budget.noise_for(bins.size, bins.sensitivity(), bins.float_error())
+    aim = Aim(design_models(priors[0]), targets, 0.5 * width)
+    bins, rival = _choose(Domain(low, high, rows), aim, question, budget)
+    drawn = budget.noise_of(bins)
     start = priors[0].start
     return RecordsPlan(
         epsilon=budget.epsilon,
@@ -125,8 +162,24 @@ def make_records_plan(
         x_bounds=tuple((float(a), float(b)) for a, b in zip(low, high, strict=True)),
         targets=targets,
         strategy=bins,
-        functionals=bin_functionals(bins, *counts_given(bins, drawn.std, None), start),
+        functionals=bin_functionals(
+            bins, *counts_given(bins, bins.recovered_std(drawn.std), None), start
+        ),
         noise=drawn,
         priors=priors,
         default_kernel=question.kernel is None,
+        rival=rival,
     )
+
+
+def _choose(
+    domain: Domain, aim: Aim, question: Question, budget: Budget
+) -> tuple[Bins, Bins | None]:
+    """The measurement with the least error to expect, and the best with the other law of noise."""
+    if question.mechanism == LAPLACE:
+        return best_pure_bins(domain, aim, budget, energy=question.learned)[0], None
+    gaussian, error = best_bins(domain, aim, budget.noise_for(1, 2.0, 0.0).std)
+    if question.mechanism == GAUSSIAN:
+        return gaussian, None
+    pure, pure_error = best_pure_bins(domain, aim, budget, energy=question.learned)
+    return (pure, gaussian) if pure_error < error else (gaussian, pure)

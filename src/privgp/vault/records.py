@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from privgp.plan.bins import Bins
-from privgp.plan.strategy import Measurement
+from privgp.plan.strategy import LAPLACE, Measurement
+from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array
 from privgp.vault.sample import add_noise
@@ -19,7 +20,7 @@ def measure_records(
     y: Any,
     bounds: tuple[float, float],
     bins: Bins,
-    noise: LatticeNoise,
+    noise: LatticeNoise | LaplaceNoise,
     random_state: np.random.Generator | None = None,
 ) -> Measurement:
     """Spend the budget once: validate, project, clip, count, add noise."""
@@ -29,16 +30,28 @@ def measure_records(
         raise ValueError("X and y must have one row for each record.")
     released = add_noise(exact_records(inputs, u, bins), noise, random_state)
     half = 0.5 * bounds[1] - 0.5 * bounds[0]
-    unit = half**2 / bins.energy_weight
     count = len(bins.matrix)
-    counts, sums, energy = released[:count], released[count:-1], float(released[-1])
-    return Measurement(sums * half, noise.std * half, energy * unit, noise.std * unit, counts)
+    first, second = released[:count], released[count : 2 * count]
+    counts, sums = (first + second, first - second) if bins.law == LAPLACE else (first, second)
+    energy, energy_std = None, 0.0
+    if bins.energy_weight > 0:
+        unit = half**2 / bins.energy_weight
+        energy, energy_std = float(released[-1]) * unit, noise.std * unit
+    return Measurement(
+        sums * half, bins.recovered_std(noise.std) * half, energy, energy_std, counts
+    )
 
 
 def exact_records(inputs: Array, u: Array, bins: Bins) -> Array:
-    """(B counts, B sums of u, w sum u^2) without noise: private."""
+    """What is measured, without noise: private. The energy ``w sum u^2`` comes last.
+
+    For Gaussian noise (B counts, B sums of u), for Laplace noise (B sums of (1 + u) / 2, B sums of
+    (1 - u) / 2).
+    """
     index = bins.of(inputs)
-    counts = np.bincount(index, minlength=bins.count).astype(float)
-    sums = np.bincount(index, u, minlength=bins.count)
-    energy = bins.energy_weight * float(np.dot(u, u))
-    return np.concatenate([bins.matrix @ counts, bins.matrix @ sums, [energy]])
+    laplace = bins.law == LAPLACE
+    each = (0.5 + 0.5 * u, 0.5 - 0.5 * u) if laplace else (np.ones(len(u)), u)
+    parts = [bins.matrix @ np.bincount(index, value, minlength=bins.count) for value in each]
+    if bins.energy_weight > 0:
+        parts.append(np.array([bins.energy_weight * float(np.dot(u, u))]))
+    return np.concatenate(parts)
