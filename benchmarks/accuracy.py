@@ -82,6 +82,8 @@ TASKS = (
     Task("Citi Bike, held out", citi_bike, (0, 2000), 1.0, 0.01, 5, 2000, 4900),
     Task("Citi Bike, held out", citi_bike, (0, 2000), 0.2, 0.01, 5, 2000, 4900),
     Task("!Kung, records private", kung, (75, 175), 1.0, 0.01, 100, 0, x_bounds=((0, 90),)),
+    Task("!Kung, records private", kung, (75, 175), 1.0, 1e-5, 100, 0, x_bounds=((0, 90),)),
+    Task("!Kung, records private", kung, (75, 175), 0.5, 1e-5, 100, 0, x_bounds=((0, 90),)),
     Task(
         *("London, records private, held out", london, (100, 500), 1.0, 1e-5, 4, 2000),
         x_bounds=((480, 580), (130, 230)),
