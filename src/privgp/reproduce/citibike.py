@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from privgp.release.plots_style import BLUE, SMALL, VERMILION, new_figure, set_labels
+from privgp.release.plots_style import BLUE, VERMILION, new_figure, set_labels
 from privgp.reproduce.data import citi_bike, data_file
 from privgp.reproduce.papers import hall_delta
 from privgp.reproduce.parallel import for_each
-from privgp.reproduce.report import Report, Request, Result, Section
+from privgp.reproduce.report import Report, Request, Result, Section, Table
 from privgp.reproduce.statements import Checked, best_of, check, expected
 from privgp.reproduce.table1 import COLUMNS, DELTA, PRINTED, Errors, Settings, cells, errors_of
 
@@ -47,7 +47,7 @@ def report(settings: Settings, request: Request) -> Report:
         "Table 1: durations of Citi Bike trips",
         results(table, checked, optimum),
         (
-            Section("Table 1", _table_text(settings), table_figure(summary)),
+            Section("Table 1", _table_text(settings), table=as_table(summary)),
             Section("What the table shows", (*_statements(checked), *_few(settings))),
             Section("The same with the objective at its optimum", _statements(optimum)),
             Section("By the default method", default_text(table)),
@@ -117,26 +117,15 @@ def as_converged(table: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[
     return {row.replace("converged ", "cloaking "): cells for row, cells in rest.items()}
 
 
-def table_figure(summary: Summary) -> Figure:
-    """The table as a picture: mean and 95% interval here, and the printed ones below in grey."""
-    rows = list(summary)
-    figure = new_figure(0.34 * len(rows) + 0.5, 7.6)
-    ax = figure.subplots()
-    ax.set_xlim(0, 5.4)
-    ax.set_ylim(len(rows), -1)
-    ax.axis("off")
-    for place, column in enumerate(COLUMNS):
-        ax.text(2.2 + place, -0.5, column if place == 0 else f"epsilon {column}", fontsize=SMALL)
-    for y, row in enumerate(rows):
-        ax.text(0, y + 0.3, row, fontsize=SMALL)
-        for place, column in enumerate(COLUMNS):
-            if column not in summary[row]:
-                continue
-            ax.text(2.2 + place, y + 0.25, _cell(*summary[row][column]), fontsize=SMALL)
-            if row in PRINTED:
-                printed = _cell(*PRINTED[row][place])
-                ax.text(2.2 + place, y + 0.62, printed, fontsize=SMALL - 2, color="#888888")
-    return figure
+def as_table(summary: Summary) -> Table:
+    """Mean and 95% interval of every cell here, and as printed."""
+    rows = []
+    for row, found in summary.items():
+        printed = PRINTED.get(row, ())
+        here = [_cell(*found[c]) if c in found else "" for c in COLUMNS]
+        there = [f" (printed {_cell(*cell)})" for cell in printed] or [""] * len(COLUMNS)
+        rows.append((row, *(a + b for a, b in zip(here, there, strict=True))))
+    return Table(("", COLUMNS[0], *(f"epsilon {c}" for c in COLUMNS[1:])), tuple(rows))
 
 
 def _cell(mean: float, half: float) -> str:
@@ -183,7 +172,7 @@ def default_text(table: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
 def _table_text(settings: Settings) -> tuple[str, ...]:
     return (
         f"RMSE in seconds over {settings.splits} splits of {settings.rows:,} training and "
-        f"{settings.tested} test trips, with 95% intervals; printed numbers in grey. The papers' "
+        f"{settings.tested} test trips, with 95% intervals. The papers' "
         "month is June 2016, this is June 2017: compare shapes and ratios, not digits.",
         f"Rows named cloaking are algorithm 1: {settings.steps} of the printed gradient steps from a "
         "random start, with the printed Delta, which lacks a square root. The number of steps is our "

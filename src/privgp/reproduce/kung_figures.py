@@ -67,7 +67,7 @@ def cloaking(X: Array, y: Array, targets: Array, cloaked: Cloak, std: Array, mod
     """The cloaked mean with samples and bands, and the default release beside it."""
     rng = np.random.default_rng(2)
     figure = new_figure(3.2, 7.6)
-    left, right = figure.subplots(1, 2, sharey=True)
+    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     scale = float(std.max() / cloaked.noise_std(1.0).max())
     for _ in range(8):
         left.plot(targets[:, 0], cloaked.release(scale, rng), color=GREY, linewidth=0.6)

@@ -145,7 +145,7 @@ def picture(
 ) -> Figure:
     """Circles: area for price, transparency for noise; contours without privacy. Beside: the default."""
     figure = new_figure(4.2, 8.2)
-    left, right = figure.subplots(1, 2, sharey=True)
+    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     released = cloaked.release(scale, np.random.default_rng(0))
     mean, spread = model.predict(targets, return_std=True)
     side = int(np.sqrt(len(targets)))
