@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from privgp import PrivateGPRegressor, compose
-from privgp.plan.aware import Hypothesis, gain
-from privgp.plan.partition import partition
+from privgp.plan.aware import Hypothesis, explained, gain
+from privgp.plan.partition import explained_by_groups, partition
 from privgp.plan.strategy import LAPLACE, Strategy, strategy_of_groups
 from privgp.privacy.sensitivity import total_sensitivity
 from privgp.vault.measure import exact_measurement
@@ -87,6 +87,17 @@ def test_groups_are_the_best_of_all_numbers_tried():
         assert np.all(B.sum(axis=1) > 0)
     assert_allclose(explained, gain(many, [hypothesis], 0.01)[0])
     assert explained > gain(few, [hypothesis], 0.01)[0]
+
+
+def test_what_groups_explain_is_what_their_indicators_explain():
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.arange(12) % 5)
+    models = [
+        Hypothesis(rng.normal(size=(12, 4)), rng.random(12), np.diag([3.0, 1.0, 0.5, 0.1]), 9.0, w)
+        for w in (0.3, 0.7)
+    ]
+    indicators = (labels == np.arange(5)[:, None]).astype(float)
+    assert_allclose(explained_by_groups(labels, models, 0.4), explained(indicators, models, 0.4))
 
 
 def test_a_plan_takes_the_noise_that_expects_less_error():

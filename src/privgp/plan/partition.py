@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.linalg import cho_solve, cholesky
+from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
 
-from privgp.plan.aware import Hypothesis, explained
+from privgp.plan.aware import Hypothesis
 from privgp.types import Array, Integers
 
 NUMBERS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 96)
@@ -24,23 +26,20 @@ def partition(hypotheses: Sequence[Hypothesis], mass: Array, noise: float) -> tu
     """The groups that explain most of the targets, as rows of ones, and what they explain.
 
     ``mass``: (inputs,), the sum of row weights at every input; ``noise``: variance of the noise on
-    every sum. Groups are k-means clusters in the prior's own distance
-    ``E (f(x) - f(x'))^2``, averaged over the hypotheses, of all rows or of those that tell of the
-    targets. Their number is the best of a ladder, then
-    of its neighbours between the rungs.
+    every sum. Groups are k-means clusters in the prior's own distance ``E (f(x) - f(x'))^2``,
+    averaged over the hypotheses, of all rows or of those that tell of the targets. Their number is
+    the best of a ladder, then of its neighbours between the rungs.
     """
     places = np.hstack([_coordinates(h, mass) for h in hypotheses])
     step = -(-len(places) // SAMPLE)
     weights = mass, mass * _relevance(hypotheses, mass)
-    found: dict[int, tuple[float, Array]] = {}
+    found: dict[int, tuple[float, Integers]] = {}
 
     def tried(number: int) -> float:
         if number not in found:
-            all_tried = []
-            for weight in weights:
-                B = _indicators(_groups(places, weight, number, step))
-                all_tried.append((explained(B, hypotheses, noise), B))
-            found[number] = max(all_tried, key=lambda one: one[0])
+            groups = [_groups(places, weight, number, step) for weight in weights]
+            told = [(explained_by_groups(g, hypotheses, noise), g) for g in groups]
+            found[number] = max(told, key=lambda one: one[0])
         return found[number][0]
 
     ladder = [number for number in NUMBERS if number <= len(places)]
@@ -54,7 +53,22 @@ def partition(hypotheses: Sequence[Hypothesis], mass: Array, noise: float) -> tu
             break
     for number in _between(best, ladder):
         best = number if tried(number) > tried(best) else best
-    return found[best][1], found[best][0]
+    value, groups = found[best]
+    return _indicators(groups), value
+
+
+def explained_by_groups(labels: Integers, hypotheses: Sequence[Hypothesis], noise: float) -> float:
+    """What sums over groups explain: ``explained`` of their indicators, without the zeros."""
+    rows = np.arange(len(labels))
+    B = csr_array((np.ones(len(labels)), (labels, rows)))
+    value = 0.0
+    for h in hypotheses:
+        U = B @ h.factor
+        S = U @ U.T
+        S.flat[:: len(S) + 1] += np.bincount(labels, h.noise) + noise
+        L = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
+        value += h.weight * float(np.vdot(cho_solve((L, True), U @ h.gram, check_finite=False), U))
+    return value
 
 
 def _between(number: int, ladder: Sequence[int]) -> list[int]:
