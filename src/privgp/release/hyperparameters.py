@@ -24,6 +24,7 @@ DRAWS = 24
 TAIL = 6.0  # degrees of freedom of the draws: heavier than the Laplace approximation
 KEPT_WEIGHT = 1e-3
 KEPT_MAP = 0.01
+FAR = 30.0  # standard deviations of the prior: nothing plausible lies there
 
 
 def learn(
@@ -104,6 +105,10 @@ def _climb(
         return value, prior.root.T @ inner - z
 
     def descend(z: Array, spread: float) -> tuple[float, Array]:
+        if np.any(
+            np.abs(z) > FAR
+        ):  # a first step along a steep slope: turn back before it overflows
+            return 1e300, np.zeros_like(z)
         try:
             value, inner = slope(z, spread)
         except np.linalg.LinAlgError:
