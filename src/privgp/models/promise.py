@@ -1,4 +1,4 @@
-"""What a release of outputs promises, and the noise of simulations."""
+"""What a release of outputs or of records promises, and the noise of simulations."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from privgp.plan.preview import Plan
+from privgp.plan.records import RecordsPlan
 from privgp.privacy.guarantee import (
     OUTPUTS_NEIGHBOURS,
     OUTPUTS_UNIT,
     PERSON_NEIGHBOURS,
     PERSON_UNIT,
+    RECORDS_NEIGHBOURS,
+    RECORDS_UNIT,
     SIMULATION,
     Guarantee,
 )
@@ -29,16 +32,8 @@ def simulation(model: Any) -> np.random.Generator | None:
 
 def outputs_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
     people = plan.strategy.people is not None
-    noise = plan.noise
-    if isinstance(noise, LaplaceNoise):
-        law, sampler = "Laplace", LAPLACE_SAMPLER
-        spent: dict[str, Any] = {"noise_multipliers": (), "pure_epsilons": (plan.epsilon,)}
-    else:
-        law, sampler = "Gaussian", LATTICE_SAMPLER
-        spent = {"noise_multipliers": (noise.multiplier,), "delta_slack": noise.delta_slack}
+    law, spent = _spent(plan, simulated=simulated)
     return Guarantee(
-        epsilon=plan.epsilon,
-        delta=plan.delta,
         unit=PERSON_UNIT if people else OUTPUTS_UNIT,
         neighbours=PERSON_NEIGHBOURS if people else OUTPUTS_NEIGHBOURS,
         assumptions=(
@@ -49,6 +44,41 @@ def outputs_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
             f"one {law} mechanism on {plan.strategy.size} linear and energy functionals of "
             "the clipped outputs; all else is post-processing"
         ),
-        sampler=f"ordinary floating-point noise: {SIMULATION}" if simulated else sampler,
         **spent,
     )
+
+
+def records_guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
+    law, spent = _spent(plan, simulated=simulated)
+    energy = ", and one energy" if plan.strategy.energy_weight > 0 else ""
+    return Guarantee(
+        unit=RECORDS_UNIT,
+        neighbours=RECORDS_NEIGHBOURS,
+        assumptions=(
+            "the number of records is public",
+            "kernel, bounds of inputs and outputs, targets and budget were chosen without looking "
+            "at the records",
+        ),
+        mechanism=(
+            f"one {law} mechanism on {plan.strategy.size} numbers: weighted counts and sums of "
+            f"the clipped outputs over bins of the declared domain{energy}; all else is "
+            "post-processing"
+        ),
+        **spent,
+    )
+
+
+def _spent(plan: Plan | RecordsPlan, *, simulated: bool) -> tuple[str, dict[str, Any]]:
+    """The law of a plan's noise, and what of its guarantee that decides."""
+    noise = plan.noise
+    if isinstance(noise, LaplaceNoise):
+        law, sampler = "Laplace", LAPLACE_SAMPLER
+        spent: dict[str, Any] = {"noise_multipliers": (), "pure_epsilons": (plan.epsilon,)}
+    else:
+        law, sampler = "Gaussian", LATTICE_SAMPLER
+        spent = {"noise_multipliers": (noise.multiplier,), "delta_slack": noise.delta_slack}
+    return law, spent | {
+        "epsilon": plan.epsilon,
+        "delta": plan.delta,
+        "sampler": f"ordinary floating-point noise: {SIMULATION}" if simulated else sampler,
+    }

@@ -11,17 +11,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from privgp.models.arguments import check_bounds, target_points
+from privgp.models.promise import records_guarantee
 from privgp.plan.build import Budget, Question
 from privgp.plan.records import RecordsPlan, make_records_plan
-from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
-from privgp.privacy.laplace import LaplaceNoise
 from privgp.release.certificate import utc
 from privgp.release.hyperparameters import learn
 from privgp.release.posterior import posterior
 from privgp.release.records import functionals_of, part_ranked_by_counts
 from privgp.release.reproducible import laid_out, one_thread
 from privgp.vault.records import measure_records
-from privgp.vault.sample import LAPLACE_SAMPLER, LATTICE_SAMPLER
 from privgp.vault.validate import checked_inputs, checked_outputs
 
 if TYPE_CHECKING:
@@ -90,7 +88,7 @@ def fit_records(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
         rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31))
     measurement = measure_records(inputs, y, plan.y_bounds, plan.strategy, plan.noise, rng)
     del inputs, X, y
-    model.guarantee_ = _guarantee(plan, simulated=rng is not None)
+    model.guarantee_ = records_guarantee(plan, simulated=rng is not None)
     model.plan_ = plan
     model.measurements_ = (measurement,)
     model.released_at_ = utc(datetime.now(UTC))
@@ -125,32 +123,3 @@ def _rows(X: Any) -> int:
     if rows < 1:
         raise ValueError("X must hold at least one record.")
     return int(rows)
-
-
-def _guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
-    noise = plan.noise
-    if isinstance(noise, LaplaceNoise):
-        law, sampler = "Laplace", LAPLACE_SAMPLER
-        spent: dict[str, Any] = {"noise_multipliers": (), "pure_epsilons": (plan.epsilon,)}
-    else:
-        law, sampler = "Gaussian", LATTICE_SAMPLER
-        spent = {"noise_multipliers": (noise.multiplier,), "delta_slack": noise.delta_slack}
-    energy = ", and one energy" if plan.strategy.energy_weight > 0 else ""
-    return Guarantee(
-        epsilon=plan.epsilon,
-        delta=plan.delta,
-        unit=RECORDS_UNIT,
-        neighbours=RECORDS_NEIGHBOURS,
-        assumptions=(
-            "the number of records is public",
-            "kernel, bounds of inputs and outputs, targets and budget were chosen without looking "
-            "at the records",
-        ),
-        mechanism=(
-            f"one {law} mechanism on {plan.strategy.size} numbers: weighted counts and sums of "
-            f"the clipped outputs over bins of the declared domain{energy}; all else is "
-            "post-processing"
-        ),
-        sampler=f"ordinary floating-point noise: {SIMULATION}" if simulated else sampler,
-        **spent,
-    )
