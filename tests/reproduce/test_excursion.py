@@ -11,6 +11,7 @@ import pytest
 from privgp.models import tune
 from privgp.models.tune import ExcursionTask, tune_for
 from privgp.reproduce import excursion, excursion_rows
+from privgp.reproduce.data import MissingData
 from privgp.reproduce.excursion_london import ACROSS, London, flats, frame, hexagons, mapped
 from privgp.reproduce.excursion_map import london
 from privgp.reproduce.excursion_printed import (
@@ -230,3 +231,9 @@ def test_private_paths_keep_the_centre_of_london_and_lose_islands(small_grids):
         assert centre > islands + 0.2
     assert section.figure is not None
     assert len(results) == 3
+
+
+def test_a_broken_file_of_sales_is_said_in_one_sentence(tmp_path):
+    (tmp_path / "london_prices.csv.gz").write_bytes(b"not a table")
+    with pytest.raises(MissingData, match="cannot be read as the table"):
+        flats(tmp_path / "london_prices.csv.gz")

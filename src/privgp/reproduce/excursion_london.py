@@ -5,7 +5,6 @@ Figure 4 of Maciazek 2026, whose flats of 2018 and 2017 are not in these data.
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass, field
 from math import sqrt
 from pathlib import Path
@@ -18,6 +17,7 @@ from scipy.spatial.distance import cdist
 
 from privgp.models.tune import ExcursionTask, Tuned, tune_for
 from privgp.plan.tuning import PriorDraws
+from privgp.reproduce.data import MissingData
 from privgp.reproduce.excursion_tasks import best_cutoff, overlap, posteriors
 from privgp.types import Array
 
@@ -124,12 +124,13 @@ def _resampled(centres: Array, y: Array, records: int, count: int) -> PriorDraws
 
 def flats(file: Path) -> pl.DataFrame:
     """Leasehold flats of Greater London, and flats of unknown tenure from 2013 on."""
-    with gzip.open(file) as stream:
-        table = pl.read_csv(stream.read())
-    return table.filter(
-        (pl.col("type") == "F") & (pl.col("greater_london") == 1)
-        & ((pl.col("tenure") == "L") | ((pl.col("source") == "smith") & (pl.col("date") >= "2013")))
-    )  # fmt: skip
+    known = (pl.col("tenure") == "L") | ((pl.col("source") == "smith") & (pl.col("date") >= "2013"))
+    try:
+        return pl.read_csv(file).filter(
+            (pl.col("type") == "F") & (pl.col("greater_london") == 1) & known
+        )
+    except (OSError, pl.exceptions.PolarsError):
+        raise MissingData(f"'{file}' cannot be read as the table it should be.") from None
 
 
 def frame(table: pl.DataFrame) -> tuple[Array, float]:
