@@ -56,7 +56,7 @@ def attacked_record(noise_scale: float, first, second):
     kernel = RBF(0.5)
     model = RecordsModel(kernel, 1.0, ((0.0, 1.0),), len(first[0]))
     noise = model.noise(8.0, 0.01, model.norm("exact"))
-    rows = CheckedFactor(kernel, 1).propose(np.linspace(0, 1, 20)[:, None])
+    rows = CheckedFactor(kernel, np.ones(1)).propose(np.linspace(0, 1, 20)[:, None])
     started = []
     for inputs, y in (first, second):
         lattice = replace(noise, std=noise.std * noise_scale)

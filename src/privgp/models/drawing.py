@@ -50,7 +50,7 @@ class OfRecords:
 
     def __init__(self, model: RecordsModel) -> None:
         self._kernel = model.kernel
-        self._factor = CheckedFactor(model.kernel, model.columns)
+        self._factor = CheckedFactor(model.kernel, model.widths)
         self._last: Rows | None = None
 
     def draw(self, contents: Contents, points: Array) -> tuple[RecordDraws, Array]:

@@ -25,13 +25,14 @@ MOST_POINTS = 4000
 TOO_FAR = "these points are too far away for the kernel to be computed."
 
 
-def residual_room(kernel: Kernel, columns: int) -> float:
+def residual_room(kernel: Kernel, widths: Array) -> float:
     """How large the computed residual may be, so that the true one is at most half the nugget.
 
+    For points of a box with sides ``widths`` (inputs,).
     Computing it errs by at most ``gamma |l_a| |l_b|`` an entry, the kernel by its own error; both
     add up to at most the number of points times that.
     """
-    unseen = MOST_POINTS * (1.01 * rounding(MOST_POINTS + 4) + careful_error(kernel, columns))
+    unseen = MOST_POINTS * (1.01 * rounding(MOST_POINTS + 4) + careful_error(kernel, widths))
     room = (0.5 * NUGGET - unseen) * variance(kernel)
     if not room > NUGGET / 16.0 * variance(kernel):
         raise ValueError("kernel has too many parts for its values to be exact enough.")
@@ -48,12 +49,12 @@ class Rows:
 
 
 class CheckedFactor:
-    """L at the points asked so far; everything here is public."""
+    """L at the points asked so far, which lie in a box with sides ``widths``; all of it is public."""
 
-    def __init__(self, kernel: Kernel, columns: int) -> None:
-        self.kernel, self.points = kernel, np.empty((0, columns))
+    def __init__(self, kernel: Kernel, widths: Array) -> None:
+        self.kernel, self.points = kernel, np.empty((0, len(widths)))
         self._factor, self._residual = GrowingFactor(), 0.0
-        self._room = residual_room(kernel, columns)
+        self._room = residual_room(kernel, widths)
 
     def propose(self, points: Array) -> Rows:
         """What further points add; refuses any that leave too large a residual. Changes nothing."""

@@ -45,10 +45,14 @@ class RecordsModel:
     def columns(self) -> int:
         return len(self.domain)
 
+    @property
+    def widths(self) -> Array:
+        """The sides of the domain, (columns,)."""
+        return np.array([high - low for low, high in self.domain])
+
     def norm(self, sensitivity: str) -> float:
         """Half the sensitivity in the norm of the kernel, for outputs in [-1, 1]."""
-        widths = np.array([high - low for low, high in self.domain])
-        shape = posterior_shape(self.kernel, self.noise_variance, widths, self.rows)
+        shape = posterior_shape(self.kernel, self.noise_variance, self.widths, self.rows)
         if sensitivity == "paper":
             bound = mean_sensitivity(shape, "paper").value
         else:
@@ -59,7 +63,7 @@ class RecordsModel:
 
     def noise(self, epsilon: float, delta: float, norm: float) -> LatticeNoise:
         """Noise for outputs scaled to [-1, 1]: for all points that will ever be asked for."""
-        residual_room(self.kernel, self.columns)  # refuses kernels of too many parts
+        residual_room(self.kernel, self.widths)  # refuses kernels of too many parts
         return lattice_noise(epsilon, delta, MOST_POINTS, 2.0 * norm, self.float_error())
 
     def noise_shape(self, points: Array) -> Array:
@@ -69,7 +73,7 @@ class RecordsModel:
     def float_error(self) -> float:
         """A bound of the error of all coordinates that are ever computed, in Euclidean norm."""
         n, m, v, s2 = self.rows, MOST_POINTS, variance(self.kernel), self.noise_variance
-        kernel = careful_error(self.kernel, self.columns)
+        kernel = careful_error(self.kernel, self.widths)
         # (K + s^2 I + E) weights = outputs, |E| at most:
         solved = n * kernel * v + (2.0 * UNIT_ROUNDOFF + 4.0 * n * rounding(3 * n + 8)) * (v + s2)
         if not solved < 0.5 * s2:

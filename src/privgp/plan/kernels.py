@@ -217,18 +217,23 @@ def _bessel(squared: Array, nu: float, order: float) -> Array:
     return np.where(squared > 0, values, 1.0 if order == 0 else 0.0)
 
 
+def rational_profile(ratio: Array, alpha: float) -> Array:
+    """``(1 + ratio)^-alpha``, by a formula whose error does not grow with alpha."""
+    return np.asarray(np.exp(-alpha * np.log1p(ratio)))
+
+
 def _rational_quadratic(
     kernel: RationalQuadratic, X: Array, Z: Array | None
 ) -> tuple[Array, Pullback]:
     alpha, scale = float(kernel.alpha), float(kernel.length_scale)
     ratio = squared_distances(X / scale, None if Z is None else Z / scale) / (2.0 * alpha)
     base = 1.0 + ratio
-    K = base**-alpha
+    K = rational_profile(ratio, alpha)
 
     def pull(G: Array) -> Array:
         gradient = []
         if not kernel.hyperparameter_alpha.fixed:
-            gradient.append(alpha * np.vdot(G, K * (ratio / base - np.log(base))))
+            gradient.append(alpha * np.vdot(G, K * (ratio / base - np.log1p(ratio))))
         if not kernel.hyperparameter_length_scale.fixed:
             gradient.append(2.0 * alpha * np.vdot(G, K * ratio / base))
         return np.array(gradient)
