@@ -16,7 +16,7 @@ pytestmark = pytest.mark.statistical
 
 X = np.array([[0.1], [0.4], [0.45], [0.9]])
 Y = np.array([1.0, -1.0, 0.3, 0.5])
-POINTS = np.array([[0.4], [0.6], [1.5]])
+POINTS = np.array([[0.4], [0.6], [1.0]])
 DRAWS = 10_000
 
 

@@ -54,6 +54,15 @@ Paths = Annotated[
         rich_help_panel=o.PRIVACY,
     ),
 ]
+MaxPoints = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=10_000,
+        help="The most points that will ever be asked; more of them need a little more noise.",
+        rich_help_panel=o.PRIVACY,
+    ),
+]
 ExtraNoise = Annotated[
     float,
     typer.Option(
@@ -90,6 +99,7 @@ def calibrate(
     n_paths: Paths = 1,
     extra_noise: ExtraNoise = 0.0,
     sensitivity: SensitivityOption = PathSensitivity.auto,
+    max_points: MaxPoints = 2000,
     json: o.Json = False,
 ) -> None:
     """Find the least noise that a budget asks for. Reads no data."""
@@ -97,8 +107,9 @@ def calibrate(
     from privgp.command.paths_request import PathsRequest
 
     request = PathsRequest(
-        kernel, noise_variance, domain, bounds, delta, n_paths, extra_noise, sensitivity.value
-    )
+        kernel, noise_variance, domain, bounds, delta, n_paths, extra_noise, sensitivity.value,
+        max_points,
+    )  # fmt: skip
     run_calibrate(request, rows, epsilon, by.value.replace("-", "_"), as_json=json)
 
 
@@ -123,6 +134,7 @@ def create(
     n_paths: Paths = 1,
     extra_noise: ExtraNoise = 0.0,
     sensitivity: SensitivityOption = PathSensitivity.auto,
+    max_points: MaxPoints = 2000,
     seed: o.Seed = None,
     json: o.Json = False,
 ) -> None:
@@ -131,8 +143,9 @@ def create(
     from privgp.command.paths_request import PathsRequest
 
     request = PathsRequest(
-        kernel, noise_variance, domain, bounds, delta, n_paths, extra_noise, sensitivity.value, seed
-    )
+        kernel, noise_variance, domain, bounds, delta, n_paths, extra_noise, sensitivity.value,
+        max_points, seed,
+    )  # fmt: skip
     run_create(request, data, inputs, output, epsilon, out, as_json=json)
 
 

@@ -23,6 +23,7 @@ class PathsRequest:
     n_paths: int
     extra_noise: float
     sensitivity: str
+    max_points: int
     seed: int | None = None
 
     def paths(self, inputs: Sequence[str] | None, *, calibrated: bool) -> PosteriorPaths:
@@ -35,7 +36,7 @@ class PathsRequest:
         return PosteriorPaths(
             kernel, noise, domain=ranges(self.domain, inputs), y_bounds=self.bounds,
             n_paths=self.n_paths, extra_noise=self.extra_noise, delta=self.delta,
-            sensitivity=self.sensitivity, random_state=self.seed,
+            sensitivity=self.sensitivity, max_points=self.max_points, random_state=self.seed,
         )  # fmt: skip
 
     def calibrated(

@@ -16,6 +16,7 @@ from privgp.command.destinations import STATES
 from privgp.command.errors import Failure, Refusal, refusal
 from privgp.command.screen import Step, say, say_if_simulated, say_json
 from privgp.command.tables import open_stored
+from privgp.models.arguments import check_inside
 from privgp.models.function import PrivateFunction
 from privgp.models.paths import PosteriorPaths
 from privgp.types import Array
@@ -70,7 +71,11 @@ def answers(kept: PrivateFunction | PosteriorPaths, points: Array, step: Step) -
 
 
 def _check_room(kept: PrivateFunction | PosteriorPaths, points: Array) -> None:
-    """Refuse more points than may be answered before any is: answers cannot be taken back."""
+    """Refuse points that cannot all be answered before any is: answers cannot be taken back."""
+    domain = getattr(kept._contents.model, "domain", None)
+    if domain is not None:
+        with told():
+            check_inside(points, domain)
     known = {row.tobytes() for row in kept._contents.points}
     new = {row.tobytes() for row in points + 0.0} - known  # no negative zeros
     if len(new) > kept.points_left_:

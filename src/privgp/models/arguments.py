@@ -59,6 +59,13 @@ def domain_pairs(x_bounds: Any, columns: int | None = None) -> tuple[tuple[float
     return tuple(check_bounds("x_bounds", pair) for pair in pairs)
 
 
+def check_inside(X: Array, domain: Sequence[tuple[float, float]]) -> None:
+    """Refuse points outside the declared domain, one (low, high) per column."""
+    low, high = np.array(domain).T
+    if not np.all((low <= X) & (high >= X)):
+        raise ValueError("these points lie outside the declared domain, at least in part.")
+
+
 def target_points(targets: Any, columns: int) -> Array | None:
     """Targets as an array (points, columns); one column may come as a plain list."""
     if targets is None:

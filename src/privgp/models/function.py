@@ -12,13 +12,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privgp.models.arguments import check_choice
+from privgp.models.arguments import check_choice, check_inside
 from privgp.models.drawing import Drawer, drawer_for
 from privgp.models.function_model import parameters, shown
 from privgp.models.function_outputs import fit_outputs
 from privgp.models.function_records import fit_records
 from privgp.models.state_contents import Contents
 from privgp.models.state_file import StateFile, check_new
+from privgp.plan.function_records import RecordsModel
 from privgp.plan.functions import FunctionModel
 from privgp.plan.kernels import variance
 from privgp.release.reproducible import one_thread
@@ -47,7 +48,8 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
     inducing : a number of inducing inputs, chosen from X, or an array of them: the function is then
         that many numbers, and any number of points is free. None: at most 20,000 points.
     protect : "outputs" (X is public), or "records": inputs private too, at most 4,000 points.
-    domain : with records, (low, high) of the inputs, or one pair per input, declared.
+    domain : with records, (low, high) of the inputs, or one pair per input, declared; questions
+        outside are refused.
     random_state : for simulations only: ordinary noise, and a guarantee that says so.
 
     Attributes
@@ -121,6 +123,8 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
         X = X + 0.0  # no negative zeros
         with self._lock, one_thread():
             model = self._contents.model
+            if isinstance(model, RecordsModel):
+                check_inside(X, model.domain)
             if isinstance(model, FunctionModel) and model.nodes is not None:
                 return self._through_nodes(model, X)
             return self._lazily(X)

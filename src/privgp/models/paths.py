@@ -12,11 +12,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models import paths_contents
-from privgp.models.arguments import LARGEST
+from privgp.models.arguments import check_inside
 from privgp.models.paths_contents import PathContents, first_contents, parameters
 from privgp.models.paths_draws import further, sampler_of
 from privgp.models.paths_model import (
-    MAX_POINTS,
     NOISE,
     Calibration,
     PathModel,
@@ -45,19 +44,23 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
     kernel : scikit-learn kernel, in units of X and squared units of y, fixed.
     noise_variance : variance of an output about the function (None: the kernel's WhiteKernel).
         Divided by the kernel's variance it is r^2, the regularisation that privacy rests on.
-    domain : (low, high), or one such pair per input; inputs outside are projected onto it.
+    domain : (low, high), or one such pair per input; inputs outside are projected onto it, and
+        questions outside are refused.
     y_bounds : (low, high), public bounds of the outputs; outputs outside are clipped.
     n_paths : how many paths; each costs.
     extra_noise : std of Gaussian-process noise with the same kernel, added to every path.
     delta : the promise is (epsilon, delta), epsilon follows from the rest.
     sensitivity : "auto", the least proved bound; "paper", the paper's bounds throughout; or
         ("function", norm), which assumes that all outputs are one function of that norm.
+    max_points : the most points that will ever be asked. Every value has independent noise that
+        hides all rounding errors; it grows with this number, slowly.
     random_state : for simulations only: repeatable paths, and a guarantee that says so.
 
     Attributes
     ----------
     guarantee_ : what is promised, for all paths and points together.
     sensitivity_ : the bound of how far one record moves the posterior mean, in units of y.
+    nugget_std_ : std of the independent noise of every value, in units of y.
 
     """
 
@@ -77,6 +80,7 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
         extra_noise: float = 0.0,
         delta: float,
         sensitivity: Any = "auto",
+        max_points: int = 2000,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -87,6 +91,7 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
         self.extra_noise = extra_noise
         self.delta = delta
         self.sensitivity = sensitivity
+        self.max_points = max_points
         self.random_state = random_state
 
     def guarantee_for(self, n: int) -> Guarantee:
@@ -141,16 +146,15 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
                 "give them a state file and load that with load_state."
             )
         X = validate_data(self, X_new, reset=False, dtype=np.float64) + 0.0  # no negative zeros
-        if np.abs(X).max() > LARGEST:
-            raise ValueError("X_new has points too far away for arithmetic to hold.")
+        check_inside(X, self._contents.model.domain)
         with self._lock, one_thread(), np.errstate(all="ignore"):
             asked = [row.tobytes() for row in X]
             self._find_places()
             new = list(dict.fromkeys(point for point in asked if point not in self._places))
-            if len(self._places) + len(new) > MAX_POINTS:
+            if len(new) > self.points_left_:
                 raise ValueError(
-                    f"paths answer at most {MAX_POINTS:,} points, and these have answered "
-                    f"{len(self._places):,}: ask for fewer."
+                    f"these paths answer at most {self._contents.model.max_points:,} points "
+                    f"(max_points), and have answered {len(self._places):,}: ask for fewer."
                 )
             for start in range(0, len(new), BATCH):
                 part = new[start : start + BATCH]
@@ -205,13 +209,13 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
     @property
     def points_left_(self) -> int:
         """How many more may be asked for."""
-        return MAX_POINTS - len(self._contents.points)
+        return self._contents.model.max_points - len(self._contents.points)
 
     def _model(self) -> PathModel:
         return path_model(
             self.kernel, self.noise_variance, domain=self.domain, y_bounds=self.y_bounds,
             n_paths=self.n_paths, extra_noise=self.extra_noise, delta=self.delta,
-            sensitivity=self.sensitivity,
+            sensitivity=self.sensitivity, max_points=self.max_points,
         )  # fmt: skip
 
     def _take(self, contents: PathContents, file: StateFile | None, n: int) -> None:
@@ -227,6 +231,7 @@ class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
         if c.names is not None:
             self.feature_names_in_ = np.array(c.names, dtype=object)
         self.sensitivity_ = c.model.mean_sensitivity(n).value
+        self.nugget_std_ = c.model.nugget_std(n)
         self.guarantee_ = c.guarantee
 
     def _find_places(self) -> None:

@@ -5,31 +5,37 @@ Private: all the records, and the draws that must never be made again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from privgp.models.paths_model import MAX_POINTS, PathModel, path_model
+from privgp.models.paths_model import PathModel, path_model
 from privgp.models.state_contents import FORM
+from privgp.models.triangles import split_rows, triangle
 from privgp.privacy.guarantee import Guarantee
 from privgp.release import archive
 from privgp.release.archive import DamagedFile
 from privgp.release.fields import array, array_bytes, kernel_from, kernel_tree, record, text, whole
 from privgp.types import Array
-from privgp.vault.paths import PathRecords, within
+from privgp.vault.paths import PathRecords, record_factor, within
 
 NOTICE = "PRIVATE: for the curator only. This file holds all private records; never publish it."
 _SETTINGS = (
     "notice", "kernel", "noise_variance", "domain", "y_bounds", "n_paths", "extra_noise", "delta",
-    "sensitivity", "seed", "names", "guarantee",
+    "sensitivity", "max_points", "seed", "names", "guarantee",
 )  # fmt: skip
-_ARRAYS = ("inputs", "outputs", "points", "normals", "answers")
+_ARRAYS = ("inputs", "outputs", "factor", "points", "normals", "answers", "lower")
 
 
 @dataclass(frozen=True)
 class PathContents:
-    """All there is to some paths. ``points`` (asked, columns); ``normals``, ``answers`` (paths, asked)."""
+    """All there is to some paths.
+
+    ``factor``: of the records; ``points`` (asked, columns); ``normals``, ``answers`` (paths, asked);
+    ``lower``: the rows of the factor of the points asked, as they were used.
+    """
 
     model: PathModel
     records: PathRecords
@@ -37,7 +43,9 @@ class PathContents:
     seed: int | None
     names: tuple[str, ...] | None
     points: Array
+    factor: Array = field(repr=False)
     normals: Array = field(repr=False)
+    lower: tuple[Array, ...] = field(repr=False)
     answers: Array
 
 
@@ -52,6 +60,8 @@ def first_contents(
         seed=seed,
         names=None if names is None else tuple(str(name) for name in names),
         points=np.empty((0, len(model.domain))),
+        factor=record_factor(records, model.kernel, model.noise_variance),
+        lower=(),
         normals=np.empty((model.paths, 0)),
         answers=np.empty((model.paths, 0)),
     )
@@ -69,6 +79,7 @@ def parameters(contents: PathContents) -> dict[str, Any]:
         "extra_noise": m.extra_noise,
         "delta": m.delta,
         "sensitivity": _sensitivity(m.sensitivity),
+        "max_points": m.max_points,
         "random_state": contents.seed,
     }
 
@@ -86,6 +97,7 @@ def encode(contents: PathContents) -> bytes:
         "extra_noise": m.extra_noise,
         "delta": m.delta,
         "sensitivity": m.sensitivity,
+        "max_points": m.max_points,
         "seed": c.seed,
         "names": None if c.names is None else list(c.names),
         "guarantee": c.guarantee.to_json(),
@@ -93,6 +105,8 @@ def encode(contents: PathContents) -> bytes:
     arrays = {
         "inputs": c.records.inputs,
         "outputs": c.records.outputs,
+        "factor": c.factor[np.tril_indices(len(c.factor))],
+        "lower": np.concatenate([*c.lower, np.empty(0)]),
         "points": c.points,
         "normals": c.normals,
         "answers": c.answers,
@@ -114,7 +128,7 @@ def decode(data: bytes) -> PathContents:
         model = path_model(
             kernel_from(s["kernel"]), s["noise_variance"], domain=s["domain"],
             y_bounds=s["y_bounds"], n_paths=s["n_paths"], extra_noise=s["extra_noise"],
-            delta=s["delta"], sensitivity=_sensitivity(s["sensitivity"]),
+            delta=s["delta"], sensitivity=_sensitivity(s["sensitivity"]), max_points=s["max_points"],
         )  # fmt: skip
         guarantee = Guarantee.from_json(text(s["guarantee"], "guarantee"))
     except DamagedFile:
@@ -125,7 +139,7 @@ def decode(data: bytes) -> PathContents:
     inputs = array(members["inputs.npy"], "inputs", (None, columns))
     points = array(members["points.npy"], "points", (None, columns))
     shape = (model.paths, len(points))
-    if len(inputs) == 0 or len(points) > MAX_POINTS:
+    if len(inputs) == 0 or len(points) > model.max_points:
         raise DamagedFile("its parts do not belong together")
     outputs = array(members["outputs.npy"], "outputs", (len(inputs),))
     if not within(PathRecords(inputs, outputs), model.domain, model.y_bounds):
@@ -135,9 +149,16 @@ def decode(data: bytes) -> PathContents:
     names = s["names"]
     if names is not None and (not isinstance(names, list) or len(names) != columns):
         raise DamagedFile("its names of columns are broken")
+    factor = np.zeros((len(inputs), len(inputs)))
+    factor[np.tril_indices(len(inputs))] = array(
+        members["factor.npy"], "factor", (triangle(len(inputs)),)
+    )
+    lower = array(members["lower.npy"], "factor", (triangle(len(points)),))
     return PathContents(
         model=model,
         records=PathRecords(inputs, outputs),
+        factor=factor,
+        lower=split_rows(lower, 0, len(points)),
         guarantee=guarantee,
         seed=None if s["seed"] is None else whole(s["seed"], "seed", 0, 2**31),
         names=None if names is None else tuple(text(name, "name of a column") for name in names),
@@ -145,6 +166,43 @@ def decode(data: bytes) -> PathContents:
         normals=array(members["normals.npy"], "normals", shape),
         answers=array(members["answers.npy"], "answers", shape),
     )
+
+
+def added(contents: PathContents, first: int) -> tuple[Array, ...]:
+    """What the points from the first on have added."""
+    c = contents
+    rows = np.concatenate([*c.lower[first:], np.empty(0)])
+    return c.points[first:], c.normals[:, first:].T, c.answers[:, first:].T, rows
+
+
+def added_size(contents: PathContents, first: int, count: int) -> int:
+    """How many numbers these points add."""
+    each = len(contents.model.domain) + 2 * contents.model.paths
+    return count * each + triangle(first + count) - triangle(first)
+
+
+def with_added(contents: PathContents, entries: Sequence[tuple[int, Array]]) -> PathContents:
+    """The contents with all that was added, checked."""
+    c, columns, paths = contents, len(contents.model.domain), contents.model.paths
+    points, normals, answers, lower = [c.points], [c.normals], [c.answers], list(c.lower)
+    for count, values in entries:
+        sizes = np.cumsum([count * columns, count * paths, count * paths])
+        asked, drawn, told, rows = np.split(values, sizes)
+        points.append(asked.reshape(count, columns))
+        normals.append(drawn.reshape(count, paths).T)
+        answers.append(told.reshape(count, paths).T)
+        lower += split_rows(rows, len(lower), count)
+    found = replace(
+        c,
+        points=np.vstack(points),
+        normals=np.hstack(normals),
+        answers=np.hstack(answers),
+        lower=tuple(lower),
+    )
+    parts = (found.points, found.normals, found.answers, *lower)
+    if len(found.points) > c.model.max_points or not all(np.isfinite(p).all() for p in parts):
+        raise DamagedFile("it has drawn more than it may, or numbers that are not finite")
+    return found
 
 
 def _sensitivity(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Further points of paths that were drawn in part: randomness from the system, then the vault."""
+"""Further points of paths that were drawn in part."""
 
 from __future__ import annotations
 
-import secrets
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,33 +10,37 @@ import numpy as np
 from privgp.models.paths_contents import PathContents
 from privgp.plan.kernels import variance
 from privgp.types import Array
-from privgp.vault.paths import PathSampler, seeded_normals, system_normals
+from privgp.vault.paths import PathSampler, drawn_normals, seeded_normals, with_lattice_noise
 
 
 def sampler_of(contents: PathContents) -> PathSampler:
     """The posterior of the records, with nothing drawn yet."""
     m = contents.model
     extra = m.extra_noise**2 / variance(m.kernel)
-    return PathSampler(contents.records, m.kernel, m.noise_variance, extra)
+    nugget = m.precision(len(contents.factor)).nugget
+    return PathSampler(contents.records, contents.factor, m.kernel, extra, nugget)
 
 
 def further(contents: PathContents, sampler: PathSampler, points: Array) -> PathContents:
-    """The same paths at further points, (points, columns), rounded to their grid."""
+    """The same paths at further points, (points, columns)."""
     c, m = contents, contents.model
-    first = len(c.points)
-    sampler.catch_up(c.points)
-    sampler.extend(points)
+    first, count = len(c.points), len(points)
+    precision = m.precision(len(c.factor))
+    std = math.sqrt(precision.lattice_nugget * variance(m.kernel))
+    sampler.catch_up(c.points, c.lower)
+    rows = sampler.extend(points)
     if c.seed is None:
-        randomness = secrets.token_bytes(8 * m.paths * len(points))
-        drawn = system_normals(randomness, m.paths, len(points))
+        normals = np.hstack([c.normals, drawn_normals(m.paths, count)])
+        values = with_lattice_noise(sampler.values(normals, first), std)
     else:
-        drawn = seeded_normals(c.seed, m.paths, first, len(points))
-    normals = np.hstack([c.normals, drawn])
+        drawn, added = seeded_normals(c.seed, m.paths, first, count)
+        normals = np.hstack([c.normals, drawn])
+        values = sampler.values(normals, first) + std * added
     middle = 0.5 * m.y_bounds[0] + 0.5 * m.y_bounds[1]
-    answers = np.round((middle + sampler.values(normals, first)) / m.grid) * m.grid
     return replace(
         c,
         points=np.vstack([c.points, points]),
         normals=normals,
-        answers=np.hstack([c.answers, answers]),
+        answers=np.hstack([c.answers, middle + values]),
+        lower=(*c.lower, *rows),
     )

@@ -13,9 +13,11 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.models.arguments import check_bounds, check_choice
+from privgp.plan.careful import careful_error
 from privgp.plan.kernels import check_kernel, split_noise, variance
 from privgp.privacy.calibrate import check_budget
 from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.path_rounding import PathPrecision, PathSizes, path_precision
 from privgp.privacy.posterior_mean import (
     LARGEST_RIDGE,
     LEAST_RIDGE,
@@ -27,10 +29,11 @@ from privgp.privacy.posterior_mean import (
     posterior_shape,
 )
 from privgp.privacy.rdp import PathCurve, epsilon_for, path_curve
-from privgp.vault.paths import FLOAT_SAMPLER
+from privgp.types import Array
+from privgp.vault.sample import LATTICE_SAMPLER
 
 MOST_PATHS = 10_000
-MAX_POINTS = 10_000
+MOST_POINTS = 10_000
 LEAST, NOISE, EXTRA = 1e-6, "noise_variance", "extra_noise"
 
 
@@ -60,16 +63,36 @@ class PathModel:
     extra_noise: float
     delta: float
     sensitivity: str | float
+    max_points: int
 
     @property
-    def grid(self) -> float:
-        """Values are rounded to multiples of this: a power of two near 2^-20 of a path's std."""
-        std = math.sqrt(variance(self.kernel) + self.extra_noise**2)
-        return float(2.0 ** (math.floor(math.log2(std)) - 20))
+    def widths(self) -> Array:
+        """The sides of the domain, (inputs,)."""
+        return np.array([high - low for low, high in self.domain])
+
+    def precision(self, records: int) -> PathPrecision:
+        """The nuggets that hide rounding errors, and what these cost; over the kernel's variance."""
+        scale = variance(self.kernel)
+        half = 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
+        return path_precision(
+            PathSizes(
+                records=records,
+                points=self.max_points,
+                paths=self.paths,
+                ridge=self.noise_variance / scale,
+                extra=self.extra_noise**2 / scale,
+                reach=half / math.sqrt(scale),
+                kernel_error=careful_error(self.kernel, self.widths),
+            )
+        )
+
+    def nugget_std(self, records: int) -> float:
+        """Std, in units of y, of the independent noise at every point."""
+        found = self.precision(records)
+        return math.sqrt((found.nugget + found.lattice_nugget) * variance(self.kernel))
 
     def shape(self, records: int) -> PosteriorShape:
-        widths = np.array([high - low for low, high in self.domain])
-        return posterior_shape(self.kernel, self.noise_variance, widths, records)
+        return posterior_shape(self.kernel, self.noise_variance, self.widths, records)
 
     def mean_sensitivity(self, records: int) -> MeanSensitivity:
         """For outputs in their bounds, in units of y."""
@@ -82,6 +105,7 @@ class PathModel:
         return replace(unit, value=unit.value * half)
 
     def curve(self, records: int) -> PathCurve:
+        precision = self.precision(records)
         return path_curve(
             sensitivity=self.mean_sensitivity(records).value,
             influence=self.shape(records).influence,
@@ -89,6 +113,8 @@ class PathModel:
             extra_variance=self.extra_noise**2,
             paths=self.paths,
             covariance="paper" if self.sensitivity == "paper" else "sharp",
+            charge=precision.charge,
+            charge_limit=precision.charge_limit,
         )
 
     def epsilon(self, records: int) -> float:
@@ -97,6 +123,12 @@ class PathModel:
 
     def guarantee(self, records: int, *, simulated: bool) -> Guarantee:
         """What is promised of all paths at all points together."""
+        epsilon = self.epsilon(records)
+        if epsilon == math.inf:
+            raise ValueError(
+                "rounding errors cannot be bounded for these arguments: raise noise_variance or "
+                "lower max_points."
+            )
         lemma = self.mean_sensitivity(records).lemma
         assumed = ("every output of these data and of their neighbours is one function of the "
             "input, of the stated norm",) if isinstance(self.sensitivity, float) else ()  # fmt: skip
@@ -104,20 +136,21 @@ class PathModel:
             self.extra_noise
         )
         return Guarantee(
-            epsilon=self.epsilon(records),
+            epsilon=epsilon,
             delta=self.delta,
             unit=RECORDS_UNIT,
             neighbours=RECORDS_NEIGHBOURS,
             assumptions=(
                 f"the number of records is public: {records}",
-                "kernel, noise variance, domain, bounds, number of paths and extra noise were "
-                "chosen without looking at the records",
+                "kernel, noise variance, domain, bounds, numbers of paths and points and extra noise "
+                "were chosen without looking at the records",
                 "no draw is made twice: the state of the paths is kept and never set back",
                 *assumed,
             ),
-            mechanism=f"{self.paths} sample path{'s' * (self.paths > 1)} of the posterior{extra}, at "
-            f"all points together; bound of the mean: {lemma}",
-            sampler=f"{FLOAT_SAMPLER} to multiples of {self.grid:g}"
+            mechanism=f"{self.paths} sample path{'s' * (self.paths > 1)} of the posterior{extra}, with "
+            f"independent noise of std {self.nugget_std(records):.3g} at each of at most "
+            f"{self.max_points:,} points, all together; bound of the mean: {lemma}",
+            sampler=LATTICE_SAMPLER
             if not simulated
             else f"ordinary floating-point noise: {SIMULATION}",
             noise_multipliers=(),
@@ -172,6 +205,7 @@ def path_model(
     extra_noise: Any,
     delta: Any,
     sensitivity: Any,
+    max_points: Any,
 ) -> PathModel:
     """The arguments of PosteriorPaths, every one checked."""
     box = check_domain(domain)
@@ -197,11 +231,17 @@ def path_model(
     paths = int(n_paths)
     if not 1 <= paths <= MOST_PATHS:
         raise ValueError(f"n_paths must lie between 1 and {MOST_PATHS:,}, got {paths}.")
+    if isinstance(max_points, bool) or not isinstance(max_points, Integral):
+        raise ValueError("max_points must be a whole number.")
+    points = int(max_points)
+    if not 1 <= points <= MOST_POINTS:
+        raise ValueError(f"max_points must lie between 1 and {MOST_POINTS:,}, got {points}.")
     check_budget(1.0, delta)
     model = PathModel(
-        signal, noise, box, bounds, paths, extra, float(delta), _sensitivity(sensitivity)
+        signal, noise, box, bounds, paths, extra, float(delta), _sensitivity(sensitivity), points
     )
     model.shape(1)  # refuses a ratio of variances out of range
+    model.precision(1)  # refuses kernels whose values have no proved error
     return model
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from privgp.models.triangles import split_rows, triangle
 from privgp.plan.checked_factor import MOST_POINTS
 from privgp.plan.function_records import RecordsModel
 from privgp.privacy.lattice import LatticeNoise
@@ -43,7 +44,7 @@ def restored(
     """The model and the draws of a file."""
     domain = _domain(s["domain"])
     inputs = array(members["inputs.npy"], "inputs", (None, len(domain)))
-    lower = array(members["lower.npy"], "factor", (_triangle(len(numbers)),))
+    lower = array(members["lower.npy"], "factor", (triangle(len(numbers)),))
     model = RecordsModel(kernel, noise_variance, domain, len(inputs))
     draws = RecordDraws(
         inputs=inputs,
@@ -52,7 +53,7 @@ def restored(
         seed=seed,
         exact=array(members["exact.npy"], "coordinates", (len(numbers),)),
         numbers=numbers,
-        lower=_rows(lower, 0, len(numbers)),
+        lower=split_rows(lower, 0, len(numbers)),
         residual=number(s["residual"], "residual", 0.0),
     )
     return model, draws
@@ -75,7 +76,7 @@ def added(draws: RecordDraws, first: int) -> tuple[Array, ...]:
 
 
 def added_size(first: int, count: int) -> int:
-    return count + _triangle(first + count) - _triangle(first) + 1
+    return count + triangle(first + count) - triangle(first) + 1
 
 
 def with_added(
@@ -85,7 +86,7 @@ def with_added(
     exact, lower = [draws.exact], list(draws.lower)
     for first, count, values in rest:
         exact.append(values[:count])
-        lower += _rows(values[count:-1], first, count)
+        lower += split_rows(values[count:-1], first, count)
     return replace(
         draws,
         numbers=numbers,
@@ -93,16 +94,6 @@ def with_added(
         lower=tuple(lower),
         residual=float(rest[-1][2][-1]),
     )
-
-
-def _triangle(rows: int) -> int:
-    return rows * (rows + 1) // 2
-
-
-def _rows(packed: Array, first: int, count: int) -> tuple[Array, ...]:
-    """The rows of a triangle from the first on, as they stand one after the other."""
-    ends = np.cumsum(np.arange(first + 1, first + count + 1))
-    return tuple(np.split(packed, ends[:-1])) if count else ()
 
 
 def _domain(value: Any) -> tuple[tuple[float, float], ...]:

@@ -86,6 +86,7 @@ def tune_for(
     n_paths: int = 1,
     family: Callable[[float], Kernel] = exponential,
     sensitivity: Any = "auto",
+    max_points: int = 2000,
     rounds: int = 2,
     lengthscales: Any = None,
     regularisations: Any = None,
@@ -100,7 +101,7 @@ def tune_for(
         check_budget(epsilon, delta)
     model = path_model(
         family(1.0), 1.0, domain=domain, y_bounds=y_bounds, n_paths=n_paths, extra_noise=0.0,
-        delta=delta, sensitivity=sensitivity,
+        delta=delta, sensitivity=sensitivity, max_points=max_points,
     )  # fmt: skip
     half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
     width = float(np.mean([high - low for low, high in model.domain]))
@@ -125,7 +126,7 @@ def tune_for(
     best = replace(model, kernel=kernel, noise_variance=(r * scale) ** 2)
     paths = PosteriorPaths(
         kernel, best.noise_variance, domain=domain, y_bounds=y_bounds, n_paths=n_paths, delta=delta,
-        sensitivity=sensitivity,
+        sensitivity=sensitivity, max_points=max_points,
     )  # fmt: skip
     return Tuned(paths, length, r, scale, loss, best.epsilon(prior_draws.records))
 

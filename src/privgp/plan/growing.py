@@ -9,13 +9,13 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.blas import dtrsm, dtrsv
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.plan.kernels import evaluate, variance
+from privgp.plan.careful import careful_values
+from privgp.plan.kernels import variance
 from privgp.types import Array
 
 PANEL = 256
-# The noise kernel is k + 1e-8 k(x,x) at equal points, so that near-duplicates never break its
-# factor; the rest is for inputs so far apart that distances themselves are rounded.
-NOISE_JITTERS = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)
+TOO_CLOSE = "these points cannot be told apart in floating-point numbers: ask for fewer of them."
+NUGGET = 1e-8  # of the variance, on the noise kernel's diagonal: near-duplicates do not break it
 
 
 class GrowingFactor:
@@ -96,10 +96,14 @@ class Coordinates:
         size = self.factor.size
         cross = np.empty((len(points), 0))
         if size:
-            cross = self.factor.solve(evaluate(self.kernel, self.points, points)).T
-        within = evaluate(self.kernel, points) - cross @ cross.T
-        corner = _positive_factor(within, variance(self.kernel))
-        at_points = evaluate(self.kernel, self.inputs, points).T @ self.coefficients
+            cross = self.factor.solve(careful_values(self.kernel, self.points, points)).T
+        within = careful_values(self.kernel, points, points) - cross @ cross.T
+        within.flat[:: len(points) + 1] += NUGGET * variance(self.kernel)
+        try:
+            corner = np.asarray(cholesky(within, lower=True, check_finite=False))
+        except np.linalg.LinAlgError:
+            raise ValueError(TOO_CLOSE) from None
+        at_points = careful_values(self.kernel, self.inputs, points).T @ self.coefficients
         rest = at_points - cross @ self._rows[:size]
         rows = solve_triangular(corner, rest, lower=True, check_finite=False)
         lower = np.hstack([cross, corner])
@@ -123,13 +127,3 @@ class Coordinates:
         """Bring the factor to these points, of which it holds the first."""
         for start in range(self.factor.size, len(points), block):
             self.accept(self.propose(points[start : start + block]))
-
-
-def _positive_factor(within: Array, scale: float) -> Array:
-    for jitter in NOISE_JITTERS:
-        try:
-            lifted = within + jitter * scale * np.eye(len(within))
-            return np.asarray(cholesky(lifted, lower=True, check_finite=False))
-        except np.linalg.LinAlgError:
-            continue
-    raise ValueError("these points are too far away for the kernel to be computed.")

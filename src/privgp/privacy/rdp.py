@@ -30,29 +30,63 @@ class PathCurve:
 
         D_a <= -log(1 - a (a - 1) w^2 / (1 - w)) / (2 (a - 1)) + a m^2 / (2 (1 - a w)).
 
-    ``covariance="paper"``: the first term is theorem 3.1's, which is larger.
+    ``covariance="paper"``: the first term is theorem 3.1's, which is larger. ``charge``: what
+    rounding adds, the divergence of any order from 2 to ``charge_limit`` between drawn and promised
+    law divided by the order; see docs/proofs/path_rounding.md.
     """
 
     influence: float
     shift: float
     paths: int = 1
     covariance: str = "sharp"
+    charge: float = 0.0
+    charge_limit: float = math.inf
 
     def __post_init__(self) -> None:
         if not (0.0 < self.influence < 1.0 and math.isfinite(self.shift) and self.shift >= 0):
             raise ValueError("a curve needs 0 < influence < 1 and a finite shift, not negative.")
         if self.paths < 1 or self.covariance not in ("sharp", "paper"):
             raise ValueError("a curve needs paths >= 1 and covariance 'sharp' or 'paper'.")
+        if not (self.charge >= 0.0 and self.charge_limit >= 0.0):
+            raise ValueError("a curve needs a charge and a limit that are not negative.")
 
     @property
     def limit(self) -> float:
-        """Orders alpha must be less than this, 1 / w, rounded down."""
-        return (1.0 / self.influence) * (1.0 - 1e-12)
+        """Orders alpha must be less than this: 1 / w, rounded down, and where rounding is bounded."""
+        return min((1.0 / self.influence) * (1.0 - 1e-12), max(self.charge_limit, 1.0))
 
     def at(self, order: float) -> float:
-        """The bound of the divergence of this order, rounded up."""
+        """The bound of the divergence of this order, rounded up; infinite where none is known."""
         if not 1.0 < order < self.limit:
             raise ValueError(f"order must lie between 1 and {self.limit}, got {order}.")
+        promised = self._promised(order)
+        if self.charge == 0.0 or promised == math.inf:
+            return promised
+        # Any step is valid; the best is near the one that makes both its costs equal.
+        slope = promised * (2.0 + 1.0 / (order - 1.0))
+        costs = order * (1.0 + order / (order - 1.0)) * self.charge
+        guess = min(math.sqrt(costs / slope), 1.0) if slope > 0.0 else 1.0
+        least = 1.01 * order / self.charge_limit if self.charge_limit > 0 else math.inf
+        steps = (max(guess * factor, least) for factor in (0.25, 0.5, 1.0, 2.0, 4.0))
+        return min(self._charged(order, step) for step in steps)
+
+    def _charged(self, order: float, step: float) -> float:
+        """From drawn to promised law, to its neighbour, and back: two weak triangle inequalities.
+
+        ``step`` is how far their orders grow on the way.
+        """
+        first = order * (1.0 + step) / step
+        second = order + step * (order - 1.0)
+        main = second * (1.0 + step)
+        last = max((main - 1.0) / step, 2.0)
+        if not (main * self.influence < 1.0 - 1e-12 and max(first, last) <= self.charge_limit):
+            return math.inf
+        before = (order - step / (1.0 + step)) / (order - 1.0) * first * self.charge
+        between = (1.0 + step / ((1.0 + step) * (second - 1.0))) * self._promised(main)
+        return (before + between + last * self.charge) * UP
+
+    def _promised(self, order: float) -> float:
+        """The bound without rounding."""
         w = self.influence
         room = 1.0 - order * w - ROUNDED
         if not room > 0.0:
@@ -86,15 +120,23 @@ def path_curve(
     extra_variance: float = 0.0,
     paths: int = 1,
     covariance: str = "sharp",
+    charge: float = 0.0,
+    charge_limit: float = math.inf,
 ) -> PathCurve:
     """The curve of paths drawn from a posterior, extra GP noise of this variance added to each.
 
-    ``sensitivity``: of the mean, in units of y; ``influence``: V / (V + r^2) of the posterior.
+    ``sensitivity``: of the mean, in units of y; ``influence``: V / (V + r^2) of the posterior;
+    ``charge``, ``charge_limit``: what rounding adds.
     """
     total = kernel_variance + extra_variance
     share = influence * (kernel_variance / total) * UP
     return PathCurve(
-        min(share, math.nextafter(1.0, 0.0)), sensitivity / math.sqrt(total) * UP, paths, covariance
+        influence=min(share, math.nextafter(1.0, 0.0)),
+        shift=sensitivity / math.sqrt(total) * UP,
+        paths=paths,
+        covariance=covariance,
+        charge=charge,
+        charge_limit=charge_limit,
     )
 
 
@@ -154,18 +196,20 @@ def _least(value: Callable[[float, float], float], curves: Sequence[Curve]) -> f
     """The least of ``value(alpha, alpha - 1)`` over the common interval: a grid, its best cell."""
     limit = min(curve.limit for curve in curves)
     last = min(limit - 1.0, LARGEST_ORDER)
+    if not last > 0.0:  # rounding cannot be bounded
+        return math.inf
 
     def tried(step: float) -> float:
         order = 1.0 + step
         return value(order, order - 1.0) if 1.0 < order < limit else math.inf
 
-    if not tried(0.5 * last) < math.inf:
-        return math.inf
     first = min(SMALLEST_STEP, 1e-3 * last)
     near_the_end = last * (1.0 - np.geomspace(0.5, 1e-6, GRID // 4))
     steps = np.unique(np.concatenate([np.geomspace(first, last, GRID), near_the_end]))
     found = np.array([tried(float(step)) for step in steps])
     best = int(np.argmin(found))
+    if not found[best] < math.inf:
+        return math.inf
     low, high = steps[max(best - 1, 0)], steps[min(best + 1, len(steps) - 1)]
     refined = minimize_scalar(
         lambda t: tried(math.exp(t)),

@@ -1,27 +1,28 @@
 """Sample paths of a posterior, drawn where they are asked for: private records, lazy draws.
 
-With L the growing Cholesky factor of the posterior covariance at the points asked so far, a path is
-``mean + L z``: one new number z per path and new point, earlier ones stay. All answers together are
-values of one realisation. Float arithmetic, not hardened: see docs/proofs/paths.md.
+With ``L L^T`` the posterior covariance at the points asked so far plus a nugget, a path is
+``mean + L z`` plus lattice noise: one new row of L per new point, two new numbers per path, and
+nothing that was drawn is ever computed again. Proof: docs/proofs/path_rounding.md.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
-from scipy.special import ndtri
+from scipy.linalg import LinAlgError, cholesky
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.plan.kernels import evaluate, variance
+from privgp.gp.blocked import RUN, blocked_cholesky, blocked_product, blocked_solve
+from privgp.plan.careful import careful_values
+from privgp.plan.kernels import variance
+from privgp.privacy.lattice import LatticeNoise
+from privgp.privacy.path_rounding import LATTICE_DEPTH, NORMAL_DEPTH
 from privgp.types import Array
+from privgp.vault.sample import add_lattice_noise
 from privgp.vault.validate import checked_inputs, clipped_outputs
-
-BLOCK = 1024
-NUGGET = 1e-8  # times the variance: independent noise that keeps the factor from breaking
-FLOAT_SAMPLER = "float64, not hardened: normal numbers from the system's randomness, values rounded"
 
 
 @dataclass(frozen=True)
@@ -53,85 +54,101 @@ def within(
     return bool(inside and np.all(np.abs(records.outputs) <= half))
 
 
+def record_factor(records: PathRecords, kernel: Kernel, noise_variance: float) -> Array:
+    """R with ``R R^T = k(X, X) + noise variance``, (records, records): computed once and stored."""
+    K = careful_values(kernel, records.inputs, records.inputs)
+    K.flat[:: len(K) + 1] += noise_variance
+    return blocked_cholesky(K)
+
+
 class PathSampler:
     """The posterior given the records, and how far its paths were drawn.
 
-    ``kernel`` and ``noise_variance`` in squared units of y; extra noise is a GP with the same kernel
-    and ``extra_share`` times its variance.
+    ``factor``: of the records, as stored; extra noise is a Gaussian process with the same kernel and
+    ``extra_share`` times its variance.
     """
 
     def __init__(
-        self, records: PathRecords, kernel: Kernel, noise_variance: float, extra_share: float
+        self, records: PathRecords, factor: Array, kernel: Kernel, extra_share: float, nugget: float
     ) -> None:
-        self._records, self._kernel = records, kernel
-        self._extra = extra_share
-        K = evaluate(kernel, records.inputs)
-        K[np.diag_indices_from(K)] += noise_variance
-        self._root = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
-        self._weights = solve_triangular(self._root, records.outputs, lower=True)
+        self._inputs, self._factor, self._kernel = records.inputs, factor, kernel
+        self._total, self._nugget = 1.0 + extra_share, nugget * variance(kernel)
+        self._weights = blocked_solve(factor, records.outputs[:, None])
         self._points = np.empty((0, records.inputs.shape[1]))
-        self._half = np.empty((len(records.outputs), 0))
+        self._half = np.empty((len(factor), 0))
         self._lower = np.empty((0, 0))
 
-    def catch_up(self, points: Array) -> None:
-        """Have exactly these points in the factor, of which the first may be there already."""
+    def catch_up(self, points: Array, rows: tuple[Array, ...]) -> None:
+        """Hold exactly these points, whose rows of L are those that were stored."""
         have = len(self._points)
         if have > len(points) or not np.array_equal(self._points, points[:have]):
             self._points, self._half = points[:0], self._half[:, :0]
-            self._lower = np.empty((0, 0))
-            have = 0
-        for start in range(have, len(points), BLOCK):
-            self.extend(points[start : start + BLOCK])
+            self._lower, have = np.empty((0, 0)), 0
+        if have == len(points):
+            return
+        self._half = np.hstack([self._half, self._columns(points[have:])])
+        self._points = points
+        self._lower = np.zeros((len(points), len(points)))
+        for place, row in enumerate(rows):
+            self._lower[place, : place + 1] = row
 
-    def extend(self, points: Array) -> None:
-        """Add new points to the factor: covariance ``(1 + extra) k - k_X (K + s^2)^-1 k_X``."""
-        half = solve_triangular(
-            self._root, evaluate(self._kernel, self._records.inputs, points), lower=True
-        )
-        own = (1.0 + self._extra) * evaluate(self._kernel, points) - half.T @ half
-        own[np.diag_indices_from(own)] += NUGGET * (1.0 + self._extra) * variance(self._kernel)
-        if len(self._points):
-            cross = (1.0 + self._extra) * evaluate(self._kernel, self._points, points)
-            cross -= self._half.T @ half
-            side = solve_triangular(self._lower, cross, lower=True).T
-            own -= side @ side.T
-        else:
-            side = np.empty((len(points), 0))
+    def extend(self, points: Array) -> tuple[Array, ...]:
+        """Add new points; their rows of L, the first of length old + 1."""
+        old = len(self._points)
+        for start in range(0, len(points), RUN):
+            self._add(points[start : start + RUN])
+        return tuple(self._lower[i, : i + 1].copy() for i in range(old, len(self._points)))
+
+    def values(self, normals: Array, first: int) -> Array:
+        """Values about the centre, (paths, points from the first on).
+
+        ``normals``: (paths, all points so far).
+        """
+        mean = blocked_product(self._weights.T, self._half[:, first:])
+        return np.asarray(mean + normals @ self._lower[first:].T)
+
+    def _columns(self, points: Array) -> Array:
+        """``R^-1 k(X, points)``."""
+        return blocked_solve(self._factor, careful_values(self._kernel, self._inputs, points))
+
+    def _add(self, points: Array) -> None:
+        """At most 64 points: ``(1 + extra) k - k_X (K + s^2)^-1 k_X`` and the nugget, factored."""
         old, new = len(self._points), len(points)
+        half = self._columns(points)
+        cross = self._total * careful_values(self._kernel, self._points, points)
+        cross -= blocked_product(self._half.T, half)
+        own = self._total * careful_values(self._kernel, points, points)
+        own -= blocked_product(half.T, half)
+        own.flat[:: new + 1] += self._nugget
+        side = blocked_solve(self._lower, cross).T
+        own -= blocked_product(side, side.T)
         lower = np.zeros((old + new, old + new))
         lower[:old, :old] = self._lower
         lower[old:, :old] = side
-        lower[old:, old:] = _root_of(own, NUGGET * variance(self._kernel))
+        try:
+            lower[old:, old:] = cholesky(own, lower=True, check_finite=False)
+        except LinAlgError:  # ruled out by the proof wherever arithmetic is that of IEEE 754
+            raise RuntimeError("the factor of the paths broke down; nothing was drawn.") from None
         self._points = np.vstack([self._points, points])
         self._half = np.hstack([self._half, half])
         self._lower = lower
 
-    def values(self, normals: Array, first: int) -> Array:
-        """Values about the centre, (paths, points), from the first point on.
 
-        ``normals``: (paths, all points so far).
-        """
-        mean = self._weights @ self._half[:, first:]
-        return np.asarray(mean + normals @ self._lower[first:].T)
+def drawn_normals(paths: int, points: int) -> Array:
+    """Standard normal numbers on a lattice, (paths, points), from cryptographic randomness."""
+    size = paths * points
+    noise = LatticeNoise(size, 1.0, -NORMAL_DEPTH, math.inf, 0.0)
+    return add_lattice_noise(np.zeros(size), noise).reshape(paths, points)
 
 
-def system_normals(randomness: bytes, paths: int, points: int) -> Array:
-    """Standard normal numbers (paths, points), 53 bits each, from 8 bytes each."""
-    whole = np.frombuffer(randomness, dtype=np.uint64)[: paths * points] >> np.uint64(11)
-    return np.asarray(ndtri((whole + 0.5) * 2.0**-53), dtype=float).reshape(paths, points)
+def with_lattice_noise(values: Array, std: float) -> Array:
+    """The values, rounded to a lattice far below the noise, plus lattice noise."""
+    exponent = math.floor(math.log2(std)) - LATTICE_DEPTH
+    noise = LatticeNoise(values.size, std, exponent, math.inf, 0.0)
+    return add_lattice_noise(values.ravel(), noise).reshape(values.shape)
 
 
 def seeded_normals(seed: int, paths: int, first: int, points: int) -> Array:
-    """For simulations: one stream per point, whatever the batches and restarts."""
+    """For simulations: (2, paths, points), one stream per point, whatever the batches and restarts."""
     streams = (np.random.default_rng([seed, i]) for i in range(first, first + points))
-    return np.stack([stream.standard_normal(paths) for stream in streams], axis=1)
-
-
-def _root_of(covariance: Array, least: float) -> Array:
-    """A Cholesky factor, of the nearest matrix with no eigenvalue below ``least`` if need be."""
-    try:
-        return np.asarray(cholesky(covariance, lower=True, check_finite=False))
-    except LinAlgError:
-        values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
-        scaled = np.sqrt(np.maximum(values, least)) * vectors
-        return np.asarray(np.linalg.qr(scaled.T)[1].T)  # lower, signs of columns do not matter
+    return np.stack([stream.standard_normal((2, paths)) for stream in streams], axis=2)
