@@ -137,13 +137,22 @@ def test_bad_arguments_are_one_sentence(tmp_path, quick_kung):
     assert quick_kung == []
 
 
-def test_a_failure_leaves_no_half_page(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("problem", "sentence"),
+    [
+        (ZeroDivisionError("a number"), "Error: Failed unexpectedly (ZeroDivisionError).\n"),
+        (KeyboardInterrupt(), "Error: Interrupted.\n"),
+        (MemoryError(), "Error: There is not enough memory for this.\n"),
+    ],
+    ids=repr,
+)
+def test_a_failure_leaves_no_half_page(problem, sentence, tmp_path, monkeypatch):
     def fails(request):
-        raise ZeroDivisionError
+        raise problem
 
     monkeypatch.setattr("papers.kung.report.run", fails)
     result = papers("kung", "--data", tmp_path, "--out", tmp_path / "out")
-    assert result.code == 1
+    assert (result.code, result.out, result.err) == (1, "", sentence)
     assert not (tmp_path / "out").exists()
 
 
