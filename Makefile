@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One BLAS thread: the matrices of the tests are small, and test workers share the cores.
 QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: test demo lint bench bench-accuracy bench-peers setup lock clean
+.PHONY: test demo lint papers papers-quick bench bench-accuracy bench-peers setup lock clean
 .DEFAULT_GOAL := test
 
 setup: $(VENV)/.ready
@@ -27,6 +27,15 @@ lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+# The papers' tables and figures, as pages in papers-reports: half an hour, quick ones in minutes.
+DATA ?= ../shared/data
+
+papers: setup
+	$(QUIET_BLAS) $(BIN)/python -m papers all --data $(DATA) --out papers-reports
+
+papers-quick: setup
+	$(QUIET_BLAS) $(BIN)/python -m papers all --quick --data $(DATA) --out papers-reports-quick
 
 bench: setup
 	$(BIN)/python -m benchmarks.speed

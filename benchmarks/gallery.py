@@ -1,6 +1,6 @@
-"""The pictures of docs/gallery.md, taken out of the pages of ``privgp reproduce``.
+"""The pictures of docs/gallery.md, taken out of the pages of ``python -m papers``.
 
-``python -m benchmarks.gallery FOLDER``, FOLDER being the ``--out`` of ``privgp reproduce all``.
+``python -m benchmarks.gallery FOLDER``, FOLDER being the ``--out`` of ``python -m papers all``.
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ import pytest
 from sklearn.dummy import DummyClassifier
 
 import privgp
+from papers.__main__ import NAMES
+from papers.__main__ import app as papers_app
 from privgp.audit import Membership, Promise, TradeOff
 from privgp.command import main
 from tests.command.running import subcommands
@@ -284,6 +286,17 @@ def test_the_reference_has_every_option_of_every_subcommand(name):
     assert shown <= wanted | {"--help"}
 
 
+def test_the_gallery_has_every_name_and_option_of_the_papers():
+    text = read(DOCS / "gallery.md").partition("\n## ")[0]
+    (command,) = papers_app.registered_commands
+    parameters = {f"--{name}" for name in inspect.signature(command.callback).parameters}
+    assert set(re.findall(r"--[a-z][a-z-]*", text)) == parameters - {"--name"}
+    (listed,) = re.findall(r"^- `NAME`: (.*)$", text, re.MULTILINE)
+    assert set(re.findall(r"`([a-z]+)`", listed)) == {*NAMES, "all"}
+    titles = "".join(re.findall(r"^## .*$", read(DOCS / "gallery.md"), re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", titles)) == {*NAMES}
+
+
 def test_the_certificate_page_explains_every_field():
     schema = json.loads(
         resources.files("privgp.release").joinpath("certificate.schema.json").read_text("utf-8")
@@ -297,8 +310,9 @@ def test_the_certificate_page_explains_every_field():
 
 
 def test_every_name_beside_a_symbol_exists():
-    names = re.findall(r"`(privgp(?:\.\w+)+)`", read(DOCS / "symbols.md"))
+    names = re.findall(r"`((?:privgp|papers)(?:\.\w+)+)`", read(DOCS / "symbols.md"))
     assert len(names) > 20
+    assert "papers.shared.cloaking.hall_multiplier" in names
     for name in names:
         parts = name.split(".")
         for count in range(len(parts), 0, -1):

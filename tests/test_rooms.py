@@ -113,6 +113,16 @@ def test_planning_never_reaches_the_vault_through_others_either(name):
     assert not [module for module in reached_from(name) if within(module, "privgp.vault")]
 
 
+def test_the_package_imports_nothing_that_is_not_installed():
+    beside = ("papers", "benchmarks", "tests")
+    assert not [
+        (name, module)
+        for name in NAMES
+        for module in imports_of(name)
+        if any(within(module, part) for part in beside)
+    ]
+
+
 @pytest.mark.parametrize("name", room("vault"))
 def test_the_vault_imports_little(name):
     for module in imports_of(name):

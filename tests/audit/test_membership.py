@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.shadows import one_at_a_time
 from scipy.integrate import quad
 from scipy.optimize import check_grad
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 from sklearn.metrics import roc_auc_score
 
+from benchmarks.shadows import one_at_a_time
 from privgp.audit import membership, path_promise
 from privgp.audit.densities import MeanLaw, _loss, fit_means, fit_variances
 from privgp.audit.members import released

@@ -15,9 +15,9 @@ from tests.command.running import BUDGET, COLUMNS, QUICK, people_table, run
 @pytest.fixture(scope="session", autouse=True)
 def _built_once() -> Iterator[None]:
     """Building the application from its functions takes longer than most refusals."""
-    built = typer.main.get_command(app)
+    build, built = typer.main.get_command, typer.main.get_command(app)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typer.main, "get_command", lambda _: built)
+        patch.setattr(typer.main, "get_command", lambda it: built if it is app else build(it))
         yield
 
 

@@ -41,9 +41,8 @@ GOOD: dict[str, dict[str, str]] = {
         "--loss-bounds": "0 9e6", "--space": "C=1:10", "--epsilon": "1", "--delta": "1e-5",
         "--steps": "1", "--out": "new.json",
     },
-    "reproduce": {"name": "kung", "--data": "folder", "--out": "new"},
 }  # fmt: skip
-LONG = {"demo", "reproduce"}  # their good lines are run elsewhere
+LONG = {"demo"}  # its good line is run elsewhere
 
 NUMBER = ("", "nonsense", "nan", "inf")
 POSITIVE = (*NUMBER, "0", "-1")
@@ -96,7 +95,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--protect": CHOICE, "--objective": CHOICE, "--reconstruct": CHOICE, "--mechanism": CHOICE,
     "--hyperparameters": CHOICE, "--law": CHOICE, "--sensitivity": CHOICE, "--by": CHOICE,
     "--method": CHOICE, "--estimator": CHOICE, "--task": CHOICE, "--loss": CHOICE,
-    "--acquisition": CHOICE, "name": CHOICE, "--data": ("nonsense", "v.csv", "folder", "\0"),
+    "--acquisition": CHOICE,
 }  # fmt: skip
 # Where a parameter of the same name is another thing.
 OWN: dict[tuple[str, str], tuple[str, ...]] = {
@@ -106,7 +105,6 @@ OWN: dict[tuple[str, str], tuple[str, ...]] = {
     # the grid's lengthscales take the place of those given
     ("search grid", "--kernel"): tuple(k for k in TEXT_KERNEL if k != "rbf(1,2,3)"),
     ("demo", "--out"): ("nowhere/new", "v.csv/new", "\0"),
-    ("reproduce", "--out"): ("nowhere/new", "v.csv", "v.csv/new", "\0"),
     ("paths calibrate", "--domain"): tuple(r for r in RANGES if "bmi" not in r),
 }
 # What an option needs beside it to mean anything.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,7 @@ class Result:
     err: str
 
 
-def run(*arguments: object) -> Result:
+def run(*arguments: object, main: Callable[[Sequence[str]], int] = main) -> Result:
     """The command with these arguments."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):

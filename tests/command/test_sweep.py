@@ -30,7 +30,7 @@ def named(parameter: Any) -> str:
 
 def valued(command: str) -> list[Any]:
     """The parameters that take a value."""
-    flags = {"--help", "--force", "--json", "--quick", "--observation", "--plan"}
+    flags = {"--help", "--force", "--json", "--observation", "--plan"}
     return [p for p in COMMANDS[command].params if named(p) not in flags]
 
 

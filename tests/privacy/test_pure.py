@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
-from tests.privacy.test_guarantee import promise
 
 from privgp import compose
 from privgp.privacy.calibrate import gaussian_delta, gaussian_multiplier
 from privgp.privacy.pure import mixed_delta, remaining_epsilon
+from tests.privacy.test_guarantee import promise
 
 budgets = st.floats(0.05, 5)
 

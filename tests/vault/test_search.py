@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.models.looking_up import Column, records
 
 from privgp.plan.surrogate import Surrogate, fixed_prior
 from privgp.privacy.kusner import KusnerConstants
 from privgp.privacy.steps import step_noise
 from privgp.vault import search as vault
 from privgp.vault.scores import checked_validation, make_loss
+from tests.models.looking_up import Column, records
 
 LOSS = make_loss("accuracy")
 SCORES = np.linspace(0.1, 0.9, 9)

@@ -23,26 +23,36 @@ INTERRUPTED = 130  # typer's answer to an interrupt that nobody caught
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    command = typer.main.get_command(app)
     given = with_pairs_joined(sys.argv[1:] if arguments is None else arguments)
+    return run_application(app, given, "privgp", "; nothing was spent")
+
+
+def run_application(
+    application: typer.Typer, arguments: Sequence[str], name: str, unfinished: str = ""
+) -> int:
+    """Run a command line under its name and return its exit code.
+
+    ``unfinished``: what to add where it stopped half-way, the end of a sentence.
+    """
+    command = typer.main.get_command(application)
     try:
         with _terminated_as_interrupted(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            code = command.main(args=given, prog_name="privgp", standalone_mode=False)
+            code = command.main(args=[*arguments], prog_name=name, standalone_mode=False)
             sys.stdout.flush()
     except (Refusal, Failure) as stop:
         return _stop(str(stop), stop.code)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except MemoryError:
-        return _stop("There is not enough memory for this; nothing was spent.", 1)
+        return _stop(f"There is not enough memory for this{unfinished}.", 1)
     except Exception as problem:
         if hasattr(problem, "format_message"):  # typer's own: unknown options, missing values
             return _stop(f"{problem.format_message()} (--help shows how.)", 2)
         # Its message might quote anything, so only its kind is told.
-        return _stop(f"Failed unexpectedly ({type(problem).__name__}); nothing was spent.", 1)
+        return _stop(f"Failed unexpectedly ({type(problem).__name__}){unfinished}.", 1)
     if code == INTERRUPTED:
-        return _stop("Interrupted; nothing was spent.", 1)
+        return _stop(f"Interrupted{unfinished}.", 1)
     return int(code or 0)
 
 

@@ -11,7 +11,6 @@ from privgp.command import options as o
 from privgp.command.audit_app import audit_app
 from privgp.command.function_app import function_app
 from privgp.command.paths_app import paths_app
-from privgp.command.reproduce_app import reproduce_app
 from privgp.command.search_app import search_app
 from privgp.command.search_bayes_app import bayes
 
@@ -29,7 +28,6 @@ app.add_typer(function_app)
 app.add_typer(paths_app)
 app.add_typer(search_app)
 search_app.command()(bayes)
-app.add_typer(reproduce_app)
 
 
 def _version(asked: bool) -> None:

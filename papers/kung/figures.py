@@ -1,0 +1,182 @@
+"""Pictures of the report on the !Kung."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+from sklearn.gaussian_process.kernels import RBF, Kernel
+
+from papers.shared.cloaking import Cloak, workload
+from privgp.plan.designs import design
+from privgp.plan.kernels import evaluate
+from privgp.plan.smoothers import stable_cholesky
+from privgp.release.plots_style import (
+    BLACK,
+    BLUE,
+    ORANGE,
+    SKY,
+    SMALL,
+    VERMILION,
+    new_figure,
+    set_labels,
+    set_title,
+)
+from privgp.types import Array
+
+AGE, HEIGHT = "age (years)", "height (cm)"
+GREY = "#888888"
+
+
+def whole_functions(
+    X: Array,
+    y: Array,
+    kernel: Kernel,
+    noise_variance: float,
+    centre: float,
+    papers_scale: float,
+    sound_scale: float,
+) -> Figure:
+    """The posterior mean with samples of both scales."""
+    points = np.linspace(-10.0, 110.0, 150)[:, None]
+    mean = workload(kernel, noise_variance, X, points).mean(np.clip(y, 75, 175), centre)
+    root = stable_cholesky(evaluate(kernel, points)) / np.sqrt(float(kernel.k1.constant_value))
+    rng = np.random.default_rng(1)
+    figure = new_figure(3.2, 7.6)
+    axes = figure.subplots(1, 2, sharey=True)
+    titles = ("as published, epsilon = 50 (true delta 0.99999)", "exact, epsilon = 50")
+    for ax, scale, title in zip(axes, (papers_scale, sound_scale), titles, strict=True):
+        for _ in range(8):
+            sample = mean + scale * root @ rng.standard_normal(len(points))
+            ax.plot(points[:, 0], sample, color=GREY, linewidth=0.6)
+        _data_and_mean(ax, X, y, points, mean)
+        for sign in (-1, 1):
+            ax.plot(points[:, 0], mean + sign * scale, "--", color=BLACK, linewidth=0.8)
+            ax.plot(points[:, 0], mean + 0.25 * sign * scale, "--", color=GREY, linewidth=0.8)
+        set_title(ax, f"{title}: std {scale:.1f} cm")
+        set_labels(ax, AGE, HEIGHT)
+    axes[0].set_ylim(40, 200)
+    return figure
+
+
+def cloaking(X: Array, y: Array, targets: Array, cloaked: Cloak, std: Array, model: Any) -> Figure:
+    """The cloaked mean with samples and bands, and the default release beside it."""
+    rng = np.random.default_rng(2)
+    figure = new_figure(3.2, 7.6)
+    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    scale = float(std.max() / cloaked.noise_std(1.0).max())
+    for _ in range(8):
+        left.plot(targets[:, 0], cloaked.release(scale, rng), color=GREY, linewidth=0.6)
+    _data_and_mean(left, X, y, targets, cloaked.mean)
+    for sign in (-1, 1):
+        left.plot(targets[:, 0], cloaked.mean + sign * std, "--", color=BLACK, linewidth=0.8)
+        left.plot(targets[:, 0], cloaked.mean + 0.25 * sign * std, "--", color=GREY, linewidth=0.8)
+    set_title(left, "papers' cloaking, epsilon = 1")
+    mean, spread = model.predict(targets, return_std=True)
+    _data_and_mean(right, X, y, targets, mean)
+    right.fill_between(
+        targets[:, 0], mean - 1.645 * spread, mean + 1.645 * spread, color=SKY, alpha=0.4
+    )
+    set_title(right, "default, epsilon = 1, with 90% intervals")
+    for ax in (left, right):
+        set_labels(ax, AGE, HEIGHT)
+    left.set_ylim(40, 200)
+    left.set_xlim(-50, 200)
+    return figure
+
+
+def two_by_two() -> tuple[Figure, tuple[str, ...]]:
+    """Two training and two test points: what one output can do, and what noise hides it."""
+    X, targets = np.array([[0.0], [1.0]]), np.array([[-0.4], [0.5]])
+    kernel = RBF(1.5)
+    C = workload(kernel, 0.05, X, targets).matrix
+    K = evaluate(kernel, X) + 0.05 * np.eye(2)
+    A = np.linalg.inv(K)
+    norm = float(np.sqrt(np.diag(A @ evaluate(kernel, X) @ A).max()))
+    R = design(C, "logdet", tolerance=1e-6).reconstruction
+    prior = norm**2 * evaluate(kernel, targets)
+    figure = new_figure(3.4, 7.6)
+    left, right = figure.subplots(1, 2)
+    for ax, M, title in ((left, prior, "whole function"), (right, R @ R.T, "cloaking")):
+        _ellipse(ax, M)
+        for j, colour in enumerate((VERMILION, ORANGE)):
+            for sign in (-1, 1):
+                ax.annotate(
+                    "", sign * C[:, j], (0, 0), arrowprops={"arrowstyle": "->", "color": colour}
+                )
+        reach = 1.1 * float(np.sqrt(np.diag(M).max()))
+        ax.set_xlim(-reach, reach)
+        ax.set_ylim(-reach, reach)
+        ax.set_aspect("equal")
+        set_title(ax, title)
+        set_labels(ax, "change at the first test point", "at the second")
+    ratio = float(np.sqrt(np.linalg.det(prior) / np.linalg.det(R @ R.T)))
+    text = (
+        "One training output, changed by as much as it may, moves the two predictions along one of "
+        "the arrows and no further. An ellipse is the covariance of the noise at one sensitivity.",
+        "The noise of the whole function is mostly along the diagonal, where no single output can "
+        f"move the predictions; cloaking just encloses the arrows. Its ellipse has 1/{ratio:.1f} of "
+        "the area.",
+    )
+    return figure, text
+
+
+def bins(counts: Sequence[int], errors: Mapping[str, Any]) -> Figure:
+    """RMSE against the number of bins, with the published ranges."""
+    figure = new_figure(3.4)
+    ax = figure.subplots()
+    ax.axhspan(23.4, 50.7, color=ORANGE, alpha=0.15, label="simple binning as published")
+    ax.axhspan(14.2, 20.8, color=SKY, alpha=0.25, label="integral binning as published")
+    for name, style, colour, label in (
+        ("simple", "o-", ORANGE, "simple binning"),
+        ("integral", "o-", BLUE, "integral binning"),
+        ("integral_known", "x:", BLUE, "integral binning, noise known"),
+    ):
+        ax.plot(counts, errors[name], style, color=colour, markersize=3, label=label)
+    ax.axhline(errors["papers"], color=GREY, label="cloaking")
+    ax.axhline(errors["default"], color=BLACK, label="default")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xticks(counts, [str(k) for k in counts])
+    ax.minorticks_off()
+    ax.set_yticks([8, 10, 15, 20, 30, 50], ["8", "10", "15", "20", "30", "50"])
+    ax.legend(fontsize=SMALL - 1, frameon=False)
+    set_labels(ax, "bins", "RMSE (cm)")
+    return figure
+
+
+def inducing(X: Array, y: Array, whole: Any, few: Mapping[int, Any]) -> Figure:
+    """One release of the whole function, and one through few inducing inputs."""
+    points = np.linspace(0.0, 90.0, 120)[:, None]
+    figure = new_figure(3.0, 7.6)
+    left, right = figure.subplots(1, 2)
+    left.plot(X[:, 0], y, ".", color=GREY, markersize=2)
+    left.plot(points[:, 0], whole.release(points), color=VERMILION, label="whole function")
+    chosen = 10 if 10 in few else next(iter(few))
+    left.plot(
+        points[:, 0], few[chosen].release(points), color=BLUE, label=f"{chosen} inducing inputs"
+    )
+    left.legend(fontsize=SMALL, frameon=False)
+    set_labels(left, AGE, HEIGHT)
+    right.plot(list(few), [f.noise_std_ for f in few.values()], "o-", color=BLUE, markersize=3)
+    right.axhline(whole.noise_std_, color=VERMILION)
+    right.set_ylim(0, None)
+    set_labels(right, "inducing inputs", "noise std, epsilon = 100 (cm)")
+    return figure
+
+
+def _data_and_mean(ax: Axes, X: Array, y: Array, points: Array, mean: Array) -> None:
+    ax.plot(X[:, 0], y, ".", color=GREY, markersize=2)
+    ax.plot(points[:, 0], mean, color=BLUE)
+
+
+def _ellipse(ax: Axes, M: Array) -> None:
+    values, vectors = np.linalg.eigh(M)
+    angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
+    size = 2.0 * np.sqrt(values)
+    shape = Ellipse((0, 0), size[1], size[0], angle=angle, facecolor=SKY, edgecolor=BLUE, alpha=0.4)
+    ax.add_patch(shape)

@@ -1,0 +1,197 @@
+"""Figure 3: prices of homes around London, and where cloaking adds how much noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.spatial.distance import cdist
+from sklearn.gaussian_process.kernels import RBF
+
+from papers.shared.cloaking import Cloak, cloak, hall_delta, hall_multiplier
+from papers.shared.data import london
+from papers.shared.report import Report, Request, Result, Section
+from privgp.models.regressor import PrivateGPRegressor
+from privgp.release.plots_style import BLUE, VERMILION, new_figure, set_labels, set_title
+from privgp.types import Array
+
+BOUNDS, DELTA = (100.0, 500.0), 0.01  # thousands of pounds
+WIDTH, CENTRE = 400.0, 300.0
+LENGTHSCALE = 15.0  # km, as printed; the program has 10
+RATIO = 10.0  # noise variance over signal variance, in the papers' program
+SIGNAL = 100.0**2
+TRANSPARENT = 0.4  # of the width of the bounds
+SQUARE = ((480.0, 580.0), (130.0, 230.0))
+NEAR, FAR, AROUND = 5.0, 30.0, 20.0  # km
+HELD_OUT = 200
+
+
+@dataclass(frozen=True)
+class Places:
+    """The four kinds of place in the caption of figure 3, as masks over the targets."""
+
+    dense: Array
+    sparse: Array
+    remote: Array
+    bridged: Array
+    edge: Array
+
+
+def run(request: Request) -> Report:
+    """The map, the caption's statements as numbers, and errors on sales held out."""
+    X, price = london(request)
+    request.progress(0.05, "map")
+    return report(X, price, 20, request)
+
+
+def report(X: Array, price: Array, cells: int, request: Request) -> Report:
+    """The report on a map of ``cells`` by ``cells`` targets, wider than the data by 30%."""
+    targets = _grid(cells)
+    y = np.clip(price, *BOUNDS)
+    kernel = SIGNAL * RBF(LENGTHSCALE)
+    scale = WIDTH * hall_multiplier(1.0, DELTA)
+    cloaked = cloak(kernel, RATIO * SIGNAL, X, y, targets, CENTRE)
+    std = cloaked.noise_std(scale)
+    request.progress(0.4, "default")
+    model = PrivateGPRegressor(y_bounds=BOUNDS, epsilon=1.0, delta=DELTA, random_state=0).fit(X, y)
+    request.progress(0.7, "held out")
+    papers, default, constant = held_out(X, y, scale)
+    places = kinds(X, targets)
+    found = {
+        name: float(np.sqrt(np.mean(std[mask] ** 2))) if mask.any() else np.nan
+        for name, mask in places.__dict__.items()
+    }
+    away = np.abs(cloaked.mean[places.remote] - CENTRE)
+    drift = float(away.max()) if away.size else np.nan
+    results = (
+        Result("A: noise std where sales are dense (thousand pounds)", None, found["dense"], None),
+        Result("B: noise std where sales are few", None, found["sparse"], None),
+        Result("C: noise std far from all sales", None, found["remote"], None),
+        Result("C: largest distance of the mean from the prior's there", 0.0, drift, None),
+        Result("D: noise std between sales, few near", None, found["bridged"], None),
+        Result("D: noise std beside sales, as few near", None, found["edge"], None),
+        Result("RMSE on sales held out (thousand pounds)", None, papers, default),
+        Result("RMSE of the middle of the bounds", None, constant, None),
+    )
+    holds = (
+        ("A", "least noise where sales are dense", found["dense"] < 0.5 * found["sparse"]),
+        ("B", "much more where they are few", found["sparse"] > 2.0 * found["dense"]),
+        (
+            "C",
+            "little noise and the prior's mean far away",
+            found["remote"] < 0.5 * found["sparse"],
+        ),
+        ("D", "less noise between sales than beside them", found["bridged"] < found["edge"]),
+    )
+    request.progress(1.0, "done")
+    return Report(
+        "london",
+        "Figure 3: prices of homes around London",
+        results,
+        (
+            Section("Figure 3", _map_text(len(X)), picture(X, targets, cloaked, std, scale, model)),
+            Section(
+                "The caption as numbers",
+                (
+                    f"Dense: at least 20 sales within {NEAR:g} km; few: none within {NEAR:g} km but "
+                    f"some within {AROUND:g} km; far: none within {FAR:g} km. Few, but between: sales "
+                    f"in all four quarters within {AROUND:g} km; beside: in at most two.",
+                    *(
+                        f"{'Holds' if ok else 'DOES NOT HOLD'}: {n}, {text}."
+                        for n, text, ok in holds
+                    ),
+                ),
+            ),
+            Section("Not private as published", _PRIVACY),
+        ),
+    )
+
+
+def kinds(X: Array, targets: Array) -> Places:
+    """Which targets are dense, sparse, far away, between sales or beside them."""
+    distance = cdist(targets, X)
+    near = (distance < NEAR).sum(axis=1)
+    offset = X[None, :, :] - targets[:, None, :]
+    quarter = 2 * (offset[..., 0] > 0) + (offset[..., 1] > 0)
+    around = distance < AROUND
+    sides = sum(((quarter == q) & around).any(axis=1).astype(int) for q in range(4))
+    few = (near == 0) & around.any(axis=1)
+    return Places(
+        dense=near >= 20,
+        sparse=few,
+        remote=distance.min(axis=1) > FAR,
+        bridged=few & (sides == 4),
+        edge=few & (sides <= 2),
+    )
+
+
+def held_out(X: Array, y: Array, scale: float) -> tuple[float, float, float]:
+    """RMSE on some sales: papers' cloaking (the mean of 20 draws), default, the middle."""
+    order = np.random.default_rng(0).permutation(len(X))
+    count = min(HELD_OUT, len(X) // 4)
+    test, train = order[:count], order[count:]
+    kernel = SIGNAL * RBF(LENGTHSCALE)
+    cloaked = cloak(kernel, RATIO * SIGNAL, X[train], y[train], X[test], CENTRE)
+    rng = np.random.default_rng(1)
+    draws = [_rmse(cloaked.release(scale, rng), y[test]) for _ in range(20)]
+    model = PrivateGPRegressor(y_bounds=BOUNDS, epsilon=1.0, delta=DELTA, random_state=1)
+    default = _rmse(model.fit(X[train], y[train]).predict(X[test]), y[test])
+    return float(np.mean(draws)), default, _rmse(np.full(count, CENTRE), y[test])
+
+
+def picture(
+    X: Array, targets: Array, cloaked: Cloak, std: Array, scale: float, model: PrivateGPRegressor
+) -> Figure:
+    """Circles: area for price, transparency for noise; contours without privacy. Beside: the default."""
+    figure = new_figure(4.2, 8.2)
+    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    released = cloaked.release(scale, np.random.default_rng(0))
+    mean, spread = model.predict(targets, return_std=True)
+    side = int(np.sqrt(len(targets)))
+    shape = (side, side)
+    for ax, values, noise, title in (
+        (left, released, std, "papers' cloaking: noise as transparency"),
+        (right, mean, spread, "default: uncertainty as transparency"),
+    ):
+        ax.plot(X[:, 0], X[:, 1], ".", color="#999999", markersize=1)
+        area = 50.0 * np.clip(values - 100.0, 5.0, 500.0) / 400.0
+        opaque = np.clip(1.0 - noise / (TRANSPARENT * WIDTH), 0.0, 1.0)
+        ax.scatter(targets[:, 0], targets[:, 1], s=area, color=BLUE, alpha=opaque, linewidths=0)
+        ax.set_aspect("equal")
+        set_title(ax, title)
+        set_labels(ax, "easting (km)", "northing (km)")
+    grids = (targets[:, j].reshape(shape) for j in range(2))
+    left.contour(*grids, cloaked.mean.reshape(shape), levels=6, colors=VERMILION, linewidths=0.6)
+    return figure
+
+
+def _grid(cells: int) -> Array:
+    axes = [
+        np.linspace(low - 0.15 * (high - low), high + 0.15 * (high - low), cells)
+        for low, high in SQUARE
+    ]
+    grids = np.meshgrid(*axes, indexing="ij")
+    return np.column_stack([g.ravel() for g in grids])
+
+
+def _rmse(prediction: Array, truth: Array) -> float:
+    return float(np.sqrt(np.mean((prediction - truth) ** 2)))
+
+
+def _map_text(sales: int) -> tuple[str, ...]:
+    return (
+        f"{sales:,} sales since 2013 in a square of 100 km around London (the papers have 4,766, so "
+        "less noise). Dots: sales; circles: released prices, their area the price, their transparency "
+        "the noise (invisible at 40% of the width of the bounds); contours: the prediction without "
+        f"privacy. Epsilon = 1, delta = 0.01, prices clipped to 100 to 500 thousand pounds, "
+        f"lengthscale {LENGTHSCALE:g} km, noise variance {RATIO:g} times the signal's. The map is wider "
+        "than the square, to show places far from all sales.",
+    )
+
+
+_PRIVACY = (
+    f"Hall's calibration is more than enough at epsilon = 1: its true delta is "
+    f"{hall_delta(1.0, DELTA):.1e}. But prices are centred and scaled by their own mean and standard "
+    "deviation, and the contours of the published figure are the prediction without privacy.",
+)

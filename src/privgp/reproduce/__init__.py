@@ -1,1 +1,0 @@
-"""The papers' tables and figures, one module each, beside what the defaults give."""
