@@ -23,8 +23,9 @@ from sklearn.gaussian_process.kernels import (
     Sum,
 )
 
-from privgp import PrivateFunction
+from privgp import PosteriorPaths, PrivateFunction
 from privgp.plan.careful import ULPS, careful_error, careful_values
+from privgp.plan.kernel_bounds import least_value
 from privgp.plan.kernels import evaluate, variance
 
 DIGITS = 150  # sin near a multiple of pi, over a lengthscale of 1e-50, takes so many
@@ -203,6 +204,23 @@ def test_matrices_are_exactly_symmetric_with_the_variance_on_the_diagonal(row):
     assert set(np.diag(values)) == {variance(kernel)}
 
 
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("box", [(-0.1, 0.2), (0.0, 0.49), (1e6 + 0.3, 1e6 + 3.0), (-40.0, 1e3)])
+def test_the_least_value_on_a_domain_is_below_all_values_there(row, box):
+    low, high = box
+    apart = np.append(np.linspace(0.0, min(high - low, 2.0), 21), [high - low, 0.5])
+    with mp.workdps(50):
+        for extra in row.extras:
+            kernel = row.make(1.0, extra)
+            bound = least_value(kernel, np.array([high - low]))
+            # the ends themselves: their exact distance may be more than the computed width
+            values = [exactly(kernel, [low], [high])]
+            values += [exactly(kernel, [0.0], [d]) for d in apart if d <= high - low]
+            assert 0.0 <= bound <= min(values)
+            if not row.name.startswith(("sum", "product", "periodic that")):
+                assert min(values) - bound <= 1e-14 * variance(kernel)
+
+
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
@@ -280,3 +298,14 @@ def test_one_record_of_a_rational_quadratic_function_keeps_to_its_sensitivity(al
         exact.append(function._contents.draws.exact)
     moved = np.linalg.norm(exact[1] - exact[0])
     assert 0.5 < moved / (2.0 * function._contents.norm) <= 1.0
+
+
+def test_paths_of_a_rational_quadratic_of_large_alpha_promise_what_those_of_its_limit_do():
+    """Its least value on the domain was taken for 1, and epsilon was stated 3 times too small."""
+    promised = [
+        PosteriorPaths(kernel, 25.0, domain=(0, 1.4), y_bounds=(-1, 1), delta=1e-5)
+        .guarantee_for(100)
+        .epsilon
+        for kernel in (RationalQuadratic(1.0, 1e16), RBF(1.0))
+    ]
+    assert promised[0] == pytest.approx(promised[1], rel=1e-9)

@@ -23,7 +23,7 @@ LEAST_RIDGE, LARGEST_RIDGE = 1e-9, 1e12
 MOST_RECORDS = 10**12
 UP = 1.0 + 1e-12
 ROUNDED = 1e-15
-DOWN = 1.0 - 1e-12
+DOWN = 1.0 - 1e-12  # more than the kernel's variance is rounded by
 
 SENSITIVITIES = ("auto", "paper")
 GENERIC, EXPONENTIAL, CONSTANT = "generic", "exponential", "constant"
