@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, RationalQuadratic
 
 from privgp import PrivateFunction, compose
 from privgp.models import state_file
@@ -106,7 +106,9 @@ def test_nothing_shown_holds_a_private_value():
         ({"domain": [[0, np.inf]]}, "domain"),
         ({"inducing": 4}, "inducing"),
         ({"sensitivity": "varah"}, "sensitivity"),
-        ({"kernel": 4.0 * ExpSineSquared()}, "not available"),
+        ({"kernel": 4.0 * Matern(1.0, nu=0.7)}, "not available"),
+        ({"kernel": RationalQuadratic(1.0, 1e60)}, "alpha must lie"),
+        ({"kernel": 1e-120 * RBF(1.0)}, "must lie between"),
         ({"kernel": 4.0 * RBF([1.0, 2.0])}, "lengthscales"),
         ({"noise_variance": 1e-8}, "noise"),
         ({"noise_variance": 0.0}, "noise_variance"),

@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 from privgp.models.arguments import check_bounds, check_choice
 from privgp.models.function_model import kernel_and_noise
 from privgp.models.state_contents import Contents
+from privgp.plan.careful import careful_error
 from privgp.plan.function_records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.privacy.calibrate import check_budget
 from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
@@ -50,7 +51,9 @@ def records_model(function: PrivateFunction, rows: int) -> RecordsModel:
     kernel, noise = kernel_and_noise(function.kernel, function.noise_variance, len(domain))
     if not 1 <= rows <= MOST_RECORDS:
         raise ValueError(f"X must hold 1 to {MOST_RECORDS:,} records, got {rows}.")
-    return RecordsModel(kernel, noise, domain, rows)
+    model = RecordsModel(kernel, noise, domain, rows)
+    careful_error(model.kernel, model.widths)  # refuses what has no proved error
+    return model
 
 
 def fit_records(

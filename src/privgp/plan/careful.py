@@ -100,7 +100,7 @@ def _units(kernel: Kernel, widths: Array) -> float:
             raise ValueError("kernel ExpSineSquared is a covariance of one input only.")
         if widths[0] > MOST_PERIODS * kernel.periodicity:
             raise ValueError(f"the domain must hold at most {MOST_PERIODS:g} periods.")
-        return (2.0 * (4.35 + 2.0 * ULPS) + 1.0) / math.e + ULPS
+        return (2.0 * (4.36 + 2.0 * ULPS) + 1.0) / math.e + ULPS
     if isinstance(kernel, RationalQuadratic):
         _check("alpha", kernel.alpha, SMALLEST, LARGEST)
         return (columns + 6.0 + 2.0 * ULPS) / math.e + ULPS

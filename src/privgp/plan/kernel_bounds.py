@@ -1,7 +1,7 @@
 """What is known of a kernel on a declared box: its least value, and whether it is exponential.
 
 Every supported kernel is stationary and positive, and all but the periodic one fall with the
-distance, so the least value stands at opposite corners of the box.
+distance, so the least value stands at opposite corners of the box. Proof: docs/proofs/kernels.md.
 """
 
 from __future__ import annotations
@@ -20,33 +20,38 @@ from sklearn.gaussian_process.kernels import (
     Sum,
 )
 
-from privgp.plan.kernels import SUPPORTED, evaluate
+from privgp.plan.careful import careful_error, careful_values
+from privgp.plan.kernels import SUPPORTED
 from privgp.types import Array
-
-ROUNDED_DOWN = 1.0 - 1e-12
 
 
 def least_value(kernel: Kernel, widths: Array) -> float:
-    """A lower bound of k(x, x') over x, x' in a box with sides ``widths`` (inputs,).
+    """A lower bound of k(x, x') over x, x' in a box with sides ``widths`` (inputs,), rounded down.
 
-    Exact up to rounding for one kernel and for products and sums of kernels that fall with the
-    distance; the bounds of the parts are added and multiplied, which is sound as none is negative.
+    For a sum or a product the bounds of the parts are added or multiplied, which is sound as none is
+    negative. A part whose error is not proved has the bound 0.
     """
     if isinstance(kernel, Sum):
-        return least_value(kernel.k1, widths) + least_value(kernel.k2, widths)
+        return _down(least_value(kernel.k1, widths) + least_value(kernel.k2, widths))
     if isinstance(kernel, Product):
-        return least_value(kernel.k1, widths) * least_value(kernel.k2, widths)
+        return _down(least_value(kernel.k1, widths) * least_value(kernel.k2, widths))
     if isinstance(kernel, ConstantKernel):
         return float(kernel.constant_value)
+    if not isinstance(kernel, RBF | RationalQuadratic | ExpSineSquared):
+        raise ValueError(f"kernel {type(kernel).__name__} is not supported: use {SUPPORTED}.")
+    corner = np.nextafter(np.asarray(widths, dtype=float), np.inf)  # widths are differences
     if isinstance(kernel, ExpSineSquared):
-        phase = min(math.pi * float(np.linalg.norm(widths)) / kernel.periodicity, 0.5 * math.pi)
-        return math.exp(-2.0 * (math.sin(phase) / kernel.length_scale) ** 2) * ROUNDED_DOWN
-    if isinstance(kernel, RBF | Matern | RationalQuadratic):
-        corners = np.vstack([np.zeros_like(widths), widths])
-        with np.errstate(all="ignore"):
-            value = float(evaluate(kernel, corners)[0, 1])
-        return value * ROUNDED_DOWN if math.isfinite(value) and value > 0 else 0.0
-    raise ValueError(f"kernel {type(kernel).__name__} is not supported: use {SUPPORTED}.")
+        corner = np.minimum(corner, 0.5 * kernel.periodicity)  # there it is least
+    try:
+        error = careful_error(kernel, corner)
+    except ValueError:
+        return 0.0
+    value = float(careful_values(kernel, np.zeros((1, len(corner))), corner[None, :])[0, 0])
+    return _down(max(value - error, 0.0))
+
+
+def _down(value: float) -> float:
+    return math.nextafter(value, 0.0)
 
 
 def exponential_rate(kernel: Kernel) -> float | None:

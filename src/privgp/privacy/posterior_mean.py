@@ -23,6 +23,7 @@ LEAST_RIDGE, LARGEST_RIDGE = 1e-9, 1e12
 MOST_RECORDS = 10**12
 UP = 1.0 + 1e-12
 ROUNDED = 1e-15
+DOWN = 1.0 - 1e-12  # more than the kernel's variance is rounded by
 
 SENSITIVITIES = ("auto", "paper")
 GENERIC, EXPONENTIAL, CONSTANT = "generic", "exponential", "constant"
@@ -91,7 +92,7 @@ def posterior_shape(
     form = GENERIC
     if rate is not None and (rate == 0.0 or len(widths) == 1):
         form = CONSTANT if rate == 0.0 else EXPONENTIAL
-    least = 1.0 if form == CONSTANT else min(1.0, least_value(kernel, widths) / scale)
+    least = 1.0 if form == CONSTANT else min(1.0, least_value(kernel, widths) / scale * DOWN)
     return PosteriorShape(noise_variance / scale, records, least, form)
 
 
