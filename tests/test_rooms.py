@@ -12,6 +12,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src"
 FILES = sorted((SOURCE / "privgp").rglob("*.py"))
 PUBLIC = ("plan", "release", "privacy")
 VAULT_MAY_USE = (
+    "privgp.gp",
     "privgp.plan.strategy",
     "privgp.plan.bins",
     "privgp.plan.careful",
