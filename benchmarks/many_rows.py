@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from privgp import PrivateGPRegressor
-from privgp.plan.kernels import evaluate
-from privgp.plan.rows import ArrayRows, in_blocks
+from privgp.gp.kernels.evaluate import evaluate
+from privgp.plan.inputs.rows import ArrayRows, in_blocks
 from privgp.types import Array
 
 ROWS, COLUMNS, INDUCING = 1_000_000, 4, 300

@@ -21,8 +21,8 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from benchmarks.accuracy import BESIDE, diabetes, kung
 from privgp import PrivateGPRegressor
-from privgp.plan.designs import design
-from privgp.plan.smoothers import exact_smoother
+from privgp.gp.smoothers import exact_smoother
+from privgp.plan.designs.workload import design
 from privgp.types import Array
 
 ROOT = Path(__file__).resolve().parents[1]

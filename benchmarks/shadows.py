@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Kernel, Matern
 
 from privgp.audit.shadows import Population, posteriors
-from privgp.plan.kernels import evaluate, variance
+from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.types import Array
 
 SHADOWS, ROWS, ROUNDS = 10_000, 10, 3

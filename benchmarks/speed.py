@@ -23,9 +23,9 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Matern
 
 from privgp import PrivateGPRegressor
-from privgp.plan.designs import design
-from privgp.plan.kernels import evaluate
-from privgp.plan.smoothers import exact_smoother
+from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.smoothers import exact_smoother
+from privgp.plan.designs.workload import design
 
 ROWS, COLUMNS = 4900, 4
 

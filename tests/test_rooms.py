@@ -14,12 +14,12 @@ PUBLIC = ("plan", "release", "privacy")
 VAULT_MAY_USE = (
     "privgp.gp",
     "privgp.plan.strategy",
-    "privgp.plan.bins",
-    "privgp.plan.careful",
-    "privgp.plan.kernels",
-    "privgp.plan.surrogate",
-    "privgp.plan.columns",
-    "privgp.plan.rows",
+    "privgp.plan.bins.bins",
+    "privgp.gp.kernels.proved",
+    "privgp.gp.kernels.evaluate",
+    "privgp.gp.surrogate",
+    "privgp.plan.streamed.columns",
+    "privgp.plan.inputs.rows",
     "privgp.privacy",
     "privgp.types",
     "privgp.vault",
@@ -100,7 +100,7 @@ def calls_in(name: str):
 
 def test_the_walk_sees_the_whole_house():
     assert {"privgp.vault.measure", "privgp.plan.strategy", "privgp.models.regressor"} <= set(NAMES)
-    assert "privgp.vault.sample" in imports_of("privgp.vault.measure")
+    assert "privgp.vault.noise" in imports_of("privgp.vault.measure")
     assert "privgp.vault.measure" in reached_from("privgp.models.regressor")
 
 
@@ -167,13 +167,13 @@ def test_errors_and_warnings_of_the_vault_are_made_of_public_words(name):
 
 
 PRIVATE = {
-    "privgp.models.function": ("fit", ("y",), ("fit",)),
-    "privgp.models.function_outputs": (
+    "privgp.models.function.estimator": ("fit", ("y",), ("fit",)),
+    "privgp.models.function.outputs": (
         "fit_outputs",
         ("y",),
         ("checked_outputs", "first_draws"),
     ),
-    "privgp.models.function_records": (
+    "privgp.models.function.records": (
         "fit_records",
         ("X", "y", "inputs"),
         ("checked_inputs", "checked_outputs", "first_record_draws", "validate_data", "len"),
@@ -183,13 +183,13 @@ PRIVATE = {
         ("X", "y", "inputs"),
         ("checked_inputs", "checked_outputs", "taken_records", "validate_data", "len"),
     ),
-    "privgp.models.measured_bins": ("fit", ("X", "y"), ("release_outputs", "release_records")),
-    "privgp.models.bins_of_outputs": (
+    "privgp.models.binned.measured": ("fit", ("X", "y"), ("release_outputs", "release_records")),
+    "privgp.models.binned.outputs": (
         "release_outputs",
         ("y",),
         ("checked_outputs", "measure_sums"),
     ),
-    "privgp.models.bins_of_records": (
+    "privgp.models.binned.records": (
         "release_records",
         ("X", "y", "inputs"),
         ("checked_inputs", "checked_outputs", "measure_records", "validate_data", "len"),
@@ -200,27 +200,27 @@ PRIVATE = {
         ("checked_outputs", "measure", "fit_records", "with_outputs"),
     ),
     "privgp.models.inducing": ("fit_rows", ("pairs",), ("measure_rows",)),
-    "privgp.models.search_bayes": (
+    "privgp.models.search.bayes": (
         "fit",
         ("X_val", "y_val", "validation"),
         ("checked_validation", "Task"),
     ),
-    "privgp.models.search": (
+    "privgp.models.search.grid": (
         "fit",
         ("y", "X_val", "y_val"),
         ("fit_measured", "fit_selected", "fit_validated"),
     ),
-    "privgp.models.search_outputs fit_measured": (
+    "privgp.models.search.outputs fit_measured": (
         "fit_measured",
         ("y",),
         ("checked_outputs", "measure"),
     ),
-    "privgp.models.search_outputs fit_selected": (
+    "privgp.models.search.outputs fit_selected": (
         "fit_selected",
         ("y", "utilities"),
         ("checked_outputs", "root_utilities", "choose", "model.fit"),
     ),
-    "privgp.models.search_validated": (
+    "privgp.models.search.validated": (
         "fit_validated",
         ("X_val", "y_val", "validation", "utilities"),
         ("checked_validation", "mean_loss", "choose"),

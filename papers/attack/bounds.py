@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from papers.attack.figures import COLOURS, GOAL, scale_name
 from papers.shared.report import Result, Section
+from privgp.pictures.style import BLACK, SMALL, new_figure, set_labels, set_title
 from privgp.privacy.posterior_mean import (
     PosteriorShape,
     fixed_function,
@@ -22,7 +23,6 @@ from privgp.privacy.posterior_mean import (
     mean_sensitivity,
 )
 from privgp.privacy.rdp import epsilon_for, path_curve
-from privgp.release.plots_style import BLACK, SMALL, new_figure, set_labels, set_title
 
 RECORDS, DELTA, LEAST, NORM = 1000, 5e-4, math.sqrt(0.1), 3.0
 SIGMAS = (1.0, 5.0, 25.0, math.inf)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from papers.attack.runs import DELTA, RATES, Setting
 from privgp.audit.membership_result import Membership
 from privgp.audit.plots import draw_means, draw_variances
-from privgp.release.plots_style import (
+from privgp.pictures.style import (
     BLACK,
     BLUE,
     ORANGE,

@@ -13,7 +13,7 @@ from papers.shared.cloaking import hall_delta
 from papers.shared.data import citi_bike, data_file
 from papers.shared.parallel import for_each
 from papers.shared.report import Report, Request, Result, Section, Table
-from privgp.release.plots_style import BLUE, VERMILION, new_figure, set_labels
+from privgp.pictures.style import BLUE, VERMILION, new_figure, set_labels
 
 FEW_SPLITS = 10
 EXPECTED = "table1_expected.json"

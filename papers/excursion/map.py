@@ -12,7 +12,7 @@ from matplotlib.tri import Triangulation
 
 from papers.excursion.london import ACROSS, CLIP, FILE, FILTER, THRESHOLD, London
 from papers.shared.report import Result, Section
-from privgp.release import plots_style as style
+from privgp.pictures import style as style
 from privgp.types import Array
 
 PATHS = 3

@@ -36,7 +36,7 @@ from papers.excursion.tasks import (
 )
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.tune import ExcursionTask, Tuned, tune_for
-from privgp.plan.tuning import PriorDraws
+from privgp.plan.functions.tuning import PriorDraws
 from privgp.types import Array
 
 BUDGET, ROUNDS = 10.0, 1

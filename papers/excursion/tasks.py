@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from privgp.gp.kernels.evaluate import evaluate
 from privgp.models.tune import ExcursionTask, Tuned
-from privgp.plan.kernels import evaluate
-from privgp.plan.tuning import ManyPosteriors, PriorDraws
+from privgp.plan.functions.tuning import ManyPosteriors, PriorDraws
 from privgp.release.excursions import smoothed
 from privgp.types import Array
 

@@ -10,9 +10,9 @@ from sklearn.gaussian_process.kernels import RBF
 
 from papers.shared.cloaking import Cloak, cloak, hall_multiplier
 from papers.shared.report import Request, Result
-from privgp.models.binned import BinnedGP, BinnedMeans
+from privgp.gp.kernels.integral import integral_cross, integral_gram
+from privgp.models.binned.estimators import BinnedGP, BinnedMeans
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.plan.integral import integral_cross, integral_gram
 from privgp.types import Array
 
 BOUNDS = (75.0, 175.0)

@@ -12,10 +12,9 @@ from matplotlib.patches import Ellipse
 from sklearn.gaussian_process.kernels import RBF, Kernel
 
 from papers.shared.cloaking import Cloak, workload
-from privgp.plan.designs import design
-from privgp.plan.kernels import evaluate
-from privgp.plan.smoothers import stable_cholesky
-from privgp.release.plots_style import (
+from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.smoothers import stable_cholesky
+from privgp.pictures.style import (
     BLACK,
     BLUE,
     ORANGE,
@@ -26,6 +25,7 @@ from privgp.release.plots_style import (
     set_labels,
     set_title,
 )
+from privgp.plan.designs.workload import design
 from privgp.types import Array
 
 AGE, HEIGHT = "age (years)", "height (cm)"

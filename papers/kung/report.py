@@ -25,9 +25,9 @@ from papers.kung.errors import (
 from papers.shared.cloaking import cloak, hall_delta, hall_multiplier
 from papers.shared.data import kung
 from papers.shared.report import Report, Request, Result, Section
-from privgp.models.function import PrivateFunction
+from privgp.models.function.estimator import PrivateFunction
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.privacy.calibrate import gaussian_multiplier
+from privgp.privacy.budget import gaussian_multiplier
 from privgp.types import Array
 
 INDUCING = (4, 6, 10, 20, 40)

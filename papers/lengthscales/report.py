@@ -18,10 +18,10 @@ from papers.lengthscales.selection import (
 )
 from papers.shared.data import kung
 from papers.shared.report import Report, Request, Result, Section
+from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.search_outputs import privacy_error
-from privgp.plan.folds import folds_of, public_splits
-from privgp.plan.priors import Hyperparameters
+from privgp.models.search.outputs import privacy_error
+from privgp.plan.search.folds import folds_of, public_splits
 from privgp.privacy.selection import permute_and_flip_probabilities, selection_scale
 from privgp.types import Array
 from privgp.vault.residuals import root_utilities

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
-from privgp.plan.folds import folds_of
-from privgp.plan.priors import Hyperparameters
+from privgp.gp.priors import Hyperparameters
+from privgp.plan.search.folds import folds_of
 from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATION, Guarantee
 from privgp.privacy.residuals import Fold
 from privgp.privacy.selection import exponential_probabilities

@@ -13,7 +13,7 @@ from papers.shared.cloaking import Cloak, cloak, hall_delta, hall_multiplier
 from papers.shared.data import london
 from papers.shared.report import Report, Request, Result, Section
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.release.plots_style import BLUE, VERMILION, new_figure, set_labels, set_title
+from privgp.pictures.style import BLUE, VERMILION, new_figure, set_labels, set_title
 from privgp.types import Array
 
 BOUNDS, DELTA = (100.0, 500.0), 0.01  # thousands of pounds

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 from papers.optimisation.surfaces import VALIDATION, Surface, digits_surface
 from papers.shared.report import Report, Request, Result, Section
-from privgp.models.search_bayes import PrivateBayesSearchCV
-from privgp.plan.search import SearchPlan
-from privgp.release.plots_style import BLACK, BLUE, ORANGE, REACH, SEQUENTIAL, VERMILION, new_figure
+from privgp.models.search.bayes import PrivateBayesSearchCV
+from privgp.pictures.style import BLACK, BLUE, ORANGE, REACH, SEQUENTIAL, VERMILION, new_figure
+from privgp.plan.search.scores import SearchPlan
 from privgp.types import Array
 
 EPSILON, DELTA, STEPS = 1.0, 1e-5, 25

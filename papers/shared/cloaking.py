@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.plan.designs import design
-from privgp.plan.inputs import collapse
-from privgp.plan.smoothers import exact_smoother
-from privgp.privacy.calibrate import gaussian_delta
+from privgp.gp.input_maps import collapse
+from privgp.gp.smoothers import exact_smoother
+from privgp.plan.designs.workload import design
+from privgp.privacy.budget import gaussian_delta
 from privgp.types import Array, Integers
 
 LEARNING_RATE = 0.05  # of the papers' algorithm 1

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privgp import audit
-    from privgp.models.binned import BinnedGP, BinnedMeans
-    from privgp.models.function import PrivateFunction
+    from privgp.models.binned.estimators import BinnedGP, BinnedMeans
+    from privgp.models.function.estimator import PrivateFunction
     from privgp.models.paths import PosteriorPaths
     from privgp.models.regressor import PrivateGPRegressor
-    from privgp.models.search import PrivateGridSearchCV
-    from privgp.models.search_bayes import PrivateBayesSearchCV
+    from privgp.models.search.bayes import PrivateBayesSearchCV
+    from privgp.models.search.grid import PrivateGridSearchCV
     from privgp.models.tune import tune_for
     from privgp.plan.preview import Plan
     from privgp.privacy.guarantee import Guarantee, compose
@@ -36,15 +36,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BinnedGP": "privgp.models.binned",
-    "BinnedMeans": "privgp.models.binned",
+    "BinnedGP": "privgp.models.binned.estimators",
+    "BinnedMeans": "privgp.models.binned.estimators",
     "Guarantee": "privgp.privacy.guarantee",
     "Plan": "privgp.plan.preview",
     "PosteriorPaths": "privgp.models.paths",
-    "PrivateBayesSearchCV": "privgp.models.search_bayes",
-    "PrivateFunction": "privgp.models.function",
+    "PrivateBayesSearchCV": "privgp.models.search.bayes",
+    "PrivateFunction": "privgp.models.function.estimator",
     "PrivateGPRegressor": "privgp.models.regressor",
-    "PrivateGridSearchCV": "privgp.models.search",
+    "PrivateGridSearchCV": "privgp.models.search.grid",
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.release.files",
     "tune_for": "privgp.models.tune",

@@ -13,7 +13,7 @@ from scipy.stats import norm
 from privgp import Guarantee
 from privgp.audit.promises import EPSILONS, Promise, promise_of
 from privgp.audit.result import clopper_pearson, from_errors
-from privgp.privacy.calibrate import gaussian_delta
+from privgp.privacy.budget import gaussian_delta
 
 RATES = np.linspace(0.0, 1.0, 201)
 GAUSSIAN = Guarantee(1.0, 1e-5, "u", "n", (), "m", "s", (2.0,))

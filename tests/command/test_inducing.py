@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from privgp import PrivateGPRegressor, load
-from privgp.command import streams
-from privgp.command.streams import file_rows
-from privgp.command.tables import open_table
-from privgp.plan.rows import ArrayRows
+from privgp.command.io import streams
+from privgp.command.io.streams import file_rows
+from privgp.command.io.tables import open_table
+from privgp.plan.inputs.rows import ArrayRows
 from tests.command.running import (
     BUDGET,
     COLUMNS,

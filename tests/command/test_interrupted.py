@@ -128,7 +128,7 @@ def test_a_complete_release_is_kept(
     def stop(*_: Any, **__: Any) -> None:
         raise problem
 
-    monkeypatch.setattr(f"privgp.command.results.{step}", stop)
+    monkeypatch.setattr(f"privgp.command.io.results.{step}", stop)
     result = attempt(tmp_path, visits)
     assert_one_sentence(result, 1)
     assert SPENT in result.err

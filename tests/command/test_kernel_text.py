@@ -21,7 +21,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from privgp.command.errors import Refusal
-from privgp.command.kernel_text import parse_kernel, read_kernel, write_kernel
+from privgp.command.io.kernel_text import parse_kernel, read_kernel, write_kernel
 
 MEANINGS = {
     "100*matern52(10) + 25*rbf(5, 2) + white(4)": ConstantKernel(100.0) * Matern(10.0, nu=2.5)

@@ -47,7 +47,7 @@ def test_no_reader_ever_returns_a_private_cell(
         watched(name)
     for name in ("scan_csv", "scan_parquet", "read_csv_batched"):
         monkeypatch.setattr(pl, name, forbidden, raising=False)
-    monkeypatch.setattr("privgp.command.tables.csv.reader", forbidden)
+    monkeypatch.setattr("privgp.command.io.tables.csv.reader", forbidden)
 
     result = run("plan", data, *COLUMNS, *BUDGET, *QUICK, *groups)
     assert result.code == 0, result

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import privgp
-from privgp.command.pairs import with_pairs_joined
+from privgp.command.io.bounds import with_pairs_joined
 from privgp.models.regressor import PrivateGPRegressor
 from tests.command.running import BUDGET, QUICK, ROWS, assert_refused, people_table, run
 
@@ -101,7 +101,7 @@ def test_a_plan_loads_no_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, e
         monkeypatch.setattr(owner, name, read)
 
     watched(pl.LazyFrame, "collect")
-    monkeypatch.setattr("privgp.command.tables.csv.reader", forbidden)
+    monkeypatch.setattr("privgp.command.io.tables.csv.reader", forbidden)
     monkeypatch.setattr(pl, "read_parquet", forbidden)
     if ending == "parquet":
         monkeypatch.setattr(pl, "read_csv", forbidden)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from privgp import load
-from privgp.models.search import PrivateGridSearchCV
+from privgp.models.search.grid import PrivateGridSearchCV
 from tests.command.running import BUDGET, COLUMNS, assert_one_sentence, assert_refused, run
 
 ONE = ["--inputs", "age", "--output", "cost"]

@@ -11,7 +11,7 @@ import pytest
 from privgp import Guarantee
 from privgp.command import search_bayes
 from privgp.command.errors import Refusal
-from privgp.command.space_text import read_space
+from privgp.command.io.space_text import read_space
 from tests.command.running import assert_one_sentence, assert_refused, run
 
 MARK = "73591"  # digits of private cells that occur nowhere else

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from privgp.command.errors import Refusal
-from privgp.command.targets import grid, read_targets
+from privgp.command.io.targets import grid, read_targets
 
 
 def test_a_grid_is_the_product_of_its_axes_in_the_order_of_the_inputs() -> None:

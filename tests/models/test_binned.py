@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privgp import BinnedGP, BinnedMeans
-from privgp.plan.grid import Grid
+from privgp.plan.bins.grid import Grid
 from privgp.privacy.laplace import laplace_noise
 
 BOUNDS = {"y_bounds": (-100, 100), "x_bounds": None}
@@ -176,8 +176,8 @@ def test_wrong_arguments_are_refused_before_anything_is_drawn(change, words, mon
     def drawn(*_):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr("privgp.models.bins_of_outputs.measure_sums", drawn)
-    monkeypatch.setattr("privgp.models.bins_of_records.measure_records", drawn)
+    monkeypatch.setattr("privgp.models.binned.outputs.measure_sums", drawn)
+    monkeypatch.setattr("privgp.models.binned.records.measure_records", drawn)
     X, y = data(20)
     with pytest.raises(ValueError, match=words):
         BinnedGP(**{"y_bounds": (0, 10), **change}).fit(X, y)

@@ -9,7 +9,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 
 from privgp import compose
-from privgp.plan.varah import separated_dominance
+from privgp.plan.functions.varah import separated_dominance
 from tests.models.functions import ASKED, X, Y, function
 
 
@@ -126,7 +126,7 @@ def test_it_is_drawn_from_answers_that_it_remembers(inducing, columns):
 
 
 def test_a_picture_is_not_drawn_of_points_that_are_not_left(monkeypatch):
-    monkeypatch.setattr("privgp.plan.functions.MAX_POINTS", 10)
+    monkeypatch.setattr("privgp.plan.functions.outputs.MAX_POINTS", 10)
     made = function().fit(X, Y)
     with pytest.raises(ValueError, match="at most"):
         made.plot()
@@ -213,7 +213,7 @@ def test_nothing_shown_holds_a_private_value():
 
 
 def test_there_is_a_most_of_points_and_none_through_inducing_inputs(monkeypatch):
-    monkeypatch.setattr("privgp.plan.functions.MAX_POINTS", 10)
+    monkeypatch.setattr("privgp.plan.functions.outputs.MAX_POINTS", 10)
     made = function().fit(X, Y)
     made.release(ASKED[:8])
     with pytest.raises(ValueError, match="at most"):

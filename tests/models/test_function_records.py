@@ -9,8 +9,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, RationalQuadratic
 
 from privgp import PrivateFunction, compose
-from privgp.models import state_file
-from privgp.release.archive import DamagedFile
+from privgp.storage import state_file
+from privgp.storage.archive import DamagedFile
 from tests.models.functions import ASKED, X, Y, function
 
 

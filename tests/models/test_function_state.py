@@ -19,10 +19,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from privgp import PrivateFunction
-from privgp.models import state_contents, state_file
-from privgp.models.state_file import StateFile
-from privgp.release import archive
-from privgp.release.archive import DamagedFile
+from privgp.storage import archive, state_file
+from privgp.storage.archive import DamagedFile
+from privgp.storage.state_file import StateFile
+from privgp.vault.states import function_file as state_contents
 from tests.models.functions import ASKED, X, Y, function
 
 
@@ -244,7 +244,7 @@ def test_two_processes_cannot_draw_one_function_differently(tmp_path):
 
 def test_a_forked_process_refuses(monkeypatch):
     made = function().fit(X, Y)
-    monkeypatch.setattr("privgp.models.function.os.getpid", lambda: -1)
+    monkeypatch.setattr("privgp.models.function.estimator.os.getpid", lambda: -1)
     with pytest.raises(RuntimeError, match="another process"):
         made.release(ASKED)
 

@@ -25,7 +25,7 @@ from sklearn.gaussian_process.kernels import (
 import privgp
 from privgp import PosteriorPaths, PrivateFunction
 from privgp.privacy.rdp import epsilon_for
-from privgp.release.archive import DamagedFile
+from privgp.storage.archive import DamagedFile
 
 RNG = np.random.default_rng(5)
 X = RNG.random((40, 1))

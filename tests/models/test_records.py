@@ -13,9 +13,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import privgp
 from privgp import PrivateGPRegressor
-from privgp.plan.bins import PURE_ENERGY_WEIGHTS, Bins
-from privgp.release.certificate import certificate, page, validate
-from privgp.vault.records import exact_records, measure_records
+from privgp.plan.bins.bins import PURE_ENERGY_WEIGHTS, Bins
+from privgp.release.certificate.certificate import certificate, page, validate
+from privgp.vault.bins import exact_records, measure_records
 
 LAWS = ("gaussian", "laplace")
 SENTINELS = np.array([0.12345678901234567, 0.7182818284590453, 0.5772156649015329])
@@ -136,7 +136,7 @@ def test_no_record_is_left_in_model_pickle_or_file(tmp_path, law):
     model = private(targets=[0.25, 0.75], mechanism=law).fit(X, y)
     path = tmp_path / "records.privgp"
     model.save(path)
-    from privgp.release.archive import read, unpack
+    from privgp.storage.archive import read, unpack
 
     members = b"".join(unpack(read(path)).values())
     whole = bits(model) + bits(vars(model)) + repr(vars(model)).encode() + members

@@ -18,9 +18,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privgp import PrivateGPRegressor
+from privgp.gp.posterior import posterior
 from privgp.plan.build import Budget, Question, make_plan
-from privgp.release.posterior import posterior
-from privgp.release.unbiased import AtTargets
+from privgp.release.at_targets import AtTargets
 from privgp.vault.measure import measure
 
 

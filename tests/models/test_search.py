@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privgp import PrivateGPRegressor, PrivateGridSearchCV
-from privgp.models.candidates import centre_of, models_of
+from privgp.models.search.candidates import centre_of, models_of
 from tests.models.searches import GRID, METHODS, PAID, search, some_data
 
 
@@ -208,8 +208,8 @@ def test_bad_arguments_are_refused_before_anything_is_spent(settings, message, m
     def spent(*_args, **_kwargs):
         raise AssertionError("spent")
 
-    monkeypatch.setattr("privgp.models.search_outputs.measure", spent)
-    monkeypatch.setattr("privgp.models.search_outputs.root_utilities", spent)
+    monkeypatch.setattr("privgp.models.search.outputs.measure", spent)
+    monkeypatch.setattr("privgp.models.search.outputs.root_utilities", spent)
     if settings == {"grid": {}}:
         return  # one candidate, the model as it is: a search that is none, as in scikit-learn
     X, y = some_data()

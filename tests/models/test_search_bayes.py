@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
 from privgp import PrivateBayesSearchCV, compose
-from privgp.plan.surrogate import fixed_prior
+from privgp.gp.surrogate import fixed_prior
 from privgp.privacy.kusner import largest_gain
 from tests.models.looking_up import Column, records
 

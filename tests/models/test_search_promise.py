@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from sklearn.linear_model import Ridge
 
 from privgp import PrivateGPRegressor, PrivateGridSearchCV, load
-from privgp.models import search_outputs
+from privgp.models.search.grid import outputs as search_outputs
 from tests.models.searches import METHODS, PAID, search, some_data
 
 
@@ -134,7 +134,7 @@ def test_the_budget_is_told_before_it_is_spent():
 
 
 def test_the_certificate_names_the_choice_and_what_it_cost():
-    from privgp.release.certificate import certificate, page, validate
+    from privgp.release.certificate.certificate import certificate, page, validate
 
     X, y = some_data()
     paid = certificate(search("permute-and-flip").fit(X, y).best_estimator_)

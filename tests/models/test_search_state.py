@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from privgp import PrivateBayesSearchCV
-from privgp.models import search_runs, search_state
+from privgp.models.search.grid import runs as search_runs
+from privgp.vault.states import search_file as search_state
 from tests.models.looking_up import Column, records
 
 X_VAL, Y_VAL = records([0.1, 0.5, 0.9, 0.7, 0.3], rows=100)

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 
 from privgp import tune_for
 from privgp.models.tune import ExcursionTask, PriorDraws
-from privgp.plan.tuning import ManyPosteriors
+from privgp.plan.functions.tuning import ManyPosteriors
 
 RNG = np.random.default_rng(0)
 GRID = np.linspace(0, 1, 25)[:, None]

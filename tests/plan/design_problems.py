@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from privgp.plan.designs import Design, design
+from privgp.plan.designs.workload import Design, design
 from privgp.types import Array
 
 SEEDS = range(20)

@@ -10,9 +10,16 @@ from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from privgp import PrivateGPRegressor
-from privgp.plan.aware import Certificate, Hypothesis, aware_design, certify, gain, unexplained
-from privgp.plan.hypotheses import exact_certificate, hypotheses_for
-from privgp.plan.priors import Hyperparameters
+from privgp.gp.priors import Hyperparameters
+from privgp.plan.designs.hypotheses import exact_certificate, hypotheses_for
+from privgp.plan.designs.noise_aware import (
+    Certificate,
+    Hypothesis,
+    aware_design,
+    certify,
+    gain,
+    unexplained,
+)
 from privgp.plan.strategy import strategy_for_rows
 from tests.conftest import real_data
 

@@ -24,9 +24,9 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from privgp import PosteriorPaths, PrivateFunction
-from privgp.plan.careful import ULPS, careful_error, careful_values
-from privgp.plan.kernel_bounds import least_value
-from privgp.plan.kernels import evaluate, variance
+from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.kernels.on_boxes import least_value
+from privgp.gp.kernels.proved import ULPS, careful_error, careful_values
 
 DIGITS = 150  # sin near a multiple of pi, over a lengthscale of 1e-50, takes so many
 UNITS = (1e-50, 3e-7, 1.7, 1e50)  # of distance: lengthscales and periods

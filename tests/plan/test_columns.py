@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
+from privgp.gp.input_maps import collapse
+from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.smoothers import dtc_smoother, exact_smoother, fitc_smoother
 from privgp.plan.build import Budget, Question, make_plan
-from privgp.plan.columns import Columns, streamed_strategy, total
-from privgp.plan.inducing import choose_inducing
-from privgp.plan.inputs import collapse
-from privgp.plan.kernels import evaluate, variance
-from privgp.plan.rows import ArrayRows, in_blocks, sample
-from privgp.plan.smoothers import dtc_smoother, exact_smoother, fitc_smoother
-from privgp.plan.streamed import residual_gram, sketch_plan
+from privgp.plan.inputs.rows import ArrayRows, in_blocks, sample
+from privgp.plan.streamed.columns import Columns, streamed_strategy, total
+from privgp.plan.streamed.inducing import choose_inducing
+from privgp.plan.streamed.sketch import residual_gram, sketch_plan
 
 KERNEL, NOISE = ConstantKernel(4.0) * Matern(0.7, nu=2.5), 0.3
 BOUNDS = (-3.0, 3.0)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privgp.plan.designs import OBJECTIVES, design
+from privgp.plan.designs.workload import OBJECTIVES, design
 from privgp.types import Array
 from tests.plan.design_problems import (
     SEEDS,

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import circulant
 from scipy.optimize import minimize
 
-from privgp.plan.designs import OBJECTIVES, design
+from privgp.plan.designs.workload import OBJECTIVES, design
 from privgp.types import Array
 from tests.plan.design_problems import (
     SEEDS,

@@ -17,11 +17,11 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
-from privgp.plan.careful import careful_error, careful_values
-from privgp.plan.checked_factor import NUGGET, CheckedFactor
-from privgp.plan.function_records import RecordsModel, prior_norm_bound
+from privgp.gp.kernels.proved import careful_error, careful_values
+from privgp.plan.functions.checked_factor import NUGGET, CheckedFactor
+from privgp.plan.functions.records import RecordsModel, prior_norm_bound
 from privgp.privacy.posterior_mean import PosteriorShape
-from privgp.vault.function_records import extended_records, first_record_draws
+from privgp.vault.states.records import extended_records, first_record_draws
 
 KERNELS = {
     "rbf": lambda v, scale: ConstantKernel(v) * RBF(scale),

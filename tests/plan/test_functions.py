@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, RationalQuadratic
 
-from privgp.plan.functions import FunctionModel, inverse_covariance, papers_bounds
-from privgp.plan.growing import Coordinates, GrowingFactor
-from privgp.plan.inputs import collapse
-from privgp.plan.kernels import evaluate, variance
+from privgp.gp.growing import Coordinates, GrowingFactor
+from privgp.gp.input_maps import collapse
+from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.plan.functions.outputs import FunctionModel, inverse_covariance, papers_bounds
 
 KERNELS = {
     "rbf": lambda v, scale: ConstantKernel(v) * RBF(scale),

@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privgp.plan.bins import Bins, centres
+from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.kernels.integral import integral_gram
+from privgp.gp.posterior import posterior
+from privgp.plan.bins.bins import Bins, centres
+from privgp.plan.bins.counts import bin_functionals, counts_given
+from privgp.plan.bins.grids import Aim, Domain, aware_bins, best_bins, best_pure_bins, design_models
 from privgp.plan.build import Budget
-from privgp.plan.counts import bin_functionals, counts_given
-from privgp.plan.grids import Aim, Domain, aware_bins, best_bins, best_pure_bins, design_models
-from privgp.plan.integral import integral_gram
-from privgp.plan.kernels import evaluate
-from privgp.plan.start import starting_priors
+from privgp.plan.inputs.start import starting_priors
 from privgp.plan.strategy import Measurement
 from privgp.privacy.lattice import lattice_noise
-from privgp.release.posterior import posterior
-from privgp.vault.records import exact_records
+from privgp.vault.bins import exact_records
 
 NUMBERS = {1: (1, 2, 3, 4, 6, 8, 12, 16, 32, 64), 2: (1, 2, 3, 4, 6, 10)}
 HALF = 0.5

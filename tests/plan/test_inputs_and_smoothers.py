@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from privgp.plan.inputs import collapse, part_ranked, spreads
-from privgp.plan.kernels import evaluate
-from privgp.plan.smoothers import choose_nodes, exact_smoother, nystrom
+from privgp.gp.input_maps import collapse, part_ranked, spreads
+from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.smoothers import choose_nodes, exact_smoother, nystrom
 
 
 @given(st.floats(0.0, 1.0), st.integers(1, 60), st.integers(0, 1000))

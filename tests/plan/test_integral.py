@@ -15,8 +15,8 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
-from privgp.plan.integral import integral_cross, integral_gram
-from privgp.plan.kernels import evaluate
+from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.kernels.integral import integral_cross, integral_gram
 
 ONE = [
     RBF(0.7),

@@ -16,8 +16,8 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from privgp.plan import kernels
-from privgp.plan.kernels import evaluate, split_noise, value_and_pullback, variance
+from privgp.gp.kernels import evaluate as kernels
+from privgp.gp.kernels.evaluate import evaluate, split_noise, value_and_pullback, variance
 
 KERNELS = [
     RBF(2.0),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from privgp import PrivateGPRegressor, compose
-from privgp.plan.aware import Hypothesis, explained, gain
-from privgp.plan.partition import explained_by_groups, partition
+from privgp.plan.designs.noise_aware import Hypothesis, explained, gain
+from privgp.plan.designs.partition import explained_by_groups, partition
 from privgp.plan.strategy import LAPLACE, Strategy, strategy_of_groups
 from privgp.privacy.sensitivity import total_sensitivity
 from privgp.vault.measure import exact_measurement

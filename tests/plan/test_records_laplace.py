@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import pdist
 
 from privgp import PrivateGPRegressor, compose, load
-from privgp.plan.bins import PURE_ENERGY_WEIGHTS, Bins, centres, pure_energy_weight
+from privgp.plan.bins.bins import PURE_ENERGY_WEIGHTS, Bins, centres, pure_energy_weight
 from privgp.plan.strategy import GAUSSIAN, LAPLACE
-from privgp.vault.records import exact_records, measure_records
+from privgp.vault.bins import exact_records, measure_records
 
 
 def private(**settings) -> PrivateGPRegressor:

@@ -7,8 +7,13 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from privgp.plan.acquisition import best_setting, expected_improvement, next_setting, upper_bound
-from privgp.plan.surrogate import Hyperprior, Surrogate, fixed_prior, robust_prior
+from privgp.gp.surrogate import Hyperprior, Surrogate, fixed_prior, robust_prior
+from privgp.plan.search.acquisition import (
+    best_setting,
+    expected_improvement,
+    next_setting,
+    upper_bound,
+)
 
 POINTS = np.random.default_rng(0).uniform(size=(40, 2))
 PLACES = [3, 17, 3, 8, 30, 21]

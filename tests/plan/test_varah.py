@@ -8,9 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Matern
 
-from privgp.plan.functions import FunctionModel
-from privgp.plan.inputs import collapse
-from privgp.plan.varah import dominance, separated_dominance, varah_bound
+from privgp.gp.input_maps import collapse
+from privgp.plan.functions.outputs import FunctionModel
+from privgp.plan.functions.varah import dominance, separated_dominance, varah_bound
 
 
 @given(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privgp.privacy.calibrate import (
+from privgp.privacy.budget import (
     check_budget,
     gaussian_delta,
     gaussian_epsilon,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from privgp import Guarantee, PrivateGPRegressor, compose
-from privgp.privacy.calibrate import gaussian_delta, gaussian_multiplier
+from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
 from privgp.privacy.guarantee import (
     OUTPUTS_NEIGHBOURS,
     OUTPUTS_UNIT,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from privgp.plan.surrogate import fixed_prior
+from privgp.gp.surrogate import fixed_prior
 from privgp.privacy import kusner
 from privgp.privacy.kusner import KusnerConstants
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from privgp.privacy.calibrate import gaussian_delta, gaussian_multiplier
+from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK
 from privgp.privacy.lattice import DELTA_SLACK, DEPTHS, _spill, lattice_noise, scaled_noise
 

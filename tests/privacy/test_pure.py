@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from privgp import compose
-from privgp.privacy.calibrate import gaussian_delta, gaussian_multiplier
+from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
 from privgp.privacy.pure import mixed_delta, remaining_epsilon
 from tests.privacy.test_guarantee import promise
 

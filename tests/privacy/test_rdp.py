@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from privgp.privacy.calibrate import gaussian_epsilon
+from privgp.privacy.budget import gaussian_epsilon
 from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, Guarantee, compose
 from privgp.privacy.posterior_mean import PosteriorShape, mean_sensitivity, root_phi
 from privgp.privacy.rdp import (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privgp.privacy.calibrate import gaussian_delta, gaussian_multiplier
+from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
 from privgp.privacy.steps import normalised, step_noise
 
 

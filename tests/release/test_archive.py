@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privgp import load
-from privgp.release import archive
-from privgp.release.archive import DamagedFile, pack, read, unpack, write
+from privgp.storage import archive
+from privgp.storage.archive import DamagedFile, pack, read, unpack, write
 
 MEMBERS = {"model.json": b'{"a": 1}', "nodes.npy": bytes(range(256))}
 FILE = pack(MEMBERS)

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import privgp
 from privgp import PrivateGPRegressor, load
-from privgp.release.certificate import certificate, page, plan_hash, validate
-from privgp.release.statements import FIXED, HOLDER, LEARNED
+from privgp.release.certificate.certificate import certificate, page, plan_hash, validate
+from privgp.release.certificate.statements import FIXED, HOLDER, LEARNED
 
 SCHEMA = json.loads(
     resources.files("privgp.release").joinpath("certificate.schema.json").read_text("utf-8")

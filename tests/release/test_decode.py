@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from privgp import PrivateGPRegressor, load
-from privgp.release.archive import DamagedFile, pack, unpack
-from privgp.release.fields import array_bytes
+from privgp.storage.archive import DamagedFile, pack, unpack
+from privgp.storage.fields import array_bytes
 
 CASES = {
     "fixed": {"hyperparameters": "fixed"},

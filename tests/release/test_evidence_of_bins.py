@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from privgp.plan.bins import Bins, centres
-from privgp.plan.counts import bin_functionals
-from privgp.plan.integral import integral_gram
-from privgp.plan.priors import Hyperparameters
+from privgp.gp.evidence import fit
+from privgp.gp.kernels.integral import integral_gram
+from privgp.gp.priors import Hyperparameters
+from privgp.plan.bins.bins import Bins, centres
+from privgp.plan.bins.counts import bin_functionals
 from privgp.plan.strategy import Measurement
-from privgp.release.evidence import fit
 
 COUNTS = np.array([3.0, 0.5, 7.0, 2.0])
 KERNELS = {

@@ -27,10 +27,10 @@ from sklearn.gaussian_process.kernels import (
 from threadpoolctl import threadpool_info
 
 from privgp import PrivateGPRegressor, load
-from privgp.release.archive import unpack
-from privgp.release.certificate import certificate
+from privgp.gp.threads import one_thread
+from privgp.release.certificate.certificate import certificate
 from privgp.release.files import NOTICE
-from privgp.release.reproducible import one_thread
+from privgp.storage.archive import unpack
 
 
 def some_data(rows: int = 24, columns: int = 1) -> tuple[np.ndarray, np.ndarray]:

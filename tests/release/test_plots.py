@@ -12,9 +12,9 @@ from matplotlib.text import Text
 from sklearn.exceptions import NotFittedError
 
 from privgp import PrivateGPRegressor, load
-from privgp.release.plots import plot_model, plot_plan, plot_strategy, save_figure
-from privgp.release.plots_model import bands, observed_band
-from privgp.release.plots_style import budget_text, limits, number
+from privgp.pictures.models import bands, observed_band
+from privgp.pictures.pictures import plot_model, plot_plan, plot_strategy, save_figure
+from privgp.pictures.style import budget_text, limits, number
 
 BOUNDS = (0.0, 10.0)
 ROWS = 24
@@ -178,7 +178,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("privgp.release.plots_style.os.replace", fail)
+    monkeypatch.setattr("privgp.pictures.style.os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
         save_figure(Figure(), path)
     assert path.read_bytes() == b"old"

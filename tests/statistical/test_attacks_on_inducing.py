@@ -14,7 +14,7 @@ from privgp import PrivateGPRegressor
 from privgp.audit import trade_off
 from privgp.audit.promises import Promise
 from privgp.audit.result import from_errors
-from privgp.plan.rows import ArrayRows
+from privgp.plan.inputs.rows import ArrayRows
 from privgp.vault.stream import measure_rows, with_outputs
 
 pytestmark = pytest.mark.statistical

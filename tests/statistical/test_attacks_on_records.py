@@ -11,8 +11,8 @@ from scipy.spatial.distance import pdist
 
 from privgp import PrivateGPRegressor
 from privgp.audit import trade_off
-from privgp.plan.bins import Bins, centres
-from privgp.vault.records import exact_records
+from privgp.plan.bins.bins import Bins, centres
+from privgp.vault.bins import exact_records
 
 pytestmark = pytest.mark.statistical
 Z90 = 1.6448536269514722

@@ -19,13 +19,13 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from privgp import PrivateGPRegressor
 from privgp.audit import trade_off
-from privgp.plan.bins import Bins
+from privgp.gp.posterior import posterior
+from privgp.plan.bins.bins import Bins
 from privgp.plan.strategy import LAPLACE
 from privgp.privacy.laplace import laplace_noise
-from privgp.release.posterior import posterior
 from privgp.release.records import functionals_of
-from privgp.vault.records import exact_records, measure_records
-from privgp.vault.sample import add_lattice_laplace
+from privgp.vault.bins import exact_records, measure_records
+from privgp.vault.noise import add_lattice_laplace
 
 pytestmark = pytest.mark.statistical
 DRAWS = 60_000

@@ -14,11 +14,11 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import beta, laplace, norm
 
-from privgp.models.binned import BinnedMeans
-from privgp.privacy.calibrate import gaussian_multiplier
+from privgp.models.binned.estimators import BinnedMeans
+from privgp.privacy.budget import gaussian_multiplier
 from privgp.privacy.laplace import laplace_noise
 from privgp.privacy.lattice import lattice_noise
-from privgp.vault.binned import measure_sums
+from privgp.vault.groups import measure_sums
 
 pytestmark = pytest.mark.statistical
 DRAWS = 60_000

@@ -17,10 +17,10 @@ from privgp import PrivateFunction
 from privgp.audit import trade_off
 from privgp.audit.promises import Promise
 from privgp.audit.result import from_errors
-from privgp.plan.checked_factor import CheckedFactor
-from privgp.plan.function_records import RecordsModel
-from privgp.plan.kernels import evaluate
-from privgp.vault.function_records import extended_records, first_record_draws
+from privgp.gp.kernels.evaluate import evaluate
+from privgp.plan.functions.checked_factor import CheckedFactor
+from privgp.plan.functions.records import RecordsModel
+from privgp.vault.states.records import extended_records, first_record_draws
 
 pytestmark = pytest.mark.statistical
 

@@ -17,7 +17,7 @@ from scipy.stats import binomtest
 
 from privgp import PrivateGPRegressor
 from privgp.vault.measure import exact_measurement
-from privgp.vault.sample import add_lattice_laplace
+from privgp.vault.noise import add_lattice_laplace
 
 pytestmark = pytest.mark.statistical
 X = np.random.default_rng(0).uniform(size=(30, 1))

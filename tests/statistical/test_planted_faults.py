@@ -16,8 +16,8 @@ from privgp import Guarantee, PrivateGPRegressor, compose
 from privgp.audit import path_promise, trade_off
 from privgp.audit.path_promise import renyi_curve
 from privgp.audit.promises import Promise
-from privgp.plan.smoothers import exact_smoother
-from privgp.privacy.calibrate import gaussian_multiplier
+from privgp.gp.smoothers import exact_smoother
+from privgp.privacy.budget import gaussian_multiplier
 from privgp.vault.measure import measure
 
 pytestmark = pytest.mark.statistical

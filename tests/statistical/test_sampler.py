@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from scipy.stats import binom, chi2
 
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
-from privgp.vault.sample import add_lattice_noise, add_simulated_noise
+from privgp.vault.noise import add_lattice_noise, add_simulated_noise
 
 pytestmark = pytest.mark.statistical
 FAILURE = 1e-8  # per comparison; no test below makes more than 40

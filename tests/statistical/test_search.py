@@ -17,11 +17,11 @@ from papers.optimisation.surfaces import Surface, digits_surface
 from privgp import PrivateBayesSearchCV
 from privgp.audit.promises import Promise
 from privgp.audit.result import from_errors
-from privgp.plan.surrogate import Surrogate, fixed_prior
+from privgp.gp.surrogate import Surrogate, fixed_prior
 from privgp.privacy import steps
 from privgp.privacy.kusner import KusnerConstants
 from privgp.vault import search as vault
-from privgp.vault.sample import add_lattice_noise
+from privgp.vault.noise import add_lattice_noise
 from privgp.vault.scores import checked_validation, make_loss, mean_loss
 from tests.models.looking_up import Column, records
 

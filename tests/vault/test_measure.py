@@ -18,7 +18,7 @@ from privgp import PrivateGPRegressor
 from privgp.plan.strategy import strategy_for_rows
 from privgp.privacy.lattice import lattice_noise, scaled_noise
 from privgp.vault import measure as module
-from privgp.vault import sample
+from privgp.vault import noise as sample
 from privgp.vault.measure import exact_measurement, measure
 
 BOUNDS = (10.0, 30.0)

@@ -8,8 +8,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from sklearn.model_selection import KFold, ShuffleSplit, cross_val_predict
 
-from privgp.plan.folds import folds_of, public_splits
-from privgp.plan.priors import Hyperparameters
+from privgp.gp.priors import Hyperparameters
+from privgp.plan.search.folds import folds_of, public_splits
 from privgp.vault.residuals import root_utilities
 
 BOUNDS = (-1.0, 1.0)

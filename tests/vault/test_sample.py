@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
-from privgp.vault import sample
-from privgp.vault.sample import add_lattice_noise, add_simulated_noise
+from privgp.vault import noise as sample
+from privgp.vault.noise import add_lattice_noise, add_simulated_noise
 
 NOISE = lattice_noise(1.0, 1e-5, 4, 2.0, 0.0)
 

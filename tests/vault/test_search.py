@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privgp.plan.surrogate import Surrogate, fixed_prior
+from privgp.gp.surrogate import Surrogate, fixed_prior
 from privgp.privacy.kusner import KusnerConstants
 from privgp.privacy.steps import step_noise
 from privgp.vault import search as vault

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privgp.privacy.lattice import scaled_noise
-from privgp.vault.state import extended, first_draws, within_limit
+from privgp.vault.states.outputs import extended, first_draws, within_limit
 
 NOISE = scaled_noise(1.0, 50, 2.0, 0.0)
 INDEX = np.array([0, 0, 1, 2])

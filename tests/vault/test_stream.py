@@ -11,10 +11,11 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
 from privgp.plan.build import Budget, Question
-from privgp.plan.columns import Columns
-from privgp.plan.rows import ArrayRows
-from privgp.plan.streamed import sketch_plan
-from privgp.vault import measure, sample
+from privgp.plan.inputs.rows import ArrayRows
+from privgp.plan.streamed.columns import Columns
+from privgp.plan.streamed.sketch import sketch_plan
+from privgp.vault import measure
+from privgp.vault import noise as sample
 from privgp.vault.stream import _part, measure_rows, with_outputs
 
 BOUNDS = (10.0, 30.0)

@@ -21,11 +21,11 @@ from privgp.audit.progress import Callback, telling
 from privgp.audit.promises import promise_of
 from privgp.audit.result import TradeOff
 from privgp.audit.trained import attack_trained
-from privgp.models.function import PrivateFunction
+from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.preview import Plan
-from privgp.plan.records import RecordsPlan
 
 KINDS = (
     "trade_off takes a Plan, such as model.plan(X), an unfitted model, or a function "

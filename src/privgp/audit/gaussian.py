@@ -18,13 +18,13 @@ import numpy as np
 from privgp.audit.progress import Callback, part
 from privgp.audit.promises import Promise
 from privgp.audit.result import TradeOff, from_errors
-from privgp.plan.bins import Bins
+from privgp.plan.bins.bins import Bins
 from privgp.plan.strategy import LAPLACE, Strategy
 from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
 from privgp.privacy.sensitivity import ENUMERATED_ROWS, person_norms
 from privgp.types import Array, Integers
-from privgp.vault.sample import add_noise
+from privgp.vault.noise import add_noise
 
 BATCH_NUMBERS = 2**16
 

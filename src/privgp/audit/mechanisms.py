@@ -17,19 +17,19 @@ from privgp.audit.gaussian import NoisyPair, worst_neighbours, worst_records
 from privgp.audit.progress import Callback
 from privgp.audit.promises import Promise, promise_of
 from privgp.audit.trained import Sampler
-from privgp.models.function import PrivateFunction
+from privgp.gp.growing import Coordinates
+from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
-from privgp.models.paths_model import MOST_PATHS
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.plan.columns import StreamedStrategy
-from privgp.plan.growing import Coordinates
+from privgp.plan.bins.records import RecordsPlan
+from privgp.plan.functions.paths import MOST_PATHS
 from privgp.plan.preview import Plan
-from privgp.plan.records import RecordsPlan
+from privgp.plan.streamed.columns import StreamedStrategy
 from privgp.privacy.laplace import LaplaceNoise
 from privgp.types import Array
+from privgp.vault.bins import exact_records
 from privgp.vault.measure import exact_measurement
-from privgp.vault.records import exact_records
-from privgp.vault.state import within_limit
+from privgp.vault.states.outputs import within_limit
 from privgp.vault.validate import checked_inputs, clipped_outputs
 
 NOT_NEIGHBOURS = "data and neighbour must share their inputs: only outputs are private here."

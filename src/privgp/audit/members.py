@@ -20,7 +20,7 @@ from privgp.audit.membership_result import Laws, Membership, Released, measured
 from privgp.audit.progress import Callback, part, telling
 from privgp.audit.promises import promise_of
 from privgp.audit.shadows import Population, Response, posteriors, step
-from privgp.plan.kernels import check_kernel, split_noise, variance
+from privgp.gp.kernels.evaluate import check_kernel, split_noise, variance
 from privgp.types import Array
 
 Draw = Callable[[int, bool, Callback], Released]

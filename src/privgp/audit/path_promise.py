@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.audit.promises import EPSILONS, Promise
+from privgp.gp.kernels.evaluate import variance
 from privgp.models.records import domain
-from privgp.plan.kernels import variance
 from privgp.privacy.posterior_mean import mean_sensitivity, posterior_shape
 from privgp.privacy.rdp import PathCurve, delta_for, path_curve
 

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from privgp.audit.membership_result import Laws, Membership, Released
 from privgp.audit.result import TradeOff
-from privgp.release.plots_style import (
+from privgp.pictures.style import (
     BLACK,
     BLUE,
     SKY,

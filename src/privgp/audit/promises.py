@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from privgp.privacy.calibrate import check_budget
+from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee
 from privgp.types import Array
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.plan.kernels import evaluate, variance
+from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.types import Array
 
 BLOCK_NUMBERS = 2**20  # of kernel entries at a time: they stay in the processor's cache

@@ -77,8 +77,8 @@ def plan(
     json: o.Json = False,
 ) -> None:
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
+    from privgp.command.io.request import Request
     from privgp.command.plan import run_plan
-    from privgp.command.request import Request
 
     request = Request(
         data=data,
@@ -135,9 +135,9 @@ def release(
     json: o.Json = False,
 ) -> None:
     """Spend the budget once and write a file that may be published."""
+    from privgp.command.io.request import Request
+    from privgp.command.io.results import Results
     from privgp.command.release import run_release
-    from privgp.command.request import Request
-    from privgp.command.results import Results
 
     request = Request(
         data=data,

@@ -13,16 +13,16 @@ import numpy as np
 import typer
 
 from privgp import audit
-from privgp.command.destinations import PICTURES, check_apart, check_destination
 from privgp.command.errors import Failure, Refusal
-from privgp.command.kernel_text import read_kernel
-from privgp.command.request import Request, public_computation
-from privgp.command.screen import progress, say, say_json
-from privgp.command.tables import load, open_table
-from privgp.models.function import PrivateFunction
+from privgp.command.io.destinations import PICTURES, check_apart, check_destination
+from privgp.command.io.kernel_text import read_kernel
+from privgp.command.io.request import Request, public_computation
+from privgp.command.io.screen import progress, say, say_json
+from privgp.command.io.tables import load, open_table
+from privgp.gp.kernels.evaluate import split_noise
+from privgp.models.function.estimator import PrivateFunction
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.plan.kernels import split_noise
-from privgp.release.plots import save_figure
+from privgp.pictures.pictures import save_figure
 from privgp.types import Array
 
 STEPS = 100

@@ -77,7 +77,7 @@ def trade_off(
 ) -> None:
     """Try to tell the two worst neighbouring datasets apart. Exits with 1 if the promise is broken."""
     from privgp.command.audit import Attacked, run_trade_off
-    from privgp.command.request import Request
+    from privgp.command.io.request import Request
 
     request = Request(
         data=data or Path(),

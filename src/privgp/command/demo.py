@@ -11,14 +11,14 @@ from sklearn.datasets import load_diabetes
 
 from privgp.command.errors import Failure, Refusal
 from privgp.command.inspect import run_inspect
+from privgp.command.io.request import Request
+from privgp.command.io.results import Results
+from privgp.command.io.screen import say
+from privgp.command.io.tables import write_table
+from privgp.command.io.targets import grid
 from privgp.command.plan import run_plan
 from privgp.command.predict import run_predict
 from privgp.command.release import run_release
-from privgp.command.request import Request
-from privgp.command.results import Results
-from privgp.command.screen import say
-from privgp.command.tables import write_table
-from privgp.command.targets import grid
 
 INPUTS = ["bmi", "bp"]
 OUTPUT = "progression"

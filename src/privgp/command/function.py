@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from privgp.command.columns import (
+from privgp.command.errors import Failure, Refusal, listed
+from privgp.command.function_request import FunctionRequest
+from privgp.command.io.columns import (
     asked_inputs,
     in_the_middle,
     input_columns,
@@ -16,13 +18,11 @@ from privgp.command.columns import (
     output_column,
     private_columns,
 )
-from privgp.command.destinations import PICTURES, STATES, TABLES, check_apart, check_destination
-from privgp.command.errors import Failure, Refusal, listed
-from privgp.command.function_request import FunctionRequest
-from privgp.command.kernel_text import write_kernel
-from privgp.command.request import public_computation
-from privgp.command.screen import progress, say, say_if_simulated, say_json
-from privgp.command.states import (
+from privgp.command.io.destinations import PICTURES, STATES, TABLES, check_apart, check_destination
+from privgp.command.io.kernel_text import write_kernel
+from privgp.command.io.request import public_computation
+from privgp.command.io.screen import progress, say, say_if_simulated, say_json
+from privgp.command.io.states import (
     answers,
     asking,
     blocks_of,
@@ -32,8 +32,8 @@ from privgp.command.states import (
     tell_state,
     writing,
 )
-from privgp.command.tables import check_lines, load, open_table, write_table
-from privgp.models.function import PrivateFunction
+from privgp.command.io.tables import check_lines, load, open_table, write_table
+from privgp.models.function.estimator import PrivateFunction
 
 
 def run_create(request: FunctionRequest, state: Path, *, as_json: bool) -> None:
@@ -116,7 +116,7 @@ def run_inspect_function(state: Path, *, as_json: bool) -> None:
 
 def _draw(function: PrivateFunction, plot: Path) -> None:
     """A picture, for which the function is asked at a grid's points too."""
-    from privgp.release.plots import save_figure
+    from privgp.pictures.pictures import save_figure
 
     try:
         save_figure(function.plot(), plot)

@@ -75,7 +75,7 @@ def create(
     """Take the data into a new private state. The budget is spent with the first answer."""
     from privgp.command.function import run_create
     from privgp.command.function_request import FunctionRequest
-    from privgp.command.request import Request
+    from privgp.command.io.request import Request
 
     base = Request(
         data=data,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privgp.command.errors import Refusal
-from privgp.command.kernel_text import read_kernel
+from privgp.command.io.kernel_text import read_kernel
+from privgp.command.io.request import Request
 from privgp.command.paths_request import ranges
-from privgp.command.request import Request
-from privgp.models.function import PrivateFunction
+from privgp.models.function.estimator import PrivateFunction
 
 
 @dataclass(frozen=True)

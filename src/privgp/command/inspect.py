@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from privgp.command.certificates import write_certificate
-from privgp.command.columns import names_of_inputs
-from privgp.command.destinations import CERTIFICATES, check_apart, check_destination
 from privgp.command.errors import listed
-from privgp.command.kernel_text import write_kernel
+from privgp.command.io.certificates import write_certificate
+from privgp.command.io.columns import names_of_inputs
+from privgp.command.io.destinations import CERTIFICATES, check_apart, check_destination
+from privgp.command.io.kernel_text import write_kernel
+from privgp.command.io.screen import say, say_json
 from privgp.command.predict import open_release
-from privgp.command.screen import say, say_json
-from privgp.release.certificate import certificate
+from privgp.release.certificate.certificate import certificate
 
 
 def run_inspect(

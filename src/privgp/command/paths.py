@@ -8,14 +8,13 @@ from pathlib import Path
 
 import polars as pl
 
-from privgp.command.columns import names_of_inputs, output_column, private_columns, split_names
-from privgp.command.destinations import PICTURES, STATES, TABLES, check_apart, check_destination
 from privgp.command.errors import Refusal, listed
-from privgp.command.kernel_text import write_kernel
-from privgp.command.paths_request import PathsRequest
-from privgp.command.request import public_computation
-from privgp.command.screen import progress, say, say_if_simulated, say_json
-from privgp.command.states import (
+from privgp.command.io.columns import names_of_inputs, output_column, private_columns, split_names
+from privgp.command.io.destinations import PICTURES, STATES, TABLES, check_apart, check_destination
+from privgp.command.io.kernel_text import write_kernel
+from privgp.command.io.request import public_computation
+from privgp.command.io.screen import progress, say, say_if_simulated, say_json
+from privgp.command.io.states import (
     answers,
     asking,
     blocks_of,
@@ -27,11 +26,12 @@ from privgp.command.states import (
     told,
     writing,
 )
-from privgp.command.tables import check_lines, load, open_table, write_table
-from privgp.command.targets import read_targets
+from privgp.command.io.tables import check_lines, load, open_table, write_table
+from privgp.command.io.targets import read_targets
+from privgp.command.paths_request import PathsRequest
 from privgp.models.paths import PosteriorPaths
+from privgp.pictures.pictures import save_figure
 from privgp.release.excursions import check_vote
-from privgp.release.plots import save_figure
 from privgp.types import Array
 
 

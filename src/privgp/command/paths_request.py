@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from privgp.command.errors import Refusal, listed
-from privgp.command.kernel_text import read_kernel
+from privgp.command.io.kernel_text import read_kernel
+from privgp.gp.kernels.evaluate import split_noise, variance
 from privgp.models.paths import PosteriorPaths
-from privgp.plan.kernels import split_noise, variance
 
 
 @dataclass(frozen=True)

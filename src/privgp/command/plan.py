@@ -9,16 +9,16 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
-from privgp.command.destinations import PICTURES, check_apart, check_destination
 from privgp.command.errors import Failure
-from privgp.command.request import Request, make_plan, public_computation
-from privgp.command.screen import progress, say, say_json, show
-from privgp.command.streams import FileRows, file_rows
-from privgp.command.tables import count_rows, load, open_table
-from privgp.plan.columns import StreamedStrategy
+from privgp.command.io.destinations import PICTURES, check_apart, check_destination
+from privgp.command.io.request import Request, make_plan, public_computation
+from privgp.command.io.screen import progress, say, say_json, show
+from privgp.command.io.streams import FileRows, file_rows
+from privgp.command.io.tables import count_rows, load, open_table
+from privgp.pictures.pictures import plot_plan, save_figure
+from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.preview import Plan
-from privgp.plan.records import RecordsPlan
-from privgp.release.plots import plot_plan, save_figure
+from privgp.plan.streamed.columns import StreamedStrategy
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from privgp.command.columns import asked_inputs, input_columns, names_of_inputs
-from privgp.command.destinations import (
+from privgp.command.errors import Failure, Refusal, refusal
+from privgp.command.io.columns import asked_inputs, input_columns, names_of_inputs
+from privgp.command.io.destinations import (
     PICTURES,
     RELEASES,
     TABLES,
     check_apart,
     check_destination,
 )
-from privgp.command.errors import Failure, Refusal, refusal
-from privgp.command.screen import Step, progress, say, say_json
-from privgp.command.tables import load, open_stored, open_table, write_table
+from privgp.command.io.screen import Step, progress, say, say_json
+from privgp.command.io.tables import load, open_stored, open_table, write_table
+from privgp.pictures.pictures import plot_model, save_figure
 from privgp.release.files import load as load_release
-from privgp.release.plots import plot_model, save_figure
 from privgp.types import Array
 
 BLOCK = 4096

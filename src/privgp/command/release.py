@@ -11,16 +11,16 @@ import numpy as np
 import polars as pl
 from sklearn.base import clone
 
-from privgp.command.columns import in_the_middle, output_column
-from privgp.command.destinations import (
+from privgp.command.errors import Failure, Refusal
+from privgp.command.io.columns import in_the_middle, output_column
+from privgp.command.io.destinations import (
     part_beside,
 )
-from privgp.command.errors import Failure, Refusal
-from privgp.command.request import Request, make_plan, public_computation
-from privgp.command.results import Results
-from privgp.command.screen import Step, progress, say_json
-from privgp.command.streams import file_rows
-from privgp.command.tables import Source, check_lines, load, open_table
+from privgp.command.io.request import Request, make_plan, public_computation
+from privgp.command.io.results import Results
+from privgp.command.io.screen import Step, progress, say_json
+from privgp.command.io.streams import file_rows
+from privgp.command.io.tables import Source, check_lines, load, open_table
 from privgp.models.inducing import fit_rows
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.release.files import save

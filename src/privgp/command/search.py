@@ -19,17 +19,17 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
-from privgp.command.columns import output_column
 from privgp.command.errors import Refusal
+from privgp.command.io.columns import output_column
+from privgp.command.io.request import Request, make_plan, public_computation
+from privgp.command.io.results import Results
+from privgp.command.io.screen import progress, say_json, show
+from privgp.command.io.tables import check_lines, load, open_table
 from privgp.command.release import rehearse, spending
-from privgp.command.request import Request, make_plan, public_computation
-from privgp.command.results import Results
-from privgp.command.screen import progress, say_json, show
-from privgp.command.tables import check_lines, load, open_table
-from privgp.models.candidates import models_of
-from privgp.models.search import PrivateGridSearchCV
-from privgp.plan.kernels import split_noise
-from privgp.plan.start import SIGNAL_SHARE
+from privgp.gp.kernels.evaluate import split_noise
+from privgp.models.search.candidates import models_of
+from privgp.models.search.grid import PrivateGridSearchCV
+from privgp.plan.inputs.start import SIGNAL_SHARE
 
 MOST = 200
 SCALED = (RBF, RationalQuadratic, ExpSineSquared)

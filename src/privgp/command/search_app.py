@@ -87,8 +87,8 @@ def grid(
     json: o.Json = False,
 ) -> None:
     """Choose lengthscale and noise from a grid, spend the budget once and write a release."""
-    from privgp.command.request import Request
-    from privgp.command.results import Results
+    from privgp.command.io.request import Request
+    from privgp.command.io.results import Results
     from privgp.command.search import Grid, run_grid
 
     request = Request(

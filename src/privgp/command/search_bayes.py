@@ -18,17 +18,17 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from privgp.command.columns import input_columns, split_names
-from privgp.command.destinations import check_apart, check_destination, whole_file
 from privgp.command.errors import Failure, Refusal, one_line, refusal
-from privgp.command.private_records import outputs, private_records
-from privgp.command.request import public_computation
-from privgp.command.screen import progress, say, say_if_simulated, say_json
-from privgp.command.space_text import read_space
-from privgp.command.tables import check_lines, load, open_table
-from privgp.models.search_bayes import PrivateBayesSearchCV
-from privgp.plan.search import SearchPlan
-from privgp.privacy.calibrate import check_budget
+from privgp.command.io.columns import input_columns, split_names
+from privgp.command.io.destinations import check_apart, check_destination, whole_file
+from privgp.command.io.records import outputs, private_records
+from privgp.command.io.request import public_computation
+from privgp.command.io.screen import progress, say, say_if_simulated, say_json
+from privgp.command.io.space_text import read_space
+from privgp.command.io.tables import check_lines, load, open_table
+from privgp.models.search.bayes import PrivateBayesSearchCV
+from privgp.plan.search.scores import SearchPlan
+from privgp.privacy.budget import check_budget
 from privgp.types import Array
 
 PREFIX = "model__"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privgp.plan.inputs import collapse
+from privgp.gp.input_maps import collapse
 from privgp.types import Array, Integers
 
 LARGEST = 1e50

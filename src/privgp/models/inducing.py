@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from privgp.models.promise import simulation
+from privgp.plan.inputs.rows import Rows
 from privgp.plan.preview import Plan
-from privgp.plan.rows import Rows
 from privgp.types import Array
 from privgp.vault.stream import measure_rows
 

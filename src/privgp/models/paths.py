@@ -11,23 +11,23 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privgp.models import paths_contents
+from privgp.gp.threads import one_thread
 from privgp.models.arguments import check_inside
-from privgp.models.paths_contents import PathContents, first_contents, parameters
-from privgp.models.paths_draws import further, sampler_of
-from privgp.models.paths_model import (
+from privgp.plan.functions.paths import (
     NOISE,
     Calibration,
     PathModel,
     check_count,
     path_model,
 )
-from privgp.models.state_file import StateFile, check_new
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, check_vote, excursion_set
-from privgp.release.reproducible import one_thread
+from privgp.storage.state_file import StateFile, check_new
 from privgp.types import Array
-from privgp.vault.paths import PathSampler, taken_records
+from privgp.vault.states import paths_file as paths_contents
+from privgp.vault.states.paths import PathSampler, taken_records
+from privgp.vault.states.paths_draws import further, sampler_of
+from privgp.vault.states.paths_file import PathContents, first_contents, parameters
 from privgp.vault.validate import checked_inputs, checked_outputs
 
 BATCH = 1024

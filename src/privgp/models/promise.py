@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.preview import Plan
-from privgp.plan.records import RecordsPlan
 from privgp.privacy.guarantee import (
     OUTPUTS_NEIGHBOURS,
     OUTPUTS_UNIT,
@@ -20,7 +20,7 @@ from privgp.privacy.guarantee import (
     Guarantee,
 )
 from privgp.privacy.laplace import LaplaceNoise
-from privgp.vault.sample import LAPLACE_SAMPLER, LATTICE_SAMPLER
+from privgp.vault.noise import LAPLACE_SAMPLER, LATTICE_SAMPLER
 
 
 def simulation(model: Any) -> np.random.Generator | None:

@@ -10,16 +10,16 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from privgp.gp.learning import learn
+from privgp.gp.posterior import posterior
+from privgp.gp.threads import laid_out, one_thread
 from privgp.models.arguments import check_bounds, target_points
 from privgp.models.promise import records_guarantee
+from privgp.plan.bins.records import RecordsPlan, make_records_plan
 from privgp.plan.build import Budget, Question
-from privgp.plan.records import RecordsPlan, make_records_plan
-from privgp.release.certificate import utc
-from privgp.release.hyperparameters import learn
-from privgp.release.posterior import posterior
+from privgp.release.certificate.certificate import utc
 from privgp.release.records import functionals_of, part_ranked_by_counts
-from privgp.release.reproducible import laid_out, one_thread
-from privgp.vault.records import measure_records
+from privgp.vault.bins import measure_records
 from privgp.vault.validate import checked_inputs, checked_outputs
 
 if TYPE_CHECKING:

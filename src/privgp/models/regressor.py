@@ -13,6 +13,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privgp.gp.learning import learn
+from privgp.gp.posterior import posterior
+from privgp.gp.priors import Hyperparameters
+from privgp.gp.threads import laid_out, one_thread, threads_for
 from privgp.models.arguments import (
     check_bounds,
     check_choice,
@@ -24,16 +28,12 @@ from privgp.models.inducing import fit_rows, plan_rows
 from privgp.models.promise import outputs_guarantee, simulation
 from privgp.models.records import fit_records, plan_records
 from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
-from privgp.plan.priors import Hyperparameters
-from privgp.plan.rows import ArrayRows, Rows
+from privgp.plan.inputs.rows import ArrayRows, Rows
 from privgp.plan.strategy import Measurement
-from privgp.plan.streamed import Sketch, sketch_plan
-from privgp.privacy.calibrate import check_budget
-from privgp.release.certificate import utc
-from privgp.release.hyperparameters import learn
-from privgp.release.posterior import posterior
-from privgp.release.reproducible import laid_out, one_thread, threads_for
-from privgp.release.unbiased import AtTargets, Release
+from privgp.plan.streamed.sketch import Sketch, sketch_plan
+from privgp.privacy.budget import check_budget
+from privgp.release.at_targets import AtTargets, Release
+from privgp.release.certificate.certificate import utc
 from privgp.types import Array
 from privgp.vault.measure import measure
 from privgp.vault.stream import with_outputs
@@ -196,8 +196,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return np.maximum(variance, np.minimum(variance + self.noise_variance_, most))
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """The released curve, map or slices as a figure; see privgp.release.plots.plot_model."""
-        from privgp.release.plots import plot_model
+        """The released curve, map or slices as a figure; see privgp.pictures.pictures.plot_model."""
+        from privgp.pictures.pictures import plot_model
 
         return plot_model(self, ax, **options)
 

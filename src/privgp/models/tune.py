@@ -18,9 +18,9 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
 from privgp.models.arguments import check_choice
 from privgp.models.paths import PosteriorPaths
-from privgp.models.paths_model import PathModel, path_model
-from privgp.plan.tuning import ManyPosteriors, PriorDraws
-from privgp.privacy.calibrate import check_budget
+from privgp.plan.functions.paths import PathModel, path_model
+from privgp.plan.functions.tuning import ManyPosteriors, PriorDraws
+from privgp.privacy.budget import check_budget
 from privgp.types import Array
 
 __all__ = ["ExcursionTask", "PriorDraws", "Task", "Tuned", "tune_for"]

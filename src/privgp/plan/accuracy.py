@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from privgp.plan.functionals import Functionals
-from privgp.plan.priors import Hyperparameters, Prior
+from privgp.gp.functionals import Functionals
+from privgp.gp.posterior import Posterior, mean_map, posterior
+from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.strategy import Measurement
 from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
-from privgp.release.posterior import Posterior, mean_map, posterior
 from privgp.types import Array
 
 PRIOR_DRAWS = 32
@@ -73,8 +73,8 @@ class Accuracy:
         return np.asarray(np.quantile(np.sqrt(variances), [tail, 1.0 - tail], axis=0))
 
     def plot(self, ax: Any = None) -> Any:
-        """The error to expect against epsilon, as a figure; see privgp.release.plots.plot_plan."""
-        from privgp.release.plots import plot_plan
+        """The error to expect against epsilon, as a figure; see privgp.pictures.pictures.plot_plan."""
+        from privgp.pictures.pictures import plot_plan
 
         return plot_plan(self, ax)  # type: ignore[arg-type]
 

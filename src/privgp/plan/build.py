@@ -9,17 +9,17 @@ from functools import cached_property
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.plan.aware import Hypothesis, aware_design, explained, gain
-from privgp.plan.bins import Bins
-from privgp.plan.designs import design
-from privgp.plan.functionals import functionals
-from privgp.plan.hypotheses import design_models, hypotheses_for
-from privgp.plan.inputs import collapse
-from privgp.plan.partition import partition
+from privgp.gp.functionals import functionals
+from privgp.gp.input_maps import collapse
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.smoothers import Smoother, choose_nodes, exact_smoother, nystrom
+from privgp.plan.bins.bins import Bins
+from privgp.plan.designs.hypotheses import design_models, hypotheses_for
+from privgp.plan.designs.noise_aware import Hypothesis, aware_design, explained, gain
+from privgp.plan.designs.partition import partition
+from privgp.plan.designs.workload import design
+from privgp.plan.inputs.start import starting_priors
 from privgp.plan.preview import Plan, Unbiased
-from privgp.plan.priors import Hyperparameters, Prior
-from privgp.plan.smoothers import Smoother, choose_nodes, exact_smoother, nystrom
-from privgp.plan.start import starting_priors
 from privgp.plan.strategy import (
     GAUSSIAN,
     LAPLACE,

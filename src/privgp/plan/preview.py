@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from privgp.plan.accuracy import Accuracy
-from privgp.plan.aware import Certificate, certify, gain, unexplained
-from privgp.plan.columns import StreamedStrategy
-from privgp.plan.hypotheses import design_models, exact_certificate, hypotheses_for
+from privgp.plan.designs.hypotheses import design_models, exact_certificate, hypotheses_for
+from privgp.plan.designs.noise_aware import Certificate, certify, gain, unexplained
 from privgp.plan.strategy import LAPLACE, Strategy
+from privgp.plan.streamed.columns import StreamedStrategy
 from privgp.privacy.laplace import LaplaceNoise, laplace_noise
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
 from privgp.types import Array, Integers

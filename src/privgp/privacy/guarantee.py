@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 from scipy.optimize import brentq
 
-from privgp.privacy.calibrate import check_budget, gaussian_delta
+from privgp.privacy.budget import check_budget, gaussian_delta
 from privgp.privacy.pure import mixed_delta
 from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
 

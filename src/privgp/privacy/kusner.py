@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privgp.plan.surrogate import Hyperprior, Surrogate
+from privgp.gp.surrogate import Hyperprior, Surrogate
 from privgp.types import Array
 
 GREEDY_SHARE = 1.0 - 1.0 / math.e  # of the largest information gain, reached by greedy choice

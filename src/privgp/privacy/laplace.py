@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privgp.privacy.calibrate import check_budget
+from privgp.privacy.budget import check_budget
 
 DEPTH = 40
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privgp.privacy.calibrate import check_budget, gaussian_multiplier
+from privgp.privacy.budget import check_budget, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK
 
 DELTA_SLACK = 2.0**-40

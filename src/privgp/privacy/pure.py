@@ -14,7 +14,7 @@ from itertools import product
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from privgp.privacy.calibrate import gaussian_delta, gaussian_multiplier
+from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
 
 MOST_COINS = 10  # beyond, the smallest are taken as one step of their sum, which promises no less
 

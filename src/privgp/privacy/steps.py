@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from numbers import Real
 
-from privgp.privacy.calibrate import check_budget, gaussian_multiplier
+from privgp.privacy.budget import check_budget, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK
 from privgp.privacy.lattice import DELTA_SLACK, DEPTHS, LatticeNoise, _spill, scaled_noise
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from privgp.plan.functionals import Functionals
-from privgp.plan.inputs import InputMap
-from privgp.plan.priors import Hyperparameters
+from privgp.gp.functionals import Functionals
+from privgp.gp.input_maps import InputMap
+from privgp.gp.priors import Hyperparameters
 from privgp.plan.strategy import Measurement
 from privgp.privacy.guarantee import Guarantee
-from privgp.release import fields as field
-from privgp.release.archive import dump
+from privgp.release.at_targets import AtTargets
 from privgp.release.parameters import parameters_tree
-from privgp.release.unbiased import AtTargets
+from privgp.storage import fields as field
+from privgp.storage.archive import dump
 from privgp.types import Array
 
 MOST_NODES = 2**13  # of a diagonal matrix that is written out when it is read

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from privgp.plan.functionals import Functionals
-from privgp.plan.inputs import InputMap
-from privgp.plan.kernels import check_kernel
-from privgp.plan.priors import Hyperparameters
+from privgp.gp.functionals import Functionals
+from privgp.gp.input_maps import InputMap
+from privgp.gp.kernels.evaluate import check_kernel
+from privgp.gp.priors import Hyperparameters
 from privgp.plan.strategy import Measurement
-from privgp.privacy.calibrate import MAX_EPSILON
+from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.guarantee import Guarantee
-from privgp.release import fields as field
-from privgp.release.archive import DamagedFile, parse
-from privgp.release.certificate import plan_hash, validate
+from privgp.release.at_targets import AtTargets
+from privgp.release.certificate.certificate import plan_hash, validate
 from privgp.release.contents import MOST_NODES, Contents
 from privgp.release.parameters import POINTS, parameters_from
-from privgp.release.unbiased import AtTargets
+from privgp.storage import fields as field
+from privgp.storage.archive import DamagedFile, parse
 from privgp.types import Array
 
 MOST_MODELS = 256

@@ -35,7 +35,7 @@ class Excursion:
 
     def plot(self) -> Figure:
         """One input: paths, threshold and the set as a band; two: the set and its boundary."""
-        from privgp.release.plots_excursion import plot_excursion
+        from privgp.pictures.excursions import plot_excursion
 
         return plot_excursion(self)
 

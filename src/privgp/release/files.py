@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.plan.columns import StreamedStrategy
-from privgp.plan.records import RecordsPlan
-from privgp.release.archive import DamagedFile, check_target, pack, read, unpack, write
-from privgp.release.certificate import certificate
+from privgp.gp.posterior import Posterior, posterior
+from privgp.gp.threads import one_thread
+from privgp.plan.bins.records import RecordsPlan
+from privgp.plan.streamed.columns import StreamedStrategy
+from privgp.release.at_targets import AtTargets
+from privgp.release.certificate.certificate import certificate
 from privgp.release.contents import Contents, encode
 from privgp.release.decode import decode
-from privgp.release.posterior import Posterior, posterior
-from privgp.release.reproducible import one_thread
-from privgp.release.unbiased import AtTargets
+from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
 
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor

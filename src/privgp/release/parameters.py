@@ -9,9 +9,9 @@ import numpy as np
 
 from privgp.models.arguments import MOST_INDUCING, check_bounds, target_points
 from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
-from privgp.privacy.calibrate import MAX_EPSILON
-from privgp.release import fields as field
-from privgp.release.archive import DamagedFile
+from privgp.privacy.budget import MAX_EPSILON
+from privgp.storage import fields as field
+from privgp.storage.archive import DamagedFile
 from privgp.types import Array
 
 _CHOICES = {

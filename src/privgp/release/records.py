@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from privgp.plan.bins import Bins
-from privgp.plan.counts import bin_functionals, counts_given
-from privgp.plan.functionals import Functionals
-from privgp.plan.inputs import InputMap
-from privgp.plan.priors import Hyperparameters, Prior, prior_about
-from privgp.plan.start import RANK_SHARES
+from privgp.gp.functionals import Functionals
+from privgp.gp.input_maps import InputMap
+from privgp.gp.posterior import posterior
+from privgp.gp.priors import Hyperparameters, Prior, prior_about
+from privgp.plan.bins.bins import Bins
+from privgp.plan.bins.counts import bin_functionals, counts_given
+from privgp.plan.inputs.start import RANK_SHARES
 from privgp.plan.strategy import Measurement
-from privgp.release.posterior import posterior
 from privgp.types import Array
 
 

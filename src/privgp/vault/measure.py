@@ -10,7 +10,7 @@ from privgp.plan.strategy import Measurement, Strategy
 from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array
-from privgp.vault.sample import add_noise
+from privgp.vault.noise import add_noise
 from privgp.vault.validate import clipped_outputs
 
 

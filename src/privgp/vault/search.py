@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 
-from privgp.plan.surrogate import Hyperprior, Surrogate
+from privgp.gp.surrogate import Hyperprior, Surrogate
 from privgp.privacy.kusner import KusnerConstants
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array
-from privgp.vault.sample import add_noise
+from privgp.vault.noise import add_noise
 from privgp.vault.scores import Loss, Validation, mean_loss
 from privgp.vault.select import exponential
 

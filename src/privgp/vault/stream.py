@@ -7,9 +7,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from privgp.plan.columns import Columns, Totals
-from privgp.plan.rows import in_blocks
+from privgp.plan.inputs.rows import in_blocks
 from privgp.plan.strategy import Measurement
+from privgp.plan.streamed.columns import Columns, Totals
 from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array

@@ -1,0 +1,133 @@
+"""From columns of a table to numbers and identifiers. Public cells may be located, private never."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from privgp.command.errors import Refusal
+from privgp.command.io.tables import Source
+from privgp.types import Array
+from privgp.vault.validate import checked_outputs
+
+
+def split_names(text: str, option: str) -> list[str]:
+    """The names in 'age,bmi'."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise Refusal(f"{option} must be names of columns separated by commas, such as age,bmi.")
+    for name in names:
+        if names.count(name) > 1:
+            raise Refusal(f"{option} names the column '{name}' twice.")
+    return names
+
+
+def names_of_inputs(model: Any) -> list[str] | None:
+    """The columns that a model was made from, where it knows them."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def asked_inputs(model: Any, path: Path, given: str | None) -> list[str]:
+    """The input columns of a new table: as given with --inputs, else as the model's file has them."""
+    names = names_of_inputs(model) if given is None else split_names(given, "--inputs")
+    count = int(model.n_features_in_)
+    if names is None:
+        raise Refusal(f"'{path}' does not name its {count} inputs: give them with --inputs.")
+    if len(names) != count:
+        raise Refusal(f"'{path}' has {count} inputs, but --inputs names {len(names)}.")
+    return names
+
+
+def input_columns(
+    frame: pl.DataFrame, names: Sequence[str], source: Source, before: int = 0
+) -> pl.DataFrame:
+    """The named columns as integers or floating-point numbers, all present and finite.
+
+    ``before``: how many rows of the table come before those of the frame.
+    """
+    return pl.DataFrame([_numbers(frame[name], source, before) for name in names])
+
+
+def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
+    """One person's identifier per row. Spaces around one do not make another person."""
+    column = frame[name]
+    if column.dtype == pl.String:
+        column = column.str.strip_chars()
+        missing = column.is_null() | (column == "")
+    elif column.dtype.is_float():
+        missing = column.is_null() | ~column.is_finite()
+    elif column.dtype.is_integer():
+        missing = column.is_null()
+    else:
+        raise Refusal(f"Column '{name}' of '{source.path}' must hold numbers or text.")
+    if missing.any():
+        raise Refusal(
+            f"Column '{name}' of '{source.path}' has no identifier in row {_first(missing)}: "
+            "every row needs its person."
+        )
+    return column.to_numpy()
+
+
+def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
+    """Private inputs. Whatever is wrong with one, the sentence is the same."""
+    return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
+
+
+def in_the_middle(domain: Sequence[tuple[float, float]], X: pl.DataFrame) -> pl.DataFrame:
+    """As many records as there are, all in the middle of the domain: nobody's."""
+    columns = zip(X.columns, domain, strict=True)
+    return pl.DataFrame(
+        {name: np.full(X.height, 0.5 * low + 0.5 * high) for name, (low, high) in columns}
+    )
+
+
+def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:
+    """The private outputs. Whatever is wrong with them, the sentence is the same."""
+    column = frame[name]
+    try:
+        if column.dtype == pl.String:
+            column = column.str.strip_chars()
+        elif not column.dtype.is_numeric():
+            raise ValueError
+        return checked_outputs(column.cast(pl.Float64, strict=False).to_numpy(), frame.height)
+    except (ValueError, pl.exceptions.PolarsError):
+        raise Refusal(
+            f"Column '{name}' of '{source.path}' must hold a finite number in every row."
+        ) from None
+
+
+def _numbers(column: pl.Series, source: Source, before: int) -> pl.Series:
+    where = f"Column '{column.name}' of '{source.path}'"
+    if column.dtype == pl.String and source.is_csv:
+        column = column.str.strip_chars()
+        missing = column.is_null() | (column == "")
+    elif column.dtype.is_numeric():
+        missing = column.is_null()
+    else:
+        raise Refusal(f"{where} must hold numbers.")
+    if missing.any():
+        raise Refusal(f"{where} has no value in row {_first(missing, before)}.")
+    values = column.cast(pl.Float64, strict=False)
+    if values.is_null().any():
+        raise Refusal(
+            f"{where} must hold numbers: row {_first(values.is_null(), before)} does not."
+        )
+    if not values.is_finite().all():
+        raise Refusal(
+            f"{where} holds NaN or infinity in row {_first(~values.is_finite(), before)}."
+        )
+    whole = column.cast(pl.Int64, strict=False)
+    exact = column.dtype == pl.String or column.dtype.is_integer()
+    return whole if exact and not whole.is_null().any() else values
+
+
+def _first(mask: pl.Series, before: int = 0) -> int:
+    """The first row, counted from 1, where the mask is true."""
+    found = mask.arg_max()
+    assert found is not None
+    return before + found + 1

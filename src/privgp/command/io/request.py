@@ -1,0 +1,173 @@
+"""What ``plan`` and ``release`` are both asked, checked before any file is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from privgp.command.errors import Failure, Refusal, refusal
+from privgp.command.io.bounds import read_pairs
+from privgp.command.io.columns import identifiers, input_columns, private_columns, split_names
+from privgp.command.io.kernel_text import read_kernel
+from privgp.command.io.streams import FileRows
+from privgp.command.io.tables import Source
+from privgp.command.io.targets import read_targets
+from privgp.models.arguments import check_bounds
+from privgp.models.inducing import plan_rows
+from privgp.models.regressor import PrivateGPRegressor
+from privgp.plan.bins.records import RecordsPlan
+from privgp.plan.preview import Plan
+from privgp.privacy.budget import check_budget
+
+TOO_EXTREME = (
+    "The plan could not be computed: the numbers are too large or too small, so choose other units "
+    "for the inputs, the bounds or the kernel."
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments as given on the command line."""
+
+    data: Path
+    inputs: str
+    output: str | None
+    bounds: tuple[float, float]
+    epsilon: float
+    delta: float
+    groups: str | None = None
+    kernel: str | None = None
+    noise_variance: float | None = None
+    targets: str | None = None
+    objective: str = "posterior"
+    reconstruct: str = "posterior"
+    hyperparameters: str = "learned"
+    mechanism: str = "auto"
+    protect: str = "outputs"
+    inducing: int | None = None
+    seed: int | None = None
+    x_bounds: Sequence[str] | None = None
+
+    @property
+    def is_private_throughout(self) -> bool:
+        """Whether the inputs are private too."""
+        return self.protect == "records"
+
+    def domain(self) -> tuple[tuple[float, float], ...] | None:
+        """The declared bounds of private inputs."""
+        if not self.is_private_throughout:
+            return None
+        return read_pairs(self.x_bounds, len(self.input_names))
+
+    @property
+    def input_names(self) -> list[str]:
+        return split_names(self.inputs, "--inputs")
+
+    @property
+    def public_names(self) -> list[str]:
+        """The columns that a plan may load."""
+        names = self.input_names
+        return names if self.groups in (None, *names) else [*names, str(self.groups)]
+
+    def check(self) -> None:
+        """Refuse what is wrong whatever the file holds."""
+        try:
+            check_budget(self.epsilon, self.delta)
+            check_bounds("--bounds", self.bounds)
+        except ValueError as problem:
+            raise refusal(problem) from None
+        if self.is_private_throughout:
+            self.domain()
+            if self.groups is not None:
+                raise Refusal("--groups is not available with --protect records.")
+            if self.inducing is not None:
+                raise Refusal(
+                    "--inducing does not go with --protect records, which measures bins, whose "
+                    "number does not grow with the rows: leave --inducing out."
+                )
+        elif self.x_bounds:
+            raise Refusal("--x-bounds is for --protect records only: public inputs need no bounds.")
+        if self.inducing is not None and self.groups is not None:
+            raise Refusal("--groups does not go with --inducing: leave --inducing out.")
+        if self.inducing is not None and self.inducing < 1:
+            raise Refusal(f"--inducing must be at least 1, got {self.inducing}.")
+        if self.noise_variance is not None and not (
+            math.isfinite(self.noise_variance) and self.noise_variance > 0
+        ):
+            raise Refusal(f"--noise-variance must be positive, got {self.noise_variance:g}.")
+        if self.output is not None and not self.output:
+            raise Refusal("--output must name a column.")
+        if self.groups is not None and not self.groups:
+            raise Refusal("--groups must name a column.")
+        if self.output in self.input_names:
+            raise Refusal(f"The private output '{self.output}' cannot be among the --inputs.")
+        if self.output is not None and self.output == self.groups:
+            raise Refusal(f"The private output '{self.output}' cannot name the people.")
+
+    def model(self) -> PrivateGPRegressor:
+        """The regressor that was asked for; reads the kernel and the targets."""
+        return PrivateGPRegressor(
+            kernel=None if self.kernel is None else read_kernel(self.kernel),
+            noise_variance=self.noise_variance,
+            y_bounds=self.bounds,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            protect=self.protect,
+            x_bounds=self.domain(),
+            targets=None if self.targets is None else read_targets(self.targets, self.input_names),
+            objective=self.objective,
+            reconstruct=self.reconstruct,
+            hyperparameters=self.hyperparameters,
+            mechanism=self.mechanism,
+            inducing=self.inducing,
+            random_state=self.seed,
+        )
+
+    def columns(
+        self, frame: pl.DataFrame, source: Source
+    ) -> tuple[pl.DataFrame, np.ndarray | None]:
+        """Inputs and person identifiers from a table that holds at least these."""
+        if self.is_private_throughout:
+            return private_columns(frame, self.input_names, source), None
+        X = input_columns(frame, self.input_names, source)
+        people = None if self.groups is None else identifiers(frame, self.groups, source)
+        return X, people
+
+
+def make_plan(
+    model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, people: Any
+) -> Plan | RecordsPlan:
+    """The model's plan: from inputs in memory, from a table that is read in parts, or, where they
+    are private, from the number of records."""
+    if model.protect == "records" and isinstance(X, pl.DataFrame):
+        X = X.height
+    with public_computation():
+        plan: Plan | RecordsPlan
+        plan = plan_rows(model, X) if isinstance(X, FileRows) else model.plan(X, people)
+        if not math.isfinite(plan.expected_error()):
+            raise ArithmeticError
+    return plan
+
+
+@contextmanager
+def public_computation(**options: str) -> Iterator[None]:
+    """Pass on what a plan refuses, in one sentence: it has seen no output.
+
+    ``options``: how arguments are called here, where not as elsewhere.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except (np.linalg.LinAlgError, ArithmeticError):
+        raise Failure(TOO_EXTREME) from None
+    except (ValueError, NotImplementedError) as problem:
+        if "not finite" in str(problem):  # the inputs are, so it is what was computed from them
+            raise Failure(TOO_EXTREME) from None
+        raise refusal(problem, **options) from None

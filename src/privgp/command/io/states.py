@@ -1,0 +1,130 @@
+"""Functions and paths that a curator keeps in a state: opened, written, asked and told of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+
+from privgp.command.errors import Failure, Refusal, refusal
+from privgp.command.io.columns import names_of_inputs
+from privgp.command.io.destinations import STATES
+from privgp.command.io.screen import Step, say, say_if_simulated, say_json
+from privgp.command.io.tables import open_stored
+from privgp.models.arguments import check_inside
+from privgp.models.function.estimator import PrivateFunction
+from privgp.models.paths import PosteriorPaths
+from privgp.types import Array
+
+BLOCK = 512
+Kept = TypeVar("Kept", PrivateFunction, PosteriorPaths)
+
+
+def open_state(path: Path, kind: type[Kept]) -> Kept:
+    """What a .private-state file holds, if it is of this kind."""
+    return open_stored(path, STATES, kind.load_state)
+
+
+@contextmanager
+def writing(state: Path) -> Iterator[None]:
+    """Private values are taken in: whatever stops that, the sentence is the same."""
+    try:
+        yield
+    except Exception:
+        raise Failure(f"'{state}' could not be written; nothing was spent.") from None
+
+
+@contextmanager
+def asking(state: Path, what: str) -> Iterator[None]:
+    """From here on something may have been answered, and every answer is kept."""
+    kept = f"every answer that was given is kept in '{state}', so ask again for the same {what}."
+    try:
+        yield
+    except Refusal:
+        raise
+    except Failure as problem:
+        raise Failure(f"{str(problem).rstrip('.')}; {kept}") from None
+    except (KeyboardInterrupt, Exception) as problem:
+        stopped = "Interrupted" if isinstance(problem, KeyboardInterrupt) else "Failed"
+        raise Failure(f"{stopped}; {kept}") from None
+
+
+def blocks_of(points: Array) -> int:
+    """How many steps ``answers`` takes."""
+    return -(-len(points) // BLOCK)
+
+
+def answers(kept: PrivateFunction | PosteriorPaths, points: Array, step: Step) -> Array:
+    """What is released at the points, (..., points), asked a block at a time."""
+    _check_room(kept, points)
+    parts = []
+    for start in range(0, len(points), BLOCK):
+        step(f"Drawing from point {start + 1} of {len(points)}")
+        with told():
+            parts.append(kept.release(table_of(kept, points[start : start + BLOCK])))
+    return np.concatenate(parts, axis=-1)
+
+
+def _check_room(kept: PrivateFunction | PosteriorPaths, points: Array) -> None:
+    """Refuse points that cannot all be answered before any is: answers cannot be taken back."""
+    domain = getattr(kept._contents.model, "domain", None)
+    if domain is not None:
+        with told():
+            check_inside(points, domain)
+    known = {row.tobytes() for row in kept._contents.points}
+    new = {row.tobytes() for row in points + 0.0} - known  # no negative zeros
+    if len(new) > kept.points_left_:
+        raise Refusal(
+            f"{len(new):,} of the points are new, and no more than {kept.points_left_:,} can still "
+            "be answered: ask for fewer."
+        )
+
+
+def table_of(kept: PrivateFunction | PosteriorPaths, points: Array) -> Any:
+    """The points under the names that the state knows them by, if any."""
+    names = names_of_inputs(kept)
+    return points if names is None else pl.DataFrame(points, schema=names, orient="row")
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What a function or paths refuse is about the question, and may be told."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except ValueError as problem:
+        raise refusal(problem) from None
+
+
+def facts(kept: PrivateFunction | PosteriorPaths) -> dict[str, object]:
+    """What may be told of any state."""
+    return {
+        "sensitivity": kept.sensitivity_,
+        "points_answered": kept.points_answered_,
+        "points_left": kept.points_left_,
+        "guarantee": json.loads(kept.guarantee_.to_json()),
+        "simulation": kept.guarantee_.is_simulation,
+    }
+
+
+def tell_created(kept: PrivateFunction | PosteriorPaths, state: Path, holds: str) -> None:
+    say_if_simulated(kept.guarantee_)
+    say(f"Created {state}.")
+    say(
+        f"PRIVATE: the file holds {holds}. Keep it, never publish it, and never go back to an older "
+        "copy."
+    )
+    say("")
+
+
+def tell_state(state: Path, own: dict[str, object], lines: list[str], *, as_json: bool) -> None:
+    if as_json:
+        say_json({"state": str(state), **own})
+        return
+    for line in lines:
+        say(line)

@@ -1,0 +1,230 @@
+"""Reading and writing tables. Only the columns that are asked for are ever loaded.
+
+The library that parses quotes cells in its errors, so none of its errors is passed on.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+
+from privgp.command.errors import Refusal, listed
+from privgp.command.io.destinations import TABLES, whole_file
+
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table on disk of which the header is known and nothing else."""
+
+    path: Path
+    names: tuple[str, ...]
+
+    @property
+    def is_csv(self) -> bool:
+        return self.path.suffix.lower() == ".csv"
+
+
+def open_table(path: Path) -> Source:
+    """Read the header of a CSV or Parquet file."""
+    if path.suffix.lower() not in TABLES:
+        raise Refusal(f"'{path}' must end in .csv or .parquet.")
+    check_readable(path)
+    if path.suffix.lower() == ".csv":
+        names = _parsed(path, lambda: _header(path))
+        return Source(path, tuple((name or "").strip() for name in names))
+    return Source(path, tuple(_parsed(path, lambda: pl.read_parquet_schema(path))))
+
+
+def _header(path: Path) -> tuple[str | None, ...]:
+    """The first line of a CSV file; lines after it may be of any length."""
+    line = pl.read_csv(
+        path,
+        has_header=False,
+        n_rows=1,
+        infer_schema=False,
+        truncate_ragged_lines=True,
+        glob=False,
+    )
+    return line.row(0)
+
+
+def check_readable(path: Path) -> None:
+    """Refuse what is no file, cannot be opened, or is empty."""
+    try:
+        if path.is_dir():
+            raise Refusal(f"'{path}' is a folder, not a file.")
+        if not path.exists():
+            raise Refusal(f"The file '{path}' does not exist.")
+        with path.open("rb") as file:
+            empty = not file.read(1)
+    except (OSError, ValueError):
+        raise Refusal(f"The file '{path}' cannot be read.") from None
+    if empty:
+        raise Refusal(f"The file '{path}' is empty.")
+
+
+def open_stored(path: Path, endings: Sequence[str], read: Callable[[Path], Read]) -> Read:
+    """A release or a state from its file; their readers' own sentences may be told."""
+    if path.suffix not in endings:
+        raise Refusal(f"'{path}' must end in {' or '.join(endings)}.")
+    check_readable(path)
+    try:
+        return read(path)
+    except OSError:
+        raise Refusal(f"The file '{path}' cannot be read.") from None
+    except ValueError as problem:
+        raise Refusal(str(problem)) from None
+
+
+def check_columns(source: Source, wanted: Sequence[str]) -> None:
+    """Refuse names that the table does not have, or has twice."""
+    for name in wanted:
+        count = source.names.count(name)
+        if count == 0:
+            raise Refusal(f"'{source.path}' has no column '{name}'{_what_there_is(source)}.")
+        if count > 1:
+            raise Refusal(f"'{source.path}' has {count} columns named '{name}': rename them.")
+
+
+def _what_there_is(source: Source) -> str:
+    if not source.is_csv:
+        return f": it has {listed(source.names)}"
+    # A table without a header shows its first row as one, and with it somebody's output.
+    if any(_is_number(name) for name in source.names):
+        return ", and its first line must name the columns"
+    if len(source.names) == 1 and set(source.names[0]) & set(";\t|"):
+        return f": it has {listed(source.names)}, but fields must be separated by commas"
+    return f": it has {listed(source.names)}"
+
+
+def _is_number(text: str) -> bool:
+    return bool(re.match(r"\s*[-+]?\W?[\d.]", text))
+
+
+def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
+    """These columns and no others, cells of a CSV file as text; at least one row."""
+    check_columns(source, wanted)
+    path = source.path
+    if source.is_csv:
+        places = [source.names.index(name) for name in wanted]
+        frame = _parsed(
+            path, lambda: pl.read_csv(path, columns=places, infer_schema=False, glob=False)
+        )
+    else:
+        frame = _parsed(path, lambda: pl.read_parquet(path, columns=list(wanted), glob=False))
+    if frame.width != len(wanted):
+        raise _unreadable(path)
+    frame.columns = list(wanted)
+    if frame.height == 0:
+        raise Refusal(f"'{path}' has a header but no rows.")
+    return frame
+
+
+def count_rows(source: Source, wanted: Sequence[str]) -> int:
+    """How many rows there are, without loading a cell; the table must have these columns."""
+    check_columns(source, wanted)
+    path = source.path
+
+    def count() -> int:
+        lines = (
+            pl.scan_csv(path, infer_schema=False, glob=False)
+            if source.is_csv
+            else pl.scan_parquet(path, glob=False)
+        )
+        return int(lines.select(pl.len()).collect().item())
+
+    rows = _parsed(path, count)
+    if rows == 0:
+        raise Refusal(f"'{path}' has a header but no rows.")
+    return rows
+
+
+def batches(source: Source, wanted: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
+    """The same in tables of at most so many rows, in order, so that few are held at a time."""
+    check_columns(source, wanted)
+    path = source.path
+    if source.is_csv:
+        places = [source.names.index(name) for name in wanted]
+        scan = pl.scan_csv(path, infer_schema=False, glob=False).select(pl.nth(*places))
+    else:
+        scan = pl.scan_parquet(path, glob=False).select(wanted)
+    found = _parsed(path, lambda: scan.collect_batches(chunk_size=rows, maintain_order=True))
+    while (frame := _parsed(path, lambda: next(found, None))) is not None:
+        if frame.width != len(wanted):
+            raise _unreadable(path)
+        frame.columns = list(wanted)
+        yield frame
+
+
+def check_lines(source: Source, rows: int) -> None:
+    """Refuse a CSV file with a line of more or fewer fields than its header, or with other rows.
+
+    Loading some columns does not notice these, and every column after the slip would be misread.
+    """
+    if not source.is_csv:
+        return
+    width, found = len(source.names), -1
+    try:
+        with source.path.open(newline="", encoding="utf-8-sig") as lines:
+            reader = csv.reader(lines)
+            for found, row in enumerate(reader):  # noqa: B007 - the header is number 0
+                if len(row) != width:
+                    raise Refusal(
+                        f"Line {reader.line_num} of '{source.path}' has {len(row)} fields where "
+                        f"the header has {width}."
+                    )
+    except (OSError, ValueError, csv.Error):
+        raise _unreadable(source.path) from None
+    if found != rows:
+        raise _unreadable(source.path)
+
+
+def write_table(frame: pl.DataFrame, path: Path) -> None:
+    """CSV or Parquet by the file's ending."""
+    with whole_file(path) as part:
+        if path.suffix.lower() == ".csv":
+            frame.write_csv(part)
+        else:
+            frame.write_parquet(part)
+
+
+def _parsed(path: Path, read: Callable[[], Read]) -> Read:
+    try:
+        with _no_panic_messages():
+            return read()
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException:  # the parser's panics are no Exceptions
+        raise _unreadable(path) from None
+
+
+@contextmanager
+def _no_panic_messages() -> Iterator[None]:
+    """Keep the parser, which is no Python, from writing to the error stream of the process."""
+    try:
+        kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # there is no error stream
+        yield
+        return
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _unreadable(path: Path) -> Refusal:
+    what = "CSV in UTF-8" if path.suffix.lower() == ".csv" else "Parquet"
+    return Refusal(f"'{path}' cannot be read as {what}.")

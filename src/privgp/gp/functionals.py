@@ -1,0 +1,92 @@
+"""What the measured numbers are of the unknown function, in terms of its values at a few nodes.
+
+With few distinct inputs the nodes are the inputs and nothing is approximated. With many, values at
+the inputs are interpolated from the nodes by the plan's kernel, and the variance that interpolation
+leaves out is kept as a separate term; then nothing here grows with the number of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privgp.gp.smoothers import Nystrom
+from privgp.plan.strategy import Strategy
+from privgp.types import Array
+
+
+@dataclass(frozen=True)
+class Functionals:
+    """cov(t) = A k(Z, Z) A^T + s^2 noise_gram + k(x, x) residual_gram + fixed_gram + noise.
+
+    ``nodes``: Z, (nodes, inputs' columns); ``weights``: A, (measured, nodes);
+    ``noise_gram``, ``residual_gram``: (measured, measured).
+    The last four describe the energy ``sum e_i y_i^2``: ``energy_total`` is the sum of e_i,
+    ``energy_gram``: (nodes, nodes), ``energy_cross``: (nodes, measured), ``energy_noise_gram``:
+    (measured, measured), so that the weighted sum over rows of ``cov(t, y_i) cov(y_i, t)`` is
+    ``A K G K A^T + s^2 (A K H + (A K H)^T) + s^4 N``.
+    ``fixed_gram``: (measured, measured), what no hyperparameter changes, such as the effect of
+    uncertain counts where inputs are private; None for nothing.
+    ``scatter``: C, (measured, bins), of records at unknown places of bins, whose nodes stand together,
+    with ``shares``, (nodes per bin,), summing to 1: the covariance has ``- C diag(v) C^T`` besides,
+    with v the variances of f's averages over the bins, so that with ``residual_gram = C C^T`` what f
+    varies within bins remains.
+    """
+
+    nodes: Array
+    weights: Array
+    noise_gram: Array
+    residual_gram: Array
+    energy_total: float
+    energy_gram: Array
+    energy_cross: Array
+    energy_noise_gram: Array
+    fixed_gram: Array | None = None
+    scatter: Array | None = None
+    shares: Array | None = None
+
+    def average_variances(self, K: Array) -> Array:
+        """v, (bins,), from K, (nodes, nodes)."""
+        assert self.shares is not None
+        parts = len(self.shares)
+        blocks = K.reshape(len(K) // parts, parts, -1, parts)
+        each = np.arange(len(blocks))
+        return np.asarray(
+            np.einsum("iab,a,b->i", blocks[each, :, each, :], self.shares, self.shares)
+        )
+
+    def average_pull(self, G: Array, slope: Array) -> None:
+        """Add to G, the gradient with respect to K, what ``slope``, that by v, contributes."""
+        assert self.shares is not None
+        parts = len(self.shares)
+        blocks = G.reshape(len(G) // parts, parts, -1, parts)
+        each = np.arange(len(blocks))
+        blocks[each, :, each, :] += slope[:, None, None] * np.outer(self.shares, self.shares)
+
+
+def functionals(strategy: Strategy, factor: Nystrom) -> Functionals:
+    """Describe a strategy on the distinct inputs that ``factor`` was made from."""
+    B, J = strategy.matrix, factor.interpolation
+    per_input = strategy.per_input
+    g, e = strategy.row_weights, strategy.energy_shares
+    mass, squares = per_input(g), per_input(g * g)
+    variance = float(np.square(factor.factor[0]).sum() + factor.residual[0])
+    unexplained = B * (mass * np.sqrt(factor.residual / variance))
+    exact = factor.chosen.size == B.shape[1]
+    if exact:  # the interpolation is the identity
+        weights, energy_gram = B * mass, np.diag(per_input(e))
+        energy_cross = per_input(e * g)[:, None] * B.T
+    else:
+        weights, energy_gram = (B * mass) @ J.T, (J * per_input(e)) @ J.T
+        energy_cross = J @ (per_input(e * g)[:, None] * B.T)
+    return Functionals(
+        nodes=factor.nodes,
+        weights=weights,
+        noise_gram=(B * squares) @ B.T,
+        residual_gram=np.zeros((len(B), len(B))) if exact else unexplained @ unexplained.T,
+        energy_total=float(e.sum()),
+        energy_gram=energy_gram,
+        energy_cross=energy_cross,
+        energy_noise_gram=(B * per_input(e * g * g)) @ B.T,
+    )

@@ -1,0 +1,193 @@
+"""Averages of a Gaussian process over axis-parallel boxes: the integral kernel.
+
+The covariance of two box averages is the mean of ``k(x - z)`` over x in one and z in the other. All
+supported kernels are stationary, so it is an integral over differences. Per input it is closed for
+RBF and, with one input, for Matern 1/2, 3/2, 5/2: with ``G'' = k``, ``G(0) = G'(0) = 0``,
+
+    w v mean k = G(b - c) - G(a - c) - G(b - d) + G(a - d)   for x in [a, b], z in [c, d],
+
+of widths w, v. Everything else is integrated numerically: see privgp.gp.kernels.quadrature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import erf, expm1
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product, Sum
+
+from privgp.gp.kernels.quadrature import gauss, mean_of_differences
+from privgp.types import Array, Integers
+
+# A second difference of G loses digits where the widths are small and the distance is not.
+LOST = 1e-9 / np.finfo(float).eps
+FEW = 3  # nodes for a box that is tiny against the distance or the lengthscale
+
+
+def integral_gram(kernel: Kernel, low: Array, high: Array) -> Array:
+    """Covariance of the averages over boxes with corners ``low``, ``high``: (m, inputs) each.
+
+    Returns (m, m). A box of no width in some input is a point there.
+    """
+    low, high = _checked(low, high)
+    K = _between(kernel, low, high, low, high)
+    return np.asarray(0.5 * (K + K.T))
+
+
+def integral_cross(kernel: Kernel, X: Array, low: Array, high: Array) -> Array:
+    """Covariance of f at the rows of X with the averages over boxes, (rows of X, m)."""
+    low, high = _checked(low, high)
+    X, _ = _checked(X, X)
+    if X.shape[1] != low.shape[1]:
+        raise ValueError(f"X must have {low.shape[1]} columns, as the boxes have.")
+    return _between(kernel, X, X, low, high)
+
+
+def _checked(low: Array, high: Array) -> tuple[Array, Array]:
+    low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+    if low.ndim != 2 or low.shape != high.shape:
+        raise ValueError("low and high must have one row per box and one column per input.")
+    if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low <= high)):
+        raise ValueError("low and high must be finite, and low nowhere above high.")
+    return low, high
+
+
+def _between(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
+    """Covariance of the averages over [a, b] and over [c, d], (rows of a, rows of c)."""
+    if isinstance(kernel, Sum):
+        return _between(kernel.k1, a, b, c, d) + _between(kernel.k2, a, b, c, d)
+    scale, rest = 1.0, []
+    for factor in _factors(kernel):
+        if isinstance(factor, ConstantKernel):
+            scale *= float(factor.constant_value)
+        else:
+            rest.append(factor)
+    if not rest:
+        return np.full((len(a), len(c)), scale)
+    closed = _closed(rest, a.shape[1])
+    if closed is None:
+        product = rest[0]
+        for factor in rest[1:]:
+            product = Product(product, factor)
+        return scale * mean_of_differences(product, a, b, c, d)
+    profile, scales = closed
+    out = np.full((len(a), len(c)), scale)
+    for j, unit in enumerate(scales):
+        # On a grid few sides are distinct, and each pair of them is integrated once.
+        first, left = _distinct(a[:, j] / unit, b[:, j] / unit)
+        second, right = _distinct(c[:, j] / unit, d[:, j] / unit)
+        pairs = np.broadcast_arrays(*first[:, :, None], *second[:, None, :])
+        out *= _pairs(profile, *pairs)[np.ix_(left, right)]
+    return out
+
+
+def _distinct(low: Array, high: Array) -> tuple[Array, Integers]:
+    """The distinct pairs (low, high), (2, distinct), and which of them every pair is."""
+    sides, index = np.unique(np.vstack([low, high]), axis=1, return_inverse=True)
+    return sides, np.ravel(index)
+
+
+def _factors(kernel: Kernel) -> list[Kernel]:
+    if isinstance(kernel, Product):
+        return _factors(kernel.k1) + _factors(kernel.k2)
+    return [kernel]
+
+
+@dataclass(frozen=True)
+class _Profile:
+    """k at a distance r >= 0 in units of its scale, with its first and second integral from 0."""
+
+    value: Callable[[Array], Array]
+    once: Callable[[Array], Array]
+    twice: Callable[[Array], Array]
+
+
+def _closed(factors: list[Kernel], inputs: int) -> tuple[_Profile, Array] | None:
+    """The profile and the scale per input of a product that has a closed form."""
+    if all(isinstance(k, RBF) and not isinstance(k, Matern) for k in factors):
+        inverse = sum(np.broadcast_to(k.length_scale, (inputs,)) ** -2.0 for k in factors)
+        return _rbf(), np.asarray(inverse**-0.5)
+    only = factors[0]
+    if inputs == 1 and len(factors) == 1 and isinstance(only, Matern):
+        if only.nu in (0.5, 1.5, 2.5):
+            return _matern(only.nu), np.ravel(only.length_scale) / np.sqrt(2.0 * only.nu)
+        if only.nu == np.inf:
+            return _rbf(), np.ravel(only.length_scale)
+    return None
+
+
+def _rbf() -> _Profile:
+    def once(r: Array) -> Array:
+        return np.asarray(np.sqrt(np.pi / 2.0) * erf(r / np.sqrt(2.0)))
+
+    def value(r: Array) -> Array:
+        return np.asarray(np.exp(-0.5 * r * r))
+
+    return _Profile(value, once, lambda r: np.asarray(r * once(r) + expm1(-0.5 * r * r)))
+
+
+def _matern(nu: float) -> _Profile:
+    """``k = p e^-r``: then ``once = q(0) - q e^-r`` and ``twice = q(0) r - s(0) + s e^-r``."""
+    p, q, s = {
+        0.5: ([1.0], [1.0], [1.0]),
+        1.5: ([1.0, 1.0], [2.0, 1.0], [3.0, 1.0]),
+        2.5: ([1.0, 1.0, 1 / 3], [8 / 3, 5 / 3, 1 / 3], [5.0, 7 / 3, 1 / 3]),
+    }[nu]
+
+    def rest(coefficients: list[float], r: Array) -> Array:
+        """The polynomial without its constant, times e^-r, plus the constant times expm1(-r)."""
+        tail = np.polynomial.polynomial.polyval(r, [0.0, *coefficients[1:]])
+        return np.asarray(coefficients[0] * expm1(-r) + tail * np.exp(-r))
+
+    return _Profile(
+        lambda r: np.asarray(np.polynomial.polynomial.polyval(r, p) * np.exp(-r)),
+        lambda r: -rest(q, r),
+        lambda r: q[0] * r + rest(s, r),
+    )
+
+
+def _pairs(k: _Profile, a: Array, b: Array, c: Array, d: Array) -> Array:
+    """Mean of k over x in [a, b], z in [c, d], entry by entry; each interval may be a point."""
+    w, v = b - a, d - c
+    furthest = np.maximum(np.abs(b - c), np.abs(d - a))
+    out = np.empty(w.shape)
+    safe = w * v * LOST > furthest
+    if safe.any():
+        a1, b1, c1, d1 = (side[safe] for side in (a, b, c, d))
+        G = [k.twice(np.abs(r)) for r in (b1 - c1, a1 - c1, b1 - d1, a1 - d1)]
+        out[safe] = (G[0] - G[1] - G[2] + G[3]) / (w[safe] * v[safe])
+    rest = ~safe
+    if rest.any():
+        a1, b1, c1, d1 = (side[rest] for side in (a, b, c, d))
+        turn = b1 - a1 > d1 - c1  # a few nodes in the narrower, the integral over the wider
+        near, far = np.where(turn, c1, a1), np.where(turn, d1, b1)
+        start, stop = np.where(turn, a1, c1), np.where(turn, b1, d1)
+        nodes, weights = gauss(FEW)
+        if np.array_equal(near, far):
+            nodes, weights = np.array([0.5]), np.array([1.0])
+        out[rest] = sum(
+            weight * _from_point(k, near + node * (far - near), start, stop)
+            for node, weight in zip(nodes, weights, strict=True)
+        )
+    return out
+
+
+def _from_point(k: _Profile, x: Array, c: Array, d: Array) -> Array:
+    """Mean of k(x - z) over z in [c, d]."""
+    v = d - c
+    out = np.empty(v.shape)
+    safe = v * LOST > 1.0 + np.maximum(np.abs(x - c), np.abs(x - d)) * 1e-6
+    if safe.any():
+        ends = [x[safe] - c[safe], x[safe] - d[safe]]
+        first, second = (np.sign(r) * k.once(np.abs(r)) for r in ends)
+        out[safe] = (first - second) / v[safe]
+    rest = ~safe
+    if rest.any():
+        nodes, weights = gauss(FEW)
+        out[rest] = sum(
+            weight * k.value(np.abs(x[rest] - c[rest] - node * v[rest]))
+            for node, weight in zip(nodes, weights, strict=True)
+        )
+    return out

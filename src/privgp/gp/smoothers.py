@@ -1,0 +1,183 @@
+"""A prediction as a linear map of the outputs, and low-rank factors of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from sklearn.gaussian_process.kernels import Kernel
+
+from privgp.gp.kernels.evaluate import diagonal, evaluate, variance
+from privgp.types import Array, Integers
+
+JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)
+PIVOTS_PER_BLOCK = 32
+
+
+@dataclass(frozen=True)
+class Smoother:
+    """Weights ``C`` (targets, inputs) of the posterior mean ``C s`` on the sums of outputs per input.
+
+    ``variance``: posterior variance at the targets. ``jitter``: what had to be added to the
+    diagonal of K for its Cholesky factor to exist; it is part of the predictor that is released.
+    """
+
+    weights: Array
+    variance: Array
+    jitter: float
+
+
+def exact_smoother(
+    kernel: Kernel, noise_variance: float, X: Array, counts: Array, targets: Array
+) -> Smoother:
+    """The exact GP posterior mean at the targets from ``counts[i]`` outputs at every distinct X[i].
+
+    With sums s of the outputs per input, ``C = k_* (K' + s^2 D^-1)^-1 D^-1``, D = diag(counts).
+    """
+    scale = variance(kernel)
+    for jitter in JITTERS:
+        K = evaluate(kernel, X).T  # symmetric: Fortran order without a copy
+        K.flat[:: len(K) + 1] += noise_variance / counts + jitter * scale
+        try:
+            factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue
+        cross = evaluate(kernel, X, targets)
+        residual = variance(kernel) - np.square(
+            solve_triangular(factor[0], cross, lower=True, check_finite=False)
+        ).sum(axis=0)
+        weights = cho_solve(factor, cross, overwrite_b=True, check_finite=False).T
+        weights /= counts
+        return Smoother(weights, np.maximum(residual, 0.0), jitter * scale)
+    raise ValueError(
+        "the kernel matrix is not positive definite even with jitter: "
+        "give a larger noise_variance or a kernel with a shorter lengthscale."
+    )
+
+
+@dataclass(frozen=True)
+class Nystrom:
+    """``k(X, X) = factor factor^T + residual`` with a positive semidefinite residual.
+
+    ``factor``: (rows, nodes); ``nodes``: the chosen rows of X; ``interpolation``: (nodes, rows), the
+    weights that carry values at the nodes to the rows; ``residual``: its diagonal.
+    """
+
+    nodes: Array
+    chosen: Integers
+    factor: Array
+    interpolation: Array
+    residual: Array
+
+
+def choose_nodes(kernel: Kernel, X: Array, count: int) -> Integers:
+    """Rows of X that explain the kernel best: Cholesky pivoted in blocks on the residual variance.
+
+    Within a block points are drawn in proportion to the residual, from a fixed public seed.
+    """
+    n = X.shape[0]
+    if count >= n:
+        return np.arange(n)
+    rng = np.random.default_rng(0)
+    chosen = np.empty(0, dtype=np.int64)
+    factor = np.empty((n, 0))
+    residual = diagonal(kernel, X)
+    scale = float(residual.max())
+    floor = 1e-9 * scale
+    while chosen.size < count and np.count_nonzero(residual > floor) > 0:
+        open_rows = np.flatnonzero(residual > floor)
+        size = min(PIVOTS_PER_BLOCK, count - chosen.size, open_rows.size)
+        share = residual[open_rows] / residual[open_rows].sum()
+        block = rng.choice(open_rows, size=size, replace=False, p=share)
+        columns = evaluate(kernel, X, X[block]) - factor @ factor[block].T
+        L = stable_cholesky(columns[block], scale)
+        new = solve_triangular(L, columns.T, lower=True, check_finite=False).T
+        factor = np.hstack([factor, new])
+        residual = np.maximum(residual - np.square(new).sum(axis=1), 0.0)
+        residual[block] = 0.0
+        chosen = np.concatenate([chosen, block])
+    return np.sort(chosen)
+
+
+def nystrom(kernel: Kernel, X: Array, chosen: Integers) -> Nystrom:
+    """The low-rank factor of k(X, X) through the rows ``chosen``; exact when they are all rows."""
+    nodes = X[chosen]
+    L = stable_cholesky(evaluate(kernel, nodes))
+    cross = evaluate(kernel, nodes, X)
+    half = solve_triangular(L, cross, lower=True, check_finite=False)
+    residual = np.maximum(diagonal(kernel, X) - np.square(half).sum(axis=0), 0.0)
+    if chosen.size == X.shape[0]:
+        interpolation = np.eye(X.shape[0])
+    else:
+        interpolation = solve_triangular(L, half, lower=True, trans="T", check_finite=False)
+    return Nystrom(nodes, chosen, half.T, interpolation, residual)
+
+
+def stable_cholesky(K: Array, scale: float | None = None) -> Array:
+    """Lower Cholesky factor of K plus the least jitter, relative to ``scale``, that makes it exist."""
+    scale = float(np.diag(K).max()) if scale is None else scale
+    for jitter in JITTERS[1:]:
+        try:
+            return np.asarray(
+                cholesky(K + jitter * scale * np.eye(len(K)), lower=True, check_finite=False)
+            )
+        except np.linalg.LinAlgError:
+            continue
+    raise ValueError("the kernel matrix of the inducing points is not positive definite.")
+
+
+@dataclass(frozen=True)
+class InducingSmoother:
+    """``C = W k(Z, X) Lambda^-1``, kept as the factor ``weights``: W, (targets, nodes).
+
+    DTC: Lambda = s^2 I. FITC: Lambda = diag(s^2 + k(x, x) - k(x, Z) k(Z, Z)^-1 k(Z, x)), the variance
+    of an output given the function at Z. ``variance``: of f at the targets.
+    """
+
+    weights: Array
+    variance: Array
+
+
+def inducing_smoother(
+    kernel: Kernel, nodes: Array, gram: Array, targets: Array
+) -> InducingSmoother:
+    """``W = k(X*, Z) (k(Z, Z) + gram)^-1`` from ``gram = k(Z, X) Lambda^-1 k(X, Z)``, (nodes, nodes)."""
+    L = stable_cholesky(evaluate(kernel, nodes))
+    half = solve_triangular(L, gram, lower=True, check_finite=False)
+    inner = solve_triangular(L, half.T, lower=True, check_finite=False)
+    inner = 0.5 * (inner + inner.T)
+    inner.flat[:: len(inner) + 1] += 1.0
+    factor = cholesky(inner, lower=True, check_finite=False)
+    reach = solve_triangular(L, evaluate(kernel, nodes, targets), lower=True, check_finite=False)
+    solved = solve_triangular(factor, reach, lower=True, check_finite=False)
+    variances = variance(kernel) - np.square(reach).sum(axis=0) + np.square(solved).sum(axis=0)
+    back = solve_triangular(factor, solved, lower=True, trans="T", check_finite=False)
+    weights = solve_triangular(L, back, lower=True, trans="T", check_finite=False).T
+    return InducingSmoother(weights, np.maximum(variances, 0.0))
+
+
+def dtc_smoother(
+    kernel: Kernel, noise_variance: float, X: Array, counts: Array, targets: Array, nodes: Array
+) -> Smoother:
+    """``C = k(X*, Z) (s^2 k(Z, Z) + k(Z, X) D k(X, Z))^-1 k(Z, X)``: only the function at Z is unknown."""
+    K = evaluate(kernel, nodes, X)
+    return _dense(kernel, nodes, K, K / noise_variance, counts, targets)
+
+
+def fitc_smoother(
+    kernel: Kernel, noise_variance: float, X: Array, counts: Array, targets: Array, nodes: Array
+) -> Smoother:
+    """The same with the variance that Z leaves out at every output added to its noise variance."""
+    K = evaluate(kernel, nodes, X)
+    L = stable_cholesky(evaluate(kernel, nodes))
+    half = solve_triangular(L, K, lower=True, check_finite=False)
+    left_out = np.maximum(variance(kernel) - np.square(half).sum(axis=0), 0.0)
+    return _dense(kernel, nodes, K, K / (noise_variance + left_out), counts, targets)
+
+
+def _dense(
+    kernel: Kernel, nodes: Array, K: Array, weighed: Array, counts: Array, targets: Array
+) -> Smoother:
+    smoother = inducing_smoother(kernel, nodes, (weighed * counts) @ K.T, targets)
+    return Smoother(smoother.weights @ weighed, smoother.variance, 0.0)

@@ -1,0 +1,82 @@
+"""What functions of outputs and of records have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import Kernel
+
+from privgp.gp.kernels.evaluate import check_kernel, split_noise, variance
+from privgp.plan.functions.records import RecordsModel
+from privgp.types import Array
+from privgp.vault.states.function_file import Contents
+
+if TYPE_CHECKING:
+    from privgp.pictures.functions import Shown
+
+
+def kernel_and_noise(given: Any, noise_variance: Any, columns: int) -> tuple[Kernel, float]:
+    """The kernel without its WhiteKernel, and the noise variance, from whichever gave it."""
+    if not isinstance(given, Kernel):
+        raise ValueError("kernel must be a scikit-learn kernel.")
+    kernel, white = split_noise(clone(given))
+    if kernel is None:
+        raise ValueError("kernel holds nothing but noise.")
+    check_kernel(kernel, columns)
+    if white is not None:
+        if noise_variance is not None:
+            raise ValueError("give the noise once: as noise_variance or as a WhiteKernel.")
+        noise_variance = float(white.noise_level)
+    if isinstance(noise_variance, bool) or not isinstance(noise_variance, Real):
+        raise ValueError("noise_variance must be a positive number.")
+    noise = float(noise_variance)
+    if not (np.isfinite(noise) and noise > 0):
+        raise ValueError(f"noise_variance must be positive and finite, got {noise}.")
+    return kernel, noise
+
+
+def parameters(contents: Contents) -> dict[str, Any]:
+    """The arguments that a function was made with."""
+    c = contents
+    return {
+        "protect": "records" if isinstance(c.model, RecordsModel) else "outputs",
+        "domain": c.model.domain if isinstance(c.model, RecordsModel) else None,
+        "kernel": c.model.kernel,
+        "noise_variance": c.model.noise_variance,
+        "y_bounds": c.y_bounds,
+        "epsilon": c.epsilon,
+        "delta": c.delta,
+        "sensitivity": c.sensitivity,
+        "dominance": c.dominance,
+        "inducing": c.model.nodes,
+        "random_state": c.draws.seed,
+    }
+
+
+def shown(contents: Contents, release: Callable[[Array], Array]) -> Shown:
+    """What a picture of the function needs."""
+    from privgp.pictures.functions import Shown  # matplotlib takes its time
+    from privgp.pictures.style import limits
+
+    c = contents
+    if isinstance(c.model, RecordsModel):
+        extent, inputs = np.array(c.model.domain), None
+    else:
+        inputs = c.model.inputs
+        extent = np.array([limits(column, 0.0) for column in inputs.T])
+    scale = 0.5 * (c.y_bounds[1] - c.y_bounds[0]) * c.draws.noise.std
+    return Shown(
+        release=release,
+        noise_std=lambda X: scale * c.model.noise_shape(X),
+        largest_std=scale * float(np.sqrt(variance(c.model.kernel))),
+        extent=extent,
+        inputs=inputs,
+        answered=(c.points, c.answers),
+        bounds=c.y_bounds,
+        names=c.names,
+        guarantee=c.guarantee,
+    )

@@ -1,0 +1,112 @@
+"""Candidates of a search over a private regressor: public models, and their public centre."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.model_selection import ParameterGrid
+
+from privgp.gp.priors import Hyperparameters
+from privgp.models.arguments import check_bounds
+from privgp.models.regressor import PrivateGPRegressor
+from privgp.plan.inputs.start import starting_priors
+from privgp.types import Array
+
+MOST_CANDIDATES = 10_000
+AVERAGED = ("length_scale", "constant_value", "alpha", "periodicity")
+
+
+def candidates_of(param_grid: Any) -> list[dict[str, Any]]:
+    """Every combination of the grid (or of each grid in a list), as scikit-learn orders them."""
+    try:
+        grid = ParameterGrid(param_grid)
+        count = len(grid)
+    except (TypeError, ValueError) as problem:
+        raise ValueError(
+            f"param_grid must be a dict of parameter names and lists, or a list of such: {problem}"
+        ) from None
+    if not 1 <= count <= MOST_CANDIDATES:
+        raise ValueError(f"param_grid must have 1 to {MOST_CANDIDATES} candidates, got {count}.")
+    return list(grid)
+
+
+def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str) -> None:
+    """Refuse what cannot be searched by the outputs of a private regressor."""
+    if not isinstance(estimator, PrivateGPRegressor):
+        raise ValueError(
+            f"estimator must be a PrivateGPRegressor for method={method!r} without X_val: another "
+            "estimator can be searched with private validation records X_val, y_val and "
+            "method='permute-and-flip'."
+        )
+    if estimator.protect != "outputs":
+        raise ValueError(
+            "PrivateGridSearchCV protects outputs: with protect='records' leave the hyperparameters "
+            "to be learned, which costs nothing."
+        )
+    if estimator.inducing is not None:
+        raise ValueError(
+            "PrivateGridSearchCV holds all rows at once: leave inducing=None, or leave the "
+            "hyperparameters to be learned, which costs nothing."
+        )
+    if method == "measurement" and estimator.reconstruct != "posterior":
+        raise ValueError(
+            "method='measurement' needs reconstruct='posterior': the unbiased output of one "
+            "candidate tells nothing about another."
+        )
+    others = sorted({name for each in params for name in each if not _is_of_the_model(name)})
+    if others:
+        raise ValueError(
+            f"param_grid may hold kernel and noise parameters only (kernel, kernel__..., "
+            f"noise_variance), not {', '.join(others)}: outputs are compared by kernel and noise."
+        )
+
+
+def _is_of_the_model(name: str) -> bool:
+    return name in ("kernel", "noise_variance") or name.startswith("kernel__")
+
+
+def models_of(
+    estimator: PrivateGPRegressor, params: Sequence[dict[str, Any]], X: Array
+) -> list[Hyperparameters]:
+    """The kernel and noise variance of every candidate, as its ``fit`` would start with."""
+    low, high = check_bounds("y_bounds", estimator.y_bounds)
+    found = []
+    for each in params:
+        one = clone(estimator).set_params(**each)
+        (prior,) = starting_priors(X, high - low, one.kernel, one.noise_variance, learned=False)
+        found.append(prior.start)
+    return found
+
+
+def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
+    """The geometric middle of the candidates; of kernels of several forms, the middle one listed.
+
+    What is measured is planned for it: it depends on the grid and never on how candidates rank.
+    """
+    noise = float(np.exp(np.mean([np.log(model.noise_variance) for model in models])))
+    middle = models[(len(models) - 1) // 2]
+    kernel = clone(middle.kernel)
+    if len({_form(model.kernel) for model in models}) == 1:
+        values = {
+            name: np.exp(np.mean([np.log(m.kernel.get_params()[name]) for m in models], axis=0))
+            for name in kernel.get_params()
+            if name.rpartition("__")[2] in AVERAGED
+        }
+        kernel.set_params(**{name: _plain(value) for name, value in values.items()})
+    return Hyperparameters(kernel, noise, middle.input_map)
+
+
+def _form(kernel: Kernel) -> tuple[Any, ...]:
+    """Which kernels it is made of, with how many lengthscales and how smooth."""
+    if hasattr(kernel, "k1"):
+        return type(kernel).__name__, _form(kernel.k1), _form(kernel.k2)
+    scales = np.shape(getattr(kernel, "length_scale", 1.0))
+    return type(kernel).__name__, scales, getattr(kernel, "nu", None)
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if np.ndim(value) == 0 else value

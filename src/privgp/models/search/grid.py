@@ -1,0 +1,239 @@
+"""PrivateGridSearchCV: one of many candidates, chosen privately, like scikit-learn's GridSearchCV."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from privgp.models.arguments import check_choice
+from privgp.models.search.candidates import candidates_of
+from privgp.models.search.outputs import fit_measured, fit_selected
+from privgp.models.search.validated import fit_validated
+from privgp.privacy.budget import check_budget
+
+METHODS = ("measurement", "permute-and-flip", "exponential")
+
+
+def _if_model_has(name: str) -> Callable[[Callable[..., Any]], Any]:
+    """A method that exists where the chosen model, or before a fit the given one, has it."""
+
+    def check(search: PrivateGridSearchCV) -> bool:
+        getattr(vars(search).get("best_estimator_", search.estimator), name)
+        return True
+
+    return available_if(check)  # type: ignore[no-any-return]
+
+
+class PrivateGridSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Choose among candidates without telling more of the private data than epsilon, delta allow.
+
+    Parameters
+    ----------
+    estimator : PrivateGPRegressor, or with private validation records any estimator
+        Its own epsilon, delta, random_state and hyperparameters are replaced by the search's.
+    param_grid : dict of lists, or a list of such
+        For a PrivateGPRegressor: kernel, kernel__..., noise_variance.
+    epsilon, delta : float
+        The total that one ``fit`` spends, choice and release together.
+    cv : int, splitter or list of splits
+        For "permute-and-flip" and "exponential" without validation records; never sees outputs.
+    method : "measurement", "permute-and-flip" or "exponential"
+        "measurement" chooses for nothing: all of the budget goes into one measurement, whose
+        evidence ranks the candidates. The others choose by cross-validation, or by validation
+        records.
+    selection_share : float
+        The part of epsilon that a choice by cross-validation spends.
+    scoring, loss_bounds : name or function, (low, high)
+        With validation records: "accuracy", "squared_error", "absolute_error" or a function of
+        (y, prediction), called with one record at a time; bounds of one record's loss, declared.
+    random_state : int, RandomState or None
+        For simulations only, and the guarantee says so.
+
+    Attributes
+    ----------
+    best_params_, best_index_, best_estimator_ : the choice, and the model fitted with it.
+    guarantee_ : what choice and release promise together.
+    cv_results_ : the candidates and what is public about them; their scores stay private.
+
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        epsilon: float,
+        delta: float,
+        cv: Any = 5,
+        method: str = "measurement",
+        selection_share: float = 0.3,
+        scoring: Any = None,
+        loss_bounds: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.cv = cv
+        self.method = method
+        self.selection_share = selection_share
+        self.scoring = scoring
+        self.loss_bounds = loss_bounds
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, groups: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
+        """Choose, and fit the chosen model. Spends the whole budget once.
+
+        Without ``X_val, y_val`` the outputs y are private, and ``groups`` are public person
+        identifiers. With them the validation records are, and (X, y) is for training only.
+        """
+        check_budget(self.epsilon, self.delta)
+        check_choice("method", self.method, METHODS)
+        share = self.selection_share
+        if isinstance(share, bool) or not isinstance(share, Real) or not 0 < share < 1:
+            raise ValueError("selection_share must be a number between 0 and 1.")
+        if X_val is not None or y_val is not None:
+            if groups is not None:
+                raise ValueError(
+                    "groups cannot be given with X_val: validation records are single."
+                )
+            fit_validated(self, X, y, X_val, y_val)
+            return self
+        if self.scoring is not None or self.loss_bounds is not None:
+            raise ValueError(
+                "scoring and loss_bounds are for validation records: give X_val, y_val."
+            )
+        if y is None:
+            raise ValueError(
+                "This PrivateGridSearchCV estimator requires y to be passed, but the target y is None."
+            )
+        if self.method == "measurement":
+            fit_measured(self, X, y, groups)
+        else:
+            fit_selected(self, X, y, groups)
+        return self
+
+    def describe(self) -> str:
+        """The budget and how it is divided; after ``fit`` also the choice and the promise."""
+        check_budget(self.epsilon, self.delta)
+        count = len(candidates_of(self.param_grid))
+        lines = [
+            f"{count} candidates, chosen among by {self.method}; "
+            f"epsilon = {self.epsilon:g}, delta = {self.delta:g} in total."
+        ]
+        promise = vars(self).get("guarantee_")
+        only_choice = promise is not None and len(promise.pure_epsilons) == 1
+        only_choice = only_choice and not getattr(promise, "noise_multipliers", ())
+        if self.method == "measurement":
+            lines.append("The choice spends nothing: all of the budget is the measurement's.")
+        elif only_choice or self.scoring is not None:
+            lines.append("The choice spends all of epsilon and no delta.")
+        else:
+            spent = self.selection_share * self.epsilon
+            lines.append(
+                f"The choice spends epsilon = {spent:g} (selection_share = "
+                f"{self.selection_share:g}); the release has the rest."
+            )
+        if "best_params_" in vars(self):
+            lines.append(f"Chosen: {self.best_params_}.")
+        if promise is not None:
+            lines.append(promise.describe())
+        return "\n".join(lines)
+
+    @_if_model_has("predict")
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Predict with the chosen model; options are passed on."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict(X, **options)
+
+    @_if_model_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities of the chosen model."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.predict_proba(X)
+
+    @_if_model_has("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Decision function of the chosen model."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.decision_function(X)
+
+    @_if_model_has("transform")
+    def transform(self, X: Any) -> Any:
+        """Transform with the chosen model."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.transform(X)
+
+    @_if_model_has("score")
+    def score(self, X: Any, y: Any) -> Any:
+        """The chosen model's score on public data; on private records it is not protected."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.score(X, y)
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of inputs."""
+        return int(self._chosen("n_features_in_"))
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """The names of the inputs, where they have names."""
+        return self._chosen("feature_names_in_")
+
+    @property
+    def classes_(self) -> Any:
+        """The labels, of a classifier."""
+        return self._chosen("classes_")
+
+    def _chosen(self, name: str) -> Any:
+        if "best_estimator_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
+        return getattr(self.best_estimator_, name)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        for part in ("classifier_tags", "regressor_tags", "target_tags"):
+            setattr(tags, part, deepcopy(getattr(inner, part)))
+        tags.input_tags.sparse = inner.input_tags.sparse
+        return tags
+
+    def _candidates(self) -> list[dict[str, Any]]:
+        return candidates_of(self.param_grid)
+
+    def _seeds(self, count: int) -> tuple[int | None, ...]:
+        """Seeds of a simulation, or None for the noise that protects."""
+        if self.random_state is None:
+            return (None,) * count
+        drawn = check_random_state(self.random_state).randint(2**31, size=count)
+        return tuple(int(seed) for seed in drawn)
+
+    def _finish(
+        self, params: list[dict[str, Any]], best: int, model: Any, told: dict[str, Any]
+    ) -> None:
+        self.best_index_, self.best_params_, self.best_estimator_ = best, params[best], model
+        names = sorted({name for each in params for name in each})
+        columns = {
+            f"param_{name}": np.ma.MaskedArray(
+                _objects([each.get(name) for each in params]),
+                mask=[name not in each for each in params],
+            )
+            for name in names
+        }
+        self.cv_results_ = {"params": params, **columns, **told}
+
+
+def _objects(values: list[Any]) -> Any:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out

@@ -1,0 +1,215 @@
+"""Search over a private regressor by its own private outputs: free, or for a share of the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from privgp.gp.evidence import fit as explain
+from privgp.gp.priors import Hyperparameters
+from privgp.gp.smoothers import exact_smoother
+from privgp.gp.threads import one_thread
+from privgp.models.arguments import check_bounds, person_ids
+from privgp.models.promise import outputs_guarantee
+from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.search.candidates import centre_of, check_private, models_of
+from privgp.plan.preview import Plan
+from privgp.plan.search.folds import Split, folds_of, public_splits
+from privgp.plan.strategy import GAUSSIAN, LAPLACE, Strategy
+from privgp.privacy.guarantee import SIMULATION, Guarantee
+from privgp.privacy.pure import remaining_epsilon
+from privgp.privacy.residuals import Fold
+from privgp.types import Array
+from privgp.vault.measure import measure
+from privgp.vault.residuals import root_utilities
+from privgp.vault.select import MECHANISMS, SELECTION_SAMPLER
+from privgp.vault.validate import checked_outputs
+
+if TYPE_CHECKING:
+    from privgp.models.search.grid import PrivateGridSearchCV
+
+GRID_ASSUMPTION = (
+    "the candidates, bounds, targets, splits and budget were chosen without looking at the outputs"
+)
+CHOSEN_FREELY = (
+    "chosen among {count} candidates by the private measurement itself, at no cost to the budget"
+)
+CHOSEN_AT_COST = "chosen among {count} candidates by {method}, with epsilon = {epsilon:g}"
+
+
+def fit_measured(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
+    """One measurement with the whole budget; candidates are ranked by its evidence: post-processing.
+
+    The measurement is planned for the centre of the grid, on inputs as they are and ranked.
+    """
+    params = search._candidates()
+    check_private(search.estimator, params, search.method)
+    rows = check_array(X, dtype=np.float64)
+    y = checked_outputs(y, len(rows))
+    models = models_of(search.estimator, params, rows)
+    centre = centre_of(models)
+    budget = {"epsilon": search.epsilon, "delta": search.delta}
+    planner = clone(search.estimator).set_params(
+        kernel=centre.kernel,
+        noise_variance=centre.noise_variance,
+        hyperparameters="learned",
+        **budget,
+    )
+    plan = planner._plan(rows, groups, ranked=True)
+    (seed,) = search._seeds(1)
+    rng = None if seed is None else np.random.default_rng(seed)
+    measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, rng)
+    del y
+    planner.set_params(random_state=seed)
+    search.guarantee_ = _of_the_grid(outputs_guarantee(plan, simulated=seed is not None))
+    with one_thread():
+        evidence = np.array([_evidence(plan, measurement, model) for model in models])
+    best = int(np.argmax(evidence))
+    if evidence[best] == -np.inf:
+        raise RuntimeError("no candidate explains the measurement: count the budget as spent.")
+    model = clone(search.estimator).set_params(
+        **params[best], **budget, hyperparameters="fixed", random_state=seed
+    )
+    validate_data(model, X, dtype=np.float64)
+    model._release(plan, measurement, (models[best],))
+    model.guarantee_ = search.guarantee_
+    model.chosen_by_ = CHOSEN_FREELY.format(count=len(params))
+    order = np.argsort(-evidence, kind="stable")
+    ranks = np.empty(len(params), dtype=int)
+    ranks[order] = np.arange(1, len(params) + 1)
+    search._finish(params, best, model, {"log_evidence": evidence, "rank_test_score": ranks})
+
+
+def _evidence(plan: Plan, measurement: Any, model: Hyperparameters) -> float:
+    nodes = model.input_map(plan.functionals.nodes)
+    try:
+        found = explain(plan.functionals, measurement, model.kernel, model.noise_variance, nodes)
+    except np.linalg.LinAlgError:
+        return -np.inf
+    return found.log_evidence if np.isfinite(found.log_evidence) else -np.inf
+
+
+def fit_selected(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
+    """Choose by cross-validation residuals with a share of epsilon, then release with the rest."""
+    params = search._candidates()
+    check_private(search.estimator, params, search.method)
+    rows = check_array(X, dtype=np.float64)
+    y = checked_outputs(y, len(rows))
+    people = person_ids(groups, len(rows))
+    bounds = check_bounds("y_bounds", search.estimator.y_bounds)
+    models = models_of(search.estimator, params, rows)
+    splits = public_splits(search.cv, rows, groups)
+    spent = search.selection_share * search.epsilon
+    selection_seed, seed = search._seeds(2)
+    settings = {"delta": search.delta, "hyperparameters": "fixed", "random_state": seed}
+    trials = [clone(search.estimator).set_params(**each, **settings) for each in params]
+    noise, promises = _planned(search, trials, models, rows, groups, spent)
+    tested = sum(len(test) for _, test in splits)
+    half = 0.5 * (bounds[1] - bounds[0])
+    inside = np.sqrt(tested * noise) / half
+    candidates = _candidates(models, rows, splits, inside)
+    with one_thread():
+        utilities, sensitivity = root_utilities(y, bounds, len(rows), candidates, people)
+    choose = MECHANISMS[search.method]
+    rng = None if selection_seed is None else np.random.default_rng(selection_seed)
+    best = choose(utilities, sensitivity, spent, rng)
+    del utilities
+    search.guarantee_ = promises[best]  # from here on it counts as spent, whatever happens
+    model = trials[best]
+    model.fit(X, y, groups)
+    del y
+    model.guarantee_ = search.guarantee_
+    model.chosen_by_ = CHOSEN_AT_COST.format(count=len(params), method=search.method, epsilon=spent)
+    told = {
+        "noise_std": np.sqrt(noise),
+        "sensitivity": np.full(len(params), sensitivity * half),
+    }
+    search._finish(params, best, model, told)
+
+
+def _planned(
+    search: PrivateGridSearchCV,
+    trials: Sequence[PrivateGPRegressor],
+    models: Sequence[Hyperparameters],
+    X: Array,
+    groups: Any,
+    spent: float,
+) -> tuple[Array, list[Guarantee]]:
+    """For every candidate the mean square at the targets of what privacy adds to its predictions,
+    and what its release and the choice promise together. All public; sets the trials' epsilon and
+    law of noise.
+
+    A release with Gaussian noise gets what exact accounting leaves, should that keep every promise;
+    any gets what adding up leaves, which always does. The one that adds least is taken.
+    """
+    law = search.estimator.mechanism
+    exact = remaining_epsilon(search.epsilon, search.delta, spent)
+    ways = [(search.epsilon - spent, law)]
+    if law != LAPLACE:
+        ways.append((exact, GAUSSIAN))
+    best: tuple[Array, list[Guarantee], tuple[float, str]] | None = None
+    for rest, mechanism in ways:
+        added, promises = [], []
+        for trial, model in zip(trials, models, strict=True):
+            plan = trial.set_params(epsilon=rest, mechanism=mechanism).plan(X, groups)
+            added.append(privacy_error(plan, model))
+            promise = outputs_guarantee(plan, simulated=search.random_state is not None)
+            promises.append(_with_choice(search, promise, len(trials), spent))
+        kept = all(promise.delta_at(search.epsilon) <= search.delta for promise in promises)
+        if best is None or (kept and np.mean(added) < np.mean(best[0])):
+            best = np.array(added), promises, (rest, mechanism)
+    assert best is not None
+    for trial in trials:
+        trial.set_params(epsilon=best[2][0], mechanism=best[2][1])
+    return best[0], best[1]
+
+
+def privacy_error(plan: Plan, model: Hyperparameters) -> float:
+    """Mean square, at the targets, of the difference that privacy makes to a model's predictions.
+
+    Unbiased: the variance of the noise. Posterior: the expected square of what noise and shrinkage
+    do together, the variance given the measurement less that given the outputs themselves.
+    """
+    weights = plan.target_weights / plan.target_weights.sum()
+    if plan.unbiased is not None:
+        return float(weights @ plan.noise_std**2)
+    inputs, targets = model.input_map(plan.inputs), model.input_map(plan.targets)
+    assert isinstance(plan.strategy, Strategy)
+    counts = np.bincount(plan.strategy.index).astype(float)
+    exact = exact_smoother(model.kernel, model.noise_variance, inputs, counts, targets)
+    lost = plan.expected_std(plan.targets) ** 2 - exact.variance
+    return float(weights @ np.maximum(lost, 0.0))
+
+
+def _candidates(
+    models: Sequence[Hyperparameters], X: Array, splits: Sequence[Split], noise: Array
+) -> Iterator[tuple[Iterator[Fold], float]]:
+    for model, inside in zip(models, noise, strict=True):
+        yield folds_of(model, X, splits), float(inside)
+
+
+def _of_the_grid(promise: Guarantee) -> Guarantee:
+    return replace(promise, assumptions=(promise.assumptions[0], GRID_ASSUMPTION))
+
+
+def _with_choice(
+    search: PrivateGridSearchCV, promise: Guarantee, count: int, spent: float
+) -> Guarantee:
+    """The choice and the release together."""
+    sampler = f"{SELECTION_SAMPLER}; {promise.sampler}"
+    if search.random_state is not None:
+        sampler = f"ordinary floating-point noise: {SIMULATION}"
+    return replace(
+        _of_the_grid(promise),
+        epsilon=float(search.epsilon),
+        delta=float(search.delta),
+        mechanism=f"one of {count} candidates by {search.method}, then {promise.mechanism}",
+        sampler=sampler,
+        pure_epsilons=(spent, *promise.pure_epsilons),
+    )

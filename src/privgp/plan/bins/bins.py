@@ -1,0 +1,141 @@
+"""Bins over a declared domain: what is measured when inputs are private too.
+
+Every record falls into one bin of a regular grid. For Gaussian noise ``B n``, ``B s`` and one energy
+are measured, with n the counts, s the sums of outputs per bin and B a public matrix whose columns,
+one per bin, have norms of at most 1 and no negative inner products. For Laplace noise ``(n + s) / 2``
+and ``(n - s) / 2``, to which a record adds two numbers that are not negative and sum to 1. How far
+one record can move that: docs/proofs/records.md and docs/proofs/records_laplace.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from privgp.gp.kernels.quadrature import gauss
+from privgp.plan.strategy import GAUSSIAN, LAPLACE
+from privgp.privacy.sensitivity import absolute_sums, column_norms, rounding
+from privgp.types import Array, Integers
+
+# The largest weight at which the energy is free: between two bins 3 + w^2 must not exceed 4.
+ENERGY_WEIGHT = 1.0
+# With Laplace noise an energy is not free: weight w makes all noise larger by w / 2.
+PURE_ENERGY_WEIGHTS = (0.05, 0.25)
+MOST_NODES = 400  # in all, where a bin has more than one
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A regular grid and what is measured on it.
+
+    ``low``, ``high``: (inputs,), the domain; ``shape``: bins per input; ``rows``: how many records
+    there are; ``matrix``: B, (measured, bins); ``energy_weight``: of the sum of squares, at most 1,
+    and 0 when it is not measured; ``law``: of the noise that will be added.
+    """
+
+    low: Array
+    high: Array
+    shape: tuple[int, ...]
+    rows: int
+    matrix: Array = field(repr=False)
+    energy_weight: float = ENERGY_WEIGHT
+    law: str = GAUSSIAN
+
+    @property
+    def count(self) -> int:
+        return int(np.prod(self.shape))
+
+    @property
+    def size(self) -> int:
+        """How many numbers are measured: two for every row of B, and the energy."""
+        return 2 * len(self.matrix) + int(self.energy_weight > 0)
+
+    def sensitivity(self) -> float:
+        """How far replacing one record, output in [-1, 1], can move the exact measurement.
+
+        For Gaussian noise in the Euclidean norm: ``2 sqrt(N + rho)`` with N the largest squared
+        column norm (at least 1) and -rho the least inner product of two columns. For Laplace noise
+        in the sum of absolute values: twice the largest column sum, plus the energy's weight. All
+        from the stored matrix and rounded up.
+        """
+        if self.law == LAPLACE:
+            sums = float(absolute_sums(self.matrix).max())
+            return (2.0 * sums + self.energy_weight) * (1.0 + 4.0 * 2.0**-53)
+        largest = max(1.0, float(column_norms(self.matrix).max()) ** 2)
+        error = rounding(len(self.matrix) + 2) * largest
+        least = float((self.matrix.T @ self.matrix).min()) - error
+        if self.energy_weight > 1.0:
+            raise ValueError("the energy is free up to weight 1 only.")
+        return float(2.0 * np.sqrt(largest + max(0.0, -least)) * (1.0 + 4.0 * 2.0**-53))
+
+    def float_error(self) -> float:
+        """Bound of the rounding error of the computed measurement, whatever bins the records are in.
+
+        ``| |B| mass | <= rows * (largest column norm)`` for any masses that sum to the rows. In the
+        same norm as the sensitivity.
+        """
+        if self.law == LAPLACE:
+            largest = float(absolute_sums(self.matrix).max()) + self.energy_weight
+            return rounding(self.rows + self.count + 8) * self.rows * largest * (1.0 + 1e-9)
+        largest = max(1.0, float(column_norms(self.matrix).max()))
+        each = rounding(self.rows + self.count + 4) * self.rows * largest
+        return float(np.sqrt(3.0) * each) * (1.0 + 1e-9)
+
+    def recovered_std(self, noise_std: float) -> float:
+        """Std of the noise on every count, and on every sum of scaled outputs.
+
+        ``noise_std``: of every measured number. For Laplace noise counts and sums are the sum and the
+        difference of two of them, and their errors are uncorrelated.
+        """
+        return noise_std * float(np.sqrt(2.0)) if self.law == LAPLACE else noise_std
+
+    def of(self, X: Array) -> Integers:
+        """The bin of every point of the domain."""
+        shape = np.array(self.shape)
+        place = (X - self.low) / (self.high - self.low) * shape
+        cells = np.clip(np.floor(place).astype(np.int64), 0, shape - 1)
+        return np.asarray(np.ravel_multi_index(tuple(cells.T), self.shape), dtype=np.int64)
+
+    def nodes(self) -> tuple[Array, Array]:
+        """Points that stand for the records of each bin, bin after bin, and the share of each.
+
+        Gauss-Legendre points: their average of f is the average over the bin, so that a kernel at
+        them is the integral kernel.
+        """
+        inputs = len(self.shape)
+        fit = [q for q in (3, 2) if self.count * q**inputs <= MOST_NODES]
+        points, weights = gauss(fit[0] if fit else 1)
+        offsets = np.stack(np.meshgrid(*[points - 0.5] * inputs, indexing="ij"), axis=-1)
+        width = (self.high - self.low) / np.array(self.shape)
+        inside = offsets.reshape(-1, inputs) * width
+        middle = centres(self.low, self.high, self.shape)
+        shares = weights
+        for _ in range(inputs - 1):
+            shares = np.asarray(np.kron(shares, weights), dtype=np.float64)
+        return (middle[:, None, :] + inside).reshape(-1, inputs), shares
+
+    def averaged(self, at_nodes: Array) -> Array:
+        """Averages over bins of a vector, or along both axes of a matrix, given at the nodes."""
+        shares = self.nodes()[1]
+        parts = len(shares)
+        if at_nodes.ndim == 1:
+            return np.asarray(at_nodes.reshape(-1, parts) @ shares)
+        half = at_nodes.reshape(len(at_nodes), -1, parts) @ shares
+        return np.asarray(np.einsum("iaj,a->ij", half.reshape(self.count, parts, -1), shares))
+
+
+def pure_energy_weight(epsilon: float, rows: int) -> float:
+    """The energy's weight with Laplace noise: the mean of u^2 is to be known to a twentieth.
+
+    Its noise has a std of ``2 sqrt(2) / (epsilon w rows)``. Few records, for which that would be dear,
+    know it less well; many, for which it is cheap, better.
+    """
+    return float(np.clip(60.0 / (epsilon * rows), *PURE_ENERGY_WEIGHTS))
+
+
+def centres(low: Array, high: Array, shape: tuple[int, ...]) -> Array:
+    """The centres of a regular grid's cells, the last input fastest, (cells, inputs)."""
+    axes = [(np.arange(k) + 0.5) / k for k in shape]
+    grids = np.meshgrid(*axes, indexing="ij")
+    return np.asarray(low + np.column_stack([g.ravel() for g in grids]) * (high - low))

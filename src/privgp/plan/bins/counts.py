@@ -1,0 +1,127 @@
+"""How many records each bin holds: a weak public prior, and what a noisy measurement leaves of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.optimize import nnls
+from sklearn.gaussian_process.kernels import Matern
+
+from privgp.gp.functionals import Functionals
+from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.kernels.integral import integral_gram
+from privgp.gp.priors import Hyperparameters
+from privgp.plan.bins.bins import Bins, centres
+from privgp.types import Array
+
+# How uneven counts may be: their prior std over the even count, and the share of its square that
+# is smooth over the domain (the rest is independent from bin to bin). The first is what plans take.
+UNEVENNESS = ((1.0, 0.8), (0.3, 0.8), (2.0, 0.8), (1.0, 0.3), (2.0, 0.3), (4.0, 0.1), (16.0, 0.01))
+LEAST_SHARE = 1e-3  # of the even count, so that no bin is taken for certainly empty
+
+
+def count_prior(bins: Bins, std: float, smooth_share: float) -> tuple[Array, Array]:
+    """Mean and covariance of the counts beforehand: even, give or take ``std`` times as much."""
+    even = bins.rows / bins.count
+    places = (centres(bins.low, bins.high, bins.shape) - bins.low) / (bins.high - bins.low)
+    smooth = evaluate(Matern(np.sqrt(len(bins.shape) / 12.0), nu=1.5), places)
+    covariance = smooth_share * smooth
+    covariance.flat[:: bins.count + 1] += 1.0 - smooth_share
+    return np.full(bins.count, even), (std * even) ** 2 * covariance
+
+
+def counts_given(bins: Bins, noise_std: float, noisy: Array | None) -> tuple[Array, Array]:
+    """Mean and covariance of the true counts given ``B n`` plus noise and that they sum to the rows.
+
+    As uneven beforehand as explains the measurement best, and not negative.
+    Without a measurement: the even counts, with the covariance that a measurement will leave.
+    """
+    B = np.vstack([bins.matrix, np.ones(bins.count)])
+    best: tuple[float, Array, Array, Array] | None = None
+    for std, smooth_share in UNEVENNESS if noisy is not None else UNEVENNESS[:1]:
+        mean, covariance = count_prior(bins, std, smooth_share)
+        CB = covariance @ B.T
+        S = B @ CB
+        exact = 1e-9 * S[-1, -1]
+        S.flat[:: len(S) + 1] += np.append(np.full(len(bins.matrix), noise_std**2), exact)
+        factor = cho_factor(S)
+        left = covariance - CB @ cho_solve(factor, CB.T)
+        if noisy is None:
+            return mean, left
+        off = np.append(noisy, bins.rows) - B @ mean
+        solved = cho_solve(factor, off)
+        evidence = -0.5 * float(off @ solved) - float(np.log(np.diag(factor[0])).sum())
+        # The sum is known and is no evidence: its own scale must not count.
+        evidence += 0.5 * float(np.log(S[-1, -1]))
+        if best is None or evidence > best[0]:
+            best = evidence, mean, covariance, left
+    assert best is not None
+    assert noisy is not None
+    _, mean, covariance, left = best
+    counts = _most_plausible(bins, noise_std, noisy, mean, covariance)
+    return counts, left
+
+
+def _most_plausible(
+    bins: Bins, noise_std: float, noisy: Array, mean: Array, covariance: Array
+) -> Array:
+    """The most plausible counts that are not negative, by non-negative least squares.
+
+    Cutting a Gaussian estimate off at zero instead would give every empty bin a few records and
+    take them from the full ones.
+    """
+    root = np.linalg.cholesky(covariance)
+    prior = solve_triangular(root, np.eye(bins.count), lower=True)
+    total = np.full((1, bins.count), 1e3 / noise_std)
+    rows = np.vstack([bins.matrix / noise_std, total, prior])
+    goal = np.concatenate([noisy / noise_std, [1e3 * bins.rows / noise_std], prior @ mean])
+    counts = np.maximum(nnls(rows, goal)[0], LEAST_SHARE * bins.rows / bins.count)
+    return np.asarray(counts * (bins.rows / counts.sum()))
+
+
+def bin_functionals(
+    bins: Bins,
+    counts: Array,
+    covariance: Array,
+    model: Hyperparameters,
+    squares: Array | None = None,
+) -> Functionals:
+    """The measured sums as functionals of f, for records spread evenly within their bins.
+
+    With ``counts`` expected in the bins, their ``covariance``, and F the averages of f over them:
+    ``s = counts F + (n - counts) F + scatter``. The second term has covariance
+    ``covariance * E[F F^T]``, entry by entry (``squares``; under ``model`` unless given); the third,
+    of f within a bin and of outputs about f, ``counts (k(x, x) - var F + s^2)``.
+    """
+    nodes, shares = bins.nodes()
+    B, A = bins.matrix, bins.matrix * counts
+    noise_gram = A @ B.T
+    scatter, residual = B * np.sqrt(counts), 1.0
+    if (
+        len(shares) == 1
+    ):  # bins so small that one node serves do not need f's variance within exactly
+        scatter, residual = np.zeros_like(B), _within(bins, model)
+    if squares is None:
+        squares = bins.averaged(evaluate(model.kernel, nodes))
+    fixed = B @ (covariance * squares) @ B.T
+    weights = np.asarray(np.kron(A, shares), dtype=np.float64)
+    return Functionals(
+        nodes=nodes,
+        weights=weights,
+        noise_gram=noise_gram,
+        residual_gram=residual * noise_gram,
+        energy_total=float(bins.rows),
+        energy_gram=np.diag(np.kron(counts, shares)),
+        energy_cross=weights.T,
+        energy_noise_gram=noise_gram,
+        fixed_gram=0.5 * (fixed + fixed.T),
+        scatter=scatter,
+        shares=shares,
+    )
+
+
+def _within(bins: Bins, model: Hyperparameters) -> float:
+    """The share of f's variance that is within a bin and not in its average."""
+    width = (bins.high - bins.low) / np.array(bins.shape)
+    average = integral_gram(model.kernel, np.zeros((1, len(width))), width[None, :])[0, 0]
+    return max(0.0, 1.0 - float(average) / variance(model.kernel))

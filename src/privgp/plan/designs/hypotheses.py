@@ -1,0 +1,108 @@
+"""The starting models turned into what the noise-aware design works on, and its exact error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+
+from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.smoothers import nystrom, stable_cholesky
+from privgp.plan.designs.noise_aware import Hypothesis
+from privgp.plan.strategy import Strategy
+from privgp.types import Array, Integers
+
+BLOCK_ENTRIES = 2**21
+EXACT_INPUTS = 3000  # up to here a certificate uses the whole kernel
+
+
+class Weighed(Protocol):
+    def masses(self) -> tuple[Array, Array]:
+        """Sums of the row weights, and of their squares, at every input."""
+
+
+def design_models(priors: Sequence[Prior]) -> list[Hyperparameters]:
+    """The models a measurement should serve: on inputs as they are and as ranked as they get."""
+    return [prior.start for prior in (priors if len(priors) < 3 else (priors[0], priors[-1]))]
+
+
+def hypotheses_for(
+    models: Sequence[Hyperparameters],
+    inputs: Array,
+    chosen: Integers,
+    strategy: Weighed,
+    targets: Array,
+    target_weights: Array,
+) -> list[Hypothesis]:
+    """One equally weighted hypothesis per model, through the low-rank factor of the chosen inputs.
+
+    The factor leaves out a positive semidefinite residual of the prior, so a floor certified with
+    it is a floor for the whole prior too: see docs/proofs/aware.md.
+    """
+    mass, squares = strategy.masses()
+    out = []
+    for model in models:
+        mapped, goal = model.input_map(inputs), model.input_map(targets)
+        factor = nystrom(model.kernel, mapped, chosen)
+        if targets is inputs:
+            reach = factor.factor
+        else:
+            L = stable_cholesky(evaluate(model.kernel, factor.nodes))
+            cross = evaluate(model.kernel, factor.nodes, goal)
+            reach = solve_triangular(L, cross, lower=True, check_finite=False).T
+        gram = (reach.T * target_weights) @ reach
+        out.append(
+            Hypothesis(
+                factor=factor.factor * mass[:, None],
+                noise=model.noise_variance * squares,
+                gram=gram,
+                total=float(np.trace(gram)),
+                weight=1.0 / len(models),
+            )
+        )
+    return out
+
+
+def exact_certificate(
+    models: Sequence[Hyperparameters],
+    inputs: Array,
+    strategy: Strategy,
+    targets: Array,
+    target_weights: Array,
+    noise: float,
+) -> tuple[float, Array | None]:
+    """The posterior error at the targets without low rank, averaged over the models, and, where
+    (inputs, inputs) is small enough to hold, the slope G that certifies it."""
+    B = strategy.matrix
+    mass, squares = strategy.masses()
+    A = B * mass
+    hold = len(inputs) <= EXACT_INPUTS
+    error, slope = 0.0, np.zeros((len(inputs), len(inputs))) if hold else None
+    for model in models:
+        mapped, goal = model.input_map(inputs), model.input_map(targets)
+        covariance = _through_kernel(A, model, mapped, mapped) * mass
+        covariance += model.noise_variance * B * squares  # cov(t, s), (measured, inputs)
+        S = covariance @ B.T
+        S.flat[:: len(S) + 1] += noise
+        L = cholesky(0.5 * (S + S.T), lower=True, check_finite=False)
+        error += variance(model.kernel) * float(target_weights.sum())
+        step = max(1, BLOCK_ENTRIES // len(inputs))
+        for first in range(0, len(targets), step):
+            rows = slice(first, first + step)
+            cross = evaluate(model.kernel, goal[rows], mapped) * mass
+            W = cho_solve((L, True), B @ cross.T, check_finite=False).T
+            error -= float(target_weights[rows] @ np.einsum("ij,ij->i", W, cross @ B.T))
+            if slope is not None:
+                cross -= W @ covariance
+                slope += (cross.T * target_weights[rows]) @ cross
+    return error / len(models), None if slope is None else slope / len(models)
+
+
+def _through_kernel(A: Array, model: Hyperparameters, X: Array, Z: Array) -> Array:
+    """A k(X, Z), the kernel matrix in blocks of columns."""
+    step = max(1, BLOCK_ENTRIES // len(X))
+    blocks = [A @ evaluate(model.kernel, X, Z[i : i + step]) for i in range(0, len(Z), step)]
+    return np.hstack(blocks)

@@ -1,0 +1,152 @@
+"""How far one output moves a whole posterior-mean function, in the norm of its kernel.
+
+With ``K' = k(X, X)`` and ``K = K' + s^2 I`` the posterior mean is ``f = k(., X) K^-1 y``; one output
+that changes by d moves it by at most ``d max_j sqrt([K^-1 K' K^-1]_jj)``. Proof: docs/proofs/function.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from sklearn.gaussian_process.kernels import Kernel
+
+from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.smoothers import JITTERS, stable_cholesky
+from privgp.plan.functions.varah import dominance, varah_bound
+from privgp.privacy.lattice import LatticeNoise, lattice_noise
+from privgp.privacy.sensitivity import column_norms, rounding
+from privgp.types import Array
+
+SENSITIVITIES = ("exact", "infinity", "nonnegative", "varah")
+MAX_POINTS = 20_000
+BLOCK = 256
+
+
+@dataclass(frozen=True)
+class FunctionModel:
+    """The public part of a whole-function release.
+
+    ``inputs``: distinct rows of X; ``counts``: how often each occurs; ``nodes``: inducing inputs Z
+    or None. The function is linear in the sums of the scaled outputs per input.
+    """
+
+    kernel: Kernel
+    noise_variance: float
+    inputs: Array
+    counts: Array
+    nodes: Array | None = None
+
+    @property
+    def columns(self) -> int:
+        return int(self.inputs.shape[1])
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """A, (inputs, inputs): the posterior mean is ``k(., inputs) A s`` for sums s per input."""
+        scale = variance(self.kernel)
+        K = evaluate(self.kernel, self.inputs)
+        for jitter in JITTERS:
+            noisy = K + np.diag(self.noise_variance / self.counts + jitter * scale)
+            try:
+                factor = cho_factor(noisy, lower=True, overwrite_a=True, check_finite=False)
+            except np.linalg.LinAlgError:
+                continue
+            return np.asarray(cho_solve(factor, np.diag(1.0 / self.counts), check_finite=False))
+        raise ValueError("the kernel matrix is not positive definite: raise noise_variance.")
+
+    @cached_property
+    def node_factor(self) -> Array:
+        """L with L L^T = k(Z, Z)."""
+        assert self.nodes is not None
+        return stable_cholesky(evaluate(self.kernel, self.nodes))
+
+    @cached_property
+    def node_rows(self) -> Array:
+        """B = L^T alpha, (nodes, inputs): ``(s^2 I + V D V^T)^-1 V``, ``V = L^-1 k(Z, inputs)``."""
+        assert self.nodes is not None
+        cross = evaluate(self.kernel, self.nodes, self.inputs)
+        V = solve_triangular(self.node_factor, cross, lower=True, check_finite=False)
+        gram = (V * self.counts) @ V.T
+        gram.flat[:: len(gram) + 1] += self.noise_variance
+        factor = cho_factor(gram, lower=True, check_finite=False)
+        return np.asarray(cho_solve(factor, V, check_finite=False))
+
+    def node_values(self, points: Array, numbers: Array) -> Array:
+        """``k(points, Z) L^-T numbers``, in blocks of one shape, so that batching changes no bit."""
+        assert self.nodes is not None
+        out = np.empty(len(points))
+        for start in range(0, len(points), BLOCK):
+            part = points[start : start + BLOCK]
+            padded = np.vstack([part, np.repeat(part[:1], BLOCK - len(part), axis=0)])
+            cross = evaluate(self.kernel, self.nodes, padded)
+            solved = solve_triangular(self.node_factor, cross, lower=True, check_finite=False)
+            out[start : start + BLOCK] = (numbers @ solved)[: len(part)]
+        return out
+
+    def noise_shape(self, points: Array) -> Array:
+        """Std of ``G ~ GP(0, k)``, or through inducing inputs of GP(0, q), at points."""
+        if self.nodes is None:
+            return np.full(len(points), np.sqrt(variance(self.kernel)))
+        cross = evaluate(self.kernel, self.nodes, points)
+        return column_norms(solve_triangular(self.node_factor, cross, lower=True))
+
+    def exact_norms(self) -> Array:
+        """For every distinct input the norm of the function that one unit of output there adds."""
+        if self.nodes is not None:
+            return column_norms(self.node_rows)
+        A = self.coefficients
+        moved: Array = np.einsum("ij,ij->j", A, evaluate(self.kernel, self.inputs) @ A)
+        return np.sqrt(np.maximum(moved, 0.0))
+
+    def norm(self, sensitivity: str, declared: float | None = None) -> float:
+        """The bound of these norms that was asked for: exact, or one of the papers'.
+
+        ``declared``: a dominance of K for Varah's bound, which then depends on no input.
+        """
+        if sensitivity == "exact":
+            return float(self.exact_norms().max())
+        if sensitivity == "varah":
+            actual = dominance(self.kernel, self.noise_variance, self.inputs, self.counts)
+            if declared is not None and not actual >= declared:
+                raise ValueError(
+                    "dominance is larger than that of these inputs: they lie closer together than "
+                    "was declared."
+                )
+            least = actual if declared is None else declared
+            return float(np.sqrt(variance(self.kernel)) * varah_bound(least))
+        infinity, nonnegative = papers_bounds(inverse_covariance(self))
+        bound = infinity if sensitivity == "infinity" else nonnegative
+        return float(np.sqrt(variance(self.kernel)) * bound)
+
+    def noise(self, epsilon: float, delta: float, norm: float) -> LatticeNoise:
+        """Noise for outputs scaled to [-1, 1]: for all points that will ever be asked for."""
+        size = MAX_POINTS if self.nodes is None else len(self.nodes)
+        rows = float(self.counts.sum())
+        # ||error|| <= gamma sum_j mass_j ||b_j||, as in docs/proofs/measure.md
+        error = rounding(int(rows) + len(self.inputs) + 4) * rows * norm
+        return lattice_noise(epsilon, delta, size, 2.0 * norm, error)
+
+
+def inverse_covariance(model: FunctionModel) -> Array:
+    """K^-1 over all rows, equal inputs repeated."""
+    X = np.repeat(model.inputs, model.counts.astype(np.int64), axis=0)
+    K = evaluate(model.kernel, X)
+    K.flat[:: len(K) + 1] += model.noise_variance
+    try:
+        factor = cho_factor(K, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "the kernel matrix is not positive definite: raise noise_variance."
+        ) from None
+    return np.asarray(cho_solve(factor, np.eye(len(K)), check_finite=False))
+
+
+def papers_bounds(inverse: Array) -> tuple[float, float]:
+    """(infinity norm, b) of K^-1: b is the largest sum of entries of one sign in a row."""
+    infinity = np.abs(inverse).sum(axis=1).max()
+    positive = np.maximum(inverse, 0.0).sum(axis=1).max()
+    negative = np.maximum(-inverse, 0.0).sum(axis=1).max()
+    return float(infinity), float(max(positive, negative))

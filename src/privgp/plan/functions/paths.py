@@ -1,0 +1,287 @@
+"""The public side of sample paths: arguments, what they promise, and the least noise for a budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import Kernel
+
+from privgp.gp.kernels.evaluate import check_kernel, split_noise, variance
+from privgp.gp.kernels.proved import careful_error
+from privgp.models.arguments import check_bounds, check_choice
+from privgp.privacy.budget import check_budget
+from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.path_rounding import PathPrecision, PathSizes, path_precision
+from privgp.privacy.posterior_mean import (
+    LARGEST_RIDGE,
+    LEAST_RIDGE,
+    SENSITIVITIES,
+    MeanSensitivity,
+    PosteriorShape,
+    fixed_function,
+    mean_sensitivity,
+    posterior_shape,
+)
+from privgp.privacy.rdp import PathCurve, epsilon_for, path_curve
+from privgp.types import Array
+from privgp.vault.noise import LATTICE_SAMPLER
+
+MOST_PATHS = 10_000
+MOST_POINTS = 10_000
+LEAST, NOISE, EXTRA = 1e-6, "noise_variance", "extra_noise"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The least noise that meets a budget, to be put into ``set_params``.
+
+    ``regularisation`` is r, the root of noise variance over kernel variance; ``extra_noise`` the
+    std of the noise added to a path; ``epsilon`` what they promise together.
+    """
+
+    regularisation: float
+    noise_variance: float
+    extra_noise: float
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class PathModel:
+    """All that fixes the law of the paths, checked; ``sensitivity``: a name or a norm."""
+
+    kernel: Kernel
+    noise_variance: float
+    domain: tuple[tuple[float, float], ...]
+    y_bounds: tuple[float, float]
+    paths: int
+    extra_noise: float
+    delta: float
+    sensitivity: str | float
+    max_points: int
+
+    @property
+    def widths(self) -> Array:
+        """The sides of the domain, (inputs,)."""
+        return np.array([high - low for low, high in self.domain])
+
+    def precision(self, records: int) -> PathPrecision:
+        """The nuggets that hide rounding errors, and what these cost; over the kernel's variance."""
+        scale = variance(self.kernel)
+        half = 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
+        return path_precision(
+            PathSizes(
+                records=records,
+                points=self.max_points,
+                paths=self.paths,
+                ridge=self.noise_variance / scale,
+                extra=self.extra_noise**2 / scale,
+                reach=half / math.sqrt(scale),
+                kernel_error=careful_error(self.kernel, self.widths),
+            )
+        )
+
+    def nugget_std(self, records: int) -> float:
+        """Std, in units of y, of the independent noise at every point."""
+        found = self.precision(records)
+        return math.sqrt((found.nugget + found.lattice_nugget) * variance(self.kernel))
+
+    def shape(self, records: int) -> PosteriorShape:
+        return posterior_shape(self.kernel, self.noise_variance, self.widths, records)
+
+    def mean_sensitivity(self, records: int) -> MeanSensitivity:
+        """For outputs in their bounds, in units of y."""
+        shape = self.shape(records)
+        if isinstance(self.sensitivity, float):
+            # given in the kernel's own Hilbert space; the lemma divides the kernel by its variance
+            return fixed_function(shape, self.sensitivity * math.sqrt(variance(self.kernel)))
+        unit = mean_sensitivity(shape, self.sensitivity)
+        half = 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
+        return replace(unit, value=unit.value * half)
+
+    def curve(self, records: int) -> PathCurve:
+        precision = self.precision(records)
+        return path_curve(
+            sensitivity=self.mean_sensitivity(records).value,
+            influence=self.shape(records).influence,
+            kernel_variance=variance(self.kernel),
+            extra_variance=self.extra_noise**2,
+            paths=self.paths,
+            covariance="paper" if self.sensitivity == "paper" else "sharp",
+            charge=precision.charge,
+            charge_limit=precision.charge_limit,
+        )
+
+    def epsilon(self, records: int) -> float:
+        conversion = "paper" if self.sensitivity == "paper" else "sharp"
+        return epsilon_for([self.curve(records)], self.delta, conversion)
+
+    def guarantee(self, records: int, *, simulated: bool) -> Guarantee:
+        """What is promised of all paths at all points together."""
+        epsilon = self.epsilon(records)
+        if epsilon == math.inf:
+            raise ValueError(
+                "rounding errors cannot be bounded for these arguments: raise noise_variance or "
+                "lower max_points."
+            )
+        lemma = self.mean_sensitivity(records).lemma
+        assumed = ("every output of these data and of their neighbours is one function of the "
+            "input, of the stated norm",) if isinstance(self.sensitivity, float) else ()  # fmt: skip
+        extra = f", Gaussian-process noise of std {self.extra_noise:g} added to each" * bool(
+            self.extra_noise
+        )
+        return Guarantee(
+            epsilon=epsilon,
+            delta=self.delta,
+            unit=RECORDS_UNIT,
+            neighbours=RECORDS_NEIGHBOURS,
+            assumptions=(
+                f"the number of records is public: {records}",
+                "kernel, noise variance, domain, bounds, numbers of paths and points and extra noise "
+                "were chosen without looking at the records",
+                "no draw is made twice: the state of the paths is kept and never set back",
+                *assumed,
+            ),
+            mechanism=f"{self.paths} sample path{'s' * (self.paths > 1)} of the posterior{extra}, with "
+            f"independent noise of std {self.nugget_std(records):.3g} at each of at most "
+            f"{self.max_points:,} points, all together; bound of the mean: {lemma}",
+            sampler=LATTICE_SAMPLER
+            if not simulated
+            else f"ordinary floating-point noise: {SIMULATION}",
+            noise_multipliers=(),
+            path_curves=(self.curve(records),),
+        )
+
+    def calibrated(self, epsilon: float, records: int, by: str) -> Calibration:
+        """The least noise variance, or extra noise, with which the paths are epsilon-private."""
+        check_choice("by", by, (NOISE, EXTRA))
+        check_budget(epsilon, self.delta)
+        scale = variance(self.kernel)
+        if by == NOISE:
+            low, high = math.log(LEAST_RIDGE * scale), math.log(LARGEST_RIDGE * scale)
+        else:
+            low, high = math.log(LEAST * math.sqrt(scale)), math.log(math.sqrt(scale) / LEAST)
+
+        def with_noise(t: float) -> PathModel:
+            value = math.exp(t)
+            if by == NOISE:
+                return replace(self, noise_variance=min(max(value, scale * LEAST_RIDGE),
+                    scale * LARGEST_RIDGE))  # fmt: skip
+            return replace(self, extra_noise=value)
+
+        def excess(t: float) -> float:
+            found = with_noise(t).epsilon(records)
+            return math.log(min(found, 1e300) / epsilon) if found > 0 else -700.0
+
+        if by == EXTRA and replace(self, extra_noise=0.0).epsilon(records) <= epsilon:
+            found = replace(self, extra_noise=0.0)
+        elif excess(high) > 0:
+            raise ValueError(f"no {by} within reach meets epsilon={epsilon:g}: ask for more.")
+        elif excess(low) <= 0:
+            found = with_noise(low)
+        else:
+            t = float(brentq(excess, low, high, xtol=1e-12))
+            while excess(t) > 0:
+                t += 1e-11
+            found = with_noise(t)
+        return Calibration(
+            math.sqrt(found.noise_variance / scale), found.noise_variance, found.extra_noise,
+            found.epsilon(records),
+        )  # fmt: skip
+
+
+def path_model(
+    kernel: Any,
+    noise_variance: Any,
+    *,
+    domain: Any,
+    y_bounds: Any,
+    n_paths: Any,
+    extra_noise: Any,
+    delta: Any,
+    sensitivity: Any,
+    max_points: Any,
+) -> PathModel:
+    """The arguments of PosteriorPaths, every one checked."""
+    box = check_domain(domain)
+    bounds = check_bounds("y_bounds", y_bounds)
+    if not isinstance(kernel, Kernel):
+        raise ValueError("kernel must be a scikit-learn kernel.")
+    signal, white = split_noise(clone(kernel))
+    if signal is None:
+        raise ValueError("kernel holds nothing but noise.")
+    check_kernel(signal, len(box))
+    if white is not None:
+        if noise_variance is not None:
+            raise ValueError("give the noise once: as noise_variance or as a WhiteKernel.")
+        noise_variance = float(white.noise_level)
+    noise = _number("noise_variance", noise_variance)
+    if not noise > 0:
+        raise ValueError(f"noise_variance must be positive and finite, got {noise}.")
+    extra = _number("extra_noise", extra_noise)
+    if extra < 0:
+        raise ValueError(f"extra_noise must not be negative, got {extra}.")
+    if isinstance(n_paths, bool) or not isinstance(n_paths, Integral):
+        raise ValueError("n_paths must be a whole number.")
+    paths = int(n_paths)
+    if not 1 <= paths <= MOST_PATHS:
+        raise ValueError(f"n_paths must lie between 1 and {MOST_PATHS:,}, got {paths}.")
+    if isinstance(max_points, bool) or not isinstance(max_points, Integral):
+        raise ValueError("max_points must be a whole number.")
+    points = int(max_points)
+    if not 1 <= points <= MOST_POINTS:
+        raise ValueError(f"max_points must lie between 1 and {MOST_POINTS:,}, got {points}.")
+    check_budget(1.0, delta)
+    model = PathModel(
+        signal, noise, box, bounds, paths, extra, float(delta), _sensitivity(sensitivity), points
+    )
+    model.shape(1)  # refuses a ratio of variances out of range
+    model.precision(1)  # refuses kernels whose values have no proved error
+    return model
+
+
+def check_domain(domain: Any) -> tuple[tuple[float, float], ...]:
+    """One (low, high) per input; one pair alone for one input."""
+    if domain is None:
+        raise ValueError("domain must be given: bounds of inputs are declared, never read from X.")
+    wrong = "domain must be (low, high), or one such pair per input."
+    try:
+        pairs = np.asarray(domain, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(wrong) from None
+    pairs = pairs[None, :] if pairs.shape == (2,) else pairs
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
+        raise ValueError(wrong)
+    return tuple(check_bounds("domain", pair) for pair in pairs)
+
+
+def _sensitivity(given: Any) -> str | float:
+    """A name, or the norm in ("function", norm)."""
+    if isinstance(given, str):
+        check_choice("sensitivity", given, SENSITIVITIES)
+        return given
+    if isinstance(given, tuple | list) and len(given) == 2 and given[0] == "function":
+        norm = _number("sensitivity", given[1])
+        if norm > 0:
+            return norm
+    raise ValueError("sensitivity must be 'auto', 'paper', or ('function', its norm).")
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError(f"{name} must be a number.")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value}.")
+    return float(value)
+
+
+def check_count(n: Any) -> int:
+    """The number of records, which is public."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError("n must be the number of records, at least 1.")
+    return int(n)

@@ -1,0 +1,114 @@
+"""How far one whole record moves a posterior-mean function, in the norm of its kernel.
+
+From the number of records, the declared domain and the kernel alone. In units where the kernel has
+variance 1 and outputs lie within 1 of their centre. Proofs: docs/proofs/function_records.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from privgp.gp.kernels.evaluate import variance
+from privgp.gp.kernels.proved import careful_error
+from privgp.plan.functions.checked_factor import MOST_POINTS, NUGGET, residual_room
+from privgp.privacy.lattice import LatticeNoise, lattice_noise
+from privgp.privacy.posterior_mean import (
+    CONSTANT,
+    UP,
+    PosteriorShape,
+    mean_sensitivity,
+    posterior_shape,
+)
+from privgp.privacy.sensitivity import UNIT_ROUNDOFF, rounding
+from privgp.types import Array
+
+RECORD_SENSITIVITIES = ("exact", "paper")
+CELLS = 4000
+
+
+@dataclass(frozen=True)
+class RecordsModel:
+    """The public part of a whole-function release of private records."""
+
+    kernel: Kernel
+    noise_variance: float
+    domain: tuple[tuple[float, float], ...]
+    rows: int
+
+    nodes = None  # there are no inducing inputs
+
+    @property
+    def columns(self) -> int:
+        return len(self.domain)
+
+    @property
+    def widths(self) -> Array:
+        """The sides of the domain, (columns,)."""
+        return np.array([high - low for low, high in self.domain])
+
+    def norm(self, sensitivity: str) -> float:
+        """Half the sensitivity in the norm of the kernel, for outputs in [-1, 1]."""
+        shape = posterior_shape(self.kernel, self.noise_variance, self.widths, self.rows)
+        if sensitivity == "paper":
+            bound = mean_sensitivity(shape, "paper").value
+        else:
+            bound = min(mean_sensitivity(shape).value, prior_norm_bound(shape))
+            if shape.form == CONSTANT:  # the mean is the sum of the outputs over n + r^2
+                bound = min(bound, 2.0 / (shape.records + shape.ridge) * UP)
+        return 0.5 * bound / math.sqrt(variance(self.kernel)) * UP
+
+    def noise(self, epsilon: float, delta: float, norm: float) -> LatticeNoise:
+        """Noise for outputs scaled to [-1, 1]: for all points that will ever be asked for."""
+        residual_room(self.kernel, self.widths)  # refuses kernels of too many parts
+        return lattice_noise(epsilon, delta, MOST_POINTS, 2.0 * norm, self.float_error())
+
+    def noise_shape(self, points: Array) -> Array:
+        """Std of ``G ~ GP(0, k)`` at points."""
+        return np.full(len(points), np.sqrt(variance(self.kernel)))
+
+    def float_error(self) -> float:
+        """A bound of the error of all coordinates that are ever computed, in Euclidean norm."""
+        n, m, v, s2 = self.rows, MOST_POINTS, variance(self.kernel), self.noise_variance
+        kernel = careful_error(self.kernel, self.widths)
+        # (K + s^2 I + E) weights = outputs, |E| at most:
+        solved = n * kernel * v + (2.0 * UNIT_ROUNDOFF + 4.0 * n * rounding(3 * n + 8)) * (v + s2)
+        if not solved < 0.5 * s2:
+            raise ValueError(
+                "noise_variance is too small for so many records: the weights could not be "
+                "computed exactly enough."
+            )
+        weights = math.sqrt(n) / (s2 - solved)
+        as_function = solved * weights / (2.0 * math.sqrt(s2))
+        at_a_point = (rounding(n + 8) + 1.01 * kernel) * v * math.sqrt(n) * weights
+        norm = math.sqrt(n / s2) / 2.0 + as_function
+        # L (coordinates) = values + errors, |L^-1| at most:
+        inverse = math.sqrt(2.0 / (NUGGET * v))
+        substituted = rounding(m + 8) * 1.01 * math.sqrt(v)
+        lost = inverse * math.sqrt(m) * substituted  # of the coordinates' own norm
+        given = inverse * math.sqrt(m) * at_a_point
+        return (as_function + given + 1.01 * lost * (norm + given)) * UP
+
+
+def prior_norm_bound(shape: PosteriorShape) -> float:
+    """``2 sup (1 + c t) sqrt(v - t^2) / (v + r^2)``, t^2 <= v (1 - v), c = sqrt(n - 1) / r.
+
+    Every v lies in one of 4,000 cells; in a cell numerator and denominator take their own extremes.
+    """
+    c = math.sqrt((shape.records - 1) / shape.ridge)
+    high = shape.largest_variance
+    edges = np.geomspace(min(shape.least_variance, high), high, CELLS + 1)
+    edges[0] *= 1.0 - 1e-12
+    edges[-1] = high
+    low, high_edge = edges[:-1], edges[1:]
+    middle = np.clip(0.5, low, high_edge)
+    most = np.sqrt(middle * (1.0 - middle))
+    # (1 + c t) sqrt(v - t^2) has one top, at 2 c v / (1 + sqrt(1 + 8 c^2 v))
+    top = 2.0 * c * high_edge / (1.0 + np.sqrt(1.0 + 8.0 * c * c * high_edge))
+    t = np.minimum(top, most)
+    # t is not quite the top: both factors are taken a little larger than at it
+    values = (1.0 + c * t) * np.sqrt(np.maximum(high_edge - t * t, 0.0)) / (low + shape.ridge)
+    return 2.0 * float(values.max()) * (1.0 + 1e-9)

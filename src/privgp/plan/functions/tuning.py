@@ -1,0 +1,76 @@
+"""Posteriors of many synthetic datasets at once: what kernel settings would do, before any data.
+
+For a unit kernel k and every draw j, ``K_j = Q diag(w) Q'`` once; then for any ridge r^2 the posterior
+mean at the points is ``H diag(1 / (w + r^2)) Q'y`` and its variance ``1 - H^2 / (w + r^2)``, H = k(T, X) Q.
+Nothing here is private: the draws come from a prior.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from privgp.gp.kernels.evaluate import evaluate
+from privgp.types import Array
+
+
+@dataclass(frozen=True)
+class PriorDraws:
+    """Synthetic datasets and the functions they came from.
+
+    ``inputs`` (draws, records, columns), ``outputs`` (draws, records) about the centre of their
+    bounds, ``points`` (points, columns), ``truth`` (draws, points).
+    """
+
+    inputs: Array = field(repr=False)
+    outputs: Array = field(repr=False)
+    points: Array = field(repr=False)
+    truth: Array = field(repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("inputs", "outputs", "points", "truth"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
+        if self.inputs.ndim != 3 or self.points.ndim != 2 or self.truth.ndim != 2:
+            raise ValueError(
+                "prior draws need inputs (draws, records, columns) and truth (draws, points)."
+            )
+        draws, records, columns = self.inputs.shape
+        shapes = (self.outputs.shape, self.points.shape[1:], self.truth.shape)
+        if shapes != ((draws, records), (columns,), (draws, len(self.points))) or 0 in (
+            draws, records, len(self.points)
+        ):  # fmt: skip
+            raise ValueError("the parts of prior draws do not belong together.")
+        if not all(
+            np.all(np.isfinite(a)) for a in (self.inputs, self.outputs, self.points, self.truth)
+        ):
+            raise ValueError("prior draws contain NaN or infinity.")
+
+    @property
+    def records(self) -> int:
+        return int(self.inputs.shape[1])
+
+
+class ManyPosteriors:
+    """The posteriors of all draws under one unit kernel, for any ridge."""
+
+    def __init__(self, draws: PriorDraws, kernel: Kernel) -> None:
+        grams = np.stack([evaluate(kernel, X) for X in draws.inputs])
+        self._spectra, vectors = np.linalg.eigh(grams)
+        self._spectra = np.maximum(self._spectra, 0.0)
+        crosses = np.stack([evaluate(kernel, draws.points, X) for X in draws.inputs])
+        self._crosses = crosses @ vectors
+        self._outputs = np.einsum("jni,jn->ji", vectors, draws.outputs)
+        self._squares = self._crosses**2
+
+    def at(self, ridge: float) -> tuple[Array, Array]:
+        """Mean and variance, each (draws, points), the kernel having variance 1."""
+        weights = 1.0 / (self._spectra + ridge)
+        mean = np.einsum("jti,ji->jt", self._crosses, weights * self._outputs)
+        variance = 1.0 - np.einsum("jti,ji->jt", self._squares, weights)
+        return mean, np.maximum(variance, 1e-12)
+
+    def effective_dimension(self, ridge: float) -> Array:
+        """``tr K (K + r^2 I)^-1``, (draws,)."""
+        return np.asarray((self._spectra / (self._spectra + ridge)).sum(axis=1))

@@ -1,0 +1,64 @@
+"""Varah's bound of the sensitivity to outputs, which needs no inverse and may be declared.
+
+For a strictly diagonally dominant K, ``||K^-1||_inf <= 1 / min_i (K_ii - sum_{j != i} |K_ij|)``. The
+least of these differences is the dominance. Proof and scope: docs/proofs/function.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.gaussian_process.kernels import ExpSineSquared, Kernel, Product, Sum
+
+from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.privacy.sensitivity import rounding
+from privgp.types import Array
+
+
+def dominance(kernel: Kernel, noise_variance: float, inputs: Array, counts: Array) -> float:
+    """The dominance of ``K = k(X, X) + s^2 I``, rounded down; not positive if K has none.
+
+    ``inputs``: distinct rows of X, ``counts``: how often each occurs.
+    """
+    v = variance(kernel)
+    sums = np.abs(evaluate(kernel, inputs)) @ counts  # the diagonal once, others in full
+    sums *= 1.0 + rounding(len(inputs) + 64)
+    return float(np.min(2.0 * v + noise_variance - sums)) - rounding(8) * (v + noise_variance)
+
+
+def separated_dominance(
+    kernel: Kernel, noise_variance: float, separation: float, rows: int
+) -> float:
+    """A dominance that all inputs have whose one column is nowhere closer than ``separation``.
+
+    With k falling in the distance, ``v + s^2 - 2 sum_m k(m separation)``, m up to half the rows:
+    the m-th neighbour on either side is at least m times that away. Depends on no input.
+    """
+    if not (np.isfinite(separation) and separation > 0):
+        raise ValueError(f"separation must be positive and finite, got {separation}.")
+    if rows < 1:
+        raise ValueError(f"rows must be at least 1, got {rows}.")
+    if not _falls(kernel):
+        raise ValueError("kernel must fall with the distance: ExpSineSquared does not.")
+    v = variance(kernel)
+    left, right = (rows - 1) // 2, rows // 2
+    places = separation * np.arange(1.0, right + 1.0, dtype=np.float64)[:, None]
+    values = np.abs(evaluate(kernel, np.zeros((1, 1)), places))[0] if right else np.empty(0)
+    sums = values.sum() + values[:left].sum()
+    # a little less, so that inputs exactly so far apart are not refused for rounding errors
+    return float(v + noise_variance - sums - 1e-9 * (v + noise_variance))
+
+
+def varah_bound(dominance: float) -> float:
+    """``1 / dominance``, at least the infinity norm of K^-1; refuses what is not dominant."""
+    if not (np.isfinite(dominance) and dominance > 0):
+        raise ValueError(
+            "K is not strictly diagonally dominant, so Varah's bound does not apply: use "
+            "sensitivity='exact', a shorter lengthscale, or a larger noise_variance."
+        )
+    return (1.0 / dominance) * (1.0 + rounding(4))
+
+
+def _falls(kernel: Kernel) -> bool:
+    if isinstance(kernel, Sum | Product):
+        return _falls(kernel.k1) and _falls(kernel.k2)
+    return not isinstance(kernel, ExpSineSquared)

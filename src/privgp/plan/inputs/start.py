@@ -1,0 +1,71 @@
+"""Starting hyperparameters from public facts alone: the spread of X and the width of the bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
+
+from privgp.gp.input_maps import part_ranked, spreads
+from privgp.gp.kernels.evaluate import check_kernel, split_noise
+from privgp.gp.priors import Hyperparameters, Prior, prior_about
+from privgp.types import Array
+
+SIGNAL_SHARE = (
+    0.25  # prior std of the function and of its constant, as a share of the bounds' width
+)
+NOISE_SHARE = 0.15
+RANK_SHARES = (0.0, 0.4, 0.8)
+
+
+def default_kernel(X: Array, width: float) -> Kernel:
+    """Matern 5/2 of std d/4 and lengthscale std * sqrt(D) per input, plus an unknown constant."""
+    scales = spreads(X) * np.sqrt(X.shape[1])
+    lengthscale = scales if len(scales) > 1 else float(scales[0])
+    signal = (SIGNAL_SHARE * width) ** 2
+    return ConstantKernel(signal) * Matern(lengthscale, nu=2.5) + ConstantKernel(signal, "fixed")
+
+
+def starting_priors(
+    X: Array,
+    width: float,
+    kernel: Kernel | None,
+    noise_variance: float | None,
+    *,
+    learned: bool,
+    ranked: bool = False,
+) -> tuple[Prior, ...]:
+    """One prior per input map; a given kernel acts on the inputs as they are, so it has one map,
+    or with ``ranked`` a second one, for a plan that should serve other kernels too.
+
+    ``X`` are all rows, repeated inputs included: their spread and ranks set scales and maps.
+    """
+    white_fixed = False
+    shares: tuple[float, ...]
+    if kernel is not None:
+        given, white = split_noise(clone(kernel) if isinstance(kernel, Kernel) else kernel)
+        if given is None:
+            raise ValueError("kernel holds nothing but noise.")
+        check_kernel(given, X.shape[1])
+        if white is not None and noise_variance is not None:
+            raise ValueError(
+                "give the noise once: as noise_variance or as a WhiteKernel, not both."
+            )
+        if white is not None:
+            noise_variance = float(white.noise_level)
+            white_fixed = bool(white.hyperparameter_noise_level.fixed)
+        shares = (0.0, RANK_SHARES[-1]) if ranked else (0.0,)
+    else:
+        given = default_kernel(X, width)
+        shares = RANK_SHARES if learned else RANK_SHARES[:1]
+    maps = tuple(part_ranked(X, share) for share in shares)
+    if noise_variance is None:
+        noise_variance = (NOISE_SHARE * width) ** 2
+    if not (np.isfinite(noise_variance) and noise_variance > 0):
+        raise ValueError(f"noise_variance must be positive and finite, got {noise_variance}.")
+    return tuple(
+        prior_about(
+            Hyperparameters(given, float(noise_variance), input_map), noise_free=not white_fixed
+        )
+        for input_map in maps
+    )

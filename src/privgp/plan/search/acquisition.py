@@ -1,0 +1,60 @@
+"""Which setting to try next, given noisy scores: post-processing of what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import ndtr
+
+from privgp.gp.surrogate import Surrogate
+from privgp.types import Array
+
+ACQUISITIONS = ("ei", "ucb")
+
+
+def next_setting(
+    surrogate: Surrogate, tried: Sequence[int], acquisition: str, exploration: float
+) -> int:
+    """The place of the most promising setting; the first is the one nearest to the middle."""
+    if not tried:
+        return central(surrogate.points)
+    if acquisition == "ucb":
+        promise = upper_bound(surrogate, exploration)
+    else:
+        promise = expected_improvement(surrogate, tried)
+    return int(np.argmax(promise))
+
+
+def upper_bound(surrogate: Surrogate, exploration: float) -> Array:
+    """m(x) + sqrt(beta) s(x), ``exploration`` = sqrt(beta); (settings,)."""
+    mean, std = surrogate.posterior()
+    return np.asarray(mean + exploration * std)
+
+
+def expected_improvement(surrogate: Surrogate, tried: Sequence[int]) -> Array:
+    """E max(f(x) - best, 0) over function and hyperparameters, (settings,).
+
+    Scores are noisy, so ``best`` is the largest posterior mean among the settings tried.
+    """
+    mean, _ = surrogate.posterior()
+    best = mean[np.asarray(tried)].max()
+    std = np.sqrt(np.maximum(surrogate.variances, 1e-24))
+    z = (surrogate.means - best) / std
+    density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
+    return np.asarray(surrogate.weights @ (std * (z * ndtr(z) + density)))
+
+
+def best_setting(surrogate: Surrogate) -> int:
+    """The place of the largest posterior mean less one std: better known settings come first.
+
+    Scores lie in [-1, 1], and so do means that may be compared.
+    """
+    mean, std = surrogate.posterior()
+    return int(np.argmax(np.clip(mean, -1.0, 1.0) - std))
+
+
+def central(points: Array) -> int:
+    """The setting nearest to the middle of all."""
+    middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+    return int(np.argmin(np.square(points - middle).sum(axis=1)))

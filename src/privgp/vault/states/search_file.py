@@ -1,0 +1,152 @@
+"""The file of a search that may be killed: what was asked, before it is drawn; what came, before it
+is used.
+
+One line of JSON per event, appended and brought to the disk. A step whose line ``asked`` has no line
+``got`` was perhaps drawn and counts as spent: it is never drawn again. The file holds noisy scores
+only, nothing that the promise does not already cover.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import math
+import os
+from dataclasses import dataclass
+from typing import IO, Any, Self
+
+from privgp.plan.search.space import Space
+
+FORMAT = "privgp-search"
+HEAD = b'{"format": "privgp-search", "version": 1, '
+LARGEST = 2**24
+
+
+@dataclass(frozen=True)
+class Event:
+    """A step that was asked for; ``value`` is None if it was lost."""
+
+    place: int
+    value: float | None
+
+
+class SearchState:
+    """The events of one search; without a path they are kept in memory only."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, question: dict[str, Any]) -> None:
+        self.events: list[Event] = []
+        self._file: IO[bytes] | None = None
+        if path is None:
+            return
+        self._name = os.fspath(path)
+        try:
+            self._file = open(path, "a+b")  # noqa: SIM115 - held open, and locked, while searching
+        except OSError:
+            raise ValueError(f"state_file {self._name!r} cannot be written there.") from None
+        try:
+            self._lock()
+            self._read(question)
+        except BaseException:
+            self.close()
+            raise
+
+    def check(self, steps: int, settings: int) -> None:
+        """Refuse events that this search cannot have had."""
+        if len(self.events) > steps or any(not 0 <= e.place < settings for e in self.events):
+            raise ValueError(f"state_file {self._name!r} is damaged.")
+
+    def ask(self, place: int) -> None:
+        """Say that a step is about to be drawn: from here on it counts as spent."""
+        self._append({"asked": len(self.events), "place": place})
+        self.events.append(Event(place, None))
+
+    def got(self, value: float) -> None:
+        """Keep what the step gave."""
+        self._append({"got": len(self.events) - 1, "value": value})
+        self.events[-1] = Event(self.events[-1].place, value)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def _lock(self) -> None:
+        assert self._file is not None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ValueError(f"state_file {self._name!r} is in use by another search.") from None
+
+    def _read(self, question: dict[str, Any]) -> None:
+        assert self._file is not None
+        self._file.seek(0)
+        data = self._file.read(LARGEST + 1)
+        whole, newline, torn = data.rpartition(b"\n")
+        if not data.startswith(HEAD[: len(data)]) or len(data) > LARGEST:
+            raise ValueError(f"state_file {self._name!r} is not the file of a search.")
+        if torn:  # killed while writing: an unfinished line never took effect
+            self._file.truncate(len(whole) + len(newline))
+        if not newline:
+            self._append({"format": FORMAT, "version": 1, "question": question})
+            _keep_name(self._name)
+            return
+        first, *lines = whole.split(b"\n")
+        try:
+            same = json.loads(first)["question"] == json.loads(json.dumps(question))
+        except (ValueError, KeyError, TypeError):
+            same = False
+        if not same:
+            raise ValueError(
+                f"state_file {self._name!r} belongs to another search (another space, budget, number "
+                "of records or estimator): give another name."
+            )
+        for line in lines:
+            self._replay(line)
+
+    def _replay(self, line: bytes) -> None:
+        try:
+            event = json.loads(line)
+            if "asked" in event and event["asked"] == len(self.events):
+                self.events.append(Event(int(event["place"]), None))
+                return
+            value = float(event["value"])
+            if event["got"] == len(self.events) - 1 and math.isfinite(value):
+                self.events[-1] = Event(self.events[-1].place, value)
+                return
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise ValueError(f"state_file {self._name!r} is damaged.")
+
+    def _append(self, event: dict[str, Any]) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(json.dumps(event).encode("utf-8") + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError:
+            raise RuntimeError(
+                f"state_file {self._name!r} could not be written; go on with it later."
+            ) from None
+
+
+def _keep_name(path: str) -> None:
+    """Bring a new file's name to the disk too."""
+    folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def fingerprint(space: Space) -> str:
+    """Tells one list of settings from another."""
+    text = repr([sorted((k, repr(v)) for k, v in s.items()) for s in space.settings])
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
