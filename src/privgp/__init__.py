@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from privgp import audit
     from privgp.models.binned.estimators import BinnedGP, BinnedMeans
     from privgp.models.function.estimator import PrivateFunction
+    from privgp.models.load import load
     from privgp.models.paths import PosteriorPaths
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.models.search.bayes import PrivateBayesSearchCV
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from privgp.models.tune import tune_for
     from privgp.plan.preview import Plan
     from privgp.privacy.guarantee import Guarantee, compose
-    from privgp.release.files import load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -46,7 +46,7 @@ _HOMES = {
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGridSearchCV": "privgp.models.search.grid",
     "compose": "privgp.privacy.guarantee",
-    "load": "privgp.release.files",
+    "load": "privgp.models.load",
     "tune_for": "privgp.models.tune",
 }
 

@@ -15,7 +15,7 @@ import pytest
 
 import privgp
 from privgp.command import main
-from privgp.release.files import save
+from privgp.models.load import save
 from tests.command.running import BUDGET, COLUMNS, QUICK, ROWS, people_table, private_cells, run
 
 PNG = b"\x89PNG"

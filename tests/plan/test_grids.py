@@ -9,13 +9,13 @@ import pytest
 
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.kernels.integral import integral_gram
+from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import posterior
 from privgp.plan.bins.bins import Bins, centres
 from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.bins.grids import Aim, Domain, aware_bins, best_bins, best_pure_bins, design_models
 from privgp.plan.build import Budget
 from privgp.plan.inputs.start import starting_priors
-from privgp.plan.strategy import Measurement
 from privgp.privacy.lattice import lattice_noise
 from privgp.vault.bins import exact_records
 

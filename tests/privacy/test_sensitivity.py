@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
+from privgp.gp.rounding import rounding
 from privgp.privacy.sensitivity import (
     ENUMERATED_ROWS,
     MAX_ENERGY_WEIGHT,
     column_norms,
     many_row_sensitivity,
     person_norms,
-    rounding,
     single_row_sensitivity,
 )
 

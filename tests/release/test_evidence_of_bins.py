@@ -10,10 +10,10 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from privgp.gp.evidence import fit
 from privgp.gp.kernels.integral import integral_gram
+from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.bins.bins import Bins, centres
 from privgp.plan.bins.counts import bin_functionals
-from privgp.plan.strategy import Measurement
 
 COUNTS = np.array([3.0, 0.5, 7.0, 2.0])
 KERNELS = {

@@ -28,8 +28,8 @@ from threadpoolctl import threadpool_info
 
 from privgp import PrivateGPRegressor, load
 from privgp.gp.threads import one_thread
+from privgp.models.load import NOTICE
 from privgp.release.certificate.certificate import certificate
-from privgp.release.files import NOTICE
 from privgp.storage.archive import unpack
 
 

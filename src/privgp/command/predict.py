@@ -19,8 +19,8 @@ from privgp.command.io.destinations import (
 )
 from privgp.command.io.screen import Step, progress, say, say_json
 from privgp.command.io.tables import load, open_stored, open_table, write_table
+from privgp.models.load import load as load_release
 from privgp.pictures.pictures import plot_model, save_figure
-from privgp.release.files import load as load_release
 from privgp.types import Array
 
 BLOCK = 4096

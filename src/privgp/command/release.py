@@ -22,8 +22,8 @@ from privgp.command.io.screen import Step, progress, say_json
 from privgp.command.io.streams import file_rows
 from privgp.command.io.tables import Source, check_lines, load, open_table
 from privgp.models.inducing import fit_rows
+from privgp.models.load import save
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.release.files import save
 
 
 def run_release(request: Request, results: Results, *, force: bool, as_json: bool) -> None:

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from privgp.privacy.sensitivity import rounding
+from privgp.gp.rounding import rounding
 from privgp.types import Array
 
 RUN = 64

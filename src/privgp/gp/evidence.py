@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import value_and_pullback, variance
-from privgp.plan.strategy import Measurement
+from privgp.gp.measurement import Measurement
 from privgp.types import Array
 
 

@@ -16,8 +16,8 @@ from scipy.stats import chi2, qmc
 
 from privgp.gp.evidence import Fit, fit
 from privgp.gp.functionals import Functionals
+from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.plan.strategy import Measurement
 from privgp.types import Array
 
 DRAWS = 24

@@ -11,8 +11,8 @@ from scipy.linalg import cho_solve, solve_triangular
 from privgp.gp.evidence import fit
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import diagonal, evaluate
+from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.strategy import Measurement
 from privgp.types import Array
 
 BLOCK_ENTRIES = 2**21

@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.threads import one_thread
-from privgp.models.arguments import check_inside
 from privgp.plan.functions.paths import (
     NOISE,
     Calibration,
@@ -20,6 +19,7 @@ from privgp.plan.functions.paths import (
     check_count,
     path_model,
 )
+from privgp.plan.inputs.arguments import check_inside
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, check_vote, excursion_set
 from privgp.storage.state_file import StateFile, check_new

@@ -19,8 +19,8 @@ from privgp.privacy.guarantee import (
     SIMULATION,
     Guarantee,
 )
-from privgp.privacy.laplace import LaplaceNoise
-from privgp.vault.noise import LAPLACE_SAMPLER, LATTICE_SAMPLER
+from privgp.privacy.laplace import LAPLACE_SAMPLER, LaplaceNoise
+from privgp.privacy.lattice import LATTICE_SAMPLER
 
 
 def simulation(model: Any) -> np.random.Generator | None:

@@ -13,10 +13,10 @@ from sklearn.utils.validation import validate_data
 from privgp.gp.learning import learn
 from privgp.gp.posterior import posterior
 from privgp.gp.threads import laid_out, one_thread
-from privgp.models.arguments import check_bounds, target_points
 from privgp.models.promise import records_guarantee
 from privgp.plan.bins.records import RecordsPlan, make_records_plan
 from privgp.plan.build import Budget, Question
+from privgp.plan.inputs.arguments import check_bounds, target_points
 from privgp.release.certificate.certificate import utc
 from privgp.release.records import functionals_of, part_ranked_by_counts
 from privgp.vault.bins import measure_records

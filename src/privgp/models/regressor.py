@@ -14,22 +14,22 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.learning import learn
+from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
-from privgp.models.arguments import (
+from privgp.models.inducing import fit_rows, plan_rows
+from privgp.models.promise import outputs_guarantee, simulation
+from privgp.models.records import fit_records, plan_records
+from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
+from privgp.plan.inputs.arguments import (
     check_bounds,
     check_choice,
     inducing_inputs,
     person_ids,
     target_points,
 )
-from privgp.models.inducing import fit_rows, plan_rows
-from privgp.models.promise import outputs_guarantee, simulation
-from privgp.models.records import fit_records, plan_records
-from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
 from privgp.plan.inputs.rows import ArrayRows, Rows
-from privgp.plan.strategy import Measurement
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.release.at_targets import AtTargets, Release
@@ -206,7 +206,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         Under ``protect="outputs"`` it holds inputs, which a warning says.
         """
-        from privgp.release.files import notice, save
+        from privgp.models.load import notice, save
 
         save(self, path, overwrite=overwrite)
         if self.protect == "outputs":

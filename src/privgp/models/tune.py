@@ -16,10 +16,10 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
-from privgp.models.arguments import check_choice
 from privgp.models.paths import PosteriorPaths
 from privgp.plan.functions.paths import PathModel, path_model
 from privgp.plan.functions.tuning import ManyPosteriors, PriorDraws
+from privgp.plan.inputs.arguments import check_choice
 from privgp.privacy.budget import check_budget
 from privgp.types import Array
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from privgp.gp.functionals import Functionals
+from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import Posterior, mean_map, posterior
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.plan.strategy import Measurement
 from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.functionals import functionals
 from privgp.gp.input_maps import collapse
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Smoother, choose_nodes, exact_smoother, nystrom
@@ -18,6 +17,7 @@ from privgp.plan.designs.hypotheses import design_models, hypotheses_for
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design, explained, gain
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
+from privgp.plan.inputs.functionals import functionals
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.preview import Plan, Unbiased
 from privgp.plan.strategy import (

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privgp.gp.rounding import rounding
 from privgp.privacy.sensitivity import (
     MAX_ENERGY_WEIGHT,
     MAX_TOTAL_ENERGY_WEIGHT,
@@ -13,7 +14,6 @@ from privgp.privacy.sensitivity import (
     column_norms,
     many_row_sensitivity,
     person_norms,
-    rounding,
     single_row_sensitivity,
     total_sensitivity,
 )
@@ -123,22 +123,6 @@ class Strategy:
         if self.law == LAPLACE:
             return float(per_row.sum() + energy) * (1.0 + 1e-9)
         return float(np.hypot(np.linalg.norm(per_row), energy)) * (1.0 + 1e-9)
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """What was measured, in units of y about the middle of its bounds. Public once it exists.
-
-    ``values``: (measured,), B s plus noise; ``noise_std`` of each; ``energy``: the weighted sum of
-    squared outputs plus noise, or None; ``energy_noise_std`` its noise; ``counts``:
-    (measured,), B times the records per bin plus noise, where inputs are private.
-    """
-
-    values: Array
-    noise_std: float
-    energy: float | None
-    energy_noise_std: float
-    counts: Array | None = None
 
 
 def strategy_for_rows(

@@ -14,6 +14,10 @@ from privgp.privacy.budget import check_budget
 
 DEPTH = 40
 
+LAPLACE_SAMPLER = (
+    "discrete Laplace on a lattice of powers of two (OpenDP), cryptographic randomness"
+)
+
 
 @dataclass(frozen=True)
 class LaplaceNoise:

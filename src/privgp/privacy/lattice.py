@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from privgp.privacy.budget import check_budget, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK
 
+LATTICE_SAMPLER = (
+    "discrete Gaussian on a lattice of powers of two (OpenDP), cryptographic randomness"
+)
 DELTA_SLACK = 2.0**-40
 DEPTHS = (40, 50, 60)
 

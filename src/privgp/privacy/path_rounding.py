@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 from privgp.gp.blocked import RUN, sum_error
-from privgp.privacy.sensitivity import UNIT_ROUNDOFF, rounding
+from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 
 TARGET = 2.0**-17  # of the spread
 LEAST_NUGGET = 2.0**-20

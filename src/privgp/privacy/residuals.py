@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privgp.privacy.sensitivity import UNIT_ROUNDOFF, rounding
+from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 from privgp.types import Array, Integers
 
 

@@ -10,6 +10,7 @@ from itertools import product
 
 import numpy as np
 
+from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 from privgp.types import Array, Integers
 
 # The largest w with delta^2 (1 + w^2 s^2) <= 4 whenever |delta| + |s| <= 2: the minimum of
@@ -18,12 +19,6 @@ MAX_ENERGY_WEIGHT = 2.7725**0.5
 # The largest w with delta (1 + w s) <= 2 whenever |delta| + |s| <= 2.
 MAX_TOTAL_ENERGY_WEIGHT = 0.5
 ENUMERATED_ROWS = 12
-UNIT_ROUNDOFF = 2.0**-53
-
-
-def rounding(operations: int) -> float:
-    """gamma_n: the relative error of a sum of products of this length, in any order."""
-    return operations * UNIT_ROUNDOFF / (1.0 - operations * UNIT_ROUNDOFF)
 
 
 def column_norms(B: Array) -> Array:

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
+from privgp.gp.measurement import Measurement
 from privgp.plan.preview import Plan
-from privgp.plan.strategy import Measurement
 from privgp.types import Array
 
 

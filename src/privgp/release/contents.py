@@ -13,8 +13,8 @@ import numpy as np
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import InputMap
+from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.strategy import Measurement
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
 from privgp.release.parameters import parameters_tree

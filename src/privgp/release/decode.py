@@ -11,8 +11,8 @@ import numpy as np
 from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import InputMap
 from privgp.gp.kernels.evaluate import check_kernel
+from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.strategy import Measurement
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets

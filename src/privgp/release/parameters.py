@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from privgp.models.arguments import MOST_INDUCING, check_bounds, target_points
 from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
+from privgp.plan.inputs.arguments import MOST_INDUCING, check_bounds, target_points
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.storage import fields as field
 from privgp.storage.archive import DamagedFile

@@ -8,12 +8,12 @@ import numpy as np
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import InputMap
+from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.inputs.start import RANK_SHARES
-from privgp.plan.strategy import Measurement
 from privgp.types import Array
 
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from privgp.storage.archive import DamagedFile
 from privgp.types import Array
-from privgp.vault.states.function_file import FORM
 
+FORM = "private-state"
 NOTICE = "PRIVATE: for the curator only. Never publish this file."
 SEAL = 32
 HEAD = 12

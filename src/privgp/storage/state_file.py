@@ -17,9 +17,7 @@ from typing import Any, BinaryIO, cast
 
 from privgp.storage import archive
 from privgp.storage.archive import DamagedFile
-from privgp.storage.journal import SEAL, Codec, entry, is_whole_entry, read_whole, whole
-from privgp.vault.states import function_file as state_contents
-from privgp.vault.states.function_file import FORM
+from privgp.storage.journal import FORM, SEAL, Codec, entry, is_whole_entry, read_whole, whole
 
 MODE = 0o600
 MOST_ENTRIES = 2**23  # bytes, or as many as the rest of the file has
@@ -52,7 +50,7 @@ class StateFile:
         self._marks, self._codec = [mark], codec
 
     @classmethod
-    def create(cls, path: PathLike, contents: Any, codec: Codec = state_contents) -> StateFile:
+    def create(cls, path: PathLike, contents: Any, codec: Codec) -> StateFile:
         """Write a new file; never in place of another."""
         data = whole(contents, codec)
         with _locked(path) as folder:
@@ -62,7 +60,7 @@ class StateFile:
         return cls(path, mark, codec)
 
     @classmethod
-    def open(cls, path: PathLike, codec: Codec = state_contents) -> tuple[StateFile, Any]:
+    def open(cls, path: PathLike, codec: Codec) -> tuple[StateFile, Any]:
         """A file that exists, and what it holds."""
         try:
             data = archive.read(path)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from privgp.gp.measurement import Measurement
 from privgp.plan.bins.bins import Bins
-from privgp.plan.strategy import LAPLACE, Measurement
+from privgp.plan.strategy import LAPLACE
 from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array

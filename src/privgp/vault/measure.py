@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from privgp.plan.strategy import Measurement, Strategy
+from privgp.gp.measurement import Measurement
+from privgp.plan.strategy import Strategy
 from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array

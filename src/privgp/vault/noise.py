@@ -12,13 +12,6 @@ from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
 from privgp.types import Array
 
-LATTICE_SAMPLER = (
-    "discrete Gaussian on a lattice of powers of two (OpenDP), cryptographic randomness"
-)
-LAPLACE_SAMPLER = (
-    "discrete Laplace on a lattice of powers of two (OpenDP), cryptographic randomness"
-)
-
 dp.enable_features("contrib")
 
 

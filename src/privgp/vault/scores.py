@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from privgp.privacy.sensitivity import UNIT_ROUNDOFF
+from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.types import Array
 
 LOSSES = ("accuracy", "squared_error", "absolute_error")

@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from privgp.gp.measurement import Measurement
 from privgp.plan.inputs.rows import in_blocks
-from privgp.plan.strategy import Measurement
 from privgp.plan.streamed.columns import Columns, Totals
 from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise

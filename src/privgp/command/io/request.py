@@ -19,10 +19,10 @@ from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.streams import FileRows
 from privgp.command.io.tables import Source
 from privgp.command.io.targets import read_targets
-from privgp.models.arguments import check_bounds
 from privgp.models.inducing import plan_rows
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.bins.records import RecordsPlan
+from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.preview import Plan
 from privgp.privacy.budget import check_budget
 

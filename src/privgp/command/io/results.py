@@ -18,10 +18,10 @@ from privgp.command.io.destinations import (
 )
 from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, say, say_if_simulated
+from privgp.models.load import save
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.pictures.pictures import plot_model, save_figure
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.files import save
 
 
 @dataclass(frozen=True)

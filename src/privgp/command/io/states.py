@@ -16,9 +16,9 @@ from privgp.command.io.columns import names_of_inputs
 from privgp.command.io.destinations import STATES
 from privgp.command.io.screen import Step, say, say_if_simulated, say_json
 from privgp.command.io.tables import open_stored
-from privgp.models.arguments import check_inside
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
+from privgp.plan.inputs.arguments import check_inside
 from privgp.types import Array
 
 BLOCK = 512

@@ -21,7 +21,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from privgp.gp.kernels.evaluate import _profile, rational_profile, variance
-from privgp.privacy.sensitivity import UNIT_ROUNDOFF
+from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.types import Array
 
 CAREFUL = (

@@ -12,9 +12,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from privgp.gp.kernels.evaluate import check_kernel, evaluate, variance
 from privgp.gp.kernels.integral import integral_cross, integral_gram
 from privgp.gp.threads import one_thread
-from privgp.models.arguments import check_bounds, check_choice
 from privgp.models.binned.measured import MeasuredBins
 from privgp.models.binned.outputs import BinnedRelease
+from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.types import Array
 
 

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privgp.models.arguments import check_bounds, check_choice
 from privgp.models.binned.outputs import BinnedRelease, release_outputs
 from privgp.models.binned.records import release_records
+from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
 from privgp.types import Array
 

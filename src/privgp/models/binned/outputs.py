@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from privgp.models.arguments import check_bounds, domain_pairs
+from privgp.gp.rounding import rounding
 from privgp.plan.bins.grid import Grid
+from privgp.plan.inputs.arguments import check_bounds, domain_pairs
 from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATION, Guarantee
-from privgp.privacy.laplace import LaplaceNoise, laplace_noise
-from privgp.privacy.lattice import LatticeNoise, lattice_noise
-from privgp.privacy.sensitivity import rounding
+from privgp.privacy.laplace import LAPLACE_SAMPLER, LaplaceNoise, laplace_noise
+from privgp.privacy.lattice import LATTICE_SAMPLER, LatticeNoise, lattice_noise
 from privgp.types import Array, Integers
 from privgp.vault.groups import measure_sums
-from privgp.vault.noise import LAPLACE_SAMPLER, LATTICE_SAMPLER
 from privgp.vault.validate import checked_outputs
 
 if TYPE_CHECKING:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from privgp.models.arguments import check_bounds, domain_pairs
 from privgp.models.binned.outputs import BinnedRelease
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.grid import Grid
+from privgp.plan.inputs.arguments import check_bounds, domain_pairs
 from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
-from privgp.privacy.lattice import LatticeNoise, lattice_noise
+from privgp.privacy.lattice import LATTICE_SAMPLER, LatticeNoise, lattice_noise
 from privgp.vault.bins import measure_records
-from privgp.vault.noise import LATTICE_SAMPLER
 from privgp.vault.validate import checked_inputs, checked_outputs
 
 if TYPE_CHECKING:

@@ -14,14 +14,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.threads import one_thread
-from privgp.models.arguments import check_choice, check_inside
 from privgp.models.function.common import parameters, shown
 from privgp.models.function.outputs import fit_outputs
 from privgp.models.function.records import fit_records
 from privgp.plan.functions.outputs import FunctionModel
 from privgp.plan.functions.records import RecordsModel
+from privgp.plan.inputs.arguments import check_choice, check_inside
 from privgp.storage.state_file import StateFile, check_new
 from privgp.types import Array
+from privgp.vault.states import function_file
 from privgp.vault.states.drawing import Drawer, drawer_for
 from privgp.vault.states.function_file import Contents
 from privgp.vault.states.outputs import Draws, extended
@@ -106,7 +107,9 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
             seed = int(check_random_state(self.random_state).randint(2**31))
         fit = fit_records if self.protect == "records" else fit_outputs
         contents = fit(self, X, y, columns, seed)
-        self._take(contents, None if state is None else StateFile.create(state, contents))
+        self._take(
+            contents, None if state is None else StateFile.create(state, contents, function_file)
+        )
         return self
 
     def release(self, X_new: Any) -> Array:
@@ -144,12 +147,12 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
                 raise RuntimeError(
                     f"this function is kept in {self._file.path!r}: a second file would fall behind."
                 )
-            self._file, self._unsaved = StateFile.create(path, self._contents), False
+            self._file, self._unsaved = StateFile.create(path, self._contents, function_file), False
 
     @classmethod
     def load_state(cls, path: str | os.PathLike[str]) -> Self:
         """Go on with the function of a state file, which is kept up to date."""
-        file, c = StateFile.open(path)
+        file, c = StateFile.open(path, function_file)
         function = cls(**parameters(c))
         function._take(c, file)
         return function

@@ -12,13 +12,13 @@ from sklearn.utils.validation import validate_data
 from privgp.gp.input_maps import collapse
 from privgp.gp.smoothers import choose_nodes
 from privgp.gp.threads import threads_for
-from privgp.models.arguments import check_bounds, check_choice, inducing_inputs
 from privgp.models.function.common import kernel_and_noise
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
+from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.lattice import LATTICE_SAMPLER
 from privgp.types import Array
-from privgp.vault.noise import LATTICE_SAMPLER
 from privgp.vault.states.function_file import Contents
 from privgp.vault.states.outputs import Draws, first_draws
 from privgp.vault.validate import checked_outputs

@@ -9,12 +9,12 @@ from sklearn.utils.validation import validate_data
 
 from privgp.gp.kernels.proved import careful_error
 from privgp.gp.threads import threads_for
-from privgp.models.arguments import check_bounds, check_choice
 from privgp.models.function.common import kernel_and_noise
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
+from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
-from privgp.vault.noise import LATTICE_SAMPLER
+from privgp.privacy.lattice import LATTICE_SAMPLER
 from privgp.vault.states.function_file import Contents
 from privgp.vault.states.records import first_record_draws
 from privgp.vault.validate import checked_inputs, checked_outputs

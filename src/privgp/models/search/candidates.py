@@ -11,8 +11,8 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.model_selection import ParameterGrid
 
 from privgp.gp.priors import Hyperparameters
-from privgp.models.arguments import check_bounds
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.start import starting_priors
 from privgp.types import Array
 

@@ -13,10 +13,10 @@ from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.models.arguments import check_choice
 from privgp.models.search.candidates import candidates_of
 from privgp.models.search.outputs import fit_measured, fit_selected
 from privgp.models.search.validated import fit_validated
+from privgp.plan.inputs.arguments import check_choice
 from privgp.privacy.budget import check_budget
 
 METHODS = ("measurement", "permute-and-flip", "exponential")

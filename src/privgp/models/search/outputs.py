@@ -15,10 +15,10 @@ from privgp.gp.evidence import fit as explain
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
 from privgp.gp.threads import one_thread
-from privgp.models.arguments import check_bounds, person_ids
 from privgp.models.promise import outputs_guarantee
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.candidates import centre_of, check_private, models_of
+from privgp.plan.inputs.arguments import check_bounds, person_ids
 from privgp.plan.preview import Plan
 from privgp.plan.search.folds import Split, folds_of, public_splits
 from privgp.plan.strategy import GAUSSIAN, LAPLACE, Strategy

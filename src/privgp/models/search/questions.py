@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.base import is_classifier
 
-from privgp.models.arguments import check_choice
 from privgp.models.search.kusner import assumptions, kusner_constants
+from privgp.plan.inputs.arguments import check_choice
 from privgp.plan.search.acquisition import ACQUISITIONS
 from privgp.plan.search.scores import SearchPlan
 from privgp.plan.search.space import Space, make_space
@@ -22,8 +22,8 @@ from privgp.privacy.guarantee import (
     VALIDATION_UNIT,
     Guarantee,
 )
+from privgp.privacy.lattice import LATTICE_SAMPLER
 from privgp.privacy.steps import normalised, step_noise
-from privgp.vault.noise import LATTICE_SAMPLER
 from privgp.vault.scores import Loss, make_loss, score_sensitivity
 
 if TYPE_CHECKING:

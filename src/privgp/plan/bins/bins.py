@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from privgp.gp.kernels.quadrature import gauss
+from privgp.gp.rounding import rounding
 from privgp.plan.strategy import GAUSSIAN, LAPLACE
-from privgp.privacy.sensitivity import absolute_sums, column_norms, rounding
+from privgp.privacy.sensitivity import absolute_sums, column_norms
 from privgp.types import Array, Integers
 
 # The largest weight at which the energy is free: between two bins 3 + w^2 must not exceed 4.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.bins.bins import Bins, centres, pure_energy_weight
@@ -20,7 +21,7 @@ from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.build import Budget
 from privgp.plan.designs.hypotheses import hypotheses_for
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design
-from privgp.plan.strategy import LAPLACE, Measurement, Strategy
+from privgp.plan.strategy import LAPLACE, Strategy
 from privgp.types import Array
 
 GRIDS = {1: (1, 2, 4, 8, 16, 32, 64), 2: (1, 2, 4, 7, 10, 14, 20), 3: (1, 2, 3, 5, 8)}

@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.growing import GrowingFactor
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import careful_error, careful_values
-from privgp.privacy.sensitivity import rounding
+from privgp.gp.rounding import rounding
 from privgp.types import Array
 
 NUGGET = 1e-8  # of the variance

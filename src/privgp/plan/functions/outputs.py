@@ -14,10 +14,11 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.rounding import rounding
 from privgp.gp.smoothers import JITTERS, stable_cholesky
 from privgp.plan.functions.varah import dominance, varah_bound
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
-from privgp.privacy.sensitivity import column_norms, rounding
+from privgp.privacy.sensitivity import column_norms
 from privgp.types import Array
 
 SENSITIVITIES = ("exact", "infinity", "nonnegative", "varah")

@@ -14,9 +14,10 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import check_kernel, split_noise, variance
 from privgp.gp.kernels.proved import careful_error
-from privgp.models.arguments import check_bounds, check_choice
+from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.lattice import LATTICE_SAMPLER
 from privgp.privacy.path_rounding import PathPrecision, PathSizes, path_precision
 from privgp.privacy.posterior_mean import (
     LARGEST_RIDGE,
@@ -30,7 +31,6 @@ from privgp.privacy.posterior_mean import (
 )
 from privgp.privacy.rdp import PathCurve, epsilon_for, path_curve
 from privgp.types import Array
-from privgp.vault.noise import LATTICE_SAMPLER
 
 MOST_PATHS = 10_000
 MOST_POINTS = 10_000

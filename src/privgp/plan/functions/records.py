@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import careful_error
+from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 from privgp.plan.functions.checked_factor import MOST_POINTS, NUGGET, residual_room
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
 from privgp.privacy.posterior_mean import (
@@ -23,7 +24,6 @@ from privgp.privacy.posterior_mean import (
     mean_sensitivity,
     posterior_shape,
 )
-from privgp.privacy.sensitivity import UNIT_ROUNDOFF, rounding
 from privgp.types import Array
 
 RECORD_SENSITIVITIES = ("exact", "paper")

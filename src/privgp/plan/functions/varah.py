@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import ExpSineSquared, Kernel, Product, Sum
 
 from privgp.gp.kernels.evaluate import evaluate, variance
-from privgp.privacy.sensitivity import rounding
+from privgp.gp.rounding import rounding
 from privgp.types import Array
 
 

@@ -16,14 +16,10 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.rounding import rounding
 from privgp.gp.smoothers import stable_cholesky
 from privgp.plan.inputs.rows import in_blocks
-from privgp.privacy.sensitivity import (
-    MAX_ENERGY_WEIGHT,
-    column_norms,
-    rounding,
-    single_row_sensitivity,
-)
+from privgp.privacy.sensitivity import MAX_ENERGY_WEIGHT, column_norms, single_row_sensitivity
 from privgp.types import Array
 
 # Columns of unit norm, but for rows so far from all inducing inputs that they say little of them.

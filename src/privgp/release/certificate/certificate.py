@@ -12,7 +12,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata, resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -35,9 +35,6 @@ from privgp.release.certificate.statements import (
     registry,
 )
 
-if TYPE_CHECKING:
-    from privgp.models.regressor import PrivateGPRegressor
-
 __all__ = ["certificate", "page", "plan_hash", "validate"]
 
 PACKAGES = ("privgp", "numpy", "scipy", "scikit-learn", "opendp", "dp-accounting")
@@ -45,7 +42,7 @@ STATEMENTS = ("holder", "registry", "nist_sp_800_226")
 
 
 def certificate(
-    model: PrivateGPRegressor,
+    model: Any,
     *,
     holder: Mapping[str, str] | None = None,
     date: datetime | None = None,
@@ -95,7 +92,7 @@ def validate(document: Any) -> None:
     _check(document, _schema(), "certificate")
 
 
-def _core(model: PrivateGPRegressor) -> dict[str, Any]:
+def _core(model: Any) -> dict[str, Any]:
     plan, promised = model.plan_, model.guarantee_
     records = isinstance(plan, RecordsPlan)
     streamed = isinstance(plan.strategy, StreamedStrategy)

@@ -31,13 +31,13 @@ from privgp.storage.fields import (
     text,
     whole,
 )
+from privgp.storage.journal import FORM
 from privgp.types import Array
 from privgp.vault.states import outputs_file as state_outputs
 from privgp.vault.states import records_file as state_records
 from privgp.vault.states.outputs import Draws
 from privgp.vault.states.records import RecordDraws
 
-FORM = "private-state"
 NOTICE = "PRIVATE: for the curator only. This file holds private values; never publish it."
 _SETTINGS = (
     "notice", "kernel", "noise_variance", "y_bounds", "epsilon", "delta", "sensitivity", "dominance",

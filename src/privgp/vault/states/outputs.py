@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from privgp.gp.rounding import rounding
 from privgp.privacy.lattice import LatticeNoise
-from privgp.privacy.sensitivity import rounding
 from privgp.types import Array, Integers
 from privgp.vault.noise import add_lattice_noise
 from privgp.vault.validate import clipped_outputs

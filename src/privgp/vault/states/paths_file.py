@@ -16,9 +16,9 @@ from privgp.privacy.guarantee import Guarantee
 from privgp.storage import archive
 from privgp.storage.archive import DamagedFile
 from privgp.storage.fields import array, array_bytes, kernel_from, kernel_tree, record, text, whole
+from privgp.storage.journal import FORM
 from privgp.storage.triangles import split_rows, triangle
 from privgp.types import Array
-from privgp.vault.states.function_file import FORM
 from privgp.vault.states.paths import PathRecords, record_factor, within
 
 NOTICE = "PRIVATE: for the curator only. This file holds all private records; never publish it."

@@ -1,0 +1,23 @@
+"""What was measured: noisy linear functionals of the outputs, and their noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privgp.types import Array
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured, in units of y about the middle of its bounds. Public once it exists.
+
+    ``values``: (measured,), B s plus noise; ``noise_std`` of each; ``energy``: the weighted sum of
+    squared outputs plus noise, or None; ``energy_noise_std`` its noise; ``counts``:
+    (measured,), B times the records per bin plus noise, where inputs are private.
+    """
+
+    values: Array
+    noise_std: float
+    energy: float | None
+    energy_noise_std: float
+    counts: Array | None = None
