@@ -23,6 +23,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.linear_model import RidgeClassifier
 
 from privgp import (
     BinnedGP,
@@ -352,6 +353,31 @@ def test_one_prediction_of_text_does_not_make_texts_of_all_predictions():
         assert losses(Lookup(), X, [1, 2**53 + 1, 1], "accuracy")[:2] == [0.0, 0.0]
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names")
+def test_how_a_model_is_asked_depends_on_no_cell():
+    """All at once or one by one: arithmetic may round differently, so no record may decide it."""
+    asked = []
+
+    class Counting(RidgeClassifier):
+        def predict(self, X):
+            asked.append(len(X))
+            return super().predict(X)
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), np.array(["ill", "well"] * 15)
+    model = Counting().fit(X, y)
+    at_once = losses(model, X, y, "accuracy")
+    assert asked == [30]
+    X[0] = 1e300
+    assert losses(model, X, y, "accuracy")[1:] == at_once[1:]
+    assert asked == [30, 30]
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    for table in (X.tolist(), X.astype(object), frame.astype({"b": object})):
+        asked.clear()
+        assert losses(model, table, y, "accuracy")[1:] == at_once[1:]
+        assert asked == [1] * 30
+
+
 def test_a_number_and_its_text_are_two_people():
     assert person_ids([1, "1", 1.0, True, b"1", "1"], 6).tolist() == [0, 1, 0, 0, 2, 1]
     assert person_ids([1, 2, 1], 3).tolist() == [0, 1, 0]
@@ -429,7 +455,8 @@ def test_cells_of_tables_follow_one_grammar():
 @pytest.mark.parametrize(
     "X", [[1.0, 2.0], [[1.0], [2.0, 3.0]], [[1.0], None], [[None], [1.0]], [[b"a"], [1.0]], [{}, {}],
         np.ma.array([[1.0], [2.0]]), np.array([["2020"], ["2021"]], "M8[D]"), [[1j], [1.0]],
-        pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), pd.DataFrame({"a": [1, None]}, dtype="Int64")],
+        pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), pd.DataFrame({"a": [1, None]}, dtype="Int64"),
+        pd.DataFrame(index=[0, 1])],
 )  # fmt: skip
 def test_validation_inputs_that_are_no_numbers_and_texts_are_refused(X):
     with pytest.raises(ValueError, match="X_val"):

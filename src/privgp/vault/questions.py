@@ -1,8 +1,9 @@
 """Inputs of private validation records, as a model is asked about them.
 
 Each record is a table of one row that is made of that record alone: numbers as float64, texts as
-they are. Where all cells are numbers, the rows make one table of float64 numbers, on which a model
-predicts all records at once. Proof: docs/proofs/values.md.
+they are. An array, frame or sparse matrix of numbers is also one table of float64 numbers, on which
+a model whose predictions have one type predicts all records at once. Which way is taken depends on
+the types of table and model, never on a cell. Proof: docs/proofs/values.md.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.base import is_regressor
 
-from privgp.vault.values import LARGEST_EXACT, entries, is_row, number, numbers
+from privgp.vault.values import entries, is_row, is_typed, number, numbers
 
 
 @dataclass(frozen=True)
 class Questions:
-    """``record(i)``: the table of record i; ``table``: all of them, None where there are texts."""
+    """``record(i)``: the table of record i; ``table``: all of them, where its type says numbers."""
 
     rows: int
     record: Callable[[int], Any] = field(repr=False)
@@ -40,34 +42,24 @@ def checked_questions(X: Any) -> Questions:
 
 
 def predicted(model: Any, questions: Questions) -> Any:
-    """What a model predicts for each record: an array or a list, (records,) or (records, values).
-
-    At once for a table of numbers, unless the records may have been given one type for all that not
-    each of their predictions has; then, and for texts, one record at a time.
-    """
-    if questions.table is not None:
-        found = entries(model.predict(questions.table))
-        if not _may_be_promoted(found, model):
-            return found
+    """What a model predicts for each record: an array or a list, (records,) or (records, values)."""
+    if questions.table is not None and _has_one_type(model):
+        return entries(model.predict(questions.table))
     each = [entries(model.predict(questions.record(i))) for i in range(questions.rows)]
     if any(len(one) != 1 for one in each):
         raise LookupError
     return [one[0] for one in each]
 
 
-def _may_be_promoted(found: Any, model: Any) -> bool:
-    """Whether a prediction may have become text, or a rounded number, for the sake of another's.
-
-    Numbers below 2^53 survive in any type of numbers. Texts were texts if all classes of the model,
-    which come from training, are.
-    """
-    if not isinstance(found, np.ndarray) or found.dtype.kind in "biuO":
-        return False
-    if found.dtype.kind == "f":
-        with np.errstate(all="ignore"):
-            return bool(np.any(np.abs(found) >= LARGEST_EXACT))
+def _has_one_type(model: Any) -> bool:
+    """Whether training fixed the type of a model's predictions: classes of one type, or numbers."""
     classes = getattr(model, "classes_", None)
-    return classes is None or np.asarray(classes).dtype.kind != found.dtype.kind
+    if classes is not None:
+        return is_typed(classes)
+    try:
+        return bool(is_regressor(model))
+    except Exception:  # no estimator of scikit-learn
+        return False
 
 
 def _questions(X: Any) -> Questions | None:
@@ -87,10 +79,8 @@ def _questions(X: Any) -> Questions | None:
     rows = [[_cell(cell) for cell in entries(row)] for row in held]
     if len({len(row) for row in rows}) > 1:
         raise LookupError
-    if not _finite(cell for row in rows for cell in row):
+    if not all(_finite(row) for row in rows):
         return None
-    if not any(isinstance(cell, str) for row in rows for cell in row):
-        return _of_numbers(np.array(rows, dtype=np.float64))
     return Questions(len(rows), lambda i: _one_row(rows[i]))
 
 
@@ -109,23 +99,20 @@ def _of_numbers(table: Any) -> Questions | None:
 
 def _of_frame(X: Any) -> Questions | None:
     """A frame of pandas or polars: the same kind of frame, its columns float64 or text."""
-    kind, columns = type(X), {}
+    kind, columns, is_numbers = type(X), {}, True
     for name in X.columns:
         held = entries(X[name])
         if not isinstance(held, np.ndarray) or held.ndim != 1:  # two columns of one name
             raise LookupError
-        is_numbers = held.dtype.kind in "biuf"
-        cells = numbers(held) if is_numbers else [_cell(value) for value in held]
+        is_numbers &= held.dtype.kind in "biuf"
+        cells = [_cell(value) for value in held]
         if not _finite(cells):
             return None
         columns[name] = cells
-    if len(columns) == 0:
+    if not columns:
         raise LookupError
+    table = kind(columns) if is_numbers else None
     rows = len(next(iter(columns.values())))
-    texts = any(isinstance(cell, str) for cells in columns.values() for cell in cells)
-    table = None
-    if not texts:
-        table = kind({name: np.asarray(cells, float) for name, cells in columns.items()})
     return Questions(
         rows, lambda i: kind({name: [cells[i]] for name, cells in columns.items()}), table
     )

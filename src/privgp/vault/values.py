@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from privgp.types import Array
 
 NUMBER, TEXT, BYTES = "number", "text", "bytes"
-LARGEST_EXACT = 2.0**53  # whole numbers below are float64 numbers
 
 
 def entries(held: Any) -> list[Any] | NDArray[Any]:
