@@ -430,6 +430,9 @@ def test_labels_are_equal_within_a_kind_only():
     assert label(b"1") == label(np.bytes_(b"1"))
     assert len({label(1), label("1"), label(b"1"), label(0.1), label(Decimal("0.1"))}) == 5
     assert label(2**53 + 1) != label(float(2**53))
+    long = np.array(["0.1", "0.5"], dtype=np.longdouble)  # read as float64, alone or in an array
+    assert losses(Echo(), [[0.1], [0.5]], long, "accuracy") == [0.0, 0.0]
+    assert losses(Echo(), [[0.1], [0.5]], list(long), "accuracy") == [0.0, 0.0]
     assert all(label(value) is None for value in (None, np.nan, 1j, pd.NaT, [1], np.inf))
 
 

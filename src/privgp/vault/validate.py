@@ -73,9 +73,9 @@ def _table(X: Any, columns: int) -> Array:
         found = numbers(held).reshape(held.shape)
     elif all(is_row(row) for row in held):
         rows = [entries(row) for row in held]
-        if any(len(row) != columns for row in rows):
+        if not rows or any(len(row) != columns for row in rows):
             raise LookupError
-        found = np.array([numbers(row) for row in rows]).reshape(len(rows), -1)
+        found = numbers([cell for row in rows for cell in row]).reshape(len(rows), columns)
     else:
         found = numbers(held)
     if found.ndim != 2 or found.shape[1] != columns:

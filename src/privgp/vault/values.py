@@ -62,8 +62,10 @@ def column(held: Any) -> tuple[list[Any] | NDArray[Any], bool]:
 
 
 def is_typed(values: Any) -> bool:
-    """Whether values are an array of numbers, texts or bytes."""
-    return isinstance(values, np.ndarray) and values.dtype.kind in "biufUS"
+    """Whether values are an array of numbers (of no more than 64 bits), texts or bytes."""
+    if not isinstance(values, np.ndarray) or values.dtype == np.longdouble:
+        return False
+    return values.dtype.kind in "biufUS"
 
 
 def is_row(entry: Any) -> bool:
@@ -88,7 +90,7 @@ def plain(value: Any) -> Any:
 
 
 def number(value: Any) -> float:
-    """The float64 number nearest to a value; TypeError where it is no number or too large."""
+    """The float64 nearest to a value; TypeError: it is no number, OverflowError: it is too large."""
     if isinstance(value, float):
         return float(value)
     value = plain(value)
@@ -150,9 +152,9 @@ def is_finite(value: Any) -> bool:
 
 
 def identity(value: Any) -> Hashable:
-    """What a person is told apart by; None where the value is missing, TypeError where it is none.
+    """What a person is told apart by; None where it is missing, TypeError where it is no identifier.
 
-    As a label, else (dates, say) by the value's own equality among others of no kind.
+    As a label; other values, such as dates, by their own equality.
     """
     found = label(value)
     if found is not None:
