@@ -104,7 +104,7 @@ def fit_selected(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> No
     people = person_ids(groups, len(rows))
     bounds = check_bounds("y_bounds", search.estimator.y_bounds)
     models = models_of(search.estimator, params, rows)
-    splits = public_splits(search.cv, rows, groups)
+    splits = public_splits(search.cv, rows, people)
     spent = search.selection_share * search.epsilon
     selection_seed, seed = search._seeds(2)
     settings = {"delta": search.delta, "hyperparameters": "fixed", "random_state": seed}
