@@ -78,7 +78,8 @@ def errors_by_epsilon(plan: Plan | RecordsPlan) -> dict[float, float]:
 
 def error_table(plan: Plan | RecordsPlan, errors: dict[float, float]) -> Table:
     width = plan.y_bounds[1] - plan.y_bounds[0]
-    table = Table(title=f"What a budget buys (delta = {plan.delta:g})", title_justify="left")
+    title = f"What a budget buys (delta = {plan.promised_delta:g})"
+    table = Table(title=title, title_justify="left")
     table.add_column("epsilon", justify="right")
     table.add_column("expected error", justify="right")
     table.add_column("of the bounds' width", justify="right")
@@ -107,7 +108,8 @@ def summary(plan: Plan | RecordsPlan, errors: dict[float, float]) -> dict[str, A
     streamed = isinstance(plan.strategy, StreamedStrategy)
     return {
         "epsilon": plan.epsilon,
-        "delta": plan.delta,
+        "delta": plan.promised_delta,
+        "delta_offered": plan.delta,
         "bounds": list(plan.y_bounds),
         "rows": plan.rows,
         **{

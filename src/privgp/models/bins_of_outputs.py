@@ -98,4 +98,5 @@ def _guarantee(model: MeasuredBins, noise: LaplaceNoise | LatticeNoise) -> Guara
         sampler=sampler,
         noise_multipliers=(noise.multiplier,) if isinstance(noise, LatticeNoise) else (),
         delta_slack=noise.delta_slack if isinstance(noise, LatticeNoise) else 0.0,
+        pure_epsilons=(float(model.epsilon),) if laplace else (),
     )

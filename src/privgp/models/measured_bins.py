@@ -39,7 +39,7 @@ class MeasuredBins(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        check_budget(self.epsilon, self.delta)
+        check_budget(self.epsilon, self.delta, pure=self.noise == "laplace")
         check_bounds("y_bounds", self.y_bounds)
         check_choice("noise", self.noise, ("laplace", "gaussian"))
         check_choice("protect", self.protect, ("outputs", "records"))

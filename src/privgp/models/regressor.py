@@ -248,7 +248,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _question(self, columns: int, ranked: bool = False) -> Question:
         """The parameters, checked."""
-        check_budget(self.epsilon, self.delta)
+        check_budget(self.epsilon, self.delta, pure=True)
         bounds = check_bounds("y_bounds", self.y_bounds)
         check_choice("protect", self.protect, ("outputs", "records"))
         check_choice("objective", self.objective, OBJECTIVES)
@@ -270,6 +270,11 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "mechanism='laplace' goes with objective='posterior', without inducing inputs."
             )
+        mechanism = self.mechanism
+        if self.delta == 0:
+            mixed = objective != "posterior" or self.inducing is not None
+            check_budget(self.epsilon, self.delta, pure=not mixed and mechanism != "gaussian")
+            mechanism = "laplace"  # the only one that is private without delta
         return Question(
             y_bounds=bounds,
             kernel=self.kernel,
@@ -278,7 +283,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             objective=objective,
             reconstruct=self.reconstruct,
             learned=self.hyperparameters == "learned",
-            mechanism=self.mechanism,
+            mechanism=mechanism,
             ranked=ranked,
         )
 

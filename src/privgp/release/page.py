@@ -123,9 +123,8 @@ def _up(value: float, digits: int) -> str:
 
 
 def _budget(c: Mapping[str, Any]) -> str:
-    return _text(
-        f"differentially private with epsilon = {c['epsilon']!r} and delta = {c['delta']!r}"
-    )
+    told = f"differentially private with epsilon = {c['epsilon']!r} and delta = "
+    return _text(told + (repr(c["delta"]) if c["delta"] else "0: the promise is pure"))
 
 
 def _simulation(is_one: bool) -> str:

@@ -83,7 +83,9 @@ def number(value: float) -> str:
 
 
 def budget_text(epsilon: float, delta: float) -> str:
-    return f"epsilon={number(epsilon)}, delta={number(delta)}"
+    return f"epsilon={number(epsilon)}, " + (
+        f"delta={number(delta)}" if delta else "delta=0 (pure)"
+    )
 
 
 def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False) -> None:
