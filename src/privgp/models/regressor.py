@@ -23,6 +23,7 @@ from privgp.models.arguments import (
 from privgp.models.inducing import fit_rows, plan_rows
 from privgp.models.promise import outputs_guarantee, simulation
 from privgp.models.records import fit_records, plan_records
+from privgp.models.spending import SpendsAtFit
 from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
 from privgp.plan.priors import Hyperparameters
 from privgp.plan.rows import ArrayRows, Rows
@@ -40,7 +41,7 @@ from privgp.vault.stream import with_outputs
 from privgp.vault.validate import checked_outputs
 
 
-class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian-process regression of private outputs, (epsilon, delta)-private.
 
     Parameters

@@ -17,6 +17,7 @@ from privgp.models.arguments import check_choice
 from privgp.models.candidates import candidates_of
 from privgp.models.search_outputs import fit_measured, fit_selected
 from privgp.models.search_validated import fit_validated
+from privgp.models.spending import SpendsAtFit
 from privgp.privacy.calibrate import check_budget
 
 METHODS = ("measurement", "permute-and-flip", "exponential")
@@ -32,7 +33,7 @@ def _if_model_has(name: str) -> Callable[[Callable[..., Any]], Any]:
     return available_if(check)  # type: ignore[no-any-return]
 
 
-class PrivateGridSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Choose among candidates without telling more of the private data than epsilon, delta allow.
 
     Parameters

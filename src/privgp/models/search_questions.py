@@ -12,6 +12,7 @@ from sklearn.base import is_classifier
 
 from privgp.models.arguments import check_choice
 from privgp.models.search_kusner import assumptions, kusner_constants
+from privgp.models.spending import refuse_spending
 from privgp.plan.acquisition import ACQUISITIONS
 from privgp.plan.search import SearchPlan
 from privgp.plan.space import Space, make_space
@@ -76,6 +77,7 @@ def check_arguments(search: PrivateBayesSearchCV) -> None:
             raise ValueError(f"{name} must be a number between {low:g} and {high:g}.")
     if not all(hasattr(search.estimator, name) for name in ("fit", "predict", "set_params")):
         raise ValueError("estimator must have fit, predict and set_params, as in scikit-learn.")
+    refuse_spending(estimator=search.estimator, space=search.space)
     if search.method != "measured" and search.state_file is not None:
         raise ValueError(
             "state_file is for method='measured': the course of Kusner's algorithms is private and "

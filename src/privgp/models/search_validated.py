@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.spending import refuse_spending
 from privgp.privacy.guarantee import (
     SIMULATION,
     VALIDATION_NEIGHBOURS,
@@ -36,11 +36,7 @@ def fit_validated(search: PrivateGridSearchCV, X: Any, y: Any, X_val: Any, y_val
             "method='measurement' does not use validation records: give "
             "method='permute-and-flip' or 'exponential' with X_val, y_val."
         )
-    if isinstance(search.estimator, PrivateGPRegressor):
-        raise ValueError(
-            "every candidate of a PrivateGPRegressor would spend its budget on the training "
-            "outputs: leave out X_val, y_val and search by method='measurement'."
-        )
+    refuse_spending(estimator=search.estimator, param_grid=search.param_grid)
     scoring = search.scoring
     if scoring is None and is_classifier(search.estimator):
         scoring = "accuracy"
