@@ -283,7 +283,7 @@ def test_bad_destinations(tmp_path: Path, visits: Path, monkeypatch: pytest.Monk
     def full(*_: Any, **__: Any) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("pathlib.Path.touch", full)
+    monkeypatch.setattr("privgp.release.parts._create", full)
     refused(tmp_path, *common, "-o", file, words=("cannot be written",))
 
 

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from scipy.stats import norm
 
+from privgp.release.parts import part_beside
 from privgp.types import Array
 
 # Okabe and Ito's colours, told apart by colour-blind readers and in grey.
@@ -45,12 +46,9 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
     metadata = {"Date": None} if ending == ".svg" else {"Software": None}
     with matplotlib.rc_context({"svg.hashsalt": "privgp"}):
         figure.savefig(buffer, format=ending[1:], dpi=DPI, metadata=metadata)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with part_beside(path) as part:
         part.write_bytes(buffer.getvalue())
         os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 
