@@ -56,7 +56,8 @@ def run_plan(request: Request, *, plot: Path | None, force: bool, as_json: bool)
         if plot is not None:
             draw_plan(plan, plot)
     if as_json:
-        say_json({**summary(plan, errors), "gap": gap, "description": text, "plot": _named(plot)})
+        told = {**summary(plan, errors), "gap": gap, "description": text, "plot": _named(plot)}
+        say_json(told, simulation=False)
         return
     show(error_table(plan, errors))
     say(text)

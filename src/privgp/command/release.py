@@ -45,7 +45,8 @@ def run_release(request: Request, results: Results, *, force: bool, as_json: boo
             del measure  # it holds the outputs
             results.write(model, request.output, saved, step, force=force)
         if as_json:
-            say_json(results.facts(model.guarantee_, request))
+            facts = results.facts(model.guarantee_, request)
+            say_json(facts, simulation=model.guarantee_.is_simulation)
         else:
             results.tell(model.guarantee_, request)
 

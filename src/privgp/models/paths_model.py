@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.models.arguments import check_bounds, check_choice
 from privgp.plan.kernels import check_kernel, split_noise, variance
 from privgp.privacy.calibrate import check_budget
-from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.posterior_mean import (
     LARGEST_RIDGE,
     LEAST_RIDGE,
@@ -119,7 +119,7 @@ class PathModel:
             f"all points together; bound of the mean: {lemma}",
             sampler=f"{FLOAT_SAMPLER} to multiples of {self.grid:g}"
             if not simulated
-            else f"ordinary floating-point noise: {SIMULATION}",
+            else SIMULATED_SAMPLER,
             noise_multipliers=(),
             path_curves=(self.curve(records),),
         )

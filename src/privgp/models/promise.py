@@ -16,7 +16,7 @@ from privgp.privacy.guarantee import (
     PERSON_UNIT,
     RECORDS_NEIGHBOURS,
     RECORDS_UNIT,
-    SIMULATION,
+    SIMULATED_SAMPLER,
     Guarantee,
 )
 from privgp.privacy.laplace import LaplaceNoise
@@ -87,5 +87,5 @@ def _spent(plan: Plan | RecordsPlan, *, simulated: bool) -> tuple[str, dict[str,
         }
     return law, spent | {
         "epsilon": plan.epsilon,
-        "sampler": f"ordinary floating-point noise: {SIMULATION}" if simulated else sampler,
+        "sampler": SIMULATED_SAMPLER if simulated else sampler,
     }

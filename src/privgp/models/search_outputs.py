@@ -20,7 +20,7 @@ from privgp.plan.preview import Plan
 from privgp.plan.priors import Hyperparameters
 from privgp.plan.smoothers import exact_smoother
 from privgp.plan.strategy import GAUSSIAN, LAPLACE, Strategy
-from privgp.privacy.guarantee import SIMULATION, Guarantee
+from privgp.privacy.guarantee import SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.pure import remaining_epsilon, total_epsilon
 from privgp.privacy.residuals import Fold
 from privgp.release.evidence import fit as explain
@@ -225,7 +225,7 @@ def _with_choice(search: PrivateGridSearchCV, plans: Sequence[Plan], spent: floa
     promise = replace(weakest, delta_slack=max(one.delta_slack for one in each))
     sampler = f"{SELECTION_SAMPLER}; {promise.sampler}"
     if search.random_state is not None:
-        sampler = f"ordinary floating-point noise: {SIMULATION}"
+        sampler = SIMULATED_SAMPLER
     return replace(
         _of_the_grid(promise),
         epsilon=float(search.epsilon),

@@ -18,7 +18,7 @@ from privgp.plan.search import SearchPlan
 from privgp.plan.space import Space, make_space
 from privgp.privacy.calibrate import check_budget
 from privgp.privacy.guarantee import (
-    SIMULATION,
+    SIMULATED_SAMPLER,
     VALIDATION_NEIGHBOURS,
     VALIDATION_UNIT,
     Guarantee,
@@ -109,7 +109,7 @@ def plan_of(search: PrivateBayesSearchCV, rows: Any) -> SearchPlan:
 
 
 def guarantee_of(plan: SearchPlan, *, simulated: bool) -> Guarantee:
-    sampler = f"ordinary floating-point noise: {SIMULATION}" if simulated else LATTICE_SAMPLER
+    sampler = SIMULATED_SAMPLER if simulated else LATTICE_SAMPLER
     if plan.constants is None:
         return Guarantee(
             epsilon=plan.epsilon,

@@ -9,7 +9,7 @@ from sklearn.base import clone, is_classifier
 
 from privgp.models.spending import refuse_spending
 from privgp.privacy.guarantee import (
-    SIMULATION,
+    SIMULATED_SAMPLER,
     VALIDATION_NEIGHBOURS,
     VALIDATION_UNIT,
     Guarantee,
@@ -64,9 +64,7 @@ def fit_validated(search: PrivateGridSearchCV, X: Any, y: Any, X_val: Any, y_val
         assumptions=VALIDATION_ASSUMPTIONS,
         mechanism=f"one of {len(params)} candidates by {search.method} on the mean of "
         f"{loss.name} between {loss.low:g} and {loss.high:g}",
-        sampler=SELECTION_SAMPLER
-        if seed is None
-        else f"ordinary floating-point noise: {SIMULATION}",
+        sampler=SELECTION_SAMPLER if seed is None else SIMULATED_SAMPLER,
         noise_multipliers=(),
         pure_epsilons=(float(search.epsilon),),
     )

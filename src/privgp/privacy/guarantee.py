@@ -34,6 +34,8 @@ VALIDATION_NEIGHBOURS = (
     "output"
 )
 SIMULATION = "simulation, not for release"
+SIMULATED_SAMPLER = f"ordinary floating-point noise: {SIMULATION}"
+STAMP = "SIMULATION, not for release"  # on whatever is shown, drawn or written of one
 EPSILON_SLACK = 2.0**-40
 
 

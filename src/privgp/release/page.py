@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, Context
 from html import escape
 from typing import Any
 
+from privgp.privacy.guarantee import SIMULATION
 from privgp.release.statements import HOLDER, kind_of_promise
 
 BLANK = "to be filled in by the data holder"
@@ -129,7 +130,7 @@ def _budget(c: Mapping[str, Any]) -> str:
 
 def _simulation(is_one: bool) -> str:
     return (
-        '<div class="simulation" role="alert">SIMULATION, NOT FOR RELEASE<br>'
+        f'<div class="simulation" role="alert">{SIMULATION.upper()}<br>'
         "The noise was simulated. Nothing is protected.</div>"
         if is_one
         else ""

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from scipy.stats import norm
 
+from privgp.privacy.guarantee import STAMP
 from privgp.release.parts import part_beside
 from privgp.types import Array
 
@@ -29,7 +30,6 @@ DPI = 200
 REACH = float(norm.ppf(0.95))  # standard deviations to either side of the middle 90%
 AT_TARGETS = "release at the targets"
 ENDINGS = (".png", ".svg")
-WARNING = "SIMULATION, not for release"
 Canvas = Figure | SubFigure
 
 
@@ -89,7 +89,7 @@ def budget_text(epsilon: float, delta: float) -> str:
 def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False) -> None:
     """A title; of a simulation one that nobody can overlook."""
     if simulation:
-        text = f"{WARNING}\n{text}"
+        text = f"{STAMP}\n{text}"
     set_text = place.set_title if isinstance(place, Axes) else place.suptitle
     colour, weight = (VERMILION, "bold") if simulation else (BLACK, "normal")
     set_text(text, fontsize=TEXT, color=colour, fontweight=weight)
