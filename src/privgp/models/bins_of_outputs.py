@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from privgp.models.arguments import check_bounds, domain_pairs
 from privgp.plan.grid import Grid
-from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.laplace import LaplaceNoise, laplace_noise
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
 from privgp.privacy.sensitivity import rounding
@@ -81,7 +81,7 @@ def _guarantee(model: MeasuredBins, noise: LaplaceNoise | LatticeNoise) -> Guara
     laplace = isinstance(noise, LaplaceNoise)
     kind, sampler = ("Laplace", LAPLACE_SAMPLER) if laplace else ("Gaussian", LATTICE_SAMPLER)
     if model.random_state is not None:
-        sampler = f"ordinary floating-point noise: {SIMULATION}"
+        sampler = SIMULATED_SAMPLER
     return Guarantee(
         epsilon=float(model.epsilon),
         delta=0.0 if laplace else float(model.delta),
@@ -98,4 +98,5 @@ def _guarantee(model: MeasuredBins, noise: LaplaceNoise | LatticeNoise) -> Guara
         sampler=sampler,
         noise_multipliers=(noise.multiplier,) if isinstance(noise, LatticeNoise) else (),
         delta_slack=noise.delta_slack if isinstance(noise, LatticeNoise) else 0.0,
+        pure_epsilons=(float(model.epsilon),) if laplace else (),
     )

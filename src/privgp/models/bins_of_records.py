@@ -11,7 +11,7 @@ from privgp.models.arguments import check_bounds, domain_pairs
 from privgp.models.bins_of_outputs import BinnedRelease
 from privgp.plan.bins import Bins
 from privgp.plan.grid import Grid
-from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
 from privgp.vault.records import measure_records
 from privgp.vault.sample import LATTICE_SAMPLER
@@ -68,7 +68,7 @@ def _guarantee(model: MeasuredBins, strategy: Bins, noise: LatticeNoise) -> Guar
             f"one Gaussian mechanism on {strategy.size} numbers: counts and sums of the clipped "
             "outputs over bins of the declared domain, and one energy; all else is post-processing"
         ),
-        sampler=f"ordinary floating-point noise: {SIMULATION}" if simulated else LATTICE_SAMPLER,
+        sampler=SIMULATED_SAMPLER if simulated else LATTICE_SAMPLER,
         noise_multipliers=(noise.multiplier,),
         delta_slack=noise.delta_slack,
     )

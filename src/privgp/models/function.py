@@ -17,6 +17,7 @@ from privgp.models.drawing import Drawer, drawer_for
 from privgp.models.function_model import parameters, shown
 from privgp.models.function_outputs import fit_outputs
 from privgp.models.function_records import fit_records
+from privgp.models.spending import SpendsAtFit
 from privgp.models.state_contents import Contents
 from privgp.models.state_file import StateFile, check_new
 from privgp.plan.function_records import RecordsModel
@@ -29,7 +30,7 @@ from privgp.vault.state import Draws, extended
 BATCH = 1024
 
 
-class PrivateFunction(BaseEstimator):  # type: ignore[misc]
+class PrivateFunction(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     """One (epsilon, delta)-private function over the whole space: ``f + c Delta G``, G ~ GP(0, k).
 
     It is drawn lazily, where it is asked for, so it needs the private outputs as long as it is

@@ -16,7 +16,7 @@ from privgp.plan.functions import SENSITIVITIES, FunctionModel
 from privgp.plan.inputs import collapse
 from privgp.plan.smoothers import choose_nodes
 from privgp.privacy.calibrate import check_budget
-from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.release.reproducible import threads_for
 from privgp.types import Array
 from privgp.vault.sample import LATTICE_SAMPLER
@@ -119,9 +119,7 @@ def _guarantee(epsilon: float, delta: float, model: FunctionModel, draws: Draws)
         ),
         mechanism=f"one Gaussian mechanism on the posterior mean as a function, {how}; all answers "
         "together are covered",
-        sampler=LATTICE_SAMPLER
-        if draws.seed is None
-        else f"ordinary floating-point noise: {SIMULATION}",
+        sampler=LATTICE_SAMPLER if draws.seed is None else SIMULATED_SAMPLER,
         noise_multipliers=(noise.multiplier,),
         delta_slack=noise.delta_slack,
     )

@@ -13,7 +13,7 @@ from privgp.models.state_contents import Contents
 from privgp.plan.careful import careful_error
 from privgp.plan.function_records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.privacy.calibrate import check_budget
-from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.release.reproducible import threads_for
 from privgp.vault.function_records import first_record_draws
 from privgp.vault.sample import LATTICE_SAMPLER
@@ -99,9 +99,7 @@ def fit_records(
             ),
             mechanism="one Gaussian mechanism on the posterior mean as a function, drawn where it "
             f"is asked for, at most {noise.size:,} points; all answers together are covered",
-            sampler=LATTICE_SAMPLER
-            if seed is None
-            else f"ordinary floating-point noise: {SIMULATION}",
+            sampler=LATTICE_SAMPLER if seed is None else SIMULATED_SAMPLER,
             noise_multipliers=(noise.multiplier,),
             delta_slack=noise.delta_slack,
         ),

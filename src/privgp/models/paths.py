@@ -22,6 +22,7 @@ from privgp.models.paths_model import (
     check_count,
     path_model,
 )
+from privgp.models.spending import SpendsAtFit
 from privgp.models.state_file import StateFile, check_new
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, check_vote, excursion_set
@@ -33,7 +34,7 @@ from privgp.vault.validate import checked_inputs, checked_outputs
 BATCH = 1024
 
 
-class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
+class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     """Paths drawn from the posterior of private records: the draw itself is what hides them.
 
     They are drawn lazily, where they are asked for, so the records stay with the curator as long as

@@ -20,8 +20,8 @@ from privgp.models.state_contents import FORM
 from privgp.models.state_journal import SEAL, Codec, entry, is_whole_entry, read_whole, whole
 from privgp.release import archive
 from privgp.release.archive import DamagedFile
+from privgp.release.parts import PRIVATE
 
-MODE = 0o600
 MOST_ENTRIES = 2**23  # bytes, or as many as the rest of the file has
 
 PathLike = str | os.PathLike[str]
@@ -56,7 +56,7 @@ class StateFile:
         """Write a new file; never in place of another."""
         data = whole(contents, codec)
         with _locked(path) as folder:
-            archive.write(path, data, overwrite=False, form=FORM, mode=MODE)
+            archive.write(path, data, overwrite=False, form=FORM, mode=PRIVATE)
             os.fsync(folder)
         mark = Mark(len(data), data[-SEAL:], len(contents.points), len(data))
         return cls(path, mark, codec)
@@ -87,7 +87,7 @@ class StateFile:
             # Known from now on, whether or not the rest gets through.
             self._marks.append(Mark(end, data[-SEAL:], len(contents.points), base))
             if base == end:
-                archive.write(self.path, data, overwrite=True, form=FORM, mode=MODE)
+                archive.write(self.path, data, overwrite=True, form=FORM, mode=PRIVATE)
                 os.fsync(folder)
             else:
                 file.seek(mark.end)
