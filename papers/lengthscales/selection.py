@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.search.folds import folds_of
-from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.residuals import Fold
 from privgp.privacy.selection import exponential_probabilities
 from privgp.types import Array, Integers
@@ -79,7 +79,7 @@ def papers_choice(
         neighbours=OUTPUTS_NEIGHBOURS,
         assumptions=("the sensitivity of the papers, which does not hold",),
         mechanism="NOT PRIVATE: the papers' exponential mechanism with a sensitivity that is too small",
-        sampler=f"ordinary floating-point noise: {SIMULATION}",
+        sampler=SIMULATED_SAMPLER,
         noise_multipliers=(),
     )
     return int(rng.choice(len(probabilities), p=probabilities)), guarantee

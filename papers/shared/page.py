@@ -13,8 +13,10 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from papers.shared.report import Report, Result, Section, Table
+from privgp.privacy.guarantee import STAMP
 
 DPI = 110
+SIMULATED = f"{STAMP}: every release on this page is simulated, on public or made-up data."
 
 _STYLE = """
 body { font: 11pt/1.45 Georgia, serif; color: #111; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
@@ -79,7 +81,7 @@ def document(title: str, body: Sequence[str]) -> str:
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        + "\n".join(body)
+        + "\n".join([*body, f"<p>{escape(SIMULATED)}</p>"])
         + "\n</body>\n</html>\n"
     )
 

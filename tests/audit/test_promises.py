@@ -68,7 +68,9 @@ def test_what_is_no_promise_is_refused(given_):
         promise_of(given_)
 
 
-@pytest.mark.parametrize("pair", [(-1.0, 0.1), (1.0, 0.0), (1.0, 1.0), (math.nan, 0.1), (1e5, 0.1)])
+@pytest.mark.parametrize(
+    "pair", [(-1.0, 0.1), (1.0, -0.1), (1.0, 1.0), (math.nan, 0.1), (1e5, 0.1)]
+)
 def test_budgets_out_of_range_are_refused(pair):
     with pytest.raises(ValueError, match=r"epsilon|delta"):
         promise_of(pair)

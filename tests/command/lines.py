@@ -100,6 +100,11 @@ BAD: dict[str, tuple[str, ...]] = {
 # Where a parameter of the same name is another thing.
 OWN: dict[tuple[str, str], tuple[str, ...]] = {
     ("plan", "--output"): ("", "age"),  # it is not looked for
+    # 0 is for Laplace noise
+    **{
+        (command, "--delta"): (*NUMBER, "-1", "-0.1", "1", "2")
+        for command in ("plan", "release", "search grid")
+    },
     ("audit membership", "--domain"): PAIR,
     ("audit membership", "--kernel"): tuple(k for k in TEXT_KERNEL if k != "rbf(1,2,3)"),
     # the grid's lengthscales take the place of those given

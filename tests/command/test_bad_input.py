@@ -182,7 +182,9 @@ BAD_ARGUMENTS: dict[str, tuple[list[str], str]] = {
     "large epsilon": (["--epsilon", "10001"], "epsilon"),
     "NaN epsilon": (["--epsilon", "nan"], "epsilon"),
     "textual epsilon": (["--epsilon", "one"], "epsilon"),
-    "no delta": (["--delta", "0"], "delta"),
+    "no delta": (["--delta", "0", "--mechanism", "gaussian"], "--delta must be positive"),
+    "no delta, unbiased": (["--delta", "0", "--reconstruct", "unbiased"], "must be positive"),
+    "negative delta": (["--delta", "-1e-9"], "delta"),
     "delta of one": (["--delta", "1"], "delta"),
     "infinite delta": (["--delta", "inf"], "delta"),
     "records, no bounds": (["--protect", "records"], "needs --x-bounds LO HI"),
@@ -281,7 +283,7 @@ def test_bad_destinations(tmp_path: Path, visits: Path, monkeypatch: pytest.Monk
     def full(*_: Any, **__: Any) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("pathlib.Path.touch", full)
+    monkeypatch.setattr("privgp.storage.parts._create", full)
     refused(tmp_path, *common, "-o", file, words=("cannot be written",))
 
 

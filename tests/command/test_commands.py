@@ -39,7 +39,7 @@ def test_plan_release_predict_inspect(tmp_path: Path, ending: str) -> None:
     )
     assert released.code == 0, released
     assert "contains inputs, 'age' and 'bmi'" in released.out
-    assert "(1, 1e-05)-differential privacy" in released.out
+    assert "(1, 0)-differential privacy (pure)" in released.out
     assert picture.read_bytes().startswith(PNG)
     assert "<html" in page.read_text()
 
@@ -101,7 +101,7 @@ def test_json_is_one_object_and_nothing_else(tmp_path: Path, visits: Path, relea
 
     predicted = answer("predict", file, visits, "-o", tmp_path / "p.csv")
     assert predicted["columns"] == ["age", "bmi", "mean", "std"]
-    assert answer("inspect", release)["delta"] == 1e-5
+    assert answer("inspect", release)["delta"] == 0.0
 
 
 def test_options_reach_the_model(tmp_path: Path, visits: Path) -> None:
@@ -264,3 +264,19 @@ def test_progress_is_drawn_on_a_terminal_and_nowhere_else(
     shown = capsys.readouterr()
     assert "Planning" in shown.err
     json.loads(shown.out)
+
+
+@pytest.mark.parametrize("mechanism", [(), ("--mechanism", "laplace")])
+def test_without_delta_the_release_is_pure(visits, tmp_path, mechanism):
+    out = tmp_path / "pure.privgp"
+    asked = (visits, "--inputs", "age", "--bounds", 0, 5000, "--epsilon", 1, "--delta", 0)
+    planned = run("plan", *asked, *mechanism)
+    assert planned.code == 0, planned
+    assert "What a budget buys (delta = 0)" in planned.out
+    assert "delta = 0 (Laplace noise needs none)" in planned.out
+    facts = json.loads(run("plan", *asked, *mechanism, "--json").out)
+    assert (facts["delta"], facts["delta_offered"], facts["gap"]) == (0.0, 0.0, None)
+    released = run("release", *asked, *mechanism, "--output", "cost", "-o", out)
+    assert released.code == 0, released
+    assert "(1, 0)-differential privacy (pure)" in released.out
+    assert "delta = 0 (Laplace noise needs none)" in run("inspect", out).out

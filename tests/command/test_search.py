@@ -25,9 +25,9 @@ def test_a_grid_is_searched_and_the_release_predicts(visits, tmp_path, method):
         "-o", out, "--certificate", tmp_path / "c.json")  # fmt: skip
     assert result.code == 0, result
     assert result.out.count("chosen\n") + result.out.count("chosen ") >= 1
-    assert "(1, 1e-05)-differential privacy" in result.out
+    assert "(1, 0)-differential privacy (pure)" in result.out
     model = load(out)
-    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (1.0, 1e-5)
+    assert (model.guarantee_.epsilon, model.guarantee_.delta) == (1.0, 0.0)
     assert model.kernel_.k1.k2.length_scale in (5.0, 20.0, 60.0)
     source = json.loads((tmp_path / "c.json").read_text())["hyperparameters"]["source"]
     assert "chosen among 6 candidates" in source

@@ -254,7 +254,12 @@ def test_searches_that_make_no_sense_are_refused():
         (Ridge(), {"method": "exponential"}, {"X_val": X, "y_val": y}, "scoring must be given"),
         (Ridge(), {"method": "exponential"}, {"y_val": y}, "scoring must be given"),
         (LogisticRegression(), {"method": "exponential"}, {"y_val": y}, "X_val and y_val"),
-        (regressor, {"method": "exponential"}, {"X_val": X, "y_val": y}, "would spend its budget"),
+        (
+            regressor,
+            {"method": "exponential"},
+            {"X_val": X, "y_val": y},
+            "spends a budget of its own",
+        ),
         (clone(regressor).set_params(protect="records"), {}, {}, "protect='records'"),
         (clone(regressor).set_params(reconstruct="unbiased"), {}, {}, "reconstruct='posterior'"),
         (clone(regressor).set_params(y_bounds=None), {}, {}, "y_bounds"),

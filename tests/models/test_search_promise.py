@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,8 @@ def test_the_promise_is_the_total_and_the_chosen_model_keeps_it(method, tmp_path
     X, y = some_data()
     found = search(method, random_state=None).fit(X, y)
     promise = found.guarantee_
-    assert (promise.epsilon, promise.delta) == (2.0, 1e-4)
+    assert promise.epsilon == 2.0
+    assert promise.delta == (0.0 if promise.is_pure else 1e-4)
     assert promise.delta_at(2.0) <= 1e-4 * (1 + 1e-9)
     assert promise == found.best_estimator_.guarantee_
     assert not promise.is_simulation
@@ -51,6 +53,26 @@ def test_a_seed_makes_a_reproducible_simulation_that_says_so(method):
     assert_array_equal(one.predict(X), two.predict(X))
     assert one.guarantee_.is_simulation
     assert "SIMULATION" in one.describe()
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "gaussian", "laplace"])
+def test_the_promise_does_not_depend_on_who_is_chosen(mechanism, monkeypatch):
+    X, y = some_data(20)
+    promises, laws = [], []
+    for place in range(6):
+        chosen = {"exponential": lambda *_args, place=place: place}
+        monkeypatch.setattr(search_outputs, "MECHANISMS", chosen)
+        found = search("exponential", mechanism=mechanism, random_state=None).fit(X, y)
+        assert found.best_index_ == place
+        promises.append(replace(found.guarantee_, mechanism=""))
+        own = found.best_estimator_.plan_.noise
+        laws.append(type(own))
+        if found.guarantee_.noise_multipliers:
+            assert own.multiplier >= found.guarantee_.noise_multipliers[0]
+            assert own.delta_slack <= found.guarantee_.delta_slack
+        assert found.guarantee_ == found.best_estimator_.guarantee_
+    assert len(set(promises)) == 1
+    assert len(set(laws)) == 1
 
 
 def test_a_free_choice_spends_all_of_the_budget_on_the_measurement():

@@ -156,7 +156,7 @@ def test_the_law_with_the_smaller_expected_error_is_taken():
 def test_the_promise_is_pure():
     X, y = some()
     promise = private(epsilon=1.0, delta=1e-6).fit(X, y).guarantee_
-    assert (promise.epsilon, promise.delta) == (1.0, 1e-6)
+    assert (promise.epsilon, promise.delta) == (1.0, 0.0)
     assert promise.delta_at(1.0) == 0
     assert promise.delta_at(0.5) > 0.1
     assert promise.pure_epsilons == (1.0,)
@@ -175,7 +175,8 @@ def test_the_promise_is_pure():
         ({"reconstruct": "unbiased"}, "objective"),
         ({"inducing": 5}, "inducing"),
         ({"epsilon": 0.0}, "epsilon"),
-        ({"delta": 0.0}, "delta"),
+        ({"delta": 0.0, "mechanism": "gaussian"}, "delta"),
+        ({"delta": -0.1}, "delta"),
         ({"delta": 1.0}, "delta"),
         ({"x_bounds": None}, "x_bounds"),
     ],

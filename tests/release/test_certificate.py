@@ -216,9 +216,9 @@ def test_the_hash_is_of_the_public_plan_alone():
     assert certificate(one)["plan_hash"] == certificate(two)["plan_hash"]
     assert certificate(one)["plan_hash"] != certificate(other)["plan_hash"]
     plan = PrivateGPRegressor(y_bounds=(-2, 2), hyperparameters="fixed").plan(X)
-    again = plan_hash(plan.functionals, plan.y_bounds, plan.epsilon, plan.delta)
+    again = plan_hash(plan.functionals, plan.y_bounds, plan.epsilon, plan.promised_delta)
     assert again == certificate(one)["plan_hash"]
-    assert again != plan_hash(plan.functionals, (-2.0, 2.5), plan.epsilon, plan.delta)
+    assert again != plan_hash(plan.functionals, (-2.0, 2.5), plan.epsilon, plan.promised_delta)
 
 
 def places(value, path=()):

@@ -190,10 +190,12 @@ def test_the_title_says_the_budget_and_shouts_when_it_is_a_simulation():
         X = inputs(columns)
         simulated = "\n".join(drawn_texts(fitted(X, random_state=0).plot()))
         assert "SIMULATION, not for release" in simulated
-        assert "epsilon=1, delta=1e-5" in simulated
+        assert "epsilon=1, delta=" in simulated
         private = "\n".join(drawn_texts(fitted(X).plot()))
         assert "SIMULATION" not in private
-        assert "epsilon=1, delta=1e-5" in private
+        assert "epsilon=1, delta=0 (pure)" in private
+    gaussian = fitted(inputs(1), mechanism="gaussian").plot()
+    assert "epsilon=1, delta=1e-5" in "\n".join(drawn_texts(gaussian))
 
 
 def test_slices_say_that_the_others_are_held():

@@ -29,7 +29,8 @@ MOST_FOLDERS = 1000
 WELCOME = """\
 442 people with diabetes. How their disease progressed within a year is private; their body-mass
 index (bmi) and blood pressure (bp) are taken as public. The map of progression over bmi and bp is
-to be published such that nobody's progression can be told from it: (1, 1e-5)-differential privacy.
+to be published such that nobody's progression can be told from it: differential privacy with
+epsilon = 1 and delta at most 1e-5.
 """
 
 
@@ -122,5 +123,9 @@ def demo_folder(wanted: Path, *, force: bool) -> tuple[Path, bool]:
 def _write_data(data: Path, points: Path) -> None:
     people = load_diabetes(scaled=False)
     table = pl.DataFrame(people.data, schema=list(people.feature_names), orient="row")
-    write_table(table.select(INPUTS).with_columns(pl.Series(OUTPUT, people.target)), data)
-    write_table(pl.DataFrame(grid(GRID, INPUTS), schema=INPUTS, orient="row"), points)
+    write_table(
+        table.select(INPUTS).with_columns(pl.Series(OUTPUT, people.target)), data, simulation=False
+    )
+    write_table(
+        pl.DataFrame(grid(GRID, INPUTS), schema=INPUTS, orient="row"), points, simulation=False
+    )

@@ -66,7 +66,7 @@ def run_create(request: FunctionRequest, state: Path, *, as_json: bool) -> None:
         del X, y
     if not as_json:
         tell_created(function, state, "the records" if request.domain else "sums of outputs")
-    tell_state(state, _facts(function), _description(function), as_json=as_json)
+    tell_state(function, state, _facts(function), _description(function), as_json=as_json)
 
 
 def run_ask(
@@ -92,13 +92,15 @@ def run_ask(
     with asking(state, "function"), progress(blocks_of(points) + 2) as step:
         values = answers(function, points, step)
         step("Writing")
-        write_table(X.with_columns(pl.Series(label, values)), out)
+        simulation = function.guarantee_.is_simulation
+        columns = write_table(X.with_columns(pl.Series(label, values)), out, simulation=simulation)
         if plot is not None:
             step("Drawing")
             _draw(function, plot)
     if as_json:
         drawn = {} if plot is None else {"plot": str(plot)}
-        say_json({"answers": str(out), "rows": X.height, "columns": [*names, label], **drawn})
+        told = {"answers": str(out), "rows": X.height, "columns": columns, **drawn}
+        say_json(told, simulation=simulation)
         return
     say_if_simulated(function.guarantee_)
     say(
@@ -111,7 +113,7 @@ def run_ask(
 def run_inspect_function(state: Path, *, as_json: bool) -> None:
     """Print what a state promises, and nothing that is private."""
     function = open_state(state, PrivateFunction)
-    tell_state(state, _facts(function), _description(function), as_json=as_json)
+    tell_state(function, state, _facts(function), _description(function), as_json=as_json)
 
 
 def _draw(function: PrivateFunction, plot: Path) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privgp.command.errors import Refusal
+from privgp.command.errors import Refusal, refusal
 from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.request import Request
 from privgp.command.paths_request import ranges
 from privgp.models.function.estimator import PrivateFunction
+from privgp.privacy.budget import check_budget
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,10 @@ class FunctionRequest:
 
     def check(self) -> None:
         self.base.check()
+        try:
+            check_budget(self.base.epsilon, self.base.delta)
+        except ValueError as problem:
+            raise refusal(problem) from None
         if self.base.output is None:
             raise Refusal("--output must name the private column.")
         if (self.protect == "records") != (self.domain is not None):

@@ -25,7 +25,7 @@ def run_inspect(
     if certificate_path is not None:
         write_certificate(model, certificate_path)
     if as_json:
-        say_json(certificate(model))
+        say_json(certificate(model), simulation=model.guarantee_.is_simulation)
         return
     for line in description(model):
         say(line)

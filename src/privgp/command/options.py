@@ -84,7 +84,8 @@ Epsilon = Annotated[
 Delta = Annotated[
     float,
     typer.Option(
-        help="The probability left to chance: well below one over the number of people.",
+        help="The probability left to chance: well below one over the number of people; 0 with "
+        "Laplace noise.",
         rich_help_panel=PRIVACY,
     ),
 ]

@@ -43,7 +43,7 @@ def run_calibrate(
         made = request.paths(None, calibrated=True)
         found = made.calibrate(epsilon, rows, by=by)
     if as_json:
-        say_json(asdict(found))
+        say_json(asdict(found), simulation=False)
         return
     say(
         f"Noise variance: {found.noise_variance:.6g} (regularisation r = {found.regularisation:.4g})."
@@ -88,7 +88,7 @@ def run_create(
         del X, y
     if not as_json:
         tell_created(made, state, "all records")
-    tell_state(state, _facts(made), _description(made), as_json=as_json)
+    tell_state(made, state, _facts(made), _description(made), as_json=as_json)
 
 
 def run_release(state: Path, points: str, out: Path, *, force: bool, as_json: bool) -> None:
@@ -99,10 +99,11 @@ def run_release(state: Path, points: str, out: Path, *, force: bool, as_json: bo
     with asking(state, "paths"), progress(blocks_of(where) + 1) as step:
         values = answers(made, where, step)
         step("Writing")
-        columns = [*where.T, *values]
-        write_table(pl.DataFrame(dict(zip([*names, *labels], columns, strict=True))), out)
+        frame = pl.DataFrame(dict(zip([*names, *labels], [*where.T, *values], strict=True)))
+        written = write_table(frame, out, simulation=made.guarantee_.is_simulation)
     if as_json:
-        say_json({"answers": str(out), "rows": len(where), "columns": [*names, *labels]})
+        told_of = {"answers": str(out), "rows": len(where), "columns": written}
+        say_json(told_of, simulation=made.guarantee_.is_simulation)
         return
     say_if_simulated(made.guarantee_)
     say(f"Wrote {made.n_paths} path{'s' * (made.n_paths > 1)} at {len(where)} points into {out}.")
@@ -127,11 +128,14 @@ def run_excursion(
             found = made.excursion(table_of(made, where), threshold, vote=vote, smoothing=smoothing)
         step("Writing")
         columns = [*where.T, found.share, found.inside]
-        write_table(pl.DataFrame(dict(zip([*names, "share", "inside"], columns, strict=True))), out)
+        frame = pl.DataFrame(dict(zip([*names, "share", "inside"], columns, strict=True)))
+        written = write_table(frame, out, simulation=made.guarantee_.is_simulation)
         if plot is not None:
             save_figure(found.plot(), plot)
     if as_json:
-        say_json({"answers": str(out), "rows": len(where), "inside": int(found.inside.sum())})
+        inside = int(found.inside.sum())
+        told_of = {"answers": str(out), "rows": len(where), "inside": inside, "columns": written}
+        say_json(told_of, simulation=made.guarantee_.is_simulation)
         return
     say_if_simulated(made.guarantee_)
     say(f"{int(found.inside.sum())} of {len(where)} points lie in the set, written into {out}.")
@@ -140,7 +144,7 @@ def run_excursion(
 def run_inspect_paths(state: Path, *, as_json: bool) -> None:
     """Print what a state promises, and nothing that is private."""
     made = open_state(state, PosteriorPaths)
-    tell_state(state, _facts(made), _description(made), as_json=as_json)
+    tell_state(made, state, _facts(made), _description(made), as_json=as_json)
 
 
 def _opened(

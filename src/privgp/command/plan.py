@@ -56,7 +56,8 @@ def run_plan(request: Request, *, plot: Path | None, force: bool, as_json: bool)
         if plot is not None:
             draw_plan(plan, plot)
     if as_json:
-        say_json({**summary(plan, errors), "gap": gap, "description": text, "plot": _named(plot)})
+        told = {**summary(plan, errors), "gap": gap, "description": text, "plot": _named(plot)}
+        say_json(told, simulation=False)
         return
     show(error_table(plan, errors))
     say(text)
@@ -78,7 +79,8 @@ def errors_by_epsilon(plan: Plan | RecordsPlan) -> dict[float, float]:
 
 def error_table(plan: Plan | RecordsPlan, errors: dict[float, float]) -> Table:
     width = plan.y_bounds[1] - plan.y_bounds[0]
-    table = Table(title=f"What a budget buys (delta = {plan.delta:g})", title_justify="left")
+    title = f"What a budget buys (delta = {plan.promised_delta:g})"
+    table = Table(title=title, title_justify="left")
     table.add_column("epsilon", justify="right")
     table.add_column("expected error", justify="right")
     table.add_column("of the bounds' width", justify="right")
@@ -107,7 +109,8 @@ def summary(plan: Plan | RecordsPlan, errors: dict[float, float]) -> dict[str, A
     streamed = isinstance(plan.strategy, StreamedStrategy)
     return {
         "epsilon": plan.epsilon,
-        "delta": plan.delta,
+        "delta": plan.promised_delta,
+        "delta_offered": plan.delta,
         "bounds": list(plan.y_bounds),
         "rows": plan.rows,
         **{

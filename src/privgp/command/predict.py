@@ -17,7 +17,7 @@ from privgp.command.io.destinations import (
     check_apart,
     check_destination,
 )
-from privgp.command.io.screen import Step, progress, say, say_json
+from privgp.command.io.screen import Step, progress, say, say_if_simulated, say_json
 from privgp.command.io.tables import load, open_stored, open_table, write_table
 from privgp.models.load import load as load_release
 from privgp.pictures.pictures import plot_model, save_figure
@@ -55,7 +55,8 @@ def run_predict(
         mean, std = _predictions(model, X.to_numpy().astype(np.float64), observation, step)
         step("Writing")
         labels = result_names(names)
-        write_table(X.with_columns(pl.Series(labels[0], mean), pl.Series(labels[1], std)), out)
+        frame = X.with_columns(pl.Series(labels[0], mean), pl.Series(labels[1], std))
+        columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
             try:
                 save_figure(plot_model(model, observation=observation), plot)
@@ -66,11 +67,13 @@ def run_predict(
             {
                 "predictions": str(out),
                 "rows": X.height,
-                "columns": [*names, *labels],
+                "columns": columns,
                 "plot": None if plot is None else str(plot),
-            }
+            },
+            simulation=model.guarantee_.is_simulation,
         )
         return
+    say_if_simulated(model.guarantee_)
     what = "an output about the function" if observation else "the function"
     say(f"Predicted {X.height} rows into {out}: {labels[0]}, and {labels[1]} of {what}.")
     if plot is not None:

@@ -13,9 +13,6 @@ from sklearn.base import clone
 
 from privgp.command.errors import Failure, Refusal
 from privgp.command.io.columns import in_the_middle, output_column
-from privgp.command.io.destinations import (
-    part_beside,
-)
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.results import Results
 from privgp.command.io.screen import Step, progress, say_json
@@ -24,6 +21,7 @@ from privgp.command.io.tables import Source, check_lines, load, open_table
 from privgp.models.inducing import fit_rows
 from privgp.models.load import save
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.storage.parts import part_beside
 
 
 def run_release(request: Request, results: Results, *, force: bool, as_json: bool) -> None:
@@ -47,7 +45,8 @@ def run_release(request: Request, results: Results, *, force: bool, as_json: boo
             del measure  # it holds the outputs
             results.write(model, request.output, saved, step, force=force)
         if as_json:
-            say_json(results.facts(model.guarantee_, request))
+            facts = results.facts(model.guarantee_, request)
+            say_json(facts, simulation=model.guarantee_.is_simulation)
         else:
             results.tell(model.guarantee_, request)
 
@@ -102,9 +101,9 @@ def rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path
     if model.protect == "records":  # private inputs stay out of it too
         X = in_the_middle(model.x_bounds, X)
     try:
-        with public_computation(), part_beside(path) as part:
+        with public_computation(), part_beside(path, ending=path.suffix) as part:
             trial.fit(X, np.full(X.height, 0.5 * low + 0.5 * high), people)
-            save(trial, part)
+            save(trial, part, overwrite=True)
     except OSError:
         raise Refusal(f"'{path}' cannot be written there; nothing was spent.") from None
 

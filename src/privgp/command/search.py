@@ -128,7 +128,8 @@ def _report(
     rows = [_row(search, place) for place in range(len(search.cv_results_["params"]))]
     if as_json:
         found = {"method": search.method, "candidates": rows, "chosen": chosen}
-        say_json(results.facts(search.guarantee_, request) | found)
+        facts = results.facts(search.guarantee_, request) | found
+        say_json(facts, simulation=search.guarantee_.is_simulation)
         return
     table = Table(title=f"Candidates, chosen among by {search.method}")
     for name in (*rows[0], ""):

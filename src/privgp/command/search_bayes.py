@@ -204,7 +204,8 @@ def _tell_plan(plan: SearchPlan, *, as_json: bool) -> None:
             "noise_std": plan.noise_std.tolist(),
             "score_std": plan.score_std,
             "theorem_bounds": plan.theorem_bounds(),
-        }
+        },
+        simulation=False,
     )
 
 
@@ -212,13 +213,15 @@ def _report(
     search: PrivateBayesSearchCV, request: BayesRequest, facts: dict[str, Any], *, as_json: bool
 ) -> None:
     if as_json:
-        say_json({"result": str(request.out), **facts})
+        told = {"result": str(request.out), **facts}
+        say_json(told, simulation=search.guarantee_.is_simulation)
         return
     say_if_simulated(search.guarantee_)
     name = "accuracy" if search.scoring == "accuracy" else f"minus the mean {search.scoring}"
     for parameter, value in facts["best_params"].items():
         say(f"{parameter} = {value:.6g}" if isinstance(value, float) else f"{parameter} = {value}")
     say(f"Score ({name}): {search.best_score_:.4g}, std of its noise {search.best_score_std_:.2g}.")
-    say(f"Written to {request.out}, which may be published.")
+    public = "" if search.guarantee_.is_simulation else ", which may be published"
+    say(f"Written to {request.out}{public}.")
     say("")
     say(search.guarantee_.describe())

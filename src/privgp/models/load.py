@@ -90,7 +90,7 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
             "y_bounds": plan.y_bounds,
             # of the whole, should part of it have been spent on a choice of hyperparameters
             "epsilon": model.guarantee_.epsilon,
-            "delta": model.guarantee_.delta,
+            "delta": plan.delta,  # what was offered: a pure promise needs none of it
             "reconstruct": plan.reconstruct,
             "inducing": _inducing_of(model),
             **({"protect": "records", "x_bounds": plan.x_bounds} if records else {}),

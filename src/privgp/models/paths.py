@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.threads import one_thread
+from privgp.models.spending import SpendsAtFit
 from privgp.plan.functions.paths import (
     NOISE,
     Calibration,
@@ -33,7 +34,7 @@ from privgp.vault.validate import checked_inputs, checked_outputs
 BATCH = 1024
 
 
-class PosteriorPaths(BaseEstimator):  # type: ignore[misc]
+class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     """Paths drawn from the posterior of private records: the draw itself is what hides them.
 
     They are drawn lazily, where they are asked for, so the records stay with the curator as long as

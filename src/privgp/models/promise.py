@@ -16,7 +16,7 @@ from privgp.privacy.guarantee import (
     PERSON_UNIT,
     RECORDS_NEIGHBOURS,
     RECORDS_UNIT,
-    SIMULATION,
+    SIMULATED_SAMPLER,
     Guarantee,
 )
 from privgp.privacy.laplace import LAPLACE_SAMPLER, LaplaceNoise
@@ -73,12 +73,19 @@ def _spent(plan: Plan | RecordsPlan, *, simulated: bool) -> tuple[str, dict[str,
     noise = plan.noise
     if isinstance(noise, LaplaceNoise):
         law, sampler = "Laplace", LAPLACE_SAMPLER
-        spent: dict[str, Any] = {"noise_multipliers": (), "pure_epsilons": (plan.epsilon,)}
+        spent: dict[str, Any] = {
+            "delta": 0.0,  # whatever was offered
+            "noise_multipliers": (),
+            "pure_epsilons": (plan.epsilon,),
+        }
     else:
         law, sampler = "Gaussian", LATTICE_SAMPLER
-        spent = {"noise_multipliers": (noise.multiplier,), "delta_slack": noise.delta_slack}
+        spent = {
+            "delta": plan.delta,
+            "noise_multipliers": (noise.multiplier,),
+            "delta_slack": noise.delta_slack,
+        }
     return law, spent | {
         "epsilon": plan.epsilon,
-        "delta": plan.delta,
-        "sampler": f"ordinary floating-point noise: {SIMULATION}" if simulated else sampler,
+        "sampler": SIMULATED_SAMPLER if simulated else sampler,
     }

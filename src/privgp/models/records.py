@@ -69,7 +69,7 @@ def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> RecordsPlan:
         noise_variance=model.noise_variance,
         targets=target_points(model.targets, len(pairs)),
         learned=model.hyperparameters == "learned",
-        mechanism=model.mechanism,
+        mechanism="laplace" if model.delta == 0 else model.mechanism,
     )
     budget = Budget(float(model.epsilon), float(model.delta))
     with one_thread():

@@ -21,14 +21,9 @@ from privgp.gp.threads import laid_out, one_thread, threads_for
 from privgp.models.inducing import fit_rows, plan_rows
 from privgp.models.promise import outputs_guarantee, simulation
 from privgp.models.records import fit_records, plan_records
+from privgp.models.spending import SpendsAtFit
 from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
-from privgp.plan.inputs.arguments import (
-    check_bounds,
-    check_choice,
-    inducing_inputs,
-    person_ids,
-    target_points,
-)
+from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs, target_points
 from privgp.plan.inputs.rows import ArrayRows, Rows
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
@@ -36,11 +31,12 @@ from privgp.release.at_targets import AtTargets, Release
 from privgp.release.certificate.certificate import utc
 from privgp.types import Array
 from privgp.vault.measure import measure
+from privgp.vault.people import person_ids
 from privgp.vault.stream import with_outputs
 from privgp.vault.validate import checked_outputs
 
 
-class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian-process regression of private outputs, (epsilon, delta)-private.
 
     Parameters
@@ -248,7 +244,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _question(self, columns: int, ranked: bool = False) -> Question:
         """The parameters, checked."""
-        check_budget(self.epsilon, self.delta)
+        check_budget(self.epsilon, self.delta, pure=True)
         bounds = check_bounds("y_bounds", self.y_bounds)
         check_choice("protect", self.protect, ("outputs", "records"))
         check_choice("objective", self.objective, OBJECTIVES)
@@ -270,6 +266,11 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "mechanism='laplace' goes with objective='posterior', without inducing inputs."
             )
+        mechanism = self.mechanism
+        if self.delta == 0:
+            mixed = objective != "posterior" or self.inducing is not None
+            check_budget(self.epsilon, self.delta, pure=not mixed and mechanism != "gaussian")
+            mechanism = "laplace"  # the only one that is private without delta
         return Question(
             y_bounds=bounds,
             kernel=self.kernel,
@@ -278,7 +279,7 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             objective=objective,
             reconstruct=self.reconstruct,
             learned=self.hyperparameters == "learned",
-            mechanism=self.mechanism,
+            mechanism=mechanism,
             ranked=ranked,
         )
 

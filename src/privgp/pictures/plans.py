@@ -71,7 +71,7 @@ def plot_plan(plan: Plan | RecordsPlan, ax: Axes | None = None) -> Figure:
     panel.set_ylim(bottom=0.0)
     panel.grid(alpha=0.3, lw=0.5)
     style.set_labels(panel, "epsilon", "expected error, in units of the output")
-    style.set_title(panel, f"Plan for {style.budget_text(plan.epsilon, plan.delta)}")
+    style.set_title(panel, f"Plan for {style.budget_text(plan.epsilon, plan.promised_delta)}")
     style.legend([panel], below=ax is None)
     return style.root_of(panel)
 
@@ -96,7 +96,7 @@ def plot_strategy(
     shares = powers / max(float(powers.sum()), 1e-300)
     energy = " and an energy" if plan.strategy.energy_weight > 0 else ""
     sums = "1 weighted sum" if len(B) == 1 else f"{len(B)} weighted sums"
-    title = f"{style.budget_text(plan.epsilon, plan.delta)}: {sums}{energy}"
+    title = f"{style.budget_text(plan.epsilon, plan.promised_delta)}: {sums}{energy}"
     if count > 2:
         order = order[: 1 + int(np.searchsorted(np.cumsum(shares[order]), 0.99))]
         axes = style.panels(figure, 1, 1, 3.0)

@@ -17,6 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from scipy.stats import norm
 
+from privgp.privacy.guarantee import STAMP
+from privgp.storage.parts import part_beside
 from privgp.types import Array
 
 # Okabe and Ito's colours, told apart by colour-blind readers and in grey.
@@ -28,7 +30,6 @@ DPI = 200
 REACH = float(norm.ppf(0.95))  # standard deviations to either side of the middle 90%
 AT_TARGETS = "release at the targets"
 ENDINGS = (".png", ".svg")
-WARNING = "SIMULATION, not for release"
 Canvas = Figure | SubFigure
 
 
@@ -45,12 +46,9 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
     metadata = {"Date": None} if ending == ".svg" else {"Software": None}
     with matplotlib.rc_context({"svg.hashsalt": "privgp"}):
         figure.savefig(buffer, format=ending[1:], dpi=DPI, metadata=metadata)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with part_beside(path) as part:
         part.write_bytes(buffer.getvalue())
         os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 
@@ -83,13 +81,15 @@ def number(value: float) -> str:
 
 
 def budget_text(epsilon: float, delta: float) -> str:
-    return f"epsilon={number(epsilon)}, delta={number(delta)}"
+    return f"epsilon={number(epsilon)}, " + (
+        f"delta={number(delta)}" if delta else "delta=0 (pure)"
+    )
 
 
 def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False) -> None:
     """A title; of a simulation one that nobody can overlook."""
     if simulation:
-        text = f"{WARNING}\n{text}"
+        text = f"{STAMP}\n{text}"
     set_text = place.set_title if isinstance(place, Axes) else place.suptitle
     colour, weight = (VERMILION, "bold") if simulation else (BLACK, "normal")
     set_text(text, fontsize=TEXT, color=colour, fontweight=weight)

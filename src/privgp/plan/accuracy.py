@@ -37,6 +37,22 @@ class Accuracy:
         return self.priors[0].start
 
     @property
+    def is_pure(self) -> bool:
+        """Whether the release will be epsilon-private with delta = 0, whatever delta is offered."""
+        return isinstance(self.noise, LaplaceNoise)
+
+    @property
+    def promised_delta(self) -> float:
+        """The delta of the release: what was offered, or 0 where the noise needs none."""
+        return 0.0 if self.is_pure else self.delta
+
+    @property
+    def budget(self) -> str:
+        """What will be spent, in words."""
+        pure = " (Laplace noise needs none)" if self.is_pure else ""
+        return f"epsilon = {self.epsilon:g}, delta = {self.promised_delta:g}{pure}"
+
+    @property
     def half_width(self) -> float:
         return 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
 

@@ -103,11 +103,14 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
     R: Array | None = None
     if question.objective == "posterior":
         task = _Task(priors, inputs, index, nodes, people, targets, weights, width, learned)
-        strategy, left = _gaussian_strategy(task, budget)
-        if question.mechanism != GAUSSIAN and budget.multiplier is None:
-            sums, left_by_sums = _laplace_strategy(task, budget)
-            if question.mechanism == LAPLACE or left_by_sums < left:
-                strategy, rival = sums, strategy
+        if budget.delta == 0 and budget.multiplier is None:  # nothing Gaussian to compare with
+            strategy, _ = _laplace_strategy(task, budget)
+        else:
+            strategy, left = _gaussian_strategy(task, budget)
+            if question.mechanism != GAUSSIAN and budget.multiplier is None:
+                sums, left_by_sums = _laplace_strategy(task, budget)
+                if question.mechanism == LAPLACE or left_by_sums < left:
+                    strategy, rival = sums, strategy
     else:
         reach = _smoother(start, inputs, counts, targets)
         chosen = design(reach.weights, question.objective, weights)

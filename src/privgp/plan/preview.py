@@ -75,10 +75,13 @@ class Plan(Accuracy):
         """Certified relative distance from the least possible error (nats for ``"logdet"``).
 
         The least possible is that of Gaussian measurements; 0 where Laplace noise gets below it.
-        Infinite where nothing is certified, as with inducing inputs for more rows than a sample.
+        Infinite where nothing is certified, as with inducing inputs for more rows than a sample, or
+        with delta = 0, where no Gaussian measurement is private.
         """
         if self.design_gap is not None:
             return self.design_gap
+        if self.is_pure and self.rival is None:
+            return float("inf")
         return max(0.0, self.certificate.gap)
 
     @cached_property
@@ -87,6 +90,8 @@ class Plan(Accuracy):
         strategy = self.strategy
         if isinstance(strategy, StreamedStrategy):
             raise ValueError("a plan with inducing inputs has no certificate of its error.")
+        if self.is_pure and self.rival is None:
+            raise ValueError("a plan with delta = 0 has no certificate of its error.")
         noise, B = self.measured_noise_std**2, strategy.matrix
         if self.rival is not None:
             gaussian = replace(self, rival=None, strategy=self.rival, noise=self._noise(self.rival))
@@ -159,8 +164,7 @@ class Plan(Accuracy):
         inputs = f"{'through' if streamed else 'at'} {inputs}"
         return "\n".join(
             [
-                f"Budget: epsilon = {self.epsilon:g}, delta = {self.delta:g}; outputs in "
-                f"[{self.y_bounds[0]:g}, {self.y_bounds[1]:g}].",
+                f"Budget: {self.budget}; outputs in [{self.y_bounds[0]:g}, {self.y_bounds[1]:g}].",
                 f"{self.strategy.rows} rows{people} {inputs}; {self.strategy.size} numbers "
                 f"are measured (objective {self.objective}){self._certified()}.",
                 f"Privacy noise at the targets: {noise:.4g} (root mean square).",

@@ -19,14 +19,24 @@ TINY_EPSILON = 1e-4  # below, the two terms of the curve cancel in float arithme
 SAFETY = 1e-9
 
 
-def check_budget(epsilon: float, delta: float) -> None:
-    """Refuse an (epsilon, delta) that is no promise: 0 < epsilon <= 1e4, 0 < delta < 1."""
+def check_budget(epsilon: float, delta: float, *, pure: bool = False) -> None:
+    """Refuse an (epsilon, delta) that is no promise: 0 < epsilon <= 1e4, 0 <= delta < 1.
+
+    ``pure``: whether the mechanism can do without delta; others are refused delta = 0.
+    """
     for name, value, largest in (("epsilon", epsilon, MAX_EPSILON), ("delta", delta, 1.0)):
         if isinstance(value, bool) or not isinstance(value, Real):
             raise ValueError(f"{name} must be a number, got {type(value).__name__}.")
+        if name == "delta" and value == 0:
+            if pure:
+                continue
+            raise ValueError(
+                "delta must be positive here, got 0: only Laplace noise and private choices among "
+                "candidates are private with delta = 0."
+            )
         # compared as it came: integers can be larger than any float
         if not 0 < value <= largest or value == 1 == largest:
-            limit = "0 < epsilon <= 1e4" if name == "epsilon" else "0 < delta < 1"
+            limit = "0 < epsilon <= 1e4" if name == "epsilon" else "0 <= delta < 1"
             shown = value if abs(value) < 10**15 or value != value else "a huge number"
             raise ValueError(f"{name} must satisfy {limit}, got {shown}.")
 

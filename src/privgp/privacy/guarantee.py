@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from scipy.optimize import brentq
 
 from privgp.privacy.budget import check_budget, gaussian_delta
-from privgp.privacy.pure import mixed_delta
+from privgp.privacy.pure import mixed_delta, total_epsilon
 from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
 
 OUTPUTS_UNIT = "one output value"
@@ -34,6 +34,8 @@ VALIDATION_NEIGHBOURS = (
     "output"
 )
 SIMULATION = "simulation, not for release"
+SIMULATED_SAMPLER = f"ordinary floating-point noise: {SIMULATION}"
+STAMP = "SIMULATION, not for release"  # on whatever is shown, drawn or written of one
 EPSILON_SLACK = 2.0**-40
 
 
@@ -44,7 +46,8 @@ class Guarantee:
     ``noise_multipliers``: one per Gaussian mechanism, noise std over sensitivity; ``delta_slack``:
     what the lattice adds to delta, see docs/proofs/sample.md; ``path_curves``: Renyi divergences of
     posterior sample paths, see docs/proofs/rdp.md; ``pure_epsilons``: one per step that is
-    epsilon-private by itself, such as Laplace noise or a choice among candidates.
+    epsilon-private by itself, such as Laplace noise or a choice among candidates. Where there is
+    nothing else the promise is pure: delta is 0, whatever delta was offered.
     """
 
     epsilon: float
@@ -63,6 +66,12 @@ class Guarantee:
     def mu(self) -> float:
         """The Gaussian-DP parameter of all Gaussian mechanisms: the root of the sum of 1/c^2."""
         return math.hypot(*(1.0 / c for c in self.noise_multipliers))
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether every step is epsilon-private by itself, so that the promise holds with delta = 0."""
+        mixed = self.noise_multipliers or self.path_curves or self.delta_slack
+        return bool(self.pure_epsilons) and not mixed
 
     @property
     def is_simulation(self) -> bool:
@@ -93,8 +102,13 @@ class Guarantee:
 
     def epsilon_at(self, delta: float) -> float:
         """The least epsilon, rounded up, that holds at this delta; infinite if none does."""
-        if not 0 < delta < 1:
-            raise ValueError(f"delta must satisfy 0 < delta < 1, got {delta}.")
+        if not 0 <= delta < 1:
+            raise ValueError(f"delta must satisfy 0 <= delta < 1, got {delta}.")
+        if delta == 0:
+            if self.is_pure:
+                return total_epsilon(self.pure_epsilons)
+            known = self.noise_multipliers or self.path_curves or self.pure_epsilons
+            return math.inf if known or self.delta > 0 else self.epsilon
         if self.delta_at(0.0) <= delta:
             return 0.0
         high = 1.0
@@ -109,8 +123,10 @@ class Guarantee:
 
     def describe(self) -> str:
         stamp = f"{SIMULATION.upper()}: " if self.is_simulation else ""
+        pure = "" if self.delta else " (pure)"
         lines = [
-            f"{stamp}({self.epsilon:g}, {self.delta:g})-differential privacy, protecting {self.unit}.",
+            f"{stamp}({self.epsilon:g}, {self.delta:g})-differential privacy{pure}, protecting "
+            f"{self.unit}.",
             f"Neighbours: {self.neighbours}.",
             f"Mechanism: {self.mechanism}.",
             f"Sampler: {self.sampler}.",
@@ -136,14 +152,15 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     Gaussian mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later
     question was chosen by looking at an earlier release, provided the total was fixed beforehand.
     With sample paths among them, Renyi divergences of a common order add.
-    Pure steps compose with them as coins: see docs/proofs/select.md.
+    Pure steps compose with them as coins: see docs/proofs/select.md. With ``delta=0`` all must be
+    pure, and the epsilons add up.
     """
     parts: Sequence[Guarantee] = tuple(guarantees)
     if not parts:
         raise ValueError("compose needs at least one guarantee.")
     if any(not isinstance(part, Guarantee) for part in parts):
         raise TypeError("compose takes Guarantee objects, such as model.guarantee_.")
-    check_budget(1.0, delta)
+    check_budget(1.0, delta, pure=True)
     if any(
         not (part.noise_multipliers or part.path_curves or part.pure_epsilons) for part in parts
     ):
@@ -166,6 +183,10 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
         path_curves=tuple(curve for part in parts for curve in part.path_curves),
         pure_epsilons=tuple(e for part in parts for e in part.pure_epsilons),
     )
+    if delta == 0 and not whole.is_pure:
+        raise ValueError(
+            "delta must be positive here, got 0: one of these guarantees has a step that is not pure."
+        )
     epsilon = whole.epsilon_at(delta)
     if epsilon == math.inf:
         raise ValueError(f"no finite epsilon holds at delta={delta}: give a larger delta.")

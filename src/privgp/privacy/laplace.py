@@ -40,7 +40,7 @@ def laplace_noise(
     ``sensitivity``: of the exact numbers in the 1-norm; ``float_error``: bound of their rounding error
     in the same norm.
     """
-    check_budget(epsilon, 0.5)
+    check_budget(epsilon, 0.0, pure=True)
     if not sensitivity > 0 or size < 1:
         raise ValueError("nothing would be measured: its sensitivity is 0.")
     moved = sensitivity + 2.0 * float_error

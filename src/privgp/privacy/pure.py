@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import product
 
 from scipy.optimize import brentq
@@ -19,10 +20,17 @@ from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
 MOST_COINS = 10  # beyond, the smallest are taken as one step of their sum, which promises no less
 
 
+def total_epsilon(pure_epsilons: Sequence[float]) -> float:
+    """The sum, rounded up: what pure steps promise together with delta = 0."""
+    total = math.fsum(pure_epsilons)
+    if Fraction(total) < sum(map(Fraction, pure_epsilons)):
+        return math.nextafter(total, math.inf)
+    return total
+
+
 def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> float:
     """delta(epsilon) of these pure steps and Gaussian mechanisms of parameter mu (0: none)."""
-    total = math.fsum(pure_epsilons)
-    if mu == 0 and epsilon >= total:
+    if mu == 0 and epsilon >= total_epsilon(pure_epsilons):
         return 0.0
     coins = sorted(pure_epsilons, reverse=True)
     if len(coins) > MOST_COINS:

@@ -111,7 +111,8 @@ def _check_certificate(c: Contents) -> None:
     hashed = plan_hash(c.functionals, given["y_bounds"], *budget)
     if (
         (told["epsilon"], told["delta"]) != budget
-        or (given["epsilon"], given["delta"]) != budget
+        or given["epsilon"] != promised.epsilon
+        or (given["delta"] != promised.delta and not promised.is_pure)
         or told["unit"] != promised.unit
         or told["neighbours"] != promised.neighbours
         or told["simulation"] != promised.is_simulation
@@ -139,9 +140,9 @@ def _guarantee(value: Any) -> Guarantee:
     def told(name: str) -> str:
         return field.text(parts[name], "guarantee")
 
-    return Guarantee(
+    promised = Guarantee(
         epsilon=field.positive(parts["epsilon"], "epsilon", MAX_EPSILON),
-        delta=field.positive(parts["delta"], "delta", 1.0),
+        delta=field.number(parts["delta"], "delta", 0.0, 1.0),
         assumptions=tuple(
             field.text(entry, "guarantee")
             for entry in field.items(parts["assumptions"], "guarantee")
@@ -160,6 +161,9 @@ def _guarantee(value: Any) -> Guarantee:
             for entry in field.items(parts["pure_epsilons"], "pure epsilons")
         ),
     )
+    if promised.delta == 0 and not promised.is_pure:
+        raise DamagedFile("its delta is out of range")
+    return promised
 
 
 def _measurement(value: Any, values: Array, counts: Array | None) -> Measurement:

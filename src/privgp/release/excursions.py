@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.guarantee import STAMP, Guarantee
 from privgp.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Excursion:
     """``inside`` (points,): whether at least ``vote`` of the paths reach the threshold there.
 
@@ -29,9 +29,25 @@ class Excursion:
     vote: float
     share: Array
     inside: Any
-    paths: Array = field(repr=False)
+    paths: Array
     names: tuple[str, ...] | None
-    guarantee: Guarantee = field(repr=False)
+    guarantee: Guarantee
+
+    def describe(self) -> str:
+        """A few sentences for people."""
+        stamp = f"{STAMP}: " if self.guarantee.is_simulation else ""
+        return (
+            f"{stamp}{int(np.sum(self.inside))} of {len(self.points)} points lie where at least "
+            f"{self.vote:g} of {len(self.paths)} paths reach {self.threshold:g}.\n"
+            f"{self.guarantee.describe()}"
+        )
+
+    def __repr__(self) -> str:
+        stamp = f", {STAMP!r}" if self.guarantee.is_simulation else ""
+        return (
+            f"Excursion(threshold={self.threshold:g}, vote={self.vote:g}, points={len(self.points)}, "
+            f"inside={int(np.sum(self.inside))}, paths={len(self.paths)}{stamp})"
+        )
 
     def plot(self) -> Figure:
         """One input: paths, threshold and the set as a band; two: the set and its boundary."""

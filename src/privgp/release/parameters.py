@@ -57,7 +57,7 @@ def parameters_from(value: Any, columns: int, targets: Array | None) -> dict[str
         "y_bounds": _interval(tree["y_bounds"]),
         "x_bounds": None if x_bounds is None else _intervals(x_bounds, columns),
         "epsilon": field.positive(tree["epsilon"], "epsilon", MAX_EPSILON),
-        "delta": field.positive(tree["delta"], "delta", 1.0),
+        "delta": field.number(tree["delta"], "delta", 0.0, 1.0),
         "targets": targets,
         "inducing": _inducing_from(tree["inducing"]),
         **{name: field.choice(tree[name], name, known) for name, known in _CHOICES.items()},

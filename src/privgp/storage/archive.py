@@ -11,13 +11,14 @@ import io
 import json
 import os
 import re
-import secrets
 import stat
 import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from privgp.storage.parts import PUBLIC, part_beside, remove_stale
 
 FORMAT = "privgp"
 VERSION = 1
@@ -156,6 +157,7 @@ def parse(data: bytes) -> Any:
 
 def read(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a file that is small enough to be one of ours."""
+    remove_stale(os.path.dirname(os.path.realpath(path)))
     status = os.stat(path)
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         raise DamagedFile("it is a device or a pipe, not a file")  # opening one might wait for ever
@@ -173,22 +175,17 @@ def write(
     *,
     overwrite: bool,
     form: str = FORMAT,
-    mode: int = 0o666,
+    mode: int = PUBLIC,
 ) -> None:
     """Write a file whole or not at all: beside its place first, then moved there."""
     check_target(path, overwrite=overwrite, form=form)
-    target = Path(path)
-    temporary = target.with_name(f".privgp-{secrets.token_hex(8)}.part")
-    try:
-        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+    with part_beside(path, mode=mode) as part:
+        with open(part, "r+b") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         check_target(path, overwrite=overwrite, form=form)
-        os.replace(temporary, target)
-    except BaseException:  # an interrupt must leave nothing behind either
-        temporary.unlink(missing_ok=True)
-        raise
+        os.replace(part, path)
 
 
 def check_target(path: str | os.PathLike[str], *, overwrite: bool, form: str = FORMAT) -> None:

@@ -18,8 +18,8 @@ from typing import Any, BinaryIO, cast
 from privgp.storage import archive
 from privgp.storage.archive import DamagedFile
 from privgp.storage.journal import FORM, SEAL, Codec, entry, is_whole_entry, read_whole, whole
+from privgp.storage.parts import PRIVATE
 
-MODE = 0o600
 MOST_ENTRIES = 2**23  # bytes, or as many as the rest of the file has
 
 PathLike = str | os.PathLike[str]
@@ -54,7 +54,7 @@ class StateFile:
         """Write a new file; never in place of another."""
         data = whole(contents, codec)
         with _locked(path) as folder:
-            archive.write(path, data, overwrite=False, form=FORM, mode=MODE)
+            archive.write(path, data, overwrite=False, form=FORM, mode=PRIVATE)
             os.fsync(folder)
         mark = Mark(len(data), data[-SEAL:], len(contents.points), len(data))
         return cls(path, mark, codec)
@@ -85,7 +85,7 @@ class StateFile:
             # Known from now on, whether or not the rest gets through.
             self._marks.append(Mark(end, data[-SEAL:], len(contents.points), base))
             if base == end:
-                archive.write(self.path, data, overwrite=True, form=FORM, mode=MODE)
+                archive.write(self.path, data, overwrite=True, form=FORM, mode=PRIVATE)
                 os.fsync(folder)
             else:
                 file.seek(mark.end)

@@ -16,6 +16,8 @@ import numpy as np
 
 from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.types import Array
+from privgp.vault.questions import Questions, checked_questions, predicted
+from privgp.vault.values import column, differ, entries, is_finite, is_typed, label, numbers, plain
 
 LOSSES = ("accuracy", "squared_error", "absolute_error")
 
@@ -73,7 +75,7 @@ def make_loss(kind: Any, bounds: Any = None) -> Loss:
 class Validation:
     """Private validation records. ``rows``, their number, is public."""
 
-    X: Any
+    X: Questions
     y: Any
     rows: int
 
@@ -86,27 +88,26 @@ def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
     if X is None or y is None:
         raise ValueError("give the private validation records as X_val and y_val.")
     try:
-        outputs = np.asarray(y)
-    except (TypeError, ValueError):
+        outputs, _ = column(y)
+    except (TypeError, ValueError, LookupError):
         raise ValueError("y_val must be one-dimensional.") from None
-    if outputs.ndim == 2 and outputs.shape[1] == 1:
-        outputs = outputs[:, 0]
-    if outputs.ndim != 1:
-        raise ValueError("y_val must be one-dimensional.")
     rows = len(outputs)
     shape = getattr(X, "shape", None)
     count = shape[0] if shape else len(X)
     if rows == 0 or count != rows:
         raise ValueError("X_val and y_val must have the same number of records, at least one.")
     if loss.kind in ("squared_error", "absolute_error"):
-        if outputs.dtype.kind not in "biuf":
-            raise ValueError("y_val must be numbers.")
-        outputs = outputs.astype(np.float64)
-    if not _finite(outputs):
+        try:
+            outputs = numbers(outputs)
+        except (TypeError, OverflowError):
+            raise ValueError("y_val must be numbers.") from None
+    if not _all_finite(outputs):
         raise ValueError("Input y_val contains NaN or infinity.")
-    if not _finite(X):
-        raise ValueError("Input X_val contains NaN or infinity.")
-    return Validation(X, outputs, rows)
+    if callable(loss.kind) or not is_typed(outputs):
+        outputs = [plain(value) for value in outputs]
+        if any(label(value) is None for value in outputs):
+            raise ValueError("y_val must be labels: numbers, texts or bytes.")
+    return Validation(checked_questions(X), outputs, rows)
 
 
 def mean_loss(model: Any, validation: Validation, loss: Loss) -> float:
@@ -117,33 +118,28 @@ def mean_loss(model: Any, validation: Validation, loss: Loss) -> float:
     try:
         with warnings.catch_warnings():  # a warning could quote what it is about
             warnings.simplefilter("ignore")
-            predictions = np.asarray(model.predict(validation.X))
+            predictions = predicted(model, validation.X)
     except Exception:
         raise ValueError("the model could not predict the records of X_val.") from None
-    if predictions.ndim == 2 and predictions.shape[1] == 1:
-        predictions = predictions[:, 0]
-    several = predictions.ndim > 1 and not isinstance(loss.kind, str)  # such as probabilities
-    if predictions.shape[:1] != (validation.rows,) or not (predictions.ndim == 1 or several):
-        raise ValueError("the model must predict one value for each record of X_val.")
-    losses = record_losses(validation.y, predictions, loss)
-    return min(1.0, math.fsum(losses) / validation.rows)
+    return min(1.0, math.fsum(record_losses(validation.y, predictions, loss)) / validation.rows)
 
 
 def record_losses(y: Any, predictions: Any, loss: Loss) -> Array:
     """Every record's loss, clipped to the bounds and scaled to [0, 1]; (records,).
 
-    A given function is called with one record at a time, so that no record's loss can depend on
-    another record. What is no number counts as the largest loss.
+    Record i's loss is made of its own output and its own prediction. A given function is called with
+    one record at a time. What is no number counts as the largest loss.
     """
+    found = _one_value_each(predictions, len(y), several=callable(loss.kind))
     if loss.kind == "accuracy":
-        return np.asarray(np.asarray(predictions) != y, dtype=np.float64)
+        return differ(y, found)
     with np.errstate(all="ignore"):
         if loss.kind == "squared_error":
-            values = np.square(_numbers(predictions) - y)
+            values = np.square(_numbers(found) - numbers(y))
         elif loss.kind == "absolute_error":
-            values = np.abs(_numbers(predictions) - y)
+            values = np.abs(_numbers(found) - numbers(y))
         else:
-            values = _one_at_a_time(y, predictions, loss.kind)
+            values = _one_at_a_time(y, found, loss.kind)
         values = np.where(np.isnan(values), loss.high, values)
         scaled = (np.clip(values, loss.low, loss.high) - loss.low) / (loss.high - loss.low)
     return np.clip(scaled, 0.0, 1.0)
@@ -158,11 +154,22 @@ def score_sensitivity(rows: int) -> float:
     return 1.0 / rows * (1.0 + 2.0 * UNIT_ROUNDOFF) + 5.0 * UNIT_ROUNDOFF
 
 
+def _one_value_each(predictions: Any, rows: int, *, several: bool) -> Any:
+    """Predictions, one for each record; where there are ``several`` (probabilities), a row each."""
+    try:
+        found, _ = column(predictions)
+    except (TypeError, LookupError):
+        found = entries(predictions) if several else []
+    if len(found) != rows:
+        raise ValueError("the model must predict one value for each record of X_val.")
+    return found
+
+
 def _one_at_a_time(y: Any, predictions: Any, function: Any) -> Array:
     values = np.empty(len(y))
     for i in range(len(y)):
         try:
-            values[i] = np.asarray(function(y[i : i + 1], predictions[i : i + 1])).item()
+            values[i] = np.asarray(function(_alone(y, i), _alone(predictions, i))).item()
         except Exception:
             raise ValueError(
                 "scoring must return one number for one record: it is called with arrays of one "
@@ -171,16 +178,24 @@ def _one_at_a_time(y: Any, predictions: Any, function: Any) -> Array:
     return values
 
 
+def _alone(values: Any, place: int) -> Any:
+    """An array of one record's value, of the type that this value has."""
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        return values[place : place + 1]
+    return np.asarray([values[place]])
+
+
 def _numbers(predictions: Any) -> Array:
+    """Predictions as numbers; one that is missing is none."""
     try:
-        return np.asarray(predictions, dtype=np.float64)
-    except (TypeError, ValueError):
+        if isinstance(predictions, np.ndarray) and predictions.dtype.kind != "O":
+            return numbers(predictions)
+        return numbers([math.nan if value is None else value for value in predictions])
+    except (TypeError, OverflowError):
         raise ValueError("the model's predictions must be numbers.") from None
 
 
-def _finite(values: Any) -> bool:
-    try:
-        held = np.asarray(values)
-        return held.dtype.kind not in "fc" or bool(np.all(np.isfinite(held)))
-    except (TypeError, ValueError):
-        return True  # texts, tables of mixed columns: the model itself decides
+def _all_finite(outputs: Any) -> bool:
+    if isinstance(outputs, np.ndarray) and outputs.dtype.kind != "O":
+        return outputs.dtype.kind not in "fc" or bool(np.all(np.isfinite(outputs)))
+    return all(value is None or is_finite(value) for value in outputs)

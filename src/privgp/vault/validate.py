@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from decimal import Decimal
-from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from privgp.types import Array
+from privgp.vault.values import column, entries, is_row, numbers
 
 
 def checked_outputs(y: Any, rows: int) -> Array:
     """Outputs as finite float64 numbers, one per row, (rows,)."""
+    values, is_table = None, False
     try:
-        values = np.asarray(y)
+        held, is_table = column(y)
+        values = numbers(held)
+    except LookupError:
+        pass  # of another shape: refused below
+    except OverflowError:
+        raise ValueError("y must be finite numbers.") from None
     except (TypeError, ValueError):
         raise ValueError("y must be numbers.") from None
-    numbers = values.dtype.kind in "biuf" or (
-        values.dtype.kind == "O"
-        and all(isinstance(value, Real | Decimal | np.bool_) for value in values.ravel())
-    )
-    if not numbers or isinstance(y, np.ma.MaskedArray):
-        raise ValueError("y must be numbers.")
-    try:
-        values = values.astype(np.float64)
-    except (OverflowError, ValueError):
-        raise ValueError("y must be finite numbers.") from None
-    if values.ndim == 2 and values.shape[1] == 1:
+    if is_table:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected.",
             DataConversionWarning,
             stacklevel=3,
         )
-        values = values[:, 0]
-    if values.ndim != 1 or values.shape[0] != rows:
+    if values is None or len(values) != rows:
         raise ValueError(
             f"y must be one-dimensional with one value for each of the {rows} rows of X."
         )
@@ -57,23 +52,32 @@ def clipped_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
 def checked_inputs(X: Any, columns: int) -> Array:
     """Private inputs as finite float64 numbers, (rows, columns)."""
     try:
-        values = np.asarray(X)
-    except (TypeError, ValueError):
-        raise ValueError("X must be a table of numbers.") from None
-    numbers = values.dtype.kind in "biuf" or (
-        values.dtype.kind == "O"
-        and all(isinstance(value, Real | Decimal | np.bool_) for value in values.ravel())
-    )
-    if not numbers or isinstance(X, np.ma.MaskedArray):
-        raise ValueError("X must be a table of numbers.")
-    if values.ndim != 2 or values.shape[1] != columns:
+        values = _table(X, columns)
+    except LookupError:
         raise ValueError(
             "X must have one row per record and one column per declared pair of bounds."
-        )
-    try:
-        values = values.astype(np.float64)
-    except (OverflowError, ValueError):
+        ) from None
+    except OverflowError:
         raise ValueError("X must be finite numbers.") from None
+    except (TypeError, ValueError):
+        raise ValueError("X must be a table of numbers.") from None
     if not np.all(np.isfinite(values)):
         raise ValueError("Input X contains NaN or infinity.")
     return values
+
+
+def _table(X: Any, columns: int) -> Array:
+    held = entries(X)
+    found: NDArray[Any]
+    if isinstance(held, np.ndarray):
+        found = numbers(held).reshape(held.shape)
+    elif all(is_row(row) for row in held):
+        rows = [entries(row) for row in held]
+        if not rows or any(len(row) != columns for row in rows):
+            raise LookupError
+        found = numbers([cell for row in rows for cell in row]).reshape(len(rows), columns)
+    else:
+        found = numbers(held)
+    if found.ndim != 2 or found.shape[1] != columns:
+        raise LookupError
+    return found

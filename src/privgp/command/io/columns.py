@@ -13,6 +13,7 @@ from privgp.command.errors import Refusal
 from privgp.command.io.tables import Source
 from privgp.types import Array
 from privgp.vault.validate import checked_outputs
+from privgp.vault.values import read_number
 
 
 def split_names(text: str, option: str) -> list[str]:
@@ -90,12 +91,12 @@ def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:
     """The private outputs. Whatever is wrong with them, the sentence is the same."""
     column = frame[name]
     try:
-        if column.dtype == pl.String:
-            column = column.str.strip_chars()
-        elif not column.dtype.is_numeric():
-            raise ValueError
-        return checked_outputs(column.cast(pl.Float64, strict=False).to_numpy(), frame.height)
-    except (ValueError, pl.exceptions.PolarsError):
+        if not (column.dtype == pl.String or column.dtype.is_numeric()):
+            raise TypeError
+        if column.dtype.is_integer() or column.dtype.is_float():
+            return checked_outputs(column.cast(pl.Float64).to_numpy(), frame.height)
+        return checked_outputs([read_number(cell) for cell in column.to_list()], frame.height)
+    except (TypeError, ValueError, pl.exceptions.PolarsError):
         raise Refusal(
             f"Column '{name}' of '{source.path}' must hold a finite number in every row."
         ) from None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from privgp.command.errors import Failure, Refusal
+from privgp.storage.parts import part_beside
 
 PICTURES = (".png", ".svg")
 TABLES = (".csv", ".parquet")
@@ -35,8 +35,8 @@ def check_destination(path: Path | None, endings: Sequence[str], *, force: bool 
         if not path.parent.is_dir():
             raise Refusal(f"The folder '{path.parent}' does not exist.")
         # Asking for permission is not enough: read-only disks and superusers answer wrongly.
-        with part_beside(path) as part:
-            part.touch()
+        with part_beside(path):
+            pass
     except (OSError, ValueError):
         raise Refusal(f"'{path}' cannot be written there.") from None
 
@@ -57,21 +57,11 @@ def check_apart(sources: Sequence[Path | None], destinations: Sequence[Path | No
 def whole_file(path: Path) -> Iterator[Path]:
     """A path to write to that becomes ``path`` once everything is written."""
     try:
-        with part_beside(path) as part:
+        with part_beside(path, ending=path.suffix) as part:
             yield part
             os.replace(part, path)
     except OSError:
         raise Failure(f"'{path}' could not be written.") from None
-
-
-@contextmanager
-def part_beside(path: Path) -> Iterator[Path]:
-    """A path in the same folder with the same ending, of which nothing remains afterwards."""
-    part = path.with_name(f".{path.stem[:50]}.{secrets.token_hex(4)}.part{path.suffix}")
-    try:
-        yield part
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _resolved(path: Path) -> Path:

@@ -8,22 +8,26 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal
-from privgp.command.io.columns import input_columns, output_column
+from privgp.command.io.columns import output_column, private_columns
 from privgp.command.io.tables import Source
 from privgp.types import Array
+from privgp.vault.values import read_label
 
 
 def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
-    """Numbers for regression, else labels as text. Sentences name no row: outputs may be private."""
+    """Numbers for regression, else labels as text, each cell read by itself.
+
+    Sentences name no row: outputs may be private.
+    """
     column = frame[name]
     if task == "regression":
         return output_column(frame, name, source)
     if not (column.dtype == pl.String or column.dtype.is_numeric() or column.dtype == pl.Boolean):
         raise Refusal(f"Column '{name}' of '{source.path}' must hold labels.")
-    texts = column.cast(pl.String).str.strip_chars()
-    if texts.is_null().any() or (texts == "").any():
+    labels = [read_label(cell) for cell in column.to_list()]
+    if any(label is None for label in labels):
         raise Refusal(f"Column '{name}' of '{source.path}' must hold a label in every row.")
-    return texts.to_numpy().astype(str)
+    return np.array(labels, dtype=str)
 
 
 def private_records(
@@ -31,7 +35,7 @@ def private_records(
 ) -> tuple[Array, Any]:
     """Inputs and outputs. Whatever is wrong with the inputs, the sentence is the same."""
     try:
-        X = input_columns(frame, names, source).to_numpy().astype(np.float64)
+        X = private_columns(frame, names, source).to_numpy()
     except Refusal:
         raise Refusal(
             f"The input columns of '{source.path}' must hold a finite number in every row."

@@ -79,7 +79,7 @@ class Request:
     def check(self) -> None:
         """Refuse what is wrong whatever the file holds."""
         try:
-            check_budget(self.epsilon, self.delta)
+            check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
             check_bounds("--bounds", self.bounds)
         except ValueError as problem:
             raise refusal(problem) from None

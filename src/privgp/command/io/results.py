@@ -65,7 +65,6 @@ class Results:
             "plot": None if self.plot is None else str(self.plot),
             "contains_inputs": [] if request.is_private_throughout else request.input_names,
             "guarantee": json.loads(guarantee.to_json()),
-            "simulation": guarantee.is_simulation,
             "spent": True,
         }
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from privgp.command.errors import printable
-from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.guarantee import STAMP, Guarantee
 
 Step = Callable[[str], None]
 
@@ -27,12 +27,13 @@ def say(text: str) -> None:
 def say_if_simulated(guarantee: Guarantee) -> None:
     """Say first that this must not be published, where that is so."""
     if guarantee.is_simulation:
-        say("SIMULATION, not for release: the noise came from --seed and protects nobody.")
+        say(f"{STAMP}: the noise came from a seed and protects nobody.")
 
 
-def say_json(value: dict[str, Any]) -> None:
-    """Print one JSON object; what is not finite becomes null."""
-    print(json.dumps(_finite(value), indent=2, allow_nan=False))
+def say_json(value: dict[str, Any], *, simulation: bool) -> None:
+    """Print one JSON object, which always says whether it tells of a simulation; what is not finite
+    becomes null."""
+    print(json.dumps(_finite({**value, "simulation": simulation}), indent=2, allow_nan=False))
 
 
 def show(renderable: Any) -> None:

@@ -108,7 +108,6 @@ def facts(kept: PrivateFunction | PosteriorPaths) -> dict[str, object]:
         "points_answered": kept.points_answered_,
         "points_left": kept.points_left_,
         "guarantee": json.loads(kept.guarantee_.to_json()),
-        "simulation": kept.guarantee_.is_simulation,
     }
 
 
@@ -122,9 +121,16 @@ def tell_created(kept: PrivateFunction | PosteriorPaths, state: Path, holds: str
     say("")
 
 
-def tell_state(state: Path, own: dict[str, object], lines: list[str], *, as_json: bool) -> None:
+def tell_state(
+    kept: PrivateFunction | PosteriorPaths,
+    state: Path,
+    own: dict[str, object],
+    lines: list[str],
+    *,
+    as_json: bool,
+) -> None:
     if as_json:
-        say_json({"state": str(state), **own})
+        say_json({"state": str(state), **own}, simulation=kept.guarantee_.is_simulation)
         return
     for line in lines:
         say(line)

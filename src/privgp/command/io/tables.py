@@ -189,13 +189,22 @@ def check_lines(source: Source, rows: int) -> None:
         raise _unreadable(source.path)
 
 
-def write_table(frame: pl.DataFrame, path: Path) -> None:
-    """CSV or Parquet by the file's ending."""
+def write_table(frame: pl.DataFrame, path: Path, *, simulation: bool) -> list[str]:
+    """CSV or Parquet by the file's ending; the names of the columns.
+
+    That of a simulation has one column more, true in every row, which says so to any reader.
+    """
+    if simulation:
+        name = "simulation"
+        while name in frame.columns:
+            name += "_"
+        frame = frame.with_columns(pl.lit(True).alias(name))
     with whole_file(path) as part:
         if path.suffix.lower() == ".csv":
             frame.write_csv(part)
         else:
             frame.write_parquet(part)
+    return frame.columns
 
 
 def _parsed(path: Path, read: Callable[[], Read]) -> Read:

@@ -28,7 +28,7 @@ class BinnedMeans(MeasuredBins):
     y_bounds : (low, high), public bounds of the outputs; values outside are clipped.
     x_bounds : (low, high), or one such pair per input
         The box of the bins. None: that of the public X; required with ``protect="records"``.
-    epsilon, delta : the budget of one ``fit``; Laplace noise leaves delta unspent.
+    epsilon, delta : the budget of one ``fit``; Laplace noise is pure: its delta is 0.
     noise : "laplace" or "gaussian"
     protect : "outputs" (inputs and counts are public, as in the papers) or "records" (Gaussian only)
     random_state : for simulations only: ordinary noise, and a guarantee that says so.

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models.binned.outputs import BinnedRelease, release_outputs
 from privgp.models.binned.records import release_records
+from privgp.models.spending import SpendsAtFit
 from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
 from privgp.types import Array
@@ -20,7 +21,7 @@ from privgp.types import Array
 MOST_BINS = 2**62
 
 
-class MeasuredBins(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class MeasuredBins(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """What both baselines do: measure once, over a regular grid of bins."""
 
     bins: Any
@@ -39,7 +40,7 @@ class MeasuredBins(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        check_budget(self.epsilon, self.delta)
+        check_budget(self.epsilon, self.delta, pure=self.noise == "laplace")
         check_bounds("y_bounds", self.y_bounds)
         check_choice("noise", self.noise, ("laplace", "gaussian"))
         check_choice("protect", self.protect, ("outputs", "records"))

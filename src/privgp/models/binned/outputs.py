@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 from privgp.gp.rounding import rounding
 from privgp.plan.bins.grid import Grid
 from privgp.plan.inputs.arguments import check_bounds, domain_pairs
-from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.laplace import LAPLACE_SAMPLER, LaplaceNoise, laplace_noise
 from privgp.privacy.lattice import LATTICE_SAMPLER, LatticeNoise, lattice_noise
 from privgp.types import Array, Integers
@@ -80,7 +80,7 @@ def _guarantee(model: MeasuredBins, noise: LaplaceNoise | LatticeNoise) -> Guara
     laplace = isinstance(noise, LaplaceNoise)
     kind, sampler = ("Laplace", LAPLACE_SAMPLER) if laplace else ("Gaussian", LATTICE_SAMPLER)
     if model.random_state is not None:
-        sampler = f"ordinary floating-point noise: {SIMULATION}"
+        sampler = SIMULATED_SAMPLER
     return Guarantee(
         epsilon=float(model.epsilon),
         delta=0.0 if laplace else float(model.delta),
@@ -97,4 +97,5 @@ def _guarantee(model: MeasuredBins, noise: LaplaceNoise | LatticeNoise) -> Guara
         sampler=sampler,
         noise_multipliers=(noise.multiplier,) if isinstance(noise, LatticeNoise) else (),
         delta_slack=noise.delta_slack if isinstance(noise, LatticeNoise) else 0.0,
+        pure_epsilons=(float(model.epsilon),) if laplace else (),
     )

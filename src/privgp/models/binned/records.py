@@ -11,7 +11,7 @@ from privgp.models.binned.outputs import BinnedRelease
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.grid import Grid
 from privgp.plan.inputs.arguments import check_bounds, domain_pairs
-from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.lattice import LATTICE_SAMPLER, LatticeNoise, lattice_noise
 from privgp.vault.bins import measure_records
 from privgp.vault.validate import checked_inputs, checked_outputs
@@ -67,7 +67,7 @@ def _guarantee(model: MeasuredBins, strategy: Bins, noise: LatticeNoise) -> Guar
             f"one Gaussian mechanism on {strategy.size} numbers: counts and sums of the clipped "
             "outputs over bins of the declared domain, and one energy; all else is post-processing"
         ),
-        sampler=f"ordinary floating-point noise: {SIMULATION}" if simulated else LATTICE_SAMPLER,
+        sampler=SIMULATED_SAMPLER if simulated else LATTICE_SAMPLER,
         noise_multipliers=(noise.multiplier,),
         delta_slack=noise.delta_slack,
     )

@@ -17,6 +17,7 @@ from privgp.gp.threads import one_thread
 from privgp.models.function.common import parameters, shown
 from privgp.models.function.outputs import fit_outputs
 from privgp.models.function.records import fit_records
+from privgp.models.spending import SpendsAtFit
 from privgp.plan.functions.outputs import FunctionModel
 from privgp.plan.functions.records import RecordsModel
 from privgp.plan.inputs.arguments import check_choice, check_inside
@@ -30,7 +31,7 @@ from privgp.vault.states.outputs import Draws, extended
 BATCH = 1024
 
 
-class PrivateFunction(BaseEstimator):  # type: ignore[misc]
+class PrivateFunction(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     """One (epsilon, delta)-private function over the whole space: ``f + c Delta G``, G ~ GP(0, k).
 
     It is drawn lazily, where it is asked for, so it needs the private outputs as long as it is

@@ -16,7 +16,7 @@ from privgp.models.function.common import kernel_and_noise
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.lattice import LATTICE_SAMPLER
 from privgp.types import Array
 from privgp.vault.states.function_file import Contents
@@ -119,9 +119,7 @@ def _guarantee(epsilon: float, delta: float, model: FunctionModel, draws: Draws)
         ),
         mechanism=f"one Gaussian mechanism on the posterior mean as a function, {how}; all answers "
         "together are covered",
-        sampler=LATTICE_SAMPLER
-        if draws.seed is None
-        else f"ordinary floating-point noise: {SIMULATION}",
+        sampler=LATTICE_SAMPLER if draws.seed is None else SIMULATED_SAMPLER,
         noise_multipliers=(noise.multiplier,),
         delta_slack=noise.delta_slack,
     )

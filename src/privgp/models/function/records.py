@@ -13,7 +13,7 @@ from privgp.models.function.common import kernel_and_noise
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.lattice import LATTICE_SAMPLER
 from privgp.vault.states.function_file import Contents
 from privgp.vault.states.records import first_record_draws
@@ -99,9 +99,7 @@ def fit_records(
             ),
             mechanism="one Gaussian mechanism on the posterior mean as a function, drawn where it "
             f"is asked for, at most {noise.size:,} points; all answers together are covered",
-            sampler=LATTICE_SAMPLER
-            if seed is None
-            else f"ordinary floating-point noise: {SIMULATION}",
+            sampler=LATTICE_SAMPLER if seed is None else SIMULATED_SAMPLER,
             noise_multipliers=(noise.multiplier,),
             delta_slack=noise.delta_slack,
         ),

@@ -13,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.models.search.questions import check_arguments, guarantee_of, loss_of, plan_of
 from privgp.models.search.runs import Task, run_kusner, run_measured
+from privgp.models.spending import SpendsAtFit
 from privgp.plan.search.scores import SearchPlan
 from privgp.vault.scores import checked_validation
 
 Tell = Callable[[int], None]
 
 
-class PrivateBayesSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """The best hyperparameters on private validation records, and their score, under one budget.
 
     Models are trained on X and y alone; only the validation records are protected. Scores are

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.models.search.candidates import candidates_of
 from privgp.models.search.outputs import fit_measured, fit_selected
 from privgp.models.search.validated import fit_validated
+from privgp.models.spending import SpendsAtFit
 from privgp.plan.inputs.arguments import check_choice
 from privgp.privacy.budget import check_budget
 
@@ -32,7 +33,7 @@ def _if_model_has(name: str) -> Callable[[Callable[..., Any]], Any]:
     return available_if(check)  # type: ignore[no-any-return]
 
 
-class PrivateGridSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Choose among candidates without telling more of the private data than epsilon, delta allow.
 
     Parameters
@@ -96,7 +97,7 @@ class PrivateGridSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mi
         Without ``X_val, y_val`` the outputs y are private, and ``groups`` are public person
         identifiers. With them the validation records are, and (X, y) is for training only.
         """
-        check_budget(self.epsilon, self.delta)
+        check_budget(self.epsilon, self.delta, pure=True)
         check_choice("method", self.method, METHODS)
         share = self.selection_share
         if isinstance(share, bool) or not isinstance(share, Real) or not 0 < share < 1:
@@ -124,7 +125,7 @@ class PrivateGridSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mi
 
     def describe(self) -> str:
         """The budget and how it is divided; after ``fit`` also the choice and the promise."""
-        check_budget(self.epsilon, self.delta)
+        check_budget(self.epsilon, self.delta, pure=True)
         count = len(candidates_of(self.param_grid))
         lines = [
             f"{count} candidates, chosen among by {self.method}; "
@@ -136,7 +137,7 @@ class PrivateGridSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[mi
         if self.method == "measurement":
             lines.append("The choice spends nothing: all of the budget is the measurement's.")
         elif only_choice or self.scoring is not None:
-            lines.append("The choice spends all of epsilon and no delta.")
+            lines.append("The choice spends all of epsilon; it is pure, so delta is 0.")
         else:
             spent = self.selection_share * self.epsilon
             lines.append(

@@ -18,15 +18,16 @@ from privgp.gp.threads import one_thread
 from privgp.models.promise import outputs_guarantee
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.candidates import centre_of, check_private, models_of
-from privgp.plan.inputs.arguments import check_bounds, person_ids
+from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.preview import Plan
 from privgp.plan.search.folds import Split, folds_of, public_splits
 from privgp.plan.strategy import GAUSSIAN, LAPLACE, Strategy
-from privgp.privacy.guarantee import SIMULATION, Guarantee
-from privgp.privacy.pure import remaining_epsilon
+from privgp.privacy.guarantee import SIMULATED_SAMPLER, Guarantee
+from privgp.privacy.pure import remaining_epsilon, total_epsilon
 from privgp.privacy.residuals import Fold
 from privgp.types import Array
 from privgp.vault.measure import measure
+from privgp.vault.people import person_ids
 from privgp.vault.residuals import root_utilities
 from privgp.vault.select import MECHANISMS, SELECTION_SAMPLER
 from privgp.vault.validate import checked_outputs
@@ -104,12 +105,12 @@ def fit_selected(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> No
     people = person_ids(groups, len(rows))
     bounds = check_bounds("y_bounds", search.estimator.y_bounds)
     models = models_of(search.estimator, params, rows)
-    splits = public_splits(search.cv, rows, groups)
+    splits = public_splits(search.cv, rows, people)
     spent = search.selection_share * search.epsilon
     selection_seed, seed = search._seeds(2)
     settings = {"delta": search.delta, "hyperparameters": "fixed", "random_state": seed}
     trials = [clone(search.estimator).set_params(**each, **settings) for each in params]
-    noise, promises = _planned(search, trials, models, rows, groups, spent)
+    noise, promise = _planned(search, trials, models, rows, groups, spent)
     tested = sum(len(test) for _, test in splits)
     half = 0.5 * (bounds[1] - bounds[0])
     inside = np.sqrt(tested * noise) / half
@@ -120,17 +121,18 @@ def fit_selected(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> No
     rng = None if selection_seed is None else np.random.default_rng(selection_seed)
     best = choose(utilities, sensitivity, spent, rng)
     del utilities
-    search.guarantee_ = promises[best]  # from here on it counts as spent, whatever happens
+    search.guarantee_ = promise  # from here on it counts as spent, whatever happens
     model = trials[best]
     model.fit(X, y, groups)
     del y
-    model.guarantee_ = search.guarantee_
+    told = f"{_chosen_by(search, len(params))}, then {model.guarantee_.mechanism}"
+    model.guarantee_ = search.guarantee_ = replace(promise, mechanism=told)
     model.chosen_by_ = CHOSEN_AT_COST.format(count=len(params), method=search.method, epsilon=spent)
-    told = {
+    public = {
         "noise_std": np.sqrt(noise),
         "sensitivity": np.full(len(params), sensitivity * half),
     }
-    search._finish(params, best, model, told)
+    search._finish(params, best, model, public)
 
 
 def _planned(
@@ -140,34 +142,49 @@ def _planned(
     X: Array,
     groups: Any,
     spent: float,
-) -> tuple[Array, list[Guarantee]]:
+) -> tuple[Array, Guarantee]:
     """For every candidate the mean square at the targets of what privacy adds to its predictions,
-    and what its release and the choice promise together. All public; sets the trials' epsilon and
-    law of noise.
+    and what choice and release promise together whichever is chosen. All public; sets the trials'
+    epsilon and law of noise.
 
-    A release with Gaussian noise gets what exact accounting leaves, should that keep every promise;
-    any gets what adding up leaves, which always does. The one that adds least is taken.
+    The law is the same for all candidates, so that the promise does not depend on the choice. A
+    release with Gaussian noise gets what exact accounting leaves, should that keep the promise, else
+    what adding up leaves, which always does, as it does for Laplace noise. The one that adds least
+    is taken.
     """
-    law = search.estimator.mechanism
-    exact = remaining_epsilon(search.epsilon, search.delta, spent)
-    ways = [(search.epsilon - spent, law)]
-    if law != LAPLACE:
-        ways.append((exact, GAUSSIAN))
-    best: tuple[Array, list[Guarantee], tuple[float, str]] | None = None
-    for rest, mechanism in ways:
-        added, promises = [], []
-        for trial, model in zip(trials, models, strict=True):
-            plan = trial.set_params(epsilon=rest, mechanism=mechanism).plan(X, groups)
-            added.append(privacy_error(plan, model))
-            promise = outputs_guarantee(plan, simulated=search.random_state is not None)
-            promises.append(_with_choice(search, promise, len(trials), spent))
-        kept = all(promise.delta_at(search.epsilon) <= search.delta for promise in promises)
-        if best is None or (kept and np.mean(added) < np.mean(best[0])):
-            best = np.array(added), promises, (rest, mechanism)
-    assert best is not None
+    found: list[tuple[Array, Guarantee, float, str]] = []
+    for rest, mechanism in _ways(search, spent):
+        if mechanism in (way[3] for way in found):
+            continue
+        plans = [
+            trial.set_params(epsilon=rest, mechanism=mechanism).plan(X, groups) for trial in trials
+        ]
+        promise = _with_choice(search, plans, spent)
+        if promise.delta_at(search.epsilon) <= search.delta:
+            pairs = zip(plans, models, strict=True)
+            added = np.array([privacy_error(plan, model) for plan, model in pairs])
+            found.append((added, promise, rest, mechanism))
+    if not found:
+        raise ValueError("the budget is too small to choose and to release: give a larger one.")
+    added, promise, rest, mechanism = min(found, key=lambda way: float(np.mean(way[0])))
     for trial in trials:
-        trial.set_params(epsilon=best[2][0], mechanism=best[2][1])
-    return best[0], best[1]
+        trial.set_params(epsilon=rest, mechanism=mechanism)
+    return added, promise
+
+
+def _ways(search: PrivateGridSearchCV, spent: float) -> Iterator[tuple[float, str]]:
+    """The epsilon of the release and its law of noise: what may be tried."""
+    model, left = search.estimator, float(search.epsilon) - spent
+    while total_epsilon((spent, left)) > search.epsilon:
+        left = float(np.nextafter(left, 0.0))
+    sums = model.objective == "posterior" and model.reconstruct == "posterior"
+    if model.mechanism == LAPLACE or (model.mechanism != GAUSSIAN and sums):
+        yield left, LAPLACE
+    if model.mechanism != LAPLACE and search.delta > 0:
+        yield remaining_epsilon(search.epsilon, search.delta, spent), GAUSSIAN
+        yield left, GAUSSIAN
+    elif model.mechanism == GAUSSIAN or not sums:
+        yield left, GAUSSIAN  # which refuses delta = 0
 
 
 def privacy_error(plan: Plan, model: Hyperparameters) -> float:
@@ -194,22 +211,27 @@ def _candidates(
         yield folds_of(model, X, splits), float(inside)
 
 
+def _chosen_by(search: PrivateGridSearchCV, count: int) -> str:
+    return f"one of {count} candidates by {search.method}"
+
+
 def _of_the_grid(promise: Guarantee) -> Guarantee:
     return replace(promise, assumptions=(promise.assumptions[0], GRID_ASSUMPTION))
 
 
-def _with_choice(
-    search: PrivateGridSearchCV, promise: Guarantee, count: int, spent: float
-) -> Guarantee:
-    """The choice and the release together."""
+def _with_choice(search: PrivateGridSearchCV, plans: Sequence[Plan], spent: float) -> Guarantee:
+    """The choice and the release together: the promise that holds whichever of them is released."""
+    each = [outputs_guarantee(plan, simulated=search.random_state is not None) for plan in plans]
+    weakest = min(each, key=lambda one: one.noise_multipliers)
+    promise = replace(weakest, delta_slack=max(one.delta_slack for one in each))
     sampler = f"{SELECTION_SAMPLER}; {promise.sampler}"
     if search.random_state is not None:
-        sampler = f"ordinary floating-point noise: {SIMULATION}"
+        sampler = SIMULATED_SAMPLER
     return replace(
         _of_the_grid(promise),
         epsilon=float(search.epsilon),
-        delta=float(search.delta),
-        mechanism=f"one of {count} candidates by {search.method}, then {promise.mechanism}",
+        delta=0.0 if promise.is_pure else float(search.delta),
+        mechanism=f"{_chosen_by(search, len(plans))}, then {promise.mechanism}",
         sampler=sampler,
         pure_epsilons=(spent, *promise.pure_epsilons),
     )

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import is_classifier
 
 from privgp.models.search.kusner import assumptions, kusner_constants
+from privgp.models.spending import refuse_spending
 from privgp.plan.inputs.arguments import check_choice
 from privgp.plan.search.acquisition import ACQUISITIONS
 from privgp.plan.search.scores import SearchPlan
 from privgp.plan.search.space import Space, make_space
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import (
-    SIMULATION,
+    SIMULATED_SAMPLER,
     VALIDATION_NEIGHBOURS,
     VALIDATION_UNIT,
     Guarantee,
@@ -76,6 +77,7 @@ def check_arguments(search: PrivateBayesSearchCV) -> None:
             raise ValueError(f"{name} must be a number between {low:g} and {high:g}.")
     if not all(hasattr(search.estimator, name) for name in ("fit", "predict", "set_params")):
         raise ValueError("estimator must have fit, predict and set_params, as in scikit-learn.")
+    refuse_spending(estimator=search.estimator, space=search.space)
     if search.method != "measured" and search.state_file is not None:
         raise ValueError(
             "state_file is for method='measured': the course of Kusner's algorithms is private and "
@@ -107,7 +109,7 @@ def plan_of(search: PrivateBayesSearchCV, rows: Any) -> SearchPlan:
 
 
 def guarantee_of(plan: SearchPlan, *, simulated: bool) -> Guarantee:
-    sampler = f"ordinary floating-point noise: {SIMULATION}" if simulated else LATTICE_SAMPLER
+    sampler = SIMULATED_SAMPLER if simulated else LATTICE_SAMPLER
     if plan.constants is None:
         return Guarantee(
             epsilon=plan.epsilon,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.spending import refuse_spending
 from privgp.privacy.guarantee import (
-    SIMULATION,
+    SIMULATED_SAMPLER,
     VALIDATION_NEIGHBOURS,
     VALIDATION_UNIT,
     Guarantee,
@@ -36,11 +36,7 @@ def fit_validated(search: PrivateGridSearchCV, X: Any, y: Any, X_val: Any, y_val
             "method='measurement' does not use validation records: give "
             "method='permute-and-flip' or 'exponential' with X_val, y_val."
         )
-    if isinstance(search.estimator, PrivateGPRegressor):
-        raise ValueError(
-            "every candidate of a PrivateGPRegressor would spend its budget on the training "
-            "outputs: leave out X_val, y_val and search by method='measurement'."
-        )
+    refuse_spending(estimator=search.estimator, param_grid=search.param_grid)
     scoring = search.scoring
     if scoring is None and is_classifier(search.estimator):
         scoring = "accuracy"
@@ -68,9 +64,7 @@ def fit_validated(search: PrivateGridSearchCV, X: Any, y: Any, X_val: Any, y_val
         assumptions=VALIDATION_ASSUMPTIONS,
         mechanism=f"one of {len(params)} candidates by {search.method} on the mean of "
         f"{loss.name} between {loss.low:g} and {loss.high:g}",
-        sampler=SELECTION_SAMPLER
-        if seed is None
-        else f"ordinary floating-point noise: {SIMULATION}",
+        sampler=SELECTION_SAMPLER if seed is None else SIMULATED_SAMPLER,
         noise_multipliers=(),
         pure_epsilons=(float(search.epsilon),),
     )

@@ -98,7 +98,7 @@ class RecordsPlan(Accuracy):
         """Which noise is added, and what the other law would give."""
         pure = self.strategy.law == LAPLACE
         ours, others = ("Laplace", "Gaussian") if pure else ("Gaussian", "Laplace")
-        text = f"{ours} noise" + (", which leaves delta unspent" if pure else "")
+        text = f"{ours} noise"
         if self.rival is None:
             return text
         other = self._measuring(self.rival, self.epsilon).expected_error()
@@ -125,7 +125,7 @@ class RecordsPlan(Accuracy):
         grid = " x ".join(map(str, self.strategy.shape))
         return "\n".join(
             [
-                f"Budget: epsilon = {self.epsilon:g}, delta = {self.delta:g}; outputs in "
+                f"Budget: {self.budget}; outputs in "
                 f"[{self.y_bounds[0]:g}, {self.y_bounds[1]:g}], inputs in {domain}, both private.",
                 f"{self.strategy.rows} records in {grid} bins; {self.strategy.size} numbers are "
                 f"measured, with {self._law()}.",

@@ -16,7 +16,7 @@ from privgp.gp.kernels.evaluate import check_kernel, split_noise, variance
 from privgp.gp.kernels.proved import careful_error
 from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
+from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.lattice import LATTICE_SAMPLER
 from privgp.privacy.path_rounding import PathPrecision, PathSizes, path_precision
 from privgp.privacy.posterior_mean import (
@@ -150,9 +150,7 @@ class PathModel:
             mechanism=f"{self.paths} sample path{'s' * (self.paths > 1)} of the posterior{extra}, with "
             f"independent noise of std {self.nugget_std(records):.3g} at each of at most "
             f"{self.max_points:,} points, all together; bound of the mean: {lemma}",
-            sampler=LATTICE_SAMPLER
-            if not simulated
-            else f"ordinary floating-point noise: {SIMULATION}",
+            sampler=LATTICE_SAMPLER if not simulated else SIMULATED_SAMPLER,
             noise_multipliers=(),
             path_curves=(self.curve(records),),
         )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privgp.gp.input_maps import collapse
-from privgp.types import Array, Integers
+from privgp.types import Array
 
 LARGEST = 1e50
 MOST_INDUCING = 5000
@@ -103,35 +103,3 @@ def inducing_inputs(inducing: Any, columns: int) -> int | Array:
     if len(points) > MOST_INDUCING:
         raise ValueError(f"inducing has more than {MOST_INDUCING} points.")
     return collapse(points)[0]
-
-
-def person_ids(groups: Any, rows: int) -> Integers | None:
-    """Person identifiers of any kind as 0, 1, 2, ..."""
-    if groups is None:
-        return None
-    ids = np.asarray(groups)
-    if ids.ndim != 1 or len(ids) != rows:
-        raise ValueError(f"groups must be one identifier for each of the {rows} rows of X.")
-    if ids.dtype.kind == "f" and not np.all(np.isfinite(ids)):
-        raise ValueError("groups contain NaN or infinity: every row needs an identifier.")
-    if ids.dtype.kind in "Mm" and np.isnat(ids).any():
-        raise ValueError("groups contain missing dates: every row needs an identifier.")
-    if ids.dtype.kind == "O":
-        values = ids.tolist()
-        if any(value is None or not _equal_to_itself(value) for value in values):
-            raise ValueError("groups contain missing values: every row needs an identifier.")
-        # by equality, so that 1 and 1.0 are one person
-        places: dict[Any, int] = {}
-        try:
-            ids = np.array([places.setdefault(value, len(places)) for value in values])
-        except TypeError:
-            raise ValueError("groups must be plain identifiers such as numbers or text.") from None
-    return np.asarray(np.unique(ids, return_inverse=True)[1], dtype=np.int64)
-
-
-def _equal_to_itself(value: Any) -> bool:
-    """False for NaN and other markers of missing values."""
-    try:
-        return bool(value == value)
-    except (TypeError, ValueError):
-        return False

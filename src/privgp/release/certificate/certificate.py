@@ -149,7 +149,10 @@ def _core(model: Any) -> dict[str, Any]:
             "delta_slack": promised.delta_slack,
             "sampler": promised.sampler,
             "floating_point": floating_point(
-                simulation=simulation, exponent=plan.noise.exponent, std=plan.noise.std
+                simulation=simulation,
+                exponent=plan.noise.exponent,
+                std=plan.noise.std,
+                pure=plan.is_pure,
             ),
         },
         "data": {

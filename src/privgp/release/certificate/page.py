@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, Context
 from html import escape
 from typing import Any
 
+from privgp.privacy.guarantee import SIMULATION
 from privgp.release.certificate.statements import HOLDER, kind_of_promise
 
 BLANK = "to be filled in by the data holder"
@@ -123,14 +124,13 @@ def _up(value: float, digits: int) -> str:
 
 
 def _budget(c: Mapping[str, Any]) -> str:
-    return _text(
-        f"differentially private with epsilon = {c['epsilon']!r} and delta = {c['delta']!r}"
-    )
+    told = f"differentially private with epsilon = {c['epsilon']!r} and delta = "
+    return _text(told + (repr(c["delta"]) if c["delta"] else "0: the promise is pure"))
 
 
 def _simulation(is_one: bool) -> str:
     return (
-        '<div class="simulation" role="alert">SIMULATION, NOT FOR RELEASE<br>'
+        f'<div class="simulation" role="alert">{SIMULATION.upper()}<br>'
         "The noise was simulated. Nothing is protected.</div>"
         if is_one
         else ""

@@ -93,13 +93,13 @@ def _of_outputs(people: bool) -> list[str]:
     ]
 
 
-def floating_point(*, simulation: bool, exponent: int, std: float) -> str:
+def floating_point(*, simulation: bool, exponent: int, std: float, pure: bool) -> str:
     if simulation:
         return "none: ordinary floating-point noise of a simulation"
     return (
         f"the measurement is rounded to multiples of 2^{exponent} (noise std {std:.6g} in the same "
         "units), noise is drawn exactly on that lattice, and both rounding errors of the "
-        "computation and the lattice itself are included in epsilon and delta"
+        f"computation and the lattice itself are included in epsilon{'' if pure else ' and delta'}"
     )
 
 
@@ -143,7 +143,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
                 "data_product_sector": holder["sector"],
             },
             "dp_variant": {
-                "variant_name": "Approximate DP" if core["mu"] > 0 else "Pure DP",
+                "variant_name": "Approximate DP" if core["delta"] > 0 else "Pure DP",
                 "data_domain": f"{core['data']['rows']} {what} between {low:g} and {high:g}",
                 "unprotected_quantities": " ".join(core["not_protected"]),
             },

@@ -1,0 +1,60 @@
+"""Which estimators spend a budget of their own at every fit, found however deep they are nested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+
+class SpendsAtFit:
+    """A mark: every ``fit`` measures private values and spends the estimator's own budget."""
+
+
+def refuse_spending(**arguments: Any) -> None:
+    """Refuse arguments of a search, by their names, that hold an estimator which spends at fit.
+
+    A search fits once for every setting that it tries, and its guarantee is about the validation
+    records alone: docs/proofs/bayes.md.
+    """
+    for argument, value in arguments.items():
+        found = next(_spending(value, {}), None)
+        if found is not None:
+            raise ValueError(
+                f"{argument} contains {found}, which spends a budget of its own at every fit, once "
+                "for every setting tried: fit it once beforehand and give it as a FrozenEstimator, "
+                "or choose its hyperparameters by PrivateGridSearchCV with method='measurement'."
+            )
+
+
+def _spending(value: Any, seen: dict[int, Any]) -> Iterator[str]:
+    """The names of all estimators that spend, in a value and in whatever it holds."""
+    if id(value) in seen or isinstance(value, FrozenEstimator):  # a frozen one is never fitted
+        return
+    seen[id(value)] = value  # kept, so that no other object gets its number
+    kind = value if isinstance(value, type) else type(value)
+    if issubclass(kind, SpendsAtFit):
+        yield kind.__name__
+    for part in _parts(value):
+        yield from _spending(part, seen)
+
+
+def _parts(value: Any) -> list[Any]:
+    """What a container or an estimator holds; what was fitted is left out, as a copy loses it."""
+    if isinstance(value, Mapping):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(value)
+    if isinstance(value, np.ndarray):
+        return value.ravel().tolist() if value.dtype.kind == "O" else []
+    if isinstance(value, partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, type) or not (hasattr(value, "fit") or hasattr(value, "get_params")):
+        return []
+    held = {name: part for name, part in getattr(value, "__dict__", {}).items() if name[-1:] != "_"}
+    if hasattr(value, "get_params"):
+        held |= value.get_params(deep=False)
+    return list(held.values())

@@ -1,0 +1,132 @@
+"""Inputs of private validation records, as a model is asked about them.
+
+Each record is a table of one row that is made of that record alone: numbers as float64, texts as
+they are. An array, frame or sparse matrix of numbers is also one table of float64 numbers, on which
+a model whose predictions have one type predicts all records at once. Which way is taken depends on
+the types of table and model, never on a cell. Proof: docs/proofs/values.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import is_regressor
+
+from privgp.vault.values import entries, is_row, is_typed, number, numbers
+
+
+@dataclass(frozen=True)
+class Questions:
+    """``record(i)``: the table of record i; ``table``: all of them, where its type says numbers."""
+
+    rows: int
+    record: Callable[[int], Any] = field(repr=False)
+    table: Any = field(repr=False, default=None)
+
+
+def checked_questions(X: Any) -> Questions:
+    """Refuse what is no table of finite numbers and texts; errors quote nothing."""
+    try:
+        found = _questions(X)
+    except (TypeError, ValueError, LookupError, OverflowError):
+        raise ValueError(
+            "X_val must be a table of numbers and texts with one row for each record."
+        ) from None
+    if found is None:
+        raise ValueError("Input X_val contains NaN or infinity.")
+    return found
+
+
+def predicted(model: Any, questions: Questions) -> Any:
+    """What a model predicts for each record: an array or a list, (records,) or (records, values)."""
+    if questions.table is not None and _has_one_type(model):
+        return entries(model.predict(questions.table))
+    each = [entries(model.predict(questions.record(i))) for i in range(questions.rows)]
+    if any(len(one) != 1 for one in each):
+        raise LookupError
+    return [one[0] for one in each]
+
+
+def _has_one_type(model: Any) -> bool:
+    """Whether training fixed the type of a model's predictions: classes of one type, or numbers."""
+    classes = getattr(model, "classes_", None)
+    if classes is not None:
+        return is_typed(classes)
+    try:
+        return bool(is_regressor(model))
+    except Exception:  # no estimator of scikit-learn
+        return False
+
+
+def _questions(X: Any) -> Questions | None:
+    """None: some number is not finite."""
+    if issparse(X):
+        return _of_numbers(_floats(X.tocsr()))
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        return _of_frame(X)
+    held = entries(X)
+    if isinstance(held, np.ndarray) and held.dtype.kind in "biuf":
+        return _of_numbers(numbers(held))
+    if not any(is_row(row) for row in held):
+        if not all(isinstance(text, str) for text in held):
+            raise TypeError
+        texts = [str(text) for text in held]
+        return Questions(len(texts), lambda i: texts[i : i + 1])
+    rows = [[_cell(cell) for cell in entries(row)] for row in held]
+    if len({len(row) for row in rows}) > 1:
+        raise LookupError
+    if not all(_finite(row) for row in rows):
+        return None
+    return Questions(len(rows), lambda i: _one_row(rows[i]))
+
+
+def _one_row(cells: list[float | str]) -> Any:
+    kind = object if any(isinstance(cell, str) for cell in cells) else np.float64
+    return np.array([cells], dtype=kind)
+
+
+def _of_numbers(table: Any) -> Questions | None:
+    if table.ndim < 2:
+        raise LookupError
+    if not np.all(np.isfinite(table.data if issparse(table) else table)):
+        return None
+    return Questions(table.shape[0], lambda i: table[i : i + 1], table)
+
+
+def _of_frame(X: Any) -> Questions | None:
+    """A frame of pandas or polars: the same kind of frame, its columns float64 or text."""
+    kind, columns, is_numbers = type(X), {}, True
+    for name in X.columns:
+        held = entries(X[name])
+        if not isinstance(held, np.ndarray) or held.ndim != 1:  # two columns of one name
+            raise LookupError
+        is_numbers &= held.dtype.kind in "biuf"
+        cells = [_cell(value) for value in held]
+        if not _finite(cells):
+            return None
+        columns[name] = cells
+    if not columns:
+        raise LookupError
+    table = kind(columns) if is_numbers else None
+    rows = len(next(iter(columns.values())))
+    return Questions(
+        rows, lambda i: kind({name: [cells[i]] for name, cells in columns.items()}), table
+    )
+
+
+def _cell(value: Any) -> float | str:
+    return str(value) if isinstance(value, str) else number(value)
+
+
+def _finite(cells: Any) -> bool:
+    return all(isinstance(cell, str) or np.isfinite(cell) for cell in cells)
+
+
+def _floats(table: Any) -> Any:
+    if table.dtype.kind not in "biuf":
+        raise TypeError
+    return table.astype(np.float64)

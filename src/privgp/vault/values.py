@@ -1,0 +1,233 @@
+"""Private values read one by one: what is made of a record's value depends on that value alone.
+
+An array of numbers, texts or dates has one type for all records, as whoever built it chose. Anything
+else, such as a list, is read entry by entry and never made an array first: that would promote all
+entries to the type of one. Proof: docs/proofs/values.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Hashable, Iterable, Sequence
+from decimal import Decimal
+from numbers import Integral, Rational, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privgp.types import Array
+
+NUMBER, TEXT, BYTES = "number", "text", "bytes"
+
+
+def entries(held: Any) -> list[Any] | NDArray[Any]:
+    """What a container holds, in the order of its records: an array as it was built, or a list."""
+    if isinstance(held, np.ma.MaskedArray):
+        raise TypeError
+    if isinstance(held, Sequence | deque) and not isinstance(held, str | bytes | bytearray):
+        return list(held)
+    try:
+        array = np.asarray(held)
+    except Exception:  # of other libraries: they may quote values
+        raise TypeError from None
+    if array.ndim == 0:
+        raise TypeError
+    return array
+
+
+def column(held: Any) -> tuple[list[Any] | NDArray[Any], bool]:
+    """The entries of one column, and whether it came as a table of one column.
+
+    TypeError: it is no container, or some entries are rows and others are not. LookupError: it is
+    a container of another shape.
+    """
+    found = entries(held)
+    if isinstance(found, np.ndarray):
+        if found.ndim == 2 and found.shape[1] == 1:
+            return found[:, 0], True
+        if found.ndim != 1:
+            raise LookupError
+        return found, False
+    rows = [is_row(entry) for entry in found]
+    if not any(rows):
+        return found, False
+    if not all(rows):
+        raise TypeError
+    inner = [entries(entry) for entry in found]
+    if any(len(entry) != 1 for entry in inner):
+        raise LookupError
+    return [entry[0] for entry in inner], True
+
+
+def is_typed(values: Any) -> bool:
+    """Whether values are an array of numbers (of no more than 64 bits), texts or bytes."""
+    if not isinstance(values, np.ndarray) or values.dtype == np.longdouble:
+        return False
+    return values.dtype.kind in "biufUS"
+
+
+def is_row(entry: Any) -> bool:
+    """Whether an entry holds several: a list, not a text."""
+    if isinstance(entry, np.ndarray):
+        return entry.ndim > 0
+    return hasattr(entry, "__len__") and not isinstance(entry, str | bytes | bytearray | np.generic)
+
+
+def plain(value: Any) -> Any:
+    """A Python value for a scalar of NumPy or Arrow; dates, durations and all others as they are."""
+    if isinstance(value, np.ndarray) and value.ndim == 0 and not np.ma.isMaskedArray(value):
+        value = value[()]
+    if isinstance(value, np.longdouble):
+        with np.errstate(all="ignore"):
+            return float(value)
+    if isinstance(value, np.bool_ | np.number | np.str_ | np.bytes_) and not isinstance(
+        value, np.timedelta64
+    ):
+        return value.item()
+    return value.as_py() if hasattr(value, "as_py") else value
+
+
+def number(value: Any) -> float:
+    """The float64 nearest to a value; TypeError: it is no number, OverflowError: it is too large."""
+    if isinstance(value, float):
+        return float(value)
+    value = plain(value)
+    # np.timedelta64 calls itself an integer
+    if not isinstance(value, Real | Decimal) or isinstance(value, np.generic):
+        raise TypeError
+    try:
+        return float(value)
+    except OverflowError:
+        raise
+    except Exception:
+        raise TypeError from None
+
+
+def numbers(values: Iterable[Any]) -> Array:
+    """The number of each value; at once where the values are an array of numbers, which is the same:
+    a cast from one machine type to float64 rounds every entry to the nearest."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        with np.errstate(all="ignore"):
+            return values.astype(np.float64)
+    each = values.flat if isinstance(values, np.ndarray) else values
+    return np.array([number(value) for value in each], dtype=np.float64)
+
+
+def label(value: Any) -> tuple[str, Any] | None:
+    """What a label is compared by: its kind and its value. None where it is no label.
+
+    Numbers are equal if their exact values are: 1, 1.0, True and Decimal(1). Texts and bytes are
+    equal if all characters are. Labels of two kinds are never equal.
+    """
+    value = plain(value)
+    if isinstance(value, str):
+        return TEXT, str(value)
+    if isinstance(value, bytes):
+        return BYTES, bytes(value)
+    if isinstance(value, np.generic):
+        return None
+    if isinstance(value, Integral):
+        return NUMBER, int(value)
+    if isinstance(value, Rational):
+        return NUMBER, value
+    if isinstance(value, Decimal):
+        return (NUMBER, value) if value.is_finite() else None
+    if isinstance(value, Real):
+        try:
+            found = float(value)
+        except Exception:
+            return None
+        return (NUMBER, found) if math.isfinite(found) else None
+    return None
+
+
+def is_finite(value: Any) -> bool:
+    """False for NaN and infinity of any type of numbers."""
+    value = plain(value)
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def identity(value: Any) -> Hashable:
+    """What a person is told apart by; None where it is missing, TypeError where it is no identifier.
+
+    As a label; other values, such as dates, by their own equality.
+    """
+    found = label(value)
+    if found is not None:
+        return found
+    value = plain(value)
+    if is_row(value):
+        raise TypeError
+    if value is None or not is_finite(value):
+        return None
+    try:
+        if not bool(value == value):  # NaT and other marks of missing values
+            return None
+    except (TypeError, ValueError):
+        return None
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return *np.datetime_data(value.dtype), int(value.astype(np.int64))
+    hash(value)
+    return "other", value
+
+
+def differ(labels: Any, predictions: Any) -> Array:
+    """1 where a label is not its prediction, else 0; (records,). A prediction that is no label is
+    wrong. Arrays of one kind are compared at once: no entry is changed for it."""
+    both = is_typed(labels) and is_typed(predictions)
+    if both and labels.dtype.kind == predictions.dtype.kind:
+        return np.asarray(labels != predictions, dtype=np.float64)
+    pairs = zip(labels, predictions, strict=True)
+    return np.array([_differ(label(y), label(p)) for y, p in pairs], dtype=np.float64)
+
+
+def _differ(first: tuple[str, Any] | None, second: tuple[str, Any] | None) -> bool:
+    return first is None or second is None or first[0] != second[0] or first[1] != second[1]
+
+
+def read_number(cell: Any) -> float:
+    """The number in a cell of a table; TypeError where there is none.
+
+    A text holds one where it is a decimal numeral such as 12, -1.5 or 2e3, with spaces around it.
+    """
+    if not isinstance(cell, str):
+        return number(cell)
+    if not cell.isascii() or "_" in cell:
+        raise TypeError
+    try:
+        return float(cell)
+    except ValueError:
+        raise TypeError from None
+
+
+def read_label(cell: Any) -> str | None:
+    """The label in a cell of a table, as text; None where there is none.
+
+    Numbers, and texts that hold one, are written in one way, so that 1, 1.0 and "1" are one label
+    whatever type their column has; other texts are themselves without the spaces around them.
+    """
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, str):
+        text = cell.strip()
+        try:
+            whole = text.isascii() and text.lstrip("+-").isdigit()
+            return str(int(text)) if whole else _numeral(read_number(text)) or text
+        except (TypeError, ValueError):
+            return text or None
+    if isinstance(cell, int):
+        return str(cell)
+    try:
+        return _numeral(number(cell))
+    except (TypeError, OverflowError):
+        return None
+
+
+def _numeral(value: float) -> str | None:
+    if not math.isfinite(value):
+        return None
+    return str(int(value)) if value.is_integer() else str(value)
