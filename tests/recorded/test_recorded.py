@@ -7,7 +7,8 @@ So 1e-9 and 1e-6 leave room for other machines, and a change of method does not 
 is found as a root and rounded up in steps of 1e-9 of it, so it has 1e-8.
 
 The noise of a function of records covers the rounding errors of its kernel. Their bound has been
-proved since, and became smaller: 3e-7 of the noise.
+proved since, and became smaller: 3e-7 of the noise. Bins with Laplace noise name their pure epsilon
+since, where they named no mechanism: these eight numbers were recorded afterwards.
 """
 
 from __future__ import annotations
