@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.search.folds import folds_of
-from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATED_SAMPLER, Guarantee
+from privgp.privacy.guarantee import OUTPUTS, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.residuals import Fold
 from privgp.privacy.selection import exponential_probabilities
 from privgp.types import Array, Integers
@@ -75,8 +75,8 @@ def papers_choice(
     guarantee = Guarantee(
         epsilon=epsilon,
         delta=0.0,
-        unit=OUTPUTS_UNIT,
-        neighbours=OUTPUTS_NEIGHBOURS,
+        unit=OUTPUTS.unit,
+        neighbours=OUTPUTS.neighbours,
         assumptions=("the sensitivity of the papers, which does not hold",),
         mechanism="NOT PRIVATE: the papers' exponential mechanism with a sensitivity that is too small",
         sampler=SIMULATED_SAMPLER,

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privgp import BinnedGP, BinnedMeans
 from privgp.plan.bins.grid import Grid
-from privgp.privacy.laplace import laplace_noise
+from privgp.privacy.noise import laplace_noise
 
 BOUNDS = {"y_bounds": (-100, 100), "x_bounds": None}
 

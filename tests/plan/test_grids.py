@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from privgp.vault.bins import exact_records
 
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.kernels.integral import integral_gram
@@ -16,8 +17,7 @@ from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.bins.grids import Aim, Domain, aware_bins, best_bins, best_pure_bins, design_models
 from privgp.plan.build import Budget
 from privgp.plan.inputs.start import starting_priors
-from privgp.privacy.lattice import lattice_noise
-from privgp.vault.bins import exact_records
+from privgp.privacy.noise import gaussian_noise
 
 NUMBERS = {1: (1, 2, 3, 4, 6, 8, 12, 16, 32, 64), 2: (1, 2, 3, 4, 6, 10)}
 HALF = 0.5
@@ -29,7 +29,7 @@ def setting(inputs: int, rows: int, epsilon: float):
     even = np.array([[0.5 - spread] * inputs, [0.5 + spread] * inputs])
     prior = starting_priors(even, 2 * HALF, None, None, learned=False)[0]
     domain = Domain(np.zeros(inputs), np.ones(inputs), rows)
-    noise = lattice_noise(epsilon, 1e-5, 1, 2.0, 0.0).std
+    noise = gaussian_noise(epsilon, 1e-5, 1, 2.0, 0.0).std
     targets = centres(domain.low, domain.high, (50,) if inputs == 1 else (11, 11))
     return prior, domain, noise, targets
 
@@ -55,7 +55,7 @@ def test_no_number_of_bins_is_much_better_for_laplace_noise(inputs, rows):
     prior, domain, _, targets = setting(inputs, rows, 1.0)
     aim, budget = Aim(design_models(prior), targets, HALF), Budget(1.0, 1e-5)
     chosen, planned = best_pure_bins(domain, aim, budget)
-    noise = chosen.recovered_std(budget.noise_of(chosen).std)
+    noise = chosen.sum_std(budget.noise_of(chosen).std)
     errors = [aim.error(domain.bins(k), noise) for k in NUMBERS[inputs]]
     assert planned == pytest.approx(aim.error(chosen, noise), rel=1e-6)
     assert planned <= 1.01 * min(errors)

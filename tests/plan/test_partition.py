@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose
 from privgp import PrivateGPRegressor, compose
 from privgp.plan.designs.noise_aware import Hypothesis, explained, gain
 from privgp.plan.designs.partition import explained_by_groups, partition
-from privgp.plan.strategy import LAPLACE, Strategy, strategy_of_groups
+from privgp.plan.strategy import OutputSums, strategy_of_groups
+from privgp.privacy.noise import LAPLACE
 from privgp.privacy.sensitivity import total_sensitivity
 from privgp.vault.measure import exact_measurement
 
@@ -25,7 +26,7 @@ def planned(**settings):
     return PrivateGPRegressor(**{"y_bounds": (0, 1), "epsilon": 1.0, **settings}).plan(X)
 
 
-def largest_move(strategy: Strategy) -> float:
+def largest_move(strategy: OutputSums) -> float:
     """Every pair of outputs on a coarse grid, for every person, in the sum of absolute values."""
     rows = len(strategy.index)
     people = np.arange(rows) if strategy.people is None else strategy.people

@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from privgp.vault.bins import exact_records, measure_records
 from scipy.spatial.distance import pdist
 
 from privgp import PrivateGPRegressor, compose, load
 from privgp.plan.bins.bins import PURE_ENERGY_WEIGHTS, Bins, centres, pure_energy_weight
-from privgp.plan.strategy import GAUSSIAN, LAPLACE
-from privgp.vault.bins import exact_records, measure_records
+from privgp.privacy.noise import GAUSSIAN, LAPLACE
 
 
 def private(**settings) -> PrivateGPRegressor:

@@ -12,12 +12,12 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from privgp import PrivateGPRegressor
-from privgp.plan.strategy import SHARED_ENERGY_WEIGHT, Strategy, strategy_for_rows
+from privgp.plan.strategy import SHARED_ENERGY_WEIGHT, OutputSums, strategy_for_rows
 from privgp.privacy.sensitivity import MAX_ENERGY_WEIGHT, column_norms
 from privgp.vault.measure import exact_measurement
 
 
-def random_strategy(seed, *, grouped, energy, equal_weights=False, rows=8, most=4) -> Strategy:
+def random_strategy(seed, *, grouped, energy, equal_weights=False, rows=8, most=4) -> OutputSums:
     rng = np.random.default_rng(seed)
     inputs, measured = rng.integers(1, 6), rng.integers(1, 5)
     B = rng.standard_normal((measured, inputs)) * 10.0 ** rng.uniform(-2, 1, size=inputs)
@@ -29,7 +29,7 @@ def random_strategy(seed, *, grouped, energy, equal_weights=False, rows=8, most=
     return strategy_for_rows(B, index, people, energy=energy, equal_weights=equal_weights)
 
 
-def largest_move(strategy: Strategy, seed: int, starts: int = 3) -> float:
+def largest_move(strategy: OutputSums, seed: int, starts: int = 3) -> float:
     """The furthest that any one person was found to move the exact measurement.
 
     Tried for every person: all corners against their opposites, random pairs of corners and of
@@ -90,10 +90,10 @@ def test_the_energy_row_uses_the_whole_allowance_of_a_lone_row():
     """A column of norm 1 or of norm 0: both reach 2, the second through the energy alone."""
     for norm in (1.0, 0.0):
         B = np.array([[norm]])
-        strategy = Strategy(B, np.zeros(1, int), np.ones(1), None, MAX_ENERGY_WEIGHT, np.ones(1))
+        strategy = OutputSums(B, np.zeros(1, int), np.ones(1), None, MAX_ENERGY_WEIGHT, np.ones(1))
         assert strategy.sensitivity() == pytest.approx(2.0, rel=1e-12)
         assert largest_move(strategy, 0) <= strategy.sensitivity()
-    whole = Strategy(
+    whole = OutputSums(
         np.ones((1, 1)), np.zeros(1, int), np.ones(1), None, MAX_ENERGY_WEIGHT, np.ones(1)
     )
     golden = 5**0.5 - 1  # u - u' with u = 1
@@ -146,7 +146,7 @@ def test_energy_of_people_with_several_rows_is_faint():
 
 
 def test_a_matrix_that_is_not_finite_gets_no_noise_level():
-    strategy = Strategy(
+    strategy = OutputSums(
         np.array([[1.0, np.nan]]), np.array([0, 1]), np.ones(2), None, 0.0, np.ones(2)
     )
     assert np.isnan(strategy.sensitivity())

@@ -15,25 +15,19 @@ from scipy.special import ndtr
 
 from privgp import Guarantee, PrivateGPRegressor, compose
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
-from privgp.privacy.guarantee import (
-    OUTPUTS_NEIGHBOURS,
-    OUTPUTS_UNIT,
-    PERSON_NEIGHBOURS,
-    PERSON_UNIT,
-    SIMULATION,
-)
-from privgp.privacy.lattice import lattice_noise
+from privgp.privacy.guarantee import OUTPUTS, PERSON, SIMULATION
+from privgp.privacy.noise import gaussian_noise
 
 X = np.linspace(0, 1, 12)[:, None]
 
 
 def promise(epsilon=1.0, delta=1e-6, **changes) -> Guarantee:
-    noise = lattice_noise(epsilon, delta, 10, 2.0, 0.0)
+    noise = gaussian_noise(epsilon, delta, 10, 2.0, 0.0)
     fields = {
         "epsilon": epsilon,
         "delta": delta,
-        "unit": OUTPUTS_UNIT,
-        "neighbours": OUTPUTS_NEIGHBOURS,
+        "unit": OUTPUTS.unit,
+        "neighbours": OUTPUTS.neighbours,
         "assumptions": ("the inputs are public",),
         "mechanism": "one Gaussian mechanism",
         "sampler": "lattice",
@@ -168,7 +162,7 @@ def test_a_question_chosen_by_an_earlier_answer_costs_no_more():
 
 
 def test_promises_about_different_things_are_not_added_up():
-    person = promise(unit=PERSON_UNIT, neighbours=PERSON_NEIGHBOURS)
+    person = promise(unit=PERSON.unit, neighbours=PERSON.neighbours)
     with pytest.raises(ValueError, match="protect different things"):
         compose([promise(), person], 1e-5)
 
@@ -218,7 +212,7 @@ def test_json_brings_back_the_same_promise(guarantee):
 
 def test_the_description_says_what_is_promised_and_assumed():
     text = promise().describe()
-    for part in ("(1, 1e-06)", OUTPUTS_UNIT, OUTPUTS_NEIGHBOURS, "the inputs are public"):
+    for part in ("(1, 1e-06)", OUTPUTS.unit, OUTPUTS.neighbours, "the inputs are public"):
         assert part in text
 
 
@@ -240,7 +234,7 @@ def test_a_fit_without_a_seed_is_not_a_simulation_and_spends_what_was_asked():
     guarantee = model.fit(X, np.zeros(len(X))).guarantee_
     assert not guarantee.is_simulation
     assert (guarantee.epsilon, guarantee.delta) == (2.0, 1e-4)
-    assert guarantee.unit == OUTPUTS_UNIT
+    assert guarantee.unit == OUTPUTS.unit
     assert guarantee.delta_at(2.0) <= 1e-4 * (1 + 1e-9)
     people = model.fit(X, np.zeros(len(X)), groups=np.arange(12) // 3).guarantee_
-    assert (people.unit, people.neighbours) == (PERSON_UNIT, PERSON_NEIGHBOURS)
+    assert (people.unit, people.neighbours) == (PERSON.unit, PERSON.neighbours)

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK
-from privgp.privacy.lattice import DELTA_SLACK, DEPTHS, _spill, lattice_noise, scaled_noise
+from privgp.privacy.noise import DELTA_SLACK, DEPTHS, _spill, gaussian_noise, scaled_noise
 
 RATIOS = (1 / 4, 1 / 5, 1 / 8)  # a = h / sigma; in use it is below 2**-39
 
@@ -114,7 +114,7 @@ def test_noise_covers_rounding_and_costs_next_to_nothing(
     epsilon, log_delta, size, log_sensitivity, error
 ):
     delta, sensitivity = 10.0**log_delta, 10.0**log_sensitivity
-    noise = lattice_noise(epsilon, delta, size, sensitivity, error * sensitivity)
+    noise = gaussian_noise(epsilon, delta, size, sensitivity, error * sensitivity)
     step = 2.0**noise.exponent
     moved = sensitivity * (1 + 2 * error) + math.sqrt(size) * step
     assert noise.std >= noise.multiplier * moved * (1 - 1e-15)
@@ -128,8 +128,8 @@ def test_noise_covers_rounding_and_costs_next_to_nothing(
 
 
 def test_a_finer_lattice_is_taken_when_the_budget_is_small():
-    coarse = lattice_noise(1.0, 1e-6, 10, 2.0, 0.0)
-    fine = lattice_noise(1.0, 1e-24, 10, 2.0, 0.0)
+    coarse = gaussian_noise(1.0, 1e-6, 10, 2.0, 0.0)
+    fine = gaussian_noise(1.0, 1e-24, 10, 2.0, 0.0)
     assert math.log2(coarse.std) - coarse.exponent < 42
     assert math.log2(fine.std) - fine.exponent > 49
     assert fine.delta_slack < 1e-24
@@ -140,13 +140,13 @@ def test_a_finer_lattice_is_taken_when_the_budget_is_small():
 )
 def test_budgets_that_no_lattice_can_keep_raise_a_clear_error(epsilon, delta, size):
     with pytest.raises(ValueError, match=r"too small for \d+ numbers on a lattice"):
-        lattice_noise(epsilon, delta, size, 2.0, 0.0)
+        gaussian_noise(epsilon, delta, size, 2.0, 0.0)
 
 
 @pytest.mark.parametrize("epsilon", [-1.0, math.nan, 2e4])
 def test_bad_budgets_are_refused(epsilon):
     with pytest.raises(ValueError, match="epsilon must"):
-        lattice_noise(epsilon, 1e-5, 3, 2.0, 0.0)
+        gaussian_noise(epsilon, 1e-5, 3, 2.0, 0.0)
 
 
 def test_a_given_multiplier_is_kept():
@@ -158,4 +158,4 @@ def test_a_given_multiplier_is_kept():
 
 def test_a_measurement_that_nobody_can_move_is_named_as_the_problem():
     with pytest.raises(ValueError, match="sensitivity"):
-        lattice_noise(1.0, 1e-5, 3, 0.0, 0.0)
+        gaussian_noise(1.0, 1e-5, 3, 0.0, 0.0)

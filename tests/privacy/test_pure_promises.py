@@ -21,7 +21,7 @@ from privgp import (
     load,
 )
 from privgp.privacy.budget import check_budget
-from privgp.privacy.laplace import LAPLACE_SAMPLER
+from privgp.privacy.noise import LAPLACE_SAMPLER
 from privgp.privacy.pure import total_epsilon
 from privgp.release.certificate.certificate import certificate, page, validate
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from privgp.privacy.budget import gaussian_epsilon
-from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, Guarantee, compose
+from privgp.privacy.guarantee import RECORDS, Guarantee, compose
 from privgp.privacy.posterior_mean import PosteriorShape, mean_sensitivity, root_phi
 from privgp.privacy.rdp import (
     GaussianCurve,
@@ -207,7 +207,7 @@ def test_the_covariance_term_is_attained_by_uncorrelated_points():
 
 def promise(**kwargs):
     fields = {
-        "epsilon": 1.0, "delta": 1e-5, "unit": RECORDS_UNIT, "neighbours": RECORDS_NEIGHBOURS,
+        "epsilon": 1.0, "delta": 1e-5, "unit": RECORDS.unit, "neighbours": RECORDS.neighbours,
         "assumptions": (), "mechanism": "m", "sampler": "s", "noise_multipliers": (),
     }  # fmt: skip
     return Guarantee(**{**fields, **kwargs})

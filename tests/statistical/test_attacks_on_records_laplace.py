@@ -14,6 +14,7 @@ from math import log
 
 import numpy as np
 import pytest
+from privgp.vault.bins import exact_records, measure_records
 from scipy.stats import binomtest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
@@ -21,10 +22,8 @@ from privgp import PrivateGPRegressor
 from privgp.audit import trade_off
 from privgp.gp.posterior import posterior
 from privgp.plan.bins.bins import Bins
-from privgp.plan.strategy import LAPLACE
-from privgp.privacy.laplace import laplace_noise
+from privgp.privacy.noise import LAPLACE, laplace_noise
 from privgp.release.records import functionals_of
-from privgp.vault.bins import exact_records, measure_records
 from privgp.vault.noise import add_lattice_laplace
 
 pytestmark = pytest.mark.statistical
@@ -95,7 +94,7 @@ def test_counts_and_sums_have_the_noise_they_say_and_uncorrelated():
     index = bins.of(X)
     counts = np.concatenate([m.counts - np.bincount(index, minlength=400) for m in drawn])
     sums = np.concatenate([m.values - np.bincount(index, y, minlength=400) for m in drawn])
-    claimed = bins.recovered_std(noise.std)
+    claimed = bins.sum_std(noise.std)
     assert claimed == pytest.approx(2 * 2.1, rel=1e-6)
     assert drawn[0].noise_std == pytest.approx(3 * claimed)
     assert np.var(counts) / claimed**2 == pytest.approx(1.0, abs=0.07)
@@ -109,7 +108,7 @@ def test_the_expected_error_is_met_by_simulated_releases():
     kernel = ConstantKernel(0.05, "fixed") * Matern(0.3, "fixed", nu=2.5)
     settings = {"kernel": kernel, "noise_variance": 0.01, "hyperparameters": "fixed"}
     plan = planned(400, epsilon=1.0, **settings)
-    bins, spread = plan.strategy, plan.strategy.recovered_std(plan.noise.std)
+    bins, spread = plan.strategy, plan.strategy.sum_std(plan.noise.std)
     squares = []
     for seed in range(100):
         rng = np.random.default_rng(seed)

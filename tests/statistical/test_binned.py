@@ -11,14 +11,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+from privgp.vault.groups import measure_sums
 from scipy.special import ndtr
 from scipy.stats import beta, laplace, norm
 
 from privgp.models.binned.estimators import BinnedMeans
 from privgp.privacy.budget import gaussian_multiplier
-from privgp.privacy.laplace import laplace_noise
-from privgp.privacy.lattice import lattice_noise
-from privgp.vault.groups import measure_sums
+from privgp.privacy.noise import gaussian_noise, laplace_noise
 
 pytestmark = pytest.mark.statistical
 DRAWS = 60_000
@@ -30,7 +29,7 @@ def noise_of(kind: str):
     """Calibrated at (1, 0.01) for one output in [-1, 1]."""
     if kind == "laplace":
         return laplace_noise(1.0, DRAWS, 2.0, 1e-9)
-    return lattice_noise(1.0, 0.01, DRAWS, 2.0, 1e-9)
+    return gaussian_noise(1.0, 0.01, DRAWS, 2.0, 1e-9)
 
 
 @cache

@@ -13,7 +13,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom, chi2
 
-from privgp.privacy.lattice import LatticeNoise, lattice_noise
+from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.vault.noise import add_lattice_noise, add_simulated_noise
 
 pytestmark = pytest.mark.statistical
@@ -23,8 +23,8 @@ COORDINATES = 8
 
 
 @pytest.fixture(scope="module")
-def noise() -> LatticeNoise:
-    return lattice_noise(1.0, 1e-5, DRAWS, 2.0, 0.0)
+def noise() -> GaussianNoise:
+    return gaussian_noise(1.0, 1e-5, DRAWS, 2.0, 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_neighbouring_coordinates_are_uncorrelated(draws):
 
 def test_coordinates_of_one_release_are_independent():
     """1,500 releases of 8 numbers: the sphere test of the correlation matrix, 28 degrees."""
-    small = lattice_noise(1.0, 1e-5, COORDINATES, 2.0, 0.0)
+    small = gaussian_noise(1.0, 1e-5, COORDINATES, 2.0, 0.0)
     releases = np.array([add_lattice_noise(np.zeros(COORDINATES), small) for _ in range(1500)])
     assert len(np.unique(releases, axis=0)) == len(releases)  # fresh draws differ
 
@@ -94,7 +94,7 @@ def test_coordinates_of_one_release_are_independent():
 def test_a_coarse_lattice_shows_the_exact_discrete_gaussian(std):
     """15,000 draws on the integers: Pearson's test accepts the claimed scale and no other."""
     count = 15_000
-    found = add_lattice_noise(np.full(count, 3.2), LatticeNoise(count, std, 0, 1.0, 0.0)) - 3
+    found = add_lattice_noise(np.full(count, 3.2), GaussianNoise(count, std, 0, 1.0, 0.0)) - 3
     assert np.all(found == np.round(found))
 
     def fits(scale):
@@ -117,7 +117,7 @@ def test_a_coarse_lattice_shows_the_exact_discrete_gaussian(std):
 def test_low_order_bits_of_lattice_noise_cannot_tell_inputs_apart():
     """Answers to f=0 and f=1 lie on one lattice, with coin-flip low bits: 10,000 draws each."""
     count = 10_000
-    noise = lattice_noise(1.0, 1e-5, count, 1.0, 0.0)
+    noise = gaussian_noise(1.0, 1e-5, count, 1.0, 0.0)
     low_bits = []
     for f in (0.0, 1.0):
         steps = add_lattice_noise(np.full(count, f), noise) / 2.0**noise.exponent
@@ -133,7 +133,7 @@ def test_low_order_bits_of_lattice_noise_cannot_tell_inputs_apart():
 def test_low_order_bits_of_float_noise_give_the_input_away():
     """Near 1 floats are multiples of 2^-53; most small sums with 0 are not, so they say f=0."""
     count = 50_000
-    noise = LatticeNoise(count, 1.0, -40, 1.0, 0.0)
+    noise = GaussianNoise(count, 1.0, -40, 1.0, 0.0)
     rng = np.random.default_rng(0)
 
     def cannot_come_from_one(released):

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from privgp import PrivateGPRegressor
 from privgp.plan.strategy import strategy_for_rows
-from privgp.privacy.lattice import lattice_noise, scaled_noise
+from privgp.privacy.noise import gaussian_noise, scaled_noise
 from privgp.vault import measure as module
 from privgp.vault import noise as sample
 from privgp.vault.measure import exact_measurement, measure
@@ -34,7 +34,7 @@ def example(energy=True, people=None, rows=9, seed=0):
 
 
 def noise_for(strategy, epsilon=1.0, delta=1e-5):
-    return lattice_noise(
+    return gaussian_noise(
         epsilon, delta, strategy.size, strategy.sensitivity(), strategy.float_error()
     )
 

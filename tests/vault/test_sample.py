@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from privgp.privacy.lattice import LatticeNoise, lattice_noise
+from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.vault import noise as sample
 from privgp.vault.noise import add_lattice_noise, add_simulated_noise
 
-NOISE = lattice_noise(1.0, 1e-5, 4, 2.0, 0.0)
+NOISE = gaussian_noise(1.0, 1e-5, 4, 2.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def test_what_the_sampler_would_take_without_a_word_is_refused_first(monkeypatch
 @pytest.mark.parametrize("std", [1e-9, 1.0, 3e12])
 def test_answers_are_multiples_of_the_lattice_step(std, depth):
     exponent = int(np.floor(np.log2(std))) - depth
-    noise = LatticeNoise(50, std, exponent, 1.0, 0.0)
+    noise = GaussianNoise(50, std, exponent, 1.0, 0.0)
     values = np.random.default_rng(0).uniform(-3, 3, size=50) * std
     steps = add_lattice_noise(values, noise) / 2.0**exponent
     assert_array_equal(steps, np.round(steps))
 
 
 def test_values_are_rounded_to_the_nearest_lattice_point():
-    noise = LatticeNoise(7, 1e-3, 0, 1.0, 0.0)  # a step of 1 and no noise to speak of
+    noise = GaussianNoise(7, 1e-3, 0, 1.0, 0.0)  # a step of 1 and no noise to speak of
     values = np.array([0.2, -0.2, 0.8, -0.8, 7.49, 1e6 + 0.3, -2.6])
     assert_array_equal(add_lattice_noise(values, noise), [0, 0, 1, -1, 7, 1e6, -3])
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privgp.privacy.lattice import scaled_noise
+from privgp.privacy.noise import scaled_noise
 from privgp.vault.states.outputs import extended, first_draws, within_limit
 
 NOISE = scaled_noise(1.0, 50, 2.0, 0.0)

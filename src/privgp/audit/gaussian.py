@@ -10,20 +10,23 @@ docs/proofs/audit.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import singledispatch
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from privgp.audit.progress import Callback, part
 from privgp.audit.promises import Promise
 from privgp.audit.result import TradeOff, from_errors
-from privgp.plan.bins.bins import Bins
-from privgp.plan.strategy import LAPLACE, Strategy
-from privgp.privacy.laplace import LaplaceNoise
-from privgp.privacy.lattice import LatticeNoise
+from privgp.plan.bins.bins import Bins, HalvedBins
+from privgp.plan.strategy import OutputSums
+from privgp.plan.streamed.columns import StreamedSums
+from privgp.privacy.noise import LAPLACE, Noise
 from privgp.privacy.sensitivity import ENUMERATED_ROWS, person_norms
 from privgp.types import Array, Integers
+from privgp.vault.measure import exact
 from privgp.vault.noise import add_noise
 
 BATCH_NUMBERS = 2**16
@@ -35,7 +38,7 @@ class NoisyPair:
 
     low: Array
     high: Array
-    noise: LatticeNoise | LaplaceNoise
+    noise: Noise
     promise: Promise
 
 
@@ -51,9 +54,9 @@ def attack_pair(
     None for the real one."""
     statistic, threshold = _best_statistic(pair)
     errors = []
-    for k, (exact, sign) in enumerate(((pair.low, 1.0), (pair.high, -1.0))):
+    for k, (values, sign) in enumerate(((pair.low, 1.0), (pair.high, -1.0))):
         told = part(tell, 0.5 * k, 0.5 * (k + 1))
-        noisy = _statistics(pair.noise, exact, statistic, draws, noise_scale, rng, told)
+        noisy = _statistics(pair.noise, values, statistic, draws, noise_scale, rng, told)
         errors.append(int(np.count_nonzero(sign * (noisy - threshold) > 0)))
     return from_errors(pair.promise, errors[0], errors[1], draws, failure)
 
@@ -64,7 +67,7 @@ def _best_statistic(pair: NoisyPair) -> tuple[Callable[[Array], Array], float]:
     moved = float(np.linalg.norm(high - low))
     if not moved > 0:
         raise ValueError("both datasets give the same measurement: choose neighbours that differ.")
-    if isinstance(pair.noise, LaplaceNoise):
+    if pair.noise.law == LAPLACE:
         signs, ends = np.sign(high - low), (np.minimum(low, high), np.maximum(low, high))
         # A hair below the end, which sums of numbers cut off at their ends reach up to rounding.
         top = float(high @ signs) - 1e-9 * moved
@@ -73,28 +76,47 @@ def _best_statistic(pair: NoisyPair) -> tuple[Callable[[Array], Array], float]:
     return lambda z: np.asarray(z @ direction), 0.5 * float((low + high) @ direction)
 
 
-def worst_neighbours(strategy: Strategy) -> tuple[Array, Array]:
-    """Two sets of scaled outputs, equal but for the person who can move the measurement most."""
+@singledispatch
+def worst_neighbours(strategy: Any) -> tuple[Array, Array]:
+    """Two exact measurements of neighbouring datasets: the furthest apart that there are."""
+    raise TypeError("no worst neighbours are known of this strategy.")
+
+
+@worst_neighbours.register
+def _(strategy: OutputSums) -> tuple[Array, Array]:
+    """Equal outputs but for the person who can move the measurement most."""
     rows = _most_exposed_rows(strategy)
     signs = _worst_signs(strategy, rows)
     first = np.zeros(len(strategy.index))
     second = first.copy()
     first[rows], second[rows] = -signs, signs
-    return first, second
+    return exact(strategy, first, (-1.0, 1.0)), exact(strategy, second, (-1.0, 1.0))
 
 
-def worst_records(bins: Bins) -> tuple[Array, Array]:
-    """What one record adds to the measurement, twice: of all pairs of records the two furthest apart.
+@worst_neighbours.register
+def _(strategy: StreamedSums) -> tuple[Array, Array]:
+    """Equal outputs but for the row with the largest column."""
+    energy = [strategy.energy_weight] if strategy.energy_weight > 0 else []
+    return np.append(-strategy.worst, energy), np.append(strategy.worst, energy)
+
+
+@worst_neighbours.register
+def _(bins: HalvedBins) -> tuple[Array, Array]:
+    """A record that stays in its bin: but for the small energy it moves as far as any, and few
+    numbers at once, which an attack sees best."""
+    B, w = bins.matrix, bins.energy_weight
+    worst = B[:, int(np.argmax(np.abs(B).sum(axis=0)))]
+    nothing, energy = np.zeros_like(worst), [w] if w > 0 else []
+    return np.concatenate([nothing, worst, energy]), np.concatenate([worst, nothing, energy])
+
+
+@worst_neighbours.register
+def _(bins: Bins) -> tuple[Array, Array]:
+    """What one record adds, twice: of all pairs of records the two furthest apart.
 
     Outputs at the ends and the middle of their bounds suffice: the move is convex in their squares.
-    For Laplace noise a record that stays in its bin: but for the small energy it moves as far as any,
-    and few numbers at once, which an attack sees best.
     """
     B, w = bins.matrix, bins.energy_weight
-    if bins.law == LAPLACE:
-        worst = B[:, int(np.argmax(np.abs(B).sum(axis=0)))]
-        nothing, energy = np.zeros_like(worst), [w] if w > 0 else []
-        return np.concatenate([nothing, worst, energy]), np.concatenate([worst, nothing, energy])
     gram, best = B.T @ B, (-1.0, 0, 0, 0.0, 0.0)
     squares = np.diag(gram)
     for u, v in product((-1.0, 0.0, 1.0), repeat=2):
@@ -109,13 +131,13 @@ def worst_records(bins: Bins) -> tuple[Array, Array]:
     return first, second
 
 
-def _most_exposed_rows(strategy: Strategy) -> Integers:
+def _most_exposed_rows(strategy: OutputSums) -> Integers:
     people = np.arange(len(strategy.index)) if strategy.people is None else strategy.people
     norms = person_norms(strategy.matrix, strategy.index, people) * strategy.person_weights()
     return np.flatnonzero(people == int(np.argmax(norms)))
 
 
-def _worst_signs(strategy: Strategy, rows: Integers) -> Array:
+def _worst_signs(strategy: OutputSums, rows: Integers) -> Array:
     """The signs of one person's outputs that move the measurement most (all +1 for many rows)."""
     if len(rows) > ENUMERATED_ROWS:
         return np.ones(len(rows))
@@ -126,8 +148,8 @@ def _worst_signs(strategy: Strategy, rows: Integers) -> Array:
 
 
 def _statistics(
-    noise: LatticeNoise | LaplaceNoise,
-    exact: Array,
+    noise: Noise,
+    values: Array,
     statistic: Callable[[Array], Array],
     draws: int,
     noise_scale: float,
@@ -135,15 +157,10 @@ def _statistics(
     tell: Callback,
 ) -> Array:
     """The statistic of released measurements, (draws,); many draws share one call."""
-    size = len(exact)
+    size = len(values)
     batch = min(draws, max(1, BATCH_NUMBERS // size))
-    if isinstance(noise, LaplaceNoise):
-        many: LatticeNoise | LaplaceNoise = replace(
-            noise, size=size * batch, scale=noise.scale * noise_scale
-        )
-    else:
-        many = replace(noise, size=size * batch, std=noise.std * noise_scale)
-    tiled, parts = np.tile(exact, batch), []
+    many = noise.repeated(batch, noise_scale)
+    tiled, parts = np.tile(values, batch), []
     rounds = -(-draws // batch)
     for k in range(rounds):
         tell(k / rounds, "attacking with the best threshold")

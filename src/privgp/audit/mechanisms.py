@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from privgp.audit.gaussian import NoisyPair, worst_neighbours, worst_records
+from privgp.audit.gaussian import NoisyPair, worst_neighbours
 from privgp.audit.progress import Callback
 from privgp.audit.promises import Promise, promise_of
 from privgp.audit.trained import Sampler
@@ -24,13 +24,11 @@ from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.functions.paths import MOST_PATHS
 from privgp.plan.preview import Plan
-from privgp.plan.streamed.columns import StreamedStrategy
-from privgp.privacy.laplace import LaplaceNoise
+from privgp.plan.streamed.columns import StreamedSums
 from privgp.types import Array
-from privgp.vault.bins import exact_records
-from privgp.vault.measure import exact_measurement
+from privgp.vault.measure import exact
 from privgp.vault.states.outputs import within_limit
-from privgp.vault.validate import checked_inputs, clipped_outputs
+from privgp.vault.validate import clipped_outputs
 
 NOT_NEIGHBOURS = "data and neighbour must share their inputs: only outputs are private here."
 ONE_PERSON = "data and neighbour must differ in one row only (with groups, in one person's rows)."
@@ -41,31 +39,20 @@ def pair_of_plan(plan: Plan | RecordsPlan, data: Any, neighbour: Any) -> NoisyPa
     """The measurements of two datasets under a plan: outputs y, or for records (X, y)."""
     if (data is None) != (neighbour is None):
         raise ValueError("give both data and neighbour, or neither for the worst there are.")
-    if isinstance(plan, RecordsPlan):
-        bins = plan.strategy
-        if data is None:
-            low, high = worst_records(bins)
-        else:
-            both = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
-            _check_one_record(*both)
-            low, high = (_records(plan, X, y) for X, y in both)
-    elif isinstance(plan.strategy, StreamedStrategy):
-        if data is not None:
-            raise ValueError("with inducing inputs only the worst neighbours are attacked.")
-        low, high = plan.strategy.worst_neighbours()
+    strategy, bounds = plan.strategy, plan.y_bounds
+    if data is None:
+        low, high = worst_neighbours(strategy)
+    elif isinstance(plan, RecordsPlan):
+        both = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
+        _check_one_record(*both)
+        low, high = (exact(strategy, each, bounds) for each in both)
+    elif isinstance(strategy, StreamedSums):
+        raise ValueError("with inducing inputs only the worst neighbours are attacked.")
     else:
-        if data is None:
-            first, second = worst_neighbours(plan.strategy)
-        else:
-            rows = len(plan.strategy.index)
-            first, second = (clipped_outputs(y, rows, plan.y_bounds) for y in (data, neighbour))
-            _check_one_person(first != second, plan.strategy.people)
-        low, high = (exact_measurement(u, plan.strategy) for u in (first, second))
-    noise = plan.noise
-    if isinstance(noise, LaplaceNoise):
-        return NoisyPair(low, high, noise, Promise(pairs=((plan.epsilon, 0.0),)))
-    promise = Promise(mu=1.0 / noise.multiplier, slack=noise.delta_slack)
-    return NoisyPair(low, high, noise, promise)
+        first, second = (clipped_outputs(y, strategy.rows, bounds) for y in (data, neighbour))
+        _check_one_person(first != second, strategy.people)
+        low, high = (exact(strategy, y, bounds) for y in (data, neighbour))
+    return NoisyPair(low, high, plan.noise, Promise.of(plan.noise.event))
 
 
 def pair_of_regressor(model: PrivateGPRegressor, data: Any, neighbour: Any) -> NoisyPair:
@@ -213,12 +200,6 @@ def _inputs_and_outputs(dataset: Any) -> tuple[Array, Array]:
     if X.ndim != 2 or y.shape != (len(X),) or not np.all(np.isfinite(X)):
         raise ValueError(PAIRS)
     return X, y
-
-
-def _records(plan: RecordsPlan, X: Array, y: Array) -> Array:
-    bins = plan.strategy
-    inputs = np.clip(checked_inputs(X, len(bins.shape)), bins.low, bins.high)
-    return exact_records(inputs, clipped_outputs(y, bins.rows, plan.y_bounds), bins)
 
 
 def _numbers(drawn: Any, count: int) -> Array:

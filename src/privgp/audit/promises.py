@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.guarantee import Event, Guarantee
 from privgp.types import Array
 
 SMALL_DELTA = 1e-3
@@ -32,6 +32,13 @@ class Promise:
     mu: float | None = None
     pairs: tuple[tuple[float, float], ...] = ()
     slack: float = 0.0
+
+    @classmethod
+    def of(cls, event: Event) -> Promise:
+        """What one step with noise promises."""
+        pairs = tuple((epsilon, 0.0) for epsilon in event.pure_epsilons)
+        mu = 1.0 / event.noise_multipliers[0] if event.noise_multipliers else None
+        return cls(mu, pairs, event.delta_slack)
 
     def false_negative_rate(self, false_positive_rate: Any) -> Array:
         """The least false-negative rates that the promise allows at these false-positive rates."""

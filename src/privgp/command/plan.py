@@ -18,7 +18,7 @@ from privgp.command.io.tables import count_rows, load, open_table
 from privgp.pictures.pictures import plot_plan, save_figure
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.preview import Plan
-from privgp.plan.streamed.columns import StreamedStrategy
+from privgp.plan.streamed.columns import StreamedSums
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
@@ -106,7 +106,7 @@ def draw_plan(plan: Plan | RecordsPlan, path: Path) -> None:
 
 
 def summary(plan: Plan | RecordsPlan, errors: dict[float, float]) -> dict[str, Any]:
-    streamed = isinstance(plan.strategy, StreamedStrategy)
+    streamed = isinstance(plan.strategy, StreamedSums)
     return {
         "epsilon": plan.epsilon,
         "delta": plan.promised_delta,

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.posterior import Posterior, posterior
 from privgp.gp.threads import one_thread
 from privgp.plan.bins.records import RecordsPlan
-from privgp.plan.streamed.columns import StreamedStrategy
+from privgp.plan.streamed.columns import StreamedSums
 from privgp.release.at_targets import AtTargets
 from privgp.release.certificate.certificate import certificate
 from privgp.release.contents import Contents, encode
@@ -113,7 +113,7 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
 def _inducing_of(model: PrivateGPRegressor) -> Any:
     """What the plan was made with, should the parameter have been changed since."""
     strategy = model.plan_.strategy
-    if not isinstance(strategy, StreamedStrategy):
+    if not isinstance(strategy, StreamedSums):
         return None
     return model.inducing if model.inducing is not None else strategy.columns.nodes
 

@@ -9,18 +9,7 @@ from sklearn.utils import check_random_state
 
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.preview import Plan
-from privgp.privacy.guarantee import (
-    OUTPUTS_NEIGHBOURS,
-    OUTPUTS_UNIT,
-    PERSON_NEIGHBOURS,
-    PERSON_UNIT,
-    RECORDS_NEIGHBOURS,
-    RECORDS_UNIT,
-    SIMULATED_SAMPLER,
-    Guarantee,
-)
-from privgp.privacy.laplace import LAPLACE_SAMPLER, LaplaceNoise
-from privgp.privacy.lattice import LATTICE_SAMPLER
+from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, promise
 
 
 def simulation(model: Any) -> np.random.Generator | None:
@@ -31,61 +20,37 @@ def simulation(model: Any) -> np.random.Generator | None:
 
 
 def outputs_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
-    people = plan.strategy.people is not None
-    law, spent = _spent(plan, simulated=simulated)
-    return Guarantee(
-        unit=PERSON_UNIT if people else OUTPUTS_UNIT,
-        neighbours=PERSON_NEIGHBOURS if people else OUTPUTS_NEIGHBOURS,
+    return promise(
+        OUTPUTS if plan.strategy.people is None else PERSON,
+        [plan.noise.event],
+        epsilon=plan.epsilon,
+        delta=plan.delta,
         assumptions=(
             "the inputs, the number of rows and any person identifiers are public",
             "kernel, bounds, targets and budget were chosen without looking at the outputs",
         ),
-        mechanism=(
-            f"one {law} mechanism on {plan.strategy.size} linear and energy functionals of "
-            "the clipped outputs; all else is post-processing"
-        ),
-        **spent,
+        mechanism=f"{plan.noise.describe()} on {plan.strategy.size} linear and energy functionals of "
+        "the clipped outputs; all else is post-processing",
+        sampler=plan.noise.sampler,
+        simulated=simulated,
     )
 
 
 def records_guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
-    law, spent = _spent(plan, simulated=simulated)
     energy = ", and one energy" if plan.strategy.energy_weight > 0 else ""
-    return Guarantee(
-        unit=RECORDS_UNIT,
-        neighbours=RECORDS_NEIGHBOURS,
+    return promise(
+        RECORDS,
+        [plan.noise.event],
+        epsilon=plan.epsilon,
+        delta=plan.delta,
         assumptions=(
             "the number of records is public",
             "kernel, bounds of inputs and outputs, targets and budget were chosen without looking "
             "at the records",
         ),
-        mechanism=(
-            f"one {law} mechanism on {plan.strategy.size} numbers: weighted counts and sums of "
-            f"the clipped outputs over bins of the declared domain{energy}; all else is "
-            "post-processing"
-        ),
-        **spent,
+        mechanism=f"{plan.noise.describe()} on {plan.strategy.size} numbers: weighted counts and sums "
+        f"of the clipped outputs over bins of the declared domain{energy}; all else is "
+        "post-processing",
+        sampler=plan.noise.sampler,
+        simulated=simulated,
     )
-
-
-def _spent(plan: Plan | RecordsPlan, *, simulated: bool) -> tuple[str, dict[str, Any]]:
-    """The law of a plan's noise, and what of its guarantee that decides."""
-    noise = plan.noise
-    if isinstance(noise, LaplaceNoise):
-        law, sampler = "Laplace", LAPLACE_SAMPLER
-        spent: dict[str, Any] = {
-            "delta": 0.0,  # whatever was offered
-            "noise_multipliers": (),
-            "pure_epsilons": (plan.epsilon,),
-        }
-    else:
-        law, sampler = "Gaussian", LATTICE_SAMPLER
-        spent = {
-            "delta": plan.delta,
-            "noise_multipliers": (noise.multiplier,),
-            "delta_slack": noise.delta_slack,
-        }
-    return law, spent | {
-        "epsilon": plan.epsilon,
-        "sampler": SIMULATED_SAMPLER if simulated else sampler,
-    }

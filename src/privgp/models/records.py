@@ -19,7 +19,7 @@ from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.arguments import check_bounds, target_points
 from privgp.release.certificate.certificate import utc
 from privgp.release.records import functionals_of, part_ranked_by_counts
-from privgp.vault.bins import measure_records
+from privgp.vault.measure import measure
 from privgp.vault.validate import checked_inputs, checked_outputs
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def fit_records(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
     rng = None
     if model.random_state is not None:
         rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31))
-    measurement = measure_records(inputs, y, plan.y_bounds, plan.strategy, plan.noise, rng)
+    measurement = measure((inputs, y), plan.y_bounds, plan.strategy, plan.noise, rng)
     del inputs, X, y
     model.guarantee_ = records_guarantee(plan, simulated=rng is not None)
     model.plan_ = plan
@@ -94,7 +94,7 @@ def fit_records(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
     model.released_at_ = utc(datetime.now(UTC))
     model.__dict__.pop("loaded_", None)
     learned = model.hyperparameters == "learned"
-    spread = plan.strategy.recovered_std(plan.noise.std)
+    spread = plan.strategy.sum_std(plan.noise.std)
     with one_thread():
         found, counts = functionals_of(plan.strategy, measurement, spread, plan.start)
         model.functionals_ = laid_out(found)

@@ -12,8 +12,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import Posterior, mean_map, posterior
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.privacy.laplace import LaplaceNoise
-from privgp.privacy.lattice import LatticeNoise
+from privgp.privacy.noise import LaplaceNoise, Noise
 from privgp.types import Array
 
 PRIOR_DRAWS = 32
@@ -28,7 +27,7 @@ class Accuracy:
     y_bounds: tuple[float, float]
     targets: Array = field(repr=False)
     functionals: Functionals = field(repr=False)
-    noise: LatticeNoise | LaplaceNoise = field(repr=False)
+    noise: Noise = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
 
     @property

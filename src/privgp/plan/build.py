@@ -12,7 +12,6 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.input_maps import collapse
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Smoother, choose_nodes, exact_smoother, nystrom
-from privgp.plan.bins.bins import Bins
 from privgp.plan.designs.hypotheses import design_models, hypotheses_for
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design, explained, gain
 from privgp.plan.designs.partition import partition
@@ -21,14 +20,20 @@ from privgp.plan.inputs.functionals import functionals
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.preview import Plan, Unbiased
 from privgp.plan.strategy import (
-    GAUSSIAN,
-    LAPLACE,
+    OutputSums,
     Strategy,
+    noise_of,
     strategy_for_rows,
     strategy_of_groups,
 )
-from privgp.privacy.laplace import LaplaceNoise, laplace_noise
-from privgp.privacy.lattice import LatticeNoise, lattice_noise, scaled_noise
+from privgp.privacy.noise import (
+    GAUSSIAN,
+    LAPLACE,
+    GaussianNoise,
+    Noise,
+    gaussian_noise,
+    scaled_noise,
+)
 from privgp.types import Array, Integers
 
 OBJECTIVES = ("posterior", "trace", "max", "logdet")
@@ -46,17 +51,16 @@ class Budget:
     delta: float
     multiplier: float | None = None
 
-    def noise_for(self, size: int, sensitivity: float, float_error: float) -> LatticeNoise:
+    def noise_for(self, size: int, sensitivity: float, float_error: float) -> GaussianNoise:
         if self.multiplier is not None:
             return scaled_noise(self.multiplier, size, sensitivity, float_error)
-        return lattice_noise(self.epsilon, self.delta, size, sensitivity, float_error)
+        return gaussian_noise(self.epsilon, self.delta, size, sensitivity, float_error)
 
-    def noise_of(self, strategy: Strategy | Bins) -> LatticeNoise | LaplaceNoise:
+    def noise_of(self, strategy: Strategy) -> Noise:
         """The noise that hides one person in this measurement."""
-        size = strategy.size, strategy.sensitivity(), strategy.float_error()
-        return (
-            laplace_noise(self.epsilon, *size) if strategy.law == LAPLACE else self.noise_for(*size)
-        )
+        if self.multiplier is None:
+            return noise_of(strategy, self.epsilon, self.delta)
+        return self.noise_for(strategy.size, strategy.sensitivity(), strategy.float_error())
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
     start = priors[0].start
     nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)
 
-    rival: Strategy | None = None
+    rival: OutputSums | None = None
     reach: Smoother | None = None
     gap: float | None = None
     R: Array | None = None
@@ -169,22 +173,22 @@ class _Task:
             strategy_for_rows(unit, self.index, None, energy=False, equal_weights=False)
         )
 
-    def hypotheses(self, strategy: Strategy) -> list[Hypothesis]:
+    def hypotheses(self, strategy: OutputSums) -> list[Hypothesis]:
         models = design_models(self.priors)
         goal = self.targets, self.weights
         return hypotheses_for(models, self.inputs, self.nodes, strategy, *goal)
 
-    def for_weights_of(self, strategy: Strategy) -> list[Hypothesis]:
+    def for_weights_of(self, strategy: OutputSums) -> list[Hypothesis]:
         return self.single if np.all(strategy.row_weights == 1.0) else self.hypotheses(strategy)
 
-    def left_by(self, strategy: Strategy, budget: Budget) -> float:
+    def left_by(self, strategy: OutputSums, budget: Budget) -> float:
         """The weighted posterior variance at the targets after this measurement."""
         found = self.for_weights_of(strategy)
         noise = (budget.noise_of(strategy).std * 0.5 * self.width) ** 2
         return sum(h.weight * h.total for h in found) - explained(strategy.matrix, found, noise)
 
 
-def _gaussian_strategy(task: _Task, budget: Budget) -> tuple[Strategy, float]:
+def _gaussian_strategy(task: _Task, budget: Budget) -> tuple[OutputSums, float]:
     """The noise-aware design; with several rows per person, redone once for the weights it gave."""
     index, people = task.index, task.people
     noise = (budget.noise_for(1, 2.0, 0.0).std * 0.5 * task.width) ** 2
@@ -199,7 +203,7 @@ def _gaussian_strategy(task: _Task, budget: Budget) -> tuple[Strategy, float]:
     return strategy, task.left_by(strategy, budget)
 
 
-def _laplace_strategy(task: _Task, budget: Budget) -> tuple[Strategy, float]:
+def _laplace_strategy(task: _Task, budget: Budget) -> tuple[OutputSums, float]:
     """Sums over groups of inputs, which pure epsilon protects however small delta is."""
     unit = np.ones((1, len(task.inputs)))
     one = strategy_of_groups(unit, task.index, task.people, energy=task.energy)

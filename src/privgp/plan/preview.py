@@ -10,10 +10,8 @@ import numpy as np
 from privgp.plan.accuracy import Accuracy
 from privgp.plan.designs.hypotheses import design_models, exact_certificate, hypotheses_for
 from privgp.plan.designs.noise_aware import Certificate, certify, gain, unexplained
-from privgp.plan.strategy import LAPLACE, Strategy
-from privgp.plan.streamed.columns import StreamedStrategy
-from privgp.privacy.laplace import LaplaceNoise, laplace_noise
-from privgp.privacy.lattice import LatticeNoise, lattice_noise
+from privgp.plan.strategy import OutputSums, noise_of
+from privgp.plan.streamed.columns import StreamedSums
 from privgp.types import Array, Integers
 
 QUICK_INPUTS = 600  # up to here a certificate takes no noticeable time
@@ -44,11 +42,11 @@ class Plan(Accuracy):
     reconstruct: str
     inputs: Array = field(repr=False)
     target_weights: Array = field(repr=False)
-    strategy: Strategy | StreamedStrategy = field(repr=False)
+    strategy: OutputSums | StreamedSums = field(repr=False)
     chosen: Integers = field(repr=False)
     unbiased: Unbiased | None = field(repr=False)
     design_gap: float | None = field(repr=False)
-    rival: Strategy | None = field(repr=False, default=None)
+    rival: OutputSums | None = field(repr=False, default=None)
 
     @cached_property
     def noise_std(self) -> Array:
@@ -88,13 +86,18 @@ class Plan(Accuracy):
     def certificate(self) -> Certificate:
         """The posterior error, and the floor below which no Gaussian measurement can go."""
         strategy = self.strategy
-        if isinstance(strategy, StreamedStrategy):
+        if isinstance(strategy, StreamedSums):
             raise ValueError("a plan with inducing inputs has no certificate of its error.")
         if self.is_pure and self.rival is None:
             raise ValueError("a plan with delta = 0 has no certificate of its error.")
         noise, B = self.measured_noise_std**2, strategy.matrix
         if self.rival is not None:
-            gaussian = replace(self, rival=None, strategy=self.rival, noise=self._noise(self.rival))
+            gaussian = replace(
+                self,
+                rival=None,
+                strategy=self.rival,
+                noise=noise_of(self.rival, self.epsilon, self.delta),
+            )
             whole = design_models(self.priors), self.inputs, strategy
             error, _ = exact_certificate(*whole, self.targets, self.target_weights, noise)
             return Certificate(error, gaussian.certificate.floor)
@@ -123,18 +126,11 @@ class Plan(Accuracy):
         """
         plan = self
         if epsilon is not None:
-            plan = replace(self, epsilon=epsilon, noise=self._noise(self.strategy, epsilon))
+            plan = replace(
+                self, epsilon=epsilon, noise=noise_of(self.strategy, epsilon, self.delta)
+            )
         weights = self.target_weights / self.target_weights.sum()
         return float(np.sqrt(weights @ plan._variance_at_targets()))
-
-    def _noise(
-        self, strategy: Strategy | StreamedStrategy, epsilon: float | None = None
-    ) -> LatticeNoise | LaplaceNoise:
-        size = strategy.size, strategy.sensitivity(), strategy.float_error()
-        epsilon = self.epsilon if epsilon is None else epsilon
-        if isinstance(strategy, Strategy) and strategy.law == LAPLACE:
-            return laplace_noise(epsilon, *size)
-        return lattice_noise(epsilon, self.delta, *size)
 
     def _variance_at_targets(self) -> Array:
         if self.unbiased is not None:
@@ -159,7 +155,7 @@ class Plan(Accuracy):
             if self.strategy.people is None
             else (f" of {int(self.strategy.people.max()) + 1} people")
         )
-        streamed = isinstance(self.strategy, StreamedStrategy)
+        streamed = isinstance(self.strategy, StreamedSums)
         inputs = f"{len(self.inputs)} {'inducing' if streamed else 'distinct'} inputs"
         inputs = f"{'through' if streamed else 'at'} {inputs}"
         return "\n".join(

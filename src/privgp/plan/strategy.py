@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import numpy as np
 
+from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise, noise_for
 from privgp.privacy.sensitivity import (
     MAX_ENERGY_WEIGHT,
     MAX_TOTAL_ENERGY_WEIGHT,
@@ -21,27 +24,62 @@ from privgp.types import Array, Integers
 
 # With several rows per person the energy row costs budget; this weight costs 3% of the noise.
 SHARED_ENERGY_WEIGHT = 0.5
-GAUSSIAN, LAPLACE = "gaussian", "laplace"
+
+
+class Strategy(Protocol):
+    """What will be measured. The vault knows how to compute it from private values.
+
+    ``law``: of the noise that will be added, which decides the norm of the two bounds
+    ``people``: (rows,), whose outputs are protected together, or None when every row is a person
+    ``energy_weight``: of the sum of squared outputs, 0 when it is not measured
+    """
+
+    @property
+    def law(self) -> str: ...
+    @property
+    def people(self) -> Integers | None: ...
+    @property
+    def energy_weight(self) -> float: ...
+    @property
+    def matrix(self) -> Array: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def size(self) -> int:
+        """How many numbers are measured."""
+
+    def sensitivity(self) -> float:
+        """How far one person, whose outputs lie in [-1, 1], can move the exact measurement."""
+
+    def float_error(self) -> float:
+        """Bound of the rounding error of the computed measurement."""
+
+    def sum_std(self, noise_std: float) -> float:
+        """Std of the noise on a sum of outputs, for noise of this std on every measured number."""
+
+    def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
+        """What released numbers say, in units of y."""
 
 
 @dataclass(frozen=True)
-class Strategy:
+class OutputSums:
     """The measurement ``(B s, w sum e_i u_i^2)`` with ``s`` the weighted sums of outputs per input.
 
-    ``matrix``: B, (measured, inputs); ``index``: (rows,), the distinct input of every row;
-    ``row_weights``: (rows,), the factor of every output in its sum; ``people``: (rows,), whose
-    outputs are protected together, or None when every row is a person; ``energy_weight``: w, 0
-    when energies are not measured; ``energy_shares``: (rows,), the factors e_i; ``law``: of the
-    noise that will be added, which decides the norm that changes are measured in.
+    ``matrix``: B, (measured, inputs)
+    ``index``: (rows,), the distinct input of every row
+    ``row_weights``: (rows,), the factor of every output in its sum
+    ``people``: (rows,), whose outputs are protected together, or None when every row is a person
+    ``energy_weight``: w, 0 when energies are not measured
+    ``energy_shares``: (rows,), the factors e_i
     """
 
+    law: ClassVar[str] = GAUSSIAN
     matrix: Array
     index: Integers
     row_weights: Array
     people: Integers | None
     energy_weight: float
     energy_shares: Array
-    law: str = GAUSSIAN
 
     @property
     def size(self) -> int:
@@ -49,7 +87,7 @@ class Strategy:
         return self.measured + int(self.energy_weight > 0)
 
     def per_input(self, values: Array) -> Array:
-        """Sums of a value per row at every distinct input."""
+        """Sums of a public value per row at every distinct input."""
         return np.bincount(self.index, values, minlength=self.matrix.shape[1]).astype(float)
 
     def masses(self) -> tuple[Array, Array]:
@@ -67,12 +105,7 @@ class Strategy:
         return int(self.matrix.shape[0])
 
     def sensitivity(self) -> float:
-        """How far one person, whose outputs lie in [-1, 1], can move the exact measurement.
-
-        In the Euclidean norm for Gaussian noise, in the sum of absolute values for Laplace noise.
-        """
-        if self.law == LAPLACE:
-            return self._total_sensitivity()
+        """How far one person can move the exact measurement, in the Euclidean norm."""
         if self.people is None:
             norms = column_norms(self.matrix)[self.index] * self.row_weights
             return single_row_sensitivity(float(norms.max(initial=0.0)), self.energy_weight)
@@ -80,26 +113,14 @@ class Strategy:
         norms = person_norms(self.matrix, self.index, self.people) * self.person_weights()
         shares = np.bincount(self.people, self.energy_shares) * (1.0 + rounding(len(self.index)))
         alone = counts == 1
-        return max(
-            single_row_sensitivity(float(norms[alone].max(initial=0.0)), self.energy_weight)
-            if alone.any()
-            else 0.0,
-            many_row_sensitivity(
-                float(norms[~alone].max(initial=0.0)),
-                self.energy_weight,
-                float(shares[~alone].max(initial=0.0)),
+        one = several = 0.0
+        if alone.any():
+            one = single_row_sensitivity(float(norms[alone].max()), self.energy_weight)
+        if not alone.all():
+            several = many_row_sensitivity(
+                float(norms[~alone].max()), self.energy_weight, float(shares[~alone].max())
             )
-            if (~alone).any()
-            else 0.0,
-        )
-
-    def _total_sensitivity(self) -> float:
-        sums = absolute_sums(self.matrix)[self.index] * self.row_weights
-        moved = total_sensitivity(sums, self.energy_weight * self.energy_shares)
-        if self.people is None:
-            return float(moved.max(initial=0.0))
-        together = np.bincount(self.people, moved)
-        return float(together.max(initial=0.0)) * (1.0 + rounding(len(self.index)))
+        return max(one, several)
 
     def person_weights(self) -> Array:
         """The row weight of every person (the same for all of their rows)."""
@@ -110,24 +131,64 @@ class Strategy:
         return weights
 
     def float_error(self) -> float:
-        """Bound of the rounding error of the computed measurement: the norm of its per-row bounds.
+        """Bound of the rounding error of the computed measurement, in the Euclidean norm."""
+        per_row, energy = self._float_errors()
+        return float(np.hypot(np.linalg.norm(per_row), energy)) * (1.0 + 1e-9)
 
-        The same norm as the sensitivity's.
-
-        Sums of at most ``rows`` outputs, then of ``inputs`` products, in any order.
-        """
+    def _float_errors(self) -> tuple[Array, float]:
+        """For every sum, and for the energy: sums of ``rows`` outputs, then of ``inputs`` products."""
         rows, inputs = len(self.index), self.matrix.shape[1]
         mass = self.per_input(self.row_weights)
-        per_row = rounding(rows + inputs + 4) * (np.abs(self.matrix) @ mass)
+        per_row: Array = rounding(rows + inputs + 4) * (np.abs(self.matrix) @ mass)
         energy = rounding(rows + 4) * self.energy_weight * float(self.energy_shares.sum())
-        if self.law == LAPLACE:
-            return float(per_row.sum() + energy) * (1.0 + 1e-9)
-        return float(np.hypot(np.linalg.norm(per_row), energy)) * (1.0 + 1e-9)
+        return per_row, energy
+
+    def sum_std(self, noise_std: float) -> float:
+        return noise_std
+
+    def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
+        return read_sums(numbers, self.energy_weight, noise, half_width)
+
+
+@dataclass(frozen=True)
+class GroupSums(OutputSums):
+    """Sums over groups of inputs, every input in one of them; protected by Laplace noise."""
+
+    law: ClassVar[str] = LAPLACE
+
+    def sensitivity(self) -> float:
+        """How far one person can move the exact measurement, in the sum of absolute values."""
+        sums = absolute_sums(self.matrix)[self.index] * self.row_weights
+        moved = total_sensitivity(sums, self.energy_weight * self.energy_shares)
+        if self.people is None:
+            return float(moved.max(initial=0.0))
+        together = np.bincount(self.people, moved)
+        return float(together.max(initial=0.0)) * (1.0 + rounding(len(self.index)))
+
+    def float_error(self) -> float:
+        """Bound of the rounding error of the computed measurement, in the sum of absolute values."""
+        per_row, energy = self._float_errors()
+        return float(per_row.sum() + energy) * (1.0 + 1e-9)
+
+
+def noise_of(strategy: Strategy, epsilon: float, delta: float) -> Noise:
+    """The least noise that hides one person in this measurement."""
+    size = strategy.size, strategy.sensitivity(), strategy.float_error()
+    return noise_for(strategy.law, epsilon, delta, *size)
+
+
+def read_sums(numbers: Array, energy_weight: float, noise: Noise, half_width: float) -> Measurement:
+    """Released sums, the energy last where it has a weight, in units of y."""
+    if energy_weight == 0:
+        return Measurement(numbers * half_width, noise.std * half_width, None, 0.0)
+    unit = half_width**2 / energy_weight
+    energy = float(numbers[-1] * unit), noise.std * unit
+    return Measurement(numbers[:-1] * half_width, noise.std * half_width, *energy)
 
 
 def strategy_for_rows(
     B: Array, index: Integers, people: Integers | None, *, energy: bool, equal_weights: bool
-) -> Strategy:
+) -> OutputSums:
     """Scale a design with unit columns so that every person moves the measurement by at most 2.
 
     Each person's rows get a common weight of their own, unless ``equal_weights`` asks for one
@@ -140,7 +201,7 @@ def strategy_for_rows(
     ones = np.ones(rows)
     if people is None:
         weight = MAX_ENERGY_WEIGHT if energy else 0.0
-        return Strategy(B, index, ones, None, weight, ones)
+        return OutputSums(B, index, ones, None, weight, ones)
     counts = np.bincount(people)
     several = bool((counts > 1).any())
     weight = 0.0 if not energy else SHARED_ENERGY_WEIGHT if several else MAX_ENERGY_WEIGHT
@@ -151,16 +212,16 @@ def strategy_for_rows(
         B = B * float(scale.min())
         scale = np.ones(len(counts))
     shares = 1.0 / counts[people]
-    return Strategy(B, index, scale[people], people, weight, shares)
+    return OutputSums(B, index, scale[people], people, weight, shares)
 
 
 def strategy_of_groups(
     B: Array, index: Integers, people: Integers | None, *, energy: bool
-) -> Strategy:
+) -> GroupSums:
     """Sums over groups of inputs for Laplace noise: every person moves them by at most 2 in all.
 
     A person's k rows count 1/k each. The energy row costs nothing up to a weight of 1/2.
     """
     shares = np.ones(len(index)) if people is None else 1.0 / np.bincount(people)[people]
     weight = MAX_TOTAL_ENERGY_WEIGHT if energy else 0.0
-    return Strategy(B, index, shares, people, weight, shares, LAPLACE)
+    return GroupSums(B, index, shares, people, weight, shares)

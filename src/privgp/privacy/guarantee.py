@@ -13,30 +13,50 @@ from privgp.privacy.budget import check_budget, gaussian_delta
 from privgp.privacy.pure import mixed_delta, total_epsilon
 from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
 
-OUTPUTS_UNIT = "one output value"
-PERSON_UNIT = "all output values of one person"
-OUTPUTS_NEIGHBOURS = (
-    "datasets with the same inputs and the same number of rows that differ in the output value of "
-    "one row, within the declared bounds"
-)
-PERSON_NEIGHBOURS = (
-    "datasets with the same inputs and the same person identifiers that differ in the output values "
-    "of one person's rows, within the declared bounds"
-)
-RECORDS_UNIT = "one whole record (inputs and output)"
-RECORDS_NEIGHBOURS = (
-    "datasets with the same number of records that differ in one record, its inputs and its output, "
-    "within the declared bounds"
-)
-VALIDATION_UNIT = "one whole validation record (inputs and output)"
-VALIDATION_NEIGHBOURS = (
-    "validation sets with the same number of records that differ in one record, its inputs and its "
-    "output"
-)
 SIMULATION = "simulation, not for release"
 SIMULATED_SAMPLER = f"ordinary floating-point noise: {SIMULATION}"
 STAMP = "SIMULATION, not for release"  # on whatever is shown, drawn or written of one
 EPSILON_SLACK = 2.0**-40
+
+
+@dataclass(frozen=True)
+class Protected:
+    """What a promise protects, and the datasets that it makes hard to tell apart."""
+
+    unit: str
+    neighbours: str
+
+
+OUTPUTS = Protected(
+    "one output value",
+    "datasets with the same inputs and the same number of rows that differ in the output value of "
+    "one row, within the declared bounds",
+)
+PERSON = Protected(
+    "all output values of one person",
+    "datasets with the same inputs and the same person identifiers that differ in the output values "
+    "of one person's rows, within the declared bounds",
+)
+RECORDS = Protected(
+    "one whole record (inputs and output)",
+    "datasets with the same number of records that differ in one record, its inputs and its output, "
+    "within the declared bounds",
+)
+VALIDATION = Protected(
+    "one whole validation record (inputs and output)",
+    "validation sets with the same number of records that differ in one record, its inputs and its "
+    "output",
+)
+
+
+@dataclass(frozen=True)
+class Event:
+    """What one step spends, in the terms in which steps compose; see ``Guarantee``."""
+
+    noise_multipliers: tuple[float, ...] = ()
+    delta_slack: float = 0.0
+    path_curves: tuple[PathCurve, ...] = ()
+    pure_epsilons: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,6 +166,47 @@ class Guarantee:
         return cls(**fields)
 
 
+def promise(
+    protected: Protected,
+    events: Sequence[Event],
+    *,
+    epsilon: float,
+    delta: float,
+    assumptions: Sequence[str],
+    mechanism: str,
+    sampler: str,
+    simulated: bool,
+) -> Guarantee:
+    """The promise of these steps together: the one place that builds a guarantee.
+
+    Where all steps are pure, delta is 0, whatever was offered. No events: only (epsilon, delta) itself
+    is known, as of a promise under an assumption, and it cannot be composed.
+    """
+    spent = _joined(events)
+    pure = bool(spent.pure_epsilons) and not (spent.noise_multipliers or spent.path_curves)
+    return Guarantee(
+        epsilon=float(epsilon),
+        delta=0.0 if pure else float(delta),
+        unit=protected.unit,
+        neighbours=protected.neighbours,
+        assumptions=tuple(assumptions),
+        mechanism=mechanism,
+        sampler=SIMULATED_SAMPLER if simulated else sampler,
+        **vars(spent),
+    )
+
+
+def _joined(events: Iterable[Event | Guarantee]) -> Event:
+    """Several steps as one."""
+    parts = tuple(events)
+    return Event(
+        noise_multipliers=tuple(c for part in parts for c in part.noise_multipliers),
+        delta_slack=math.fsum(part.delta_slack for part in parts),
+        path_curves=tuple(curve for part in parts for curve in part.path_curves),
+        pure_epsilons=tuple(e for part in parts for e in part.pure_epsilons),
+    )
+
+
 def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     """The promise of several releases of the same records together, at this delta.
 
@@ -178,10 +239,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
         assumptions=tuple(dict.fromkeys(a for part in parts for a in part.assumptions)),
         mechanism=" and ".join(dict.fromkeys(part.mechanism for part in parts)),
         sampler=" and ".join(dict.fromkeys(part.sampler for part in parts)),
-        noise_multipliers=tuple(c for part in parts for c in part.noise_multipliers),
-        delta_slack=math.fsum(part.delta_slack for part in parts),
-        path_curves=tuple(curve for part in parts for curve in part.path_curves),
-        pure_epsilons=tuple(e for part in parts for e in part.pure_epsilons),
+        **vars(_joined(parts)),
     )
     if delta == 0 and not whole.is_pure:
         raise ValueError(

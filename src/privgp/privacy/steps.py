@@ -10,9 +10,7 @@ import math
 from collections.abc import Sequence
 from numbers import Real
 
-from privgp.privacy.budget import check_budget, gaussian_multiplier
-from privgp.privacy.guarantee import EPSILON_SLACK
-from privgp.privacy.lattice import DELTA_SLACK, DEPTHS, LatticeNoise, _spill, scaled_noise
+from privgp.privacy.noise import GaussianNoise, lattice_multiplier, scaled_noise
 
 SMALLEST_SHARE = 1e-6
 
@@ -35,24 +33,14 @@ def normalised(shares: Sequence[float]) -> tuple[float, ...]:
 
 def step_noise(
     epsilon: float, delta: float, shares: Sequence[float], sensitivity: float
-) -> tuple[LatticeNoise, ...]:
+) -> tuple[GaussianNoise, ...]:
     """The noise of every step, so that all together are (epsilon, delta)-private.
 
     ``sensitivity``: the most one person moves any one of the numbers, float error included. The
     slack of the lattice is the one of that many numbers together, told in equal parts.
     """
-    check_budget(epsilon, delta)
     size = len(shares)
-    for depth in DEPTHS:
-        ratio = 2.0 ** (1 - depth)
-        slack = size * ratio**2 / 16.0 + DELTA_SLACK * delta
-        if slack < delta and _spill(epsilon, delta, size, ratio) <= EPSILON_SLACK * epsilon:
-            break
-    else:
-        raise ValueError(
-            f"epsilon={epsilon:g}, delta={delta:g} are too small for {size} numbers on a lattice."
-        )
-    whole = gaussian_multiplier(epsilon * (1.0 - EPSILON_SLACK), delta - slack)
+    whole, depth, slack = lattice_multiplier(epsilon, delta, size)
     steps = tuple(
         scaled_noise(
             whole * (1.0 + 2.0**-40) / math.sqrt(w), 1, sensitivity, 0.0, depth, slack / size

@@ -1,55 +1,94 @@
-"""B y and its energy, plus noise: the only place where outputs meet a release."""
+"""Everything that is measured of private values, plus noise: the only place where they meet a release.
+
+``exact`` knows every kind of strategy; a new one registers how it is computed.
+"""
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from privgp.gp.measurement import Measurement
-from privgp.plan.strategy import Strategy
-from privgp.privacy.laplace import LaplaceNoise
-from privgp.privacy.lattice import LatticeNoise
-from privgp.types import Array
+from privgp.plan.bins.bins import Bins, HalvedBins
+from privgp.plan.bins.grid import BinSums
+from privgp.plan.strategy import OutputSums, Strategy
+from privgp.privacy.noise import Noise
+from privgp.types import Array, Integers
 from privgp.vault.noise import add_noise
-from privgp.vault.validate import clipped_outputs
+from privgp.vault.validate import checked_inputs, clipped_outputs
 
 
 def measure(
-    y: Any,
+    data: Any,
     bounds: tuple[float, float],
     strategy: Strategy,
-    noise: LatticeNoise | LaplaceNoise,
+    noise: Noise,
     random_state: np.random.Generator | None = None,
 ) -> Measurement:
-    """Spend the budget once: validate, clip, compute, add noise."""
-    u = clipped_outputs(y, len(strategy.index), bounds)
-    exact = exact_measurement(u, strategy)
-    return released(exact, strategy.energy_weight, bounds, noise, random_state)
+    """Spend the budget once: validate, clip, compute, add noise.
+
+    ``data``: the outputs, or (inputs, outputs) where inputs are private too.
+    """
+    numbers = add_noise(exact(strategy, data, bounds), noise, random_state)
+    return strategy.read(numbers, noise, 0.5 * bounds[1] - 0.5 * bounds[0])
 
 
-def released(
-    exact: Array,
-    energy_weight: float,
-    bounds: tuple[float, float],
-    noise: LatticeNoise | LaplaceNoise,
-    random_state: np.random.Generator | None,
-) -> Measurement:
-    """Exact numbers, the energy last where it has a weight, plus noise, in units of y."""
-    noisy = add_noise(exact, noise, random_state)
-    half = 0.5 * bounds[1] - 0.5 * bounds[0]
-    count = noise.size - int(energy_weight > 0)
-    energy, energy_std = None, 0.0
-    if energy_weight > 0:
-        unit = half**2 / energy_weight
-        energy, energy_std = float(noisy[count] * unit), noise.std * unit
-    return Measurement(noisy[:count] * half, noise.std * half, energy, energy_std)
+@singledispatch
+def exact(strategy: Any, data: Any, bounds: tuple[float, float]) -> Array:
+    """The measurement without noise: private."""
+    raise TypeError("the vault does not know this strategy.")
 
 
-def exact_measurement(u: Array, strategy: Strategy) -> Array:
-    """(B s, w sum e_i u_i^2) without noise: private."""
-    exact = strategy.matrix @ strategy.per_input(strategy.row_weights * u)
+@exact.register
+def _(strategy: OutputSums, data: Any, bounds: tuple[float, float]) -> Array:
+    """``(B s, w sum e_i u_i^2)``."""
+    u = clipped_outputs(data, len(strategy.index), bounds)
+    inputs = strategy.matrix.shape[1]
+    sums = strategy.matrix @ np.bincount(strategy.index, strategy.row_weights * u, minlength=inputs)
     if strategy.energy_weight == 0:
-        return exact
+        return np.asarray(sums)
     energy = strategy.energy_weight * float(np.dot(strategy.energy_shares, u * u))
-    return np.append(exact, energy)
+    return np.append(sums, energy)
+
+
+@exact.register
+def _(strategy: BinSums, data: Any, bounds: tuple[float, float]) -> Array:
+    """The sum of the outputs over every bin."""
+    u = clipped_outputs(data, strategy.rows, bounds)
+    return np.bincount(strategy.index, u, minlength=strategy.size).astype(float)
+
+
+@exact.register
+def _(strategy: Bins, data: Any, bounds: tuple[float, float]) -> Array:
+    """``(B counts, B sums of u, w sum u^2)``."""
+    index, u = _binned(strategy, data, bounds)
+    return _over_bins(strategy, index, u, np.ones(len(u)), u)
+
+
+@exact.register
+def _(strategy: HalvedBins, data: Any, bounds: tuple[float, float]) -> Array:
+    """``(B sums of (1 + u) / 2, B sums of (1 - u) / 2, w sum u^2)``."""
+    index, u = _binned(strategy, data, bounds)
+    return _over_bins(strategy, index, u, 0.5 + 0.5 * u, 0.5 - 0.5 * u)
+
+
+def _binned(bins: Bins, data: Any, bounds: tuple[float, float]) -> tuple[Integers, Array]:
+    """The bin of every record, its input projected onto the domain, and its scaled output."""
+    X, y = data
+    inputs = np.clip(checked_inputs(X, len(bins.shape)), bins.low, bins.high)
+    u = clipped_outputs(y, bins.rows, bounds)
+    if len(inputs) != len(u):
+        raise ValueError("X and y must have one row for each record.")
+    shape = np.array(bins.shape)
+    place = (inputs - bins.low) / (bins.high - bins.low) * shape
+    cells = np.clip(np.floor(place).astype(np.int64), 0, shape - 1)
+    return np.asarray(np.ravel_multi_index(tuple(cells.T), bins.shape), dtype=np.int64), u
+
+
+def _over_bins(bins: Bins, index: Integers, u: Array, *values: Array) -> Array:
+    parts = [bins.matrix @ np.bincount(index, each, minlength=bins.count) for each in values]
+    if bins.energy_weight > 0:
+        parts.append(np.array([bins.energy_weight * float(np.dot(u, u))]))
+    return np.concatenate(parts)

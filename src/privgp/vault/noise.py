@@ -2,76 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
 
-from privgp.privacy.laplace import LaplaceNoise
-from privgp.privacy.lattice import LatticeNoise
+from privgp.privacy.noise import LAPLACE, Noise
 from privgp.types import Array
 
 dp.enable_features("contrib")
 
 
-def add_lattice_noise(values: Array, noise: LatticeNoise) -> Array:
-    """Round to the lattice and add discrete Gaussian noise with OpenDP's exact sampler.
+def add_noise(values: Array, noise: Noise, rng: np.random.Generator | None = None) -> Array:
+    """Round to the lattice and add the noise that protects; with a generator, simulate it.
 
-    OpenDP takes NaN for 0, infinity for the largest number, and a wrong length without a word, so
-    all three are refused here first.
+    OpenDP's samplers are exact. They take NaN for 0, infinity for the largest number, and a wrong
+    length without a word, so all three are refused here first. A simulation is ordinary
+    floating-point noise of the same scale: reproducible, and not for release.
     """
     if values.shape != (noise.size,) or not np.all(np.isfinite(values)):
         raise ValueError("the measurement has a wrong size or is not finite; nothing was released.")
-    released = np.array(_sampler(noise.size, noise.std, noise.exponent)(values.tolist()), float)
+    laplace = noise.law == LAPLACE
+    scale = noise.std / math.sqrt(2.0) if laplace else noise.std
+    if rng is not None:
+        drawn = rng.laplace if laplace else rng.normal
+        return np.asarray(values + drawn(0.0, scale, noise.size))
+    sampler = _sampler(noise.law, noise.size, scale, noise.exponent)
+    released = np.array(sampler(values.tolist()), dtype=float)
     if released.shape != (noise.size,) or not np.all(np.isfinite(released)):
         raise RuntimeError("the sampler failed after noise was drawn: count the budget as spent.")
     return released
 
 
 @lru_cache(maxsize=16)
-def _sampler(size: int, std: float, exponent: int) -> Any:
+def _sampler(law: str, size: int, scale: float, exponent: int) -> Any:
     """OpenDP's mechanism. It holds no randomness of its own: every call draws anew."""
-    space = (
-        dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size),
-        dp.l2_distance(T=float),
-    )
-    return dp.m.make_gaussian(*space, scale=std, k=exponent)
-
-
-def add_simulated_noise(values: Array, noise: LatticeNoise, rng: np.random.Generator) -> Array:
-    """Ordinary floating-point noise of the same scale: reproducible, and not for release."""
-    return np.asarray(values + noise.std * rng.standard_normal(noise.size))
-
-
-def add_lattice_laplace(values: Array, noise: LaplaceNoise) -> Array:
-    """Round to the lattice and add discrete Laplace noise with OpenDP's exact sampler."""
-    if values.shape != (noise.size,) or not np.all(np.isfinite(values)):
-        raise ValueError("the measurement has a wrong size or is not finite; nothing was released.")
-    space = (
-        dp.vector_domain(dp.atom_domain(T=float, nan=False), size=noise.size),
-        dp.l1_distance(T=float),
-    )
-    measure = dp.m.make_laplace(*space, scale=noise.scale, k=noise.exponent)
-    released = np.array(measure(values.tolist()), dtype=float)
-    if released.shape != (noise.size,) or not np.all(np.isfinite(released)):
-        raise RuntimeError("the sampler failed after noise was drawn: count the budget as spent.")
-    return released
-
-
-def add_simulated_laplace(values: Array, noise: LaplaceNoise, rng: np.random.Generator) -> Array:
-    """Ordinary floating-point Laplace noise of the same scale: reproducible, and not for release."""
-    return np.asarray(values + rng.laplace(0.0, noise.scale, noise.size))
-
-
-def add_noise(
-    values: Array, noise: LatticeNoise | LaplaceNoise, rng: np.random.Generator | None
-) -> Array:
-    """The noise that protects, of either law, or, with a generator, its simulation."""
-    if isinstance(noise, LaplaceNoise):
-        if rng is None:
-            return add_lattice_laplace(values, noise)
-        return add_simulated_laplace(values, noise, rng)
-    if rng is None:
-        return add_lattice_noise(values, noise)
-    return add_simulated_noise(values, noise, rng)
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
+    if law == LAPLACE:
+        return dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=scale, k=exponent)
+    return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale, k=exponent)

@@ -14,7 +14,7 @@ import opendp.prelude as dp
 
 from privgp.gp.surrogate import Hyperprior, Surrogate
 from privgp.privacy.kusner import KusnerConstants
-from privgp.privacy.lattice import LatticeNoise
+from privgp.privacy.noise import GaussianNoise
 from privgp.types import Array
 from privgp.vault.noise import add_noise
 from privgp.vault.scores import Loss, Validation, mean_loss
@@ -29,7 +29,7 @@ def measured_loss(
     model: Any,
     validation: Validation,
     loss: Loss,
-    noise: LatticeNoise,
+    noise: GaussianNoise,
     rng: np.random.Generator | None = None,
 ) -> float:
     """The mean loss, scaled to [0, 1], plus noise: spends this step's share of the budget."""

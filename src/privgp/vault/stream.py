@@ -10,10 +10,9 @@ import numpy as np
 from privgp.gp.measurement import Measurement
 from privgp.plan.inputs.rows import in_blocks
 from privgp.plan.streamed.columns import Columns, Totals
-from privgp.privacy.laplace import LaplaceNoise
-from privgp.privacy.lattice import LatticeNoise
+from privgp.privacy.noise import Noise
 from privgp.types import Array
-from privgp.vault.measure import released
+from privgp.vault.noise import add_noise
 from privgp.vault.validate import clipped_outputs
 
 
@@ -23,7 +22,7 @@ class Finished(Protocol):
     @property
     def strategy(self) -> Any: ...
     @property
-    def noise(self) -> LatticeNoise | LaplaceNoise: ...
+    def noise(self) -> Noise: ...
 
 
 Plan = TypeVar("Plan", bound=Finished)
@@ -53,7 +52,8 @@ def measure_rows(
     plan = finish(totals)
     weight = float(plan.strategy.energy_weight)
     exact = np.append(sums, weight * energy) if weight > 0 else sums
-    return plan, released(exact, weight, bounds, plan.noise, random_state)
+    numbers = add_noise(exact, plan.noise, random_state)
+    return plan, plan.strategy.read(numbers, plan.noise, 0.5 * bounds[1] - 0.5 * bounds[0])
 
 
 def with_outputs(blocks: Iterable[Array], y: Array) -> Iterator[tuple[Array, Array]]:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from privgp.gp.rounding import rounding
-from privgp.plan.bins.grid import Grid
+from privgp.plan.bins.grid import BinSums, Grid
 from privgp.plan.inputs.arguments import check_bounds, domain_pairs
-from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATED_SAMPLER, Guarantee
-from privgp.privacy.laplace import LAPLACE_SAMPLER, LaplaceNoise, laplace_noise
-from privgp.privacy.lattice import LATTICE_SAMPLER, LatticeNoise, lattice_noise
+from privgp.plan.strategy import noise_of
+from privgp.privacy.guarantee import OUTPUTS, Guarantee, promise
+from privgp.privacy.noise import Noise
 from privgp.types import Array, Integers
-from privgp.vault.groups import measure_sums
+from privgp.vault.measure import measure
 from privgp.vault.validate import checked_outputs
 
 if TYPE_CHECKING:
@@ -46,20 +45,16 @@ def release_outputs(model: MeasuredBins, X: Any, y: Any) -> BinnedRelease:
     grid = public_grid(model, X)
     bins, index = np.unique(grid.of(X), return_inverse=True)
     counts = np.bincount(index).astype(float)
-    noise: LaplaceNoise | LatticeNoise
-    error = rounding(len(X) + 4) * len(X)  # in the 1-norm, so in the 2-norm too
-    if model.noise == "laplace":
-        noise = laplace_noise(float(model.epsilon), len(bins), 2.0, error)
-    else:
-        noise = lattice_noise(float(model.epsilon), float(model.delta), len(bins), 2.0, error)
-    sums = measure_sums(y, (low, high), index, noise, model._rng())
+    strategy = BinSums(model.noise, index, len(bins))
+    noise = noise_of(strategy, float(model.epsilon), float(model.delta))
+    sums = measure(y, (low, high), strategy, noise, model._rng()).values
     del y
     half = 0.5 * high - 0.5 * low
     return BinnedRelease(
         grid=grid,
         bins=bins,
         counts=counts,
-        means=0.5 * high + 0.5 * low + half * sums / counts,
+        means=0.5 * high + 0.5 * low + sums / counts,
         noise_std=half * noise.std / counts,
         guarantee=_guarantee(model, noise),
     )
@@ -76,26 +71,18 @@ def public_grid(model: MeasuredBins, X: Array) -> Grid:
     return Grid(low, high, model._shape(X.shape[1]))
 
 
-def _guarantee(model: MeasuredBins, noise: LaplaceNoise | LatticeNoise) -> Guarantee:
-    laplace = isinstance(noise, LaplaceNoise)
-    kind, sampler = ("Laplace", LAPLACE_SAMPLER) if laplace else ("Gaussian", LATTICE_SAMPLER)
-    if model.random_state is not None:
-        sampler = SIMULATED_SAMPLER
-    return Guarantee(
-        epsilon=float(model.epsilon),
-        delta=0.0 if laplace else float(model.delta),
-        unit=OUTPUTS_UNIT,
-        neighbours=OUTPUTS_NEIGHBOURS,
+def _guarantee(model: MeasuredBins, noise: Noise) -> Guarantee:
+    return promise(
+        OUTPUTS,
+        [noise.event],
+        epsilon=model.epsilon,
+        delta=model.delta,
         assumptions=(
             "the inputs, so the number of rows in every bin, are public",
             "kernel, bounds, bins and budget were chosen without looking at the outputs",
         ),
-        mechanism=(
-            f"one {kind} mechanism on the sums of the clipped outputs over {noise.size} bins; all "
-            "else is post-processing"
-        ),
-        sampler=sampler,
-        noise_multipliers=(noise.multiplier,) if isinstance(noise, LatticeNoise) else (),
-        delta_slack=noise.delta_slack if isinstance(noise, LatticeNoise) else 0.0,
-        pure_epsilons=(float(model.epsilon),) if laplace else (),
+        mechanism=f"{noise.describe()} on the sums of the clipped outputs over {noise.size} bins; all "
+        "else is post-processing",
+        sampler=noise.sampler,
+        simulated=model.random_state is not None,
     )

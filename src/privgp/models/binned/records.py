@@ -11,9 +11,10 @@ from privgp.models.binned.outputs import BinnedRelease
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.grid import Grid
 from privgp.plan.inputs.arguments import check_bounds, domain_pairs
-from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATED_SAMPLER, Guarantee
-from privgp.privacy.lattice import LATTICE_SAMPLER, LatticeNoise, lattice_noise
-from privgp.vault.bins import measure_records
+from privgp.plan.strategy import noise_of
+from privgp.privacy.guarantee import RECORDS, Guarantee, promise
+from privgp.privacy.noise import Noise
+from privgp.vault.measure import measure
 from privgp.vault.validate import checked_inputs, checked_outputs
 
 if TYPE_CHECKING:
@@ -36,9 +37,8 @@ def release_records(model: MeasuredBins, X: Any, y: Any) -> BinnedRelease:
     y = checked_outputs(y, len(inputs))
     validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
     strategy = Bins(grid.low, grid.high, grid.shape, len(inputs), np.eye(grid.count))
-    size = (strategy.size, strategy.sensitivity(), strategy.float_error())
-    noise = lattice_noise(float(model.epsilon), float(model.delta), *size)
-    measured = measure_records(inputs, y, (low, high), strategy, noise, model._rng())
+    noise = noise_of(strategy, float(model.epsilon), float(model.delta))
+    measured = measure((inputs, y), (low, high), strategy, noise, model._rng())
     del inputs, X, y
     assert measured.counts is not None
     bins = np.flatnonzero(measured.counts > FEWEST * noise.std)
@@ -51,23 +51,19 @@ def release_records(model: MeasuredBins, X: Any, y: Any) -> BinnedRelease:
     return BinnedRelease(grid, bins, counts, means, spread / counts, guarantee)
 
 
-def _guarantee(model: MeasuredBins, strategy: Bins, noise: LatticeNoise) -> Guarantee:
-    simulated = model.random_state is not None
-    return Guarantee(
-        epsilon=float(model.epsilon),
-        delta=float(model.delta),
-        unit=RECORDS_UNIT,
-        neighbours=RECORDS_NEIGHBOURS,
+def _guarantee(model: MeasuredBins, strategy: Bins, noise: Noise) -> Guarantee:
+    return promise(
+        RECORDS,
+        [noise.event],
+        epsilon=model.epsilon,
+        delta=model.delta,
         assumptions=(
             "the number of records is public",
             "kernel, bounds of inputs and outputs, bins and budget were chosen without looking at "
             "the records",
         ),
-        mechanism=(
-            f"one Gaussian mechanism on {strategy.size} numbers: counts and sums of the clipped "
-            "outputs over bins of the declared domain, and one energy; all else is post-processing"
-        ),
-        sampler=SIMULATED_SAMPLER if simulated else LATTICE_SAMPLER,
-        noise_multipliers=(noise.multiplier,),
-        delta_slack=noise.delta_slack,
+        mechanism=f"{noise.describe()} on {strategy.size} numbers: counts and sums of the clipped "
+        "outputs over bins of the declared domain, and one energy; all else is post-processing",
+        sampler=noise.sampler,
+        simulated=model.random_state is not None,
     )

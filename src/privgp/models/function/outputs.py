@@ -16,8 +16,7 @@ from privgp.models.function.common import kernel_and_noise
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATED_SAMPLER, Guarantee
-from privgp.privacy.lattice import LATTICE_SAMPLER
+from privgp.privacy.guarantee import OUTPUTS, Guarantee, promise
 from privgp.types import Array
 from privgp.vault.states.function_file import Contents
 from privgp.vault.states.outputs import Draws, first_draws
@@ -106,20 +105,19 @@ def _guarantee(epsilon: float, delta: float, model: FunctionModel, draws: Draws)
         if model.nodes is not None
         else f"drawn where it is asked for, at most {noise.size:,} points"
     )
-    return Guarantee(
+    return promise(
+        OUTPUTS,
+        [noise.event],
         epsilon=epsilon,
         delta=delta,
-        unit=OUTPUTS_UNIT,
-        neighbours=OUTPUTS_NEIGHBOURS,
         assumptions=(
             "the inputs and the number of rows are public",
             "kernel, noise variance, bounds, inducing inputs and budget were chosen without "
             "looking at the outputs",
             "no draw is made twice: the state of the function is kept and never set back",
         ),
-        mechanism=f"one Gaussian mechanism on the posterior mean as a function, {how}; all answers "
+        mechanism=f"{noise.describe()} on the posterior mean as a function, {how}; all answers "
         "together are covered",
-        sampler=LATTICE_SAMPLER if draws.seed is None else SIMULATED_SAMPLER,
-        noise_multipliers=(noise.multiplier,),
-        delta_slack=noise.delta_slack,
+        sampler=noise.sampler,
+        simulated=draws.seed is not None,
     )

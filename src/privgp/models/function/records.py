@@ -13,8 +13,7 @@ from privgp.models.function.common import kernel_and_noise
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATED_SAMPLER, Guarantee
-from privgp.privacy.lattice import LATTICE_SAMPLER
+from privgp.privacy.guarantee import RECORDS, promise
 from privgp.vault.states.function_file import Contents
 from privgp.vault.states.records import first_record_draws
 from privgp.vault.validate import checked_inputs, checked_outputs
@@ -86,22 +85,21 @@ def fit_records(
         sensitivity=function.sensitivity,
         dominance=None,
         norm=norm,
-        guarantee=Guarantee(
+        guarantee=promise(
+            RECORDS,
+            [noise.event],
             epsilon=epsilon,
             delta=delta,
-            unit=RECORDS_UNIT,
-            neighbours=RECORDS_NEIGHBOURS,
             assumptions=(
                 "the number of records is public",
                 "kernel, noise variance, domain, bounds and budget were chosen without looking at "
                 "the records",
                 "no draw is made twice: the state of the function is kept and never set back",
             ),
-            mechanism="one Gaussian mechanism on the posterior mean as a function, drawn where it "
-            f"is asked for, at most {noise.size:,} points; all answers together are covered",
-            sampler=LATTICE_SAMPLER if seed is None else SIMULATED_SAMPLER,
-            noise_multipliers=(noise.multiplier,),
-            delta_slack=noise.delta_slack,
+            mechanism=f"{noise.describe()} on the posterior mean as a function, drawn where it is "
+            f"asked for, at most {noise.size:,} points; all answers together are covered",
+            sampler=noise.sampler,
+            simulated=seed is not None,
         ),
         names=None if names is None else tuple(str(name) for name in names),
         draws=draws,

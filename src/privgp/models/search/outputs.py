@@ -21,8 +21,9 @@ from privgp.models.search.candidates import centre_of, check_private, models_of
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.preview import Plan
 from privgp.plan.search.folds import Split, folds_of, public_splits
-from privgp.plan.strategy import GAUSSIAN, LAPLACE, Strategy
+from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import SIMULATED_SAMPLER, Guarantee
+from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.privacy.pure import remaining_epsilon, total_epsilon
 from privgp.privacy.residuals import Fold
 from privgp.types import Array
@@ -197,7 +198,7 @@ def privacy_error(plan: Plan, model: Hyperparameters) -> float:
     if plan.unbiased is not None:
         return float(weights @ plan.noise_std**2)
     inputs, targets = model.input_map(plan.inputs), model.input_map(plan.targets)
-    assert isinstance(plan.strategy, Strategy)
+    assert isinstance(plan.strategy, OutputSums)
     counts = np.bincount(plan.strategy.index).astype(float)
     exact = exact_smoother(model.kernel, model.noise_variance, inputs, counts, targets)
     lost = plan.expected_std(plan.targets) ** 2 - exact.variance

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
 from numbers import Real
@@ -17,13 +16,8 @@ from privgp.plan.search.acquisition import ACQUISITIONS
 from privgp.plan.search.scores import SearchPlan
 from privgp.plan.search.space import Space, make_space
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import (
-    SIMULATED_SAMPLER,
-    VALIDATION_NEIGHBOURS,
-    VALIDATION_UNIT,
-    Guarantee,
-)
-from privgp.privacy.lattice import LATTICE_SAMPLER
+from privgp.privacy.guarantee import VALIDATION, Guarantee, promise
+from privgp.privacy.noise import GAUSSIAN_SAMPLER
 from privgp.privacy.steps import normalised, step_noise
 from privgp.vault.scores import Loss, make_loss, score_sensitivity
 
@@ -41,6 +35,9 @@ KUSNER_ASSUMPTION = (
     "assumption 1 of Kusner et al. (2015): the objectives of all validation sets are draws from one "
     "Gaussian process with the declared kernel, mean, std and correlation of neighbours; delta is in "
     "part the probability of such a draw, so this is no worst-case promise"
+)
+KUSNER_SAMPLER = (
+    "exponential mechanism and Laplace noise on a lattice (OpenDP), cryptographic randomness"
 )
 FREITAS_ASSUMPTION = (
     "the assumptions of de Freitas et al. (2012), theorem 2, with the declared constants A and tau"
@@ -109,38 +106,32 @@ def plan_of(search: PrivateBayesSearchCV, rows: Any) -> SearchPlan:
 
 
 def guarantee_of(plan: SearchPlan, *, simulated: bool) -> Guarantee:
-    sampler = SIMULATED_SAMPLER if simulated else LATTICE_SAMPLER
     if plan.constants is None:
-        return Guarantee(
+        return promise(
+            VALIDATION,
+            [step.event for step in plan.noise],
             epsilon=plan.epsilon,
             delta=plan.delta,
-            unit=VALIDATION_UNIT,
-            neighbours=VALIDATION_NEIGHBOURS,
             assumptions=ASSUMPTIONS,
-            mechanism=(
-                f"{len(plan.noise)} Gaussian mechanisms on mean losses of adaptively chosen settings; "
-                "the choice of setting is post-processing"
-            ),
-            sampler=sampler,
-            noise_multipliers=tuple(step.multiplier for step in plan.noise),
-            delta_slack=math.fsum(step.delta_slack for step in plan.noise),
+            mechanism=f"Gaussian noise on {len(plan.noise)} mean losses of adaptively chosen settings; "
+            "the choice of setting is post-processing",
+            sampler=GAUSSIAN_SAMPLER,
+            simulated=simulated,
         )
-    if not simulated:
-        sampler = "exponential mechanism and Laplace noise on a lattice (OpenDP), cryptographic randomness"
     extra = (FREITAS_ASSUMPTION,) if plan.constants.noise_free else ()
-    return Guarantee(
+    return promise(
+        VALIDATION,
+        [],
         epsilon=plan.epsilon,
         delta=plan.delta,
-        unit=VALIDATION_UNIT,
-        neighbours=VALIDATION_NEIGHBOURS,
         assumptions=(KUSNER_ASSUMPTION, *extra, *ASSUMPTIONS),
         mechanism=(
             f"algorithm {2 if plan.constants.noise_free else 1} of Kusner et al. (2015): exponential "
             "mechanism for the setting and Laplace mechanism for its score, with half of epsilon and "
             "of delta each"
         ),
-        sampler=sampler,
-        noise_multipliers=(),
+        sampler=KUSNER_SAMPLER,
+        simulated=simulated,
     )
 
 

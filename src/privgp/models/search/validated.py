@@ -8,12 +8,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from privgp.models.spending import refuse_spending
-from privgp.privacy.guarantee import (
-    SIMULATED_SAMPLER,
-    VALIDATION_NEIGHBOURS,
-    VALIDATION_UNIT,
-    Guarantee,
-)
+from privgp.privacy.guarantee import VALIDATION, Event, promise
 from privgp.vault.scores import checked_validation, make_loss, mean_loss, score_sensitivity
 from privgp.vault.select import MECHANISMS, SELECTION_SAMPLER
 
@@ -56,17 +51,16 @@ def fit_validated(search: PrivateGridSearchCV, X: Any, y: Any, X_val: Any, y_val
     rng = None if seed is None else np.random.default_rng(seed)
     best = choose(utilities, score_sensitivity(rows), float(search.epsilon), rng)
     del utilities, validation
-    search.guarantee_ = Guarantee(
-        epsilon=float(search.epsilon),
-        delta=0.0,
-        unit=VALIDATION_UNIT,
-        neighbours=VALIDATION_NEIGHBOURS,
+    search.guarantee_ = promise(
+        VALIDATION,
+        [Event(pure_epsilons=(float(search.epsilon),))],
+        epsilon=search.epsilon,
+        delta=search.delta,
         assumptions=VALIDATION_ASSUMPTIONS,
         mechanism=f"one of {len(params)} candidates by {search.method} on the mean of "
         f"{loss.name} between {loss.low:g} and {loss.high:g}",
-        sampler=SELECTION_SAMPLER if seed is None else SIMULATED_SAMPLER,
-        noise_multipliers=(),
-        pure_epsilons=(float(search.epsilon),),
+        sampler=SELECTION_SAMPLER,
+        simulated=seed is not None,
     )
     width = loss.high - loss.low
     told = {"sensitivity": np.full(len(params), width * score_sensitivity(rows))}

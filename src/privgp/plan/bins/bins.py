@@ -10,14 +10,16 @@ one record can move that: docs/proofs/records.md and docs/proofs/records_laplace
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from privgp.gp.kernels.quadrature import gauss
+from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
-from privgp.plan.strategy import GAUSSIAN, LAPLACE
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise
 from privgp.privacy.sensitivity import absolute_sums, column_norms
-from privgp.types import Array, Integers
+from privgp.types import Array
 
 # The largest weight at which the energy is free: between two bins 3 + w^2 must not exceed 4.
 ENERGY_WEIGHT = 1.0
@@ -28,20 +30,23 @@ MOST_NODES = 400  # in all, where a bin has more than one
 
 @dataclass(frozen=True)
 class Bins:
-    """A regular grid and what is measured on it.
+    """A regular grid and what is measured on it with Gaussian noise: ``B n``, ``B s`` and an energy.
 
-    ``low``, ``high``: (inputs,), the domain; ``shape``: bins per input; ``rows``: how many records
-    there are; ``matrix``: B, (measured, bins); ``energy_weight``: of the sum of squares, at most 1,
-    and 0 when it is not measured; ``law``: of the noise that will be added.
+    ``low``, ``high``: (inputs,), the domain
+    ``shape``: bins per input
+    ``rows``: how many records there are
+    ``matrix``: B, (measured, bins)
+    ``energy_weight``: of the sum of squares, at most 1, and 0 when it is not measured
     """
 
+    law: ClassVar[str] = GAUSSIAN
+    people: ClassVar[None] = None
     low: Array
     high: Array
     shape: tuple[int, ...]
     rows: int
     matrix: Array = field(repr=False)
     energy_weight: float = ENERGY_WEIGHT
-    law: str = GAUSSIAN
 
     @property
     def count(self) -> int:
@@ -55,14 +60,9 @@ class Bins:
     def sensitivity(self) -> float:
         """How far replacing one record, output in [-1, 1], can move the exact measurement.
 
-        For Gaussian noise in the Euclidean norm: ``2 sqrt(N + rho)`` with N the largest squared
-        column norm (at least 1) and -rho the least inner product of two columns. For Laplace noise
-        in the sum of absolute values: twice the largest column sum, plus the energy's weight. All
-        from the stored matrix and rounded up.
+        In the Euclidean norm: ``2 sqrt(N + rho)`` with N the largest squared column norm (at least 1)
+        and -rho the least inner product of two columns, from the stored matrix and rounded up.
         """
-        if self.law == LAPLACE:
-            sums = float(absolute_sums(self.matrix).max())
-            return (2.0 * sums + self.energy_weight) * (1.0 + 4.0 * 2.0**-53)
         largest = max(1.0, float(column_norms(self.matrix).max()) ** 2)
         error = rounding(len(self.matrix) + 2) * largest
         least = float((self.matrix.T @ self.matrix).min()) - error
@@ -73,30 +73,28 @@ class Bins:
     def float_error(self) -> float:
         """Bound of the rounding error of the computed measurement, whatever bins the records are in.
 
-        ``| |B| mass | <= rows * (largest column norm)`` for any masses that sum to the rows. In the
-        same norm as the sensitivity.
+        ``| |B| mass | <= rows * (largest column norm)`` for any masses that sum to the rows.
         """
-        if self.law == LAPLACE:
-            largest = float(absolute_sums(self.matrix).max()) + self.energy_weight
-            return rounding(self.rows + self.count + 8) * self.rows * largest * (1.0 + 1e-9)
         largest = max(1.0, float(column_norms(self.matrix).max()))
         each = rounding(self.rows + self.count + 4) * self.rows * largest
         return float(np.sqrt(3.0) * each) * (1.0 + 1e-9)
 
-    def recovered_std(self, noise_std: float) -> float:
-        """Std of the noise on every count, and on every sum of scaled outputs.
+    def sum_std(self, noise_std: float) -> float:
+        """Std of the noise on every count, and on every sum of scaled outputs."""
+        return noise_std
 
-        ``noise_std``: of every measured number. For Laplace noise counts and sums are the sum and the
-        difference of two of them, and their errors are uncorrelated.
-        """
-        return noise_std * float(np.sqrt(2.0)) if self.law == LAPLACE else noise_std
+    def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
+        """Released numbers as sums and counts."""
+        count = len(self.matrix)
+        sums, counts = self._sums_and_counts(numbers[:count], numbers[count : 2 * count])
+        energy: tuple[float | None, float] = None, 0.0
+        if self.energy_weight > 0:
+            unit = half_width**2 / self.energy_weight
+            energy = float(numbers[-1]) * unit, noise.std * unit
+        return Measurement(sums * half_width, self.sum_std(noise.std) * half_width, *energy, counts)
 
-    def of(self, X: Array) -> Integers:
-        """The bin of every point of the domain."""
-        shape = np.array(self.shape)
-        place = (X - self.low) / (self.high - self.low) * shape
-        cells = np.clip(np.floor(place).astype(np.int64), 0, shape - 1)
-        return np.asarray(np.ravel_multi_index(tuple(cells.T), self.shape), dtype=np.int64)
+    def _sums_and_counts(self, first: Array, second: Array) -> tuple[Array, Array]:
+        return second, first
 
     def nodes(self) -> tuple[Array, Array]:
         """Points that stand for the records of each bin, bin after bin, and the share of each.
@@ -124,6 +122,33 @@ class Bins:
             return np.asarray(at_nodes.reshape(-1, parts) @ shares)
         half = at_nodes.reshape(len(at_nodes), -1, parts) @ shares
         return np.asarray(np.einsum("iaj,a->ij", half.reshape(self.count, parts, -1), shares))
+
+
+@dataclass(frozen=True)
+class HalvedBins(Bins):
+    """The same with Laplace noise: ``(n + s) / 2`` and ``(n - s) / 2``, and an energy.
+
+    A record adds two numbers that are not negative and sum to 1.
+    """
+
+    law: ClassVar[str] = LAPLACE
+
+    def sensitivity(self) -> float:
+        """In the sum of absolute values: twice the largest column sum, plus the energy's weight."""
+        sums = float(absolute_sums(self.matrix).max())
+        return (2.0 * sums + self.energy_weight) * (1.0 + 4.0 * 2.0**-53)
+
+    def float_error(self) -> float:
+        """The bound in the sum of absolute values."""
+        largest = float(absolute_sums(self.matrix).max()) + self.energy_weight
+        return rounding(self.rows + self.count + 8) * self.rows * largest * (1.0 + 1e-9)
+
+    def sum_std(self, noise_std: float) -> float:
+        """Counts and sums are sum and difference of two numbers; their errors are uncorrelated."""
+        return noise_std * float(np.sqrt(2.0))
+
+    def _sums_and_counts(self, first: Array, second: Array) -> tuple[Array, Array]:
+        return first - second, first + second
 
 
 def pure_energy_weight(epsilon: float, rows: int) -> float:

@@ -16,12 +16,12 @@ import numpy as np
 from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.plan.bins.bins import Bins, centres, pure_energy_weight
+from privgp.plan.bins.bins import Bins, HalvedBins, centres, pure_energy_weight
 from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.build import Budget
 from privgp.plan.designs.hypotheses import hypotheses_for
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design
-from privgp.plan.strategy import LAPLACE, Strategy
+from privgp.plan.strategy import OutputSums
 from privgp.types import Array
 
 GRIDS = {1: (1, 2, 4, 8, 16, 32, 64), 2: (1, 2, 4, 7, 10, 14, 20), 3: (1, 2, 3, 5, 8)}
@@ -48,9 +48,10 @@ class Domain:
         shape = (parts,) * len(self.low)
         return Bins(self.low, self.high, shape, self.rows, np.eye(parts ** len(shape)))
 
-    def pure_bins(self, parts: int, energy_weight: float) -> Bins:
+    def halved_bins(self, parts: int, energy_weight: float) -> HalvedBins:
         """The same for Laplace noise."""
-        return replace(self.bins(parts), energy_weight=energy_weight, law=LAPLACE)
+        plain = self.bins(parts)
+        return HalvedBins(self.low, self.high, plain.shape, self.rows, plain.matrix, energy_weight)
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,8 @@ def best_pure_bins(
     ``energy``: whether it is needed, to learn hyperparameters from.
     """
     weight = pure_energy_weight(budget.epsilon, domain.rows) if energy else 0.0
-    ladder = [domain.pure_bins(parts, weight) for parts in PURE_GRIDS[len(domain.low)]]
-    noise_std = ladder[0].recovered_std(budget.noise_of(ladder[0]).std)
+    ladder = [domain.halved_bins(parts, weight) for parts in PURE_GRIDS[len(domain.low)]]
+    noise_std = ladder[0].sum_std(budget.noise_of(ladder[0]).std)
     return _best_plain(ladder, aim, noise_std)
 
 
@@ -142,7 +143,7 @@ def even_hypotheses(
     places = centres(bins.low, bins.high, bins.shape)
     each = np.full(len(places), bins.rows / len(places))
     index = np.arange(len(places))
-    one = Strategy(bins.matrix, index, each, None, 0.0, each)
+    one = OutputSums(bins.matrix, index, each, None, 0.0, each)
     found = hypotheses_for(models, places, index, one, targets, np.ones(len(targets)))
     # Every record of a bin has noise of its own.
     return [

@@ -23,7 +23,8 @@ from privgp.plan.bins.grids import (
 from privgp.plan.build import Budget, Question
 from privgp.plan.designs.noise_aware import Certificate, certify, gain, unexplained
 from privgp.plan.inputs.start import starting_priors
-from privgp.plan.strategy import GAUSSIAN, LAPLACE
+from privgp.plan.strategy import noise_of
+from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.types import Array
 
 
@@ -56,7 +57,7 @@ class RecordsPlan(Accuracy):
     @property
     def measured_noise_std(self) -> float:
         """Std of the noise on every sum of outputs, in units of y."""
-        return self.strategy.recovered_std(self.noise.std) * self.half_width
+        return self.strategy.sum_std(self.noise.std) * self.half_width
 
     @property
     def rows(self) -> int:
@@ -106,8 +107,8 @@ class RecordsPlan(Accuracy):
 
     def _measuring(self, bins: Bins, epsilon: float) -> RecordsPlan:
         """The same plan with other bins or another epsilon."""
-        noise = Budget(epsilon, self.delta).noise_of(bins)
-        counts = counts_given(bins, bins.recovered_std(noise.std), None)
+        noise = noise_of(bins, epsilon, self.delta)
+        counts = counts_given(bins, bins.sum_std(noise.std), None)
         found = bin_functionals(bins, *counts, self.start)
         return replace(
             self, epsilon=epsilon, strategy=bins, noise=noise, functionals=found, rival=None
@@ -163,7 +164,7 @@ def make_records_plan(
         targets=targets,
         strategy=bins,
         functionals=bin_functionals(
-            bins, *counts_given(bins, bins.recovered_std(drawn.std), None), start
+            bins, *counts_given(bins, bins.sum_std(drawn.std), None), start
         ),
         noise=drawn,
         priors=priors,

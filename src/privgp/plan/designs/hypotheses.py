@@ -12,7 +12,7 @@ from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import nystrom, stable_cholesky
 from privgp.plan.designs.noise_aware import Hypothesis
-from privgp.plan.strategy import Strategy
+from privgp.plan.strategy import OutputSums
 from privgp.types import Array, Integers
 
 BLOCK_ENTRIES = 2**21
@@ -69,7 +69,7 @@ def hypotheses_for(
 def exact_certificate(
     models: Sequence[Hyperparameters],
     inputs: Array,
-    strategy: Strategy,
+    strategy: OutputSums,
     targets: Array,
     target_weights: Array,
     noise: float,

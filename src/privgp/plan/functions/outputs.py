@@ -17,7 +17,7 @@ from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.rounding import rounding
 from privgp.gp.smoothers import JITTERS, stable_cholesky
 from privgp.plan.functions.varah import dominance, varah_bound
-from privgp.privacy.lattice import LatticeNoise, lattice_noise
+from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.privacy.sensitivity import column_norms
 from privgp.types import Array
 
@@ -122,13 +122,13 @@ class FunctionModel:
         bound = infinity if sensitivity == "infinity" else nonnegative
         return float(np.sqrt(variance(self.kernel)) * bound)
 
-    def noise(self, epsilon: float, delta: float, norm: float) -> LatticeNoise:
+    def noise(self, epsilon: float, delta: float, norm: float) -> GaussianNoise:
         """Noise for outputs scaled to [-1, 1]: for all points that will ever be asked for."""
         size = MAX_POINTS if self.nodes is None else len(self.nodes)
         rows = float(self.counts.sum())
         # ||error|| <= gamma sum_j mass_j ||b_j||, as in docs/proofs/measure.md
         error = rounding(int(rows) + len(self.inputs) + 4) * rows * norm
-        return lattice_noise(epsilon, delta, size, 2.0 * norm, error)
+        return gaussian_noise(epsilon, delta, size, 2.0 * norm, error)
 
 
 def inverse_covariance(model: FunctionModel) -> Array:

@@ -16,8 +16,8 @@ from privgp.gp.kernels.evaluate import check_kernel, split_noise, variance
 from privgp.gp.kernels.proved import careful_error
 from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATED_SAMPLER, Guarantee
-from privgp.privacy.lattice import LATTICE_SAMPLER
+from privgp.privacy.guarantee import RECORDS, Event, Guarantee, promise
+from privgp.privacy.noise import GAUSSIAN_SAMPLER
 from privgp.privacy.path_rounding import PathPrecision, PathSizes, path_precision
 from privgp.privacy.posterior_mean import (
     LARGEST_RIDGE,
@@ -135,11 +135,11 @@ class PathModel:
         extra = f", Gaussian-process noise of std {self.extra_noise:g} added to each" * bool(
             self.extra_noise
         )
-        return Guarantee(
+        return promise(
+            RECORDS,
+            [Event(path_curves=(self.curve(records),))],
             epsilon=epsilon,
             delta=self.delta,
-            unit=RECORDS_UNIT,
-            neighbours=RECORDS_NEIGHBOURS,
             assumptions=(
                 f"the number of records is public: {records}",
                 "kernel, noise variance, domain, bounds, numbers of paths and points and extra noise "
@@ -150,9 +150,8 @@ class PathModel:
             mechanism=f"{self.paths} sample path{'s' * (self.paths > 1)} of the posterior{extra}, with "
             f"independent noise of std {self.nugget_std(records):.3g} at each of at most "
             f"{self.max_points:,} points, all together; bound of the mean: {lemma}",
-            sampler=LATTICE_SAMPLER if not simulated else SIMULATED_SAMPLER,
-            noise_multipliers=(),
-            path_curves=(self.curve(records),),
+            sampler=GAUSSIAN_SAMPLER,
+            simulated=simulated,
         )
 
     def calibrated(self, epsilon: float, records: int, by: str) -> Calibration:

@@ -16,7 +16,7 @@ from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import careful_error
 from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 from privgp.plan.functions.checked_factor import MOST_POINTS, NUGGET, residual_room
-from privgp.privacy.lattice import LatticeNoise, lattice_noise
+from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.privacy.posterior_mean import (
     CONSTANT,
     UP,
@@ -61,10 +61,10 @@ class RecordsModel:
                 bound = min(bound, 2.0 / (shape.records + shape.ridge) * UP)
         return 0.5 * bound / math.sqrt(variance(self.kernel)) * UP
 
-    def noise(self, epsilon: float, delta: float, norm: float) -> LatticeNoise:
+    def noise(self, epsilon: float, delta: float, norm: float) -> GaussianNoise:
         """Noise for outputs scaled to [-1, 1]: for all points that will ever be asked for."""
         residual_room(self.kernel, self.widths)  # refuses kernels of too many parts
-        return lattice_noise(epsilon, delta, MOST_POINTS, 2.0 * norm, self.float_error())
+        return gaussian_noise(epsilon, delta, MOST_POINTS, 2.0 * norm, self.float_error())
 
     def noise_shape(self, points: Array) -> Array:
         """Std of ``G ~ GP(0, k)`` at points."""

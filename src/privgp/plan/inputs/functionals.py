@@ -6,10 +6,10 @@ import numpy as np
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.smoothers import Nystrom
-from privgp.plan.strategy import Strategy
+from privgp.plan.strategy import OutputSums
 
 
-def functionals(strategy: Strategy, factor: Nystrom) -> Functionals:
+def functionals(strategy: OutputSums, factor: Nystrom) -> Functionals:
     """Describe a strategy on the distinct inputs that ``factor`` was made from."""
     B, J = strategy.matrix, factor.interpolation
     per_input = strategy.per_input

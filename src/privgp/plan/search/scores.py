@@ -9,7 +9,7 @@ import numpy as np
 
 from privgp.plan.search.space import Space
 from privgp.privacy.kusner import KusnerConstants
-from privgp.privacy.lattice import LatticeNoise
+from privgp.privacy.noise import GaussianNoise
 from privgp.types import Array
 
 CHANCE = 3.0  # theorems hold but for probability delta + e^-3, 5%
@@ -31,7 +31,7 @@ class SearchPlan:
     space: Space = field(repr=False)
     shares: tuple[float, ...] = ()
     has_final: bool = False
-    noise: tuple[LatticeNoise, ...] = field(default=(), repr=False)
+    noise: tuple[GaussianNoise, ...] = field(default=(), repr=False)
     width: float = 1.0
     constants: KusnerConstants | None = None
     unit_std: float = 1.0

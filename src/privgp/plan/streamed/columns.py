@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import cho_solve
@@ -16,9 +17,12 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
 from privgp.gp.smoothers import stable_cholesky
 from privgp.plan.inputs.rows import in_blocks
+from privgp.plan.strategy import read_sums
+from privgp.privacy.noise import GAUSSIAN, Noise
 from privgp.privacy.sensitivity import MAX_ENERGY_WEIGHT, column_norms, single_row_sensitivity
 from privgp.types import Array
 
@@ -106,20 +110,21 @@ def total(parts: Iterable[Totals]) -> Totals:
 
 
 @dataclass(frozen=True)
-class StreamedStrategy:
+class StreamedSums:
     """The measurement ``(sum b(x_i) u_i, w sum u_i^2)`` over rows that are never held together.
 
     ``largest``: an upper bound of all columns' norms, ``worst``: the column that has it;
     ``absolute``: (measured,), the sums of |b|. Every row is a person.
     """
 
+    law: ClassVar[str] = GAUSSIAN
+    people: ClassVar[None] = None
     columns: Columns
     rows: int
     largest: float
     worst: Array
     absolute: Array
     energy_weight: float
-    people: None = None
 
     @property
     def measured(self) -> int:
@@ -146,18 +151,17 @@ class StreamedStrategy:
         energy = error * self.energy_weight * self.rows
         return float(np.hypot(np.linalg.norm(per_number), energy)) * (1.0 + 1e-9)
 
-    def worst_neighbours(self) -> tuple[Array, Array]:
-        """Two exact measurements, equal but for the row that can move them most."""
-        tail = [self.energy_weight] if self.energy_weight > 0 else []
-        return np.append(-self.worst, tail), np.append(self.worst, tail)
+    def sum_std(self, noise_std: float) -> float:
+        return noise_std
+
+    def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
+        return read_sums(numbers, self.energy_weight, noise, half_width)
 
 
-def streamed_strategy(columns: Columns, totals: Totals, *, energy: bool) -> StreamedStrategy:
+def streamed_strategy(columns: Columns, totals: Totals, *, energy: bool) -> StreamedSums:
     """The energy is measured as far as it costs nothing beside columns of the largest norm."""
     weight = MAX_ENERGY_WEIGHT * totals.largest * (1.0 - 2.0**-50) if energy else 0.0
-    return StreamedStrategy(
-        columns, totals.rows, totals.largest, totals.worst, totals.absolute, weight
-    )
+    return StreamedSums(columns, totals.rows, totals.largest, totals.worst, totals.absolute, weight)
 
 
 def streamed_functionals(columns: Columns, totals: Totals, residual_gram: Array) -> Functionals:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.functionals import Functionals
 from privgp.gp.posterior import Posterior
 from privgp.plan.bins.records import RecordsPlan
-from privgp.plan.streamed.columns import StreamedStrategy
+from privgp.plan.streamed.columns import StreamedSums
 from privgp.release.at_targets import AtTargets
 from privgp.release.certificate.page import page
 from privgp.release.certificate.statements import (
@@ -95,7 +95,7 @@ def validate(document: Any) -> None:
 def _core(model: Any) -> dict[str, Any]:
     plan, promised = model.plan_, model.guarantee_
     records = isinstance(plan, RecordsPlan)
-    streamed = isinstance(plan.strategy, StreamedStrategy)
+    streamed = isinstance(plan.strategy, StreamedSums)
     simulation = promised.is_simulation
     people = None if records else plan.strategy.people
     released = model.release_

@@ -16,7 +16,7 @@ from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee
-from privgp.privacy.lattice import LatticeNoise
+from privgp.privacy.noise import GaussianNoise
 from privgp.storage import archive
 from privgp.storage.archive import DamagedFile
 from privgp.storage.fields import (
@@ -193,9 +193,9 @@ def _checked(contents: Contents) -> Contents:
     return contents
 
 
-def _noise(value: Any) -> LatticeNoise:
-    v = record(value, "noise", tuple(LatticeNoise.__dataclass_fields__))
-    return LatticeNoise(
+def _noise(value: Any) -> GaussianNoise:
+    v = record(value, "noise", tuple(GaussianNoise.__dataclass_fields__))
+    return GaussianNoise(
         whole(v["size"], "noise", 1, 10**9),
         positive(v["std"], "noise"),
         whole(v["exponent"], "noise", -2000, 2000),

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from privgp.gp.rounding import rounding
-from privgp.privacy.lattice import LatticeNoise
+from privgp.privacy.noise import GaussianNoise
 from privgp.types import Array, Integers
-from privgp.vault.noise import add_lattice_noise
+from privgp.vault.noise import add_noise
 from privgp.vault.validate import clipped_outputs
 
 
@@ -28,7 +28,7 @@ class Draws:
     """
 
     sums: Array = field(repr=False)
-    noise: LatticeNoise
+    noise: GaussianNoise
     limit: float
     seed: int | None
     squares: Array = field(repr=False)
@@ -39,7 +39,7 @@ def first_draws(
     y: Any,
     bounds: tuple[float, float],
     index: Integers,
-    noise: LatticeNoise,
+    noise: GaussianNoise,
     norm: float,
     seed: int | None,
 ) -> Draws:
@@ -59,7 +59,7 @@ def extended(draws: Draws, rows: Array) -> Draws:
     rows, squares = within_limit(rows, draws.squares, draws.limit)
     exact = rows @ draws.sums
     if draws.seed is None:
-        released = add_lattice_noise(exact, replace(draws.noise, size=count))
+        released = add_noise(exact, replace(draws.noise, size=count))
     else:
         # one stream per coordinate: a simulation does not depend on batches or restarts
         streams = (np.random.default_rng([draws.seed, i]) for i in range(first, first + count))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privgp.plan.functions.outputs import MAX_POINTS, FunctionModel
-from privgp.privacy.lattice import LatticeNoise
+from privgp.privacy.noise import GaussianNoise
 from privgp.storage.fields import array, positive
 from privgp.types import Array
 from privgp.vault.states.outputs import Draws
@@ -36,7 +36,7 @@ def restored(
     members: Mapping[str, bytes],
     kernel: Any,
     noise_variance: float,
-    noise: LatticeNoise,
+    noise: GaussianNoise,
     seed: int | None,
     numbers: Array,
 ) -> tuple[FunctionModel, Draws]:

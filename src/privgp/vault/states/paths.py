@@ -18,10 +18,10 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.blocked import RUN, blocked_cholesky, blocked_product, blocked_solve
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import careful_values
-from privgp.privacy.lattice import LatticeNoise
+from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.path_rounding import LATTICE_DEPTH, NORMAL_DEPTH
 from privgp.types import Array
-from privgp.vault.noise import add_lattice_noise
+from privgp.vault.noise import add_noise
 from privgp.vault.validate import checked_inputs, clipped_outputs
 
 
@@ -137,15 +137,15 @@ class PathSampler:
 def drawn_normals(paths: int, points: int) -> Array:
     """Standard normal numbers on a lattice, (paths, points), from cryptographic randomness."""
     size = paths * points
-    noise = LatticeNoise(size, 1.0, -NORMAL_DEPTH, math.inf, 0.0)
-    return add_lattice_noise(np.zeros(size), noise).reshape(paths, points)
+    noise = GaussianNoise(size, 1.0, -NORMAL_DEPTH, math.inf, 0.0)
+    return add_noise(np.zeros(size), noise).reshape(paths, points)
 
 
 def with_lattice_noise(values: Array, std: float) -> Array:
     """The values, rounded to a lattice far below the noise, plus lattice noise."""
     exponent = math.floor(math.log2(std)) - LATTICE_DEPTH
-    noise = LatticeNoise(values.size, std, exponent, math.inf, 0.0)
-    return add_lattice_noise(values.ravel(), noise).reshape(values.shape)
+    noise = GaussianNoise(values.size, std, exponent, math.inf, 0.0)
+    return add_noise(values.ravel(), noise).reshape(values.shape)
 
 
 def seeded_normals(seed: int, paths: int, first: int, points: int) -> Array:

@@ -14,9 +14,9 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.proved import careful_values
-from privgp.privacy.lattice import LatticeNoise
+from privgp.privacy.noise import GaussianNoise
 from privgp.types import Array
-from privgp.vault.noise import add_lattice_noise
+from privgp.vault.noise import add_noise
 from privgp.vault.validate import checked_inputs, clipped_outputs
 
 
@@ -31,7 +31,7 @@ class RecordDraws:
 
     inputs: Array = field(repr=False)
     weights: Array = field(repr=False)
-    noise: LatticeNoise
+    noise: GaussianNoise
     seed: int | None
     exact: Array = field(repr=False)
     numbers: Array = field(repr=False)
@@ -46,7 +46,7 @@ def first_record_draws(
     bounds: tuple[float, float],
     kernel: Kernel,
     noise_variance: float,
-    noise: LatticeNoise,
+    noise: GaussianNoise,
     seed: int | None,
 ) -> RecordDraws:
     """Nothing drawn yet: inputs projected onto the domain, outputs clipped and scaled to [-1, 1]."""
@@ -73,7 +73,7 @@ def extended_records(
     rest = values - lower[:, :first] @ draws.exact
     exact = solve_triangular(lower[:, first:], rest, lower=True, check_finite=False)
     if draws.seed is None:
-        released = add_lattice_noise(exact, replace(draws.noise, size=count))
+        released = add_noise(exact, replace(draws.noise, size=count))
     else:
         # one stream per coordinate: a simulation does not depend on batches or restarts
         streams = (np.random.default_rng([draws.seed, i]) for i in range(first, first + count))

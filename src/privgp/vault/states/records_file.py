@@ -10,7 +10,7 @@ import numpy as np
 
 from privgp.plan.functions.checked_factor import MOST_POINTS
 from privgp.plan.functions.records import RecordsModel
-from privgp.privacy.lattice import LatticeNoise
+from privgp.privacy.noise import GaussianNoise
 from privgp.storage.archive import DamagedFile
 from privgp.storage.fields import array, number
 from privgp.storage.triangles import split_rows, triangle
@@ -37,7 +37,7 @@ def restored(
     members: Mapping[str, bytes],
     kernel: Any,
     noise_variance: float,
-    noise: LatticeNoise,
+    noise: GaussianNoise,
     seed: int | None,
     numbers: Array,
 ) -> tuple[RecordsModel, RecordDraws]:

@@ -1,0 +1,180 @@
+"""Noise on a lattice instead of floating-point noise: how much a budget needs, and what it spends.
+
+Gaussian noise with lattice spacing h, std s, ``a = h / s`` and m numbers is
+``(eps + eta, delta_BW(eps) + m tau + delta0)``-private: docs/proofs/sample.md. Laplace noise is pure:
+m numbers that move by at most ``Delta`` in the 1-norm move by at most ``Delta + m h`` once rounded to
+the lattice, and scale b then gives exactly ``(Delta + m h) / b``: docs/proofs/binned.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol
+
+from privgp.privacy.budget import check_budget, gaussian_multiplier
+from privgp.privacy.guarantee import EPSILON_SLACK, Event
+
+GAUSSIAN, LAPLACE = "gaussian", "laplace"
+GAUSSIAN_SAMPLER = (
+    "discrete Gaussian on a lattice of powers of two (OpenDP), cryptographic randomness"
+)
+LAPLACE_SAMPLER = (
+    "discrete Laplace on a lattice of powers of two (OpenDP), cryptographic randomness"
+)
+DELTA_SLACK = 2.0**-40
+DEPTHS = (40, 50, 60)
+NOTHING = (
+    "nothing would be measured (its sensitivity is 0): choose targets nearer to the inputs or a longer "
+    "lengthscale."
+)
+
+
+class Noise(Protocol):
+    """Independent noise for ``size`` numbers on the multiples of ``2**exponent``."""
+
+    @property
+    def law(self) -> str: ...
+    @property
+    def sampler(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def exponent(self) -> int: ...
+    @property
+    def std(self) -> float: ...
+    @property
+    def event(self) -> Event:
+        """What drawing it spends."""
+
+    def describe(self) -> str: ...
+
+    def repeated(self, times: int, factor: float = 1.0) -> Noise:
+        """Noise for that many measurements at once, its scale multiplied: for audits."""
+
+
+@dataclass(frozen=True)
+class GaussianNoise:
+    """Gaussian noise.
+
+    ``std``: noise standard deviation
+    ``multiplier``: std over the sensitivity that includes rounding to the lattice and float error
+    ``delta_slack``: m tau + delta0
+    """
+
+    law: ClassVar[str] = GAUSSIAN
+    sampler: ClassVar[str] = GAUSSIAN_SAMPLER
+    size: int
+    std: float
+    exponent: int
+    multiplier: float
+    delta_slack: float
+
+    @property
+    def event(self) -> Event:
+        return Event(noise_multipliers=(self.multiplier,), delta_slack=self.delta_slack)
+
+    def describe(self) -> str:
+        return "Gaussian noise"
+
+    def repeated(self, times: int, factor: float = 1.0) -> GaussianNoise:
+        return replace(self, size=self.size * times, std=self.std * factor)
+
+
+@dataclass(frozen=True)
+class LaplaceNoise:
+    """Laplace noise of this scale, ``epsilon``-private by itself."""
+
+    law: ClassVar[str] = LAPLACE
+    sampler: ClassVar[str] = LAPLACE_SAMPLER
+    size: int
+    scale: float
+    exponent: int
+    epsilon: float
+
+    @property
+    def std(self) -> float:
+        return math.sqrt(2.0) * self.scale
+
+    @property
+    def event(self) -> Event:
+        return Event(pure_epsilons=(self.epsilon,))
+
+    def describe(self) -> str:
+        return "Laplace noise"
+
+    def repeated(self, times: int, factor: float = 1.0) -> LaplaceNoise:
+        return replace(self, size=self.size * times, scale=self.scale * factor)
+
+
+def noise_for(
+    law: str, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
+) -> Noise:
+    """The least noise of a law for which ``size`` numbers are (epsilon, delta)-private.
+
+    ``sensitivity``: of the exact numbers, in the norm of the law (Euclidean for Gaussian noise, sum of
+    absolute values for Laplace noise); ``float_error``: bound of their rounding error in that norm.
+    """
+    if law == LAPLACE:
+        return laplace_noise(epsilon, size, sensitivity, float_error)
+    return gaussian_noise(epsilon, delta, size, sensitivity, float_error)
+
+
+def gaussian_noise(
+    epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
+) -> GaussianNoise:
+    """The least Gaussian noise for which ``size`` numbers are (epsilon, delta)-private."""
+    multiplier, depth, slack = lattice_multiplier(epsilon, delta, size)
+    return scaled_noise(multiplier, size, sensitivity, float_error, depth, slack)
+
+
+def lattice_multiplier(epsilon: float, delta: float, size: int) -> tuple[float, int, float]:
+    """Noise multiplier, depth of the lattice and what it adds to delta, for this many numbers."""
+    check_budget(epsilon, delta)
+    for depth in DEPTHS:
+        ratio = 2.0 ** (1 - depth)  # a = h / sigma is at most this
+        slack = size * ratio**2 / 16.0 + DELTA_SLACK * delta
+        if slack < delta and _spill(epsilon, delta, size, ratio) <= EPSILON_SLACK * epsilon:
+            multiplier = gaussian_multiplier(epsilon * (1.0 - EPSILON_SLACK), delta - slack)
+            return multiplier, depth, slack
+    raise ValueError(
+        f"epsilon={epsilon:g}, delta={delta:g} are too small for {size} numbers on a lattice."
+    )
+
+
+def scaled_noise(
+    multiplier: float,
+    size: int,
+    sensitivity: float,
+    float_error: float,
+    depth: int = DEPTHS[0],
+    delta_slack: float = 0.0,
+) -> GaussianNoise:
+    """Gaussian noise with a given multiplier of the sensitivity after rounding to the lattice."""
+    if not sensitivity > 0 or size < 1:
+        raise ValueError(NOTHING)
+    moved = sensitivity + 2.0 * float_error
+    exponent = math.floor(math.log2(multiplier * moved)) - depth
+    total = moved + math.sqrt(size) * 2.0**exponent
+    std = multiplier * total * (1.0 + 2.0**-50)
+    return GaussianNoise(size, std, exponent, multiplier, delta_slack)
+
+
+def laplace_noise(
+    epsilon: float, size: int, sensitivity: float, float_error: float
+) -> LaplaceNoise:
+    """The least Laplace noise for which ``size`` numbers are (epsilon, 0)-private."""
+    check_budget(epsilon, 0.0, pure=True)
+    if not sensitivity > 0 or size < 1:
+        raise ValueError(NOTHING)
+    moved = sensitivity + 2.0 * float_error
+    exponent = math.floor(math.log2(moved / epsilon)) - DEPTHS[0]
+    total = moved + size * 2.0**exponent
+    return LaplaceNoise(size, total / epsilon * (1.0 + 2.0**-40), exponent, epsilon)
+
+
+def _spill(epsilon: float, delta: float, size: int, ratio: float) -> float:
+    """eta: the bound of the log-ratio between rounded and lattice noise, but for probability delta0."""
+    s = epsilon - math.log(DELTA_SLACK * delta)
+    norm = math.sqrt(size) * (1.0 + ratio / 2.0) + math.sqrt(2.0 * s)
+    return ratio**2 * norm**2 / 24.0 + 3.0 * size * math.exp(-19.7 / ratio**2)
