@@ -14,8 +14,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 import privgp
 from privgp import PrivateGPRegressor
 from privgp.plan.bins.bins import PURE_ENERGY_WEIGHTS, Bins
+from privgp.plan.bins.grid import Grid
 from privgp.release.certificate.certificate import certificate, page, validate
-from privgp.vault.bins import exact_records, measure_records
+from privgp.vault.measure import exact as without_noise
+from privgp.vault.measure import measure
 
 LAWS = ("gaussian", "laplace")
 SENTINELS = np.array([0.12345678901234567, 0.7182818284590453, 0.5772156649015329])
@@ -72,13 +74,15 @@ def test_inputs_outside_are_projected():
 def test_measurement_is_what_it_says():
     X, y = some(2)
     bins = Bins(np.zeros(2), np.ones(2), (3, 4), 40, np.eye(12))
-    exact = exact_records(X, y / 2, bins)
+    exact = without_noise(bins, (X, y / 2), (-1.0, 1.0))
     cell = (np.floor(X[:, 0] * 3) * 4 + np.floor(X[:, 1] * 4)).astype(int)
     for j in range(12):
         assert exact[j] == np.sum(cell == j)
         assert exact[12 + j] == pytest.approx(y[cell == j].sum() / 2)
     assert exact[-1] == pytest.approx(np.sum(y**2) / 4)
-    assert bins.of(np.array([[0.0, 0.0], [1.0, 1.0]])).tolist() == [0, 11]
+    assert Grid(bins.low, bins.high, bins.shape).of(
+        np.array([[0.0, 0.0], [1.0, 1.0]])
+    ).tolist() == [0, 11]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, "x19471", None])
@@ -188,7 +192,7 @@ def test_the_certificate_says_that_inputs_are_protected(law):
 def test_a_release_with_real_noise_differs_every_time(law):
     X, y = some()
     plan = private(mechanism=law).plan(X)
-    one, other = (measure_records(X, y, (-2, 2), plan.strategy, plan.noise) for _ in range(2))
+    one, other = (measure((X, y), (-2, 2), plan.strategy, plan.noise) for _ in range(2))
     assert np.all(one.values != other.values)
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from privgp.vault.bins import exact_records
 
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.kernels.integral import integral_gram
@@ -14,10 +13,12 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import posterior
 from privgp.plan.bins.bins import Bins, centres
 from privgp.plan.bins.counts import bin_functionals, counts_given
+from privgp.plan.bins.grid import Grid
 from privgp.plan.bins.grids import Aim, Domain, aware_bins, best_bins, best_pure_bins, design_models
 from privgp.plan.build import Budget
 from privgp.plan.inputs.start import starting_priors
 from privgp.privacy.noise import gaussian_noise
+from privgp.vault.measure import exact as without_noise
 
 NUMBERS = {1: (1, 2, 3, 4, 6, 8, 12, 16, 32, 64), 2: (1, 2, 3, 4, 6, 10)}
 HALF = 0.5
@@ -73,7 +74,7 @@ def simulated_error(bins: Bins, prior, noise: float, targets, draws: int) -> flo
         K.flat[:: len(K) + 1] += 1e-9
         f = np.linalg.cholesky(K) @ rng.standard_normal(len(K))
         y = f[len(targets) :] + np.sqrt(model.noise_variance) * rng.standard_normal(bins.rows)
-        exact = exact_records(X, y / HALF, bins)[:-1]
+        exact = without_noise(bins, (X, y / HALF), (-1.0, 1.0))[:-1]
         noisy = exact + noise * rng.standard_normal(len(exact))
         half = len(bins.matrix)
         found = bin_functionals(bins, *counts_given(bins, noise, noisy[:half]), model)
@@ -131,4 +132,6 @@ def test_averages_are_taken_bin_by_bin():
     middle = centres(bins.low, bins.high, bins.shape)
     for j in range(2):
         np.testing.assert_allclose(bins.averaged(nodes[:, j]), middle[:, j])
-    np.testing.assert_array_equal(bins.of(nodes), np.repeat(np.arange(6), len(nodes) // 6))
+    np.testing.assert_array_equal(
+        Grid(bins.low, bins.high, bins.shape).of(nodes), np.repeat(np.arange(6), len(nodes) // 6)
+    )

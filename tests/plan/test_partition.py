@@ -16,7 +16,7 @@ from privgp.plan.designs.partition import explained_by_groups, partition
 from privgp.plan.strategy import OutputSums, strategy_of_groups
 from privgp.privacy.noise import LAPLACE
 from privgp.privacy.sensitivity import total_sensitivity
-from privgp.vault.measure import exact_measurement
+from privgp.vault.measure import exact as without_noise
 
 X = np.random.default_rng(0).uniform(0, 10, size=(40, 1))
 ENDS = (-1.0, -0.5, 0.0, 0.236, 0.5, 0.8, 1.0)
@@ -36,7 +36,9 @@ def largest_move(strategy: OutputSums) -> float:
         for pair in product(product(ENDS, repeat=2), repeat=len(mine)):
             u, v = np.full(rows, 0.3), np.full(rows, 0.3)
             u[mine], v[mine] = np.array(pair).T
-            change = exact_measurement(u, strategy) - exact_measurement(v, strategy)
+            change = without_noise(strategy, u, (-1.0, 1.0)) - without_noise(
+                strategy, v, (-1.0, 1.0)
+            )
             found = max(found, float(np.abs(change).sum()))
     return found
 

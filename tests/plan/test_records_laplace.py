@@ -8,12 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from privgp.vault.bins import exact_records, measure_records
 from scipy.spatial.distance import pdist
 
 from privgp import PrivateGPRegressor, compose, load
-from privgp.plan.bins.bins import PURE_ENERGY_WEIGHTS, Bins, centres, pure_energy_weight
+from privgp.plan.bins.bins import PURE_ENERGY_WEIGHTS, Bins, HalvedBins, centres, pure_energy_weight
+from privgp.plan.bins.grid import Grid
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.vault.measure import exact as without_noise
+from privgp.vault.measure import measure
 
 
 def private(**settings) -> PrivateGPRegressor:
@@ -27,7 +29,7 @@ def some(rows: int = 40, seed: int = 0):
 
 
 def plain(parts: int, rows: int, weight: float = 0.1) -> Bins:
-    return Bins(np.zeros(1), np.ones(1), (parts,), rows, np.eye(parts), weight, LAPLACE)
+    return HalvedBins(np.zeros(1), np.ones(1), (parts,), rows, np.eye(parts), weight)
 
 
 @pytest.mark.parametrize("inputs", [1, 2, 3])
@@ -39,7 +41,7 @@ def test_no_pair_of_records_moves_the_measurement_further_than_promised(inputs):
     one = replace(bins, rows=1)
     measured = np.array(
         [
-            exact_records(place[None, :], np.array([u]), one)
+            without_noise(one, (place[None, :], np.array([u])), (-1.0, 1.0))
             for place in centres(bins.low, bins.high, bins.shape)[chosen]
             for u in np.linspace(-1, 1, 11)
         ]
@@ -51,11 +53,11 @@ def test_no_pair_of_records_moves_the_measurement_further_than_promised(inputs):
 def test_other_records_do_not_change_how_far_one_moves_the_measurement():
     bins, rng = plain(7, 30), np.random.default_rng(0)
     X, u = rng.uniform(size=(30, 1)), rng.uniform(-1, 1, size=30)
-    whole = exact_records(X, u, bins)
+    whole = without_noise(bins, (X, u), (-1.0, 1.0))
     for _ in range(300):
         Z, v = X.copy(), u.copy()
         Z[7], v[7] = rng.uniform(), rng.choice([-1.0, 0.0, 1.0])
-        moved = np.abs(exact_records(Z, v, bins) - whole).sum()
+        moved = np.abs(without_noise(bins, (Z, v), (-1.0, 1.0)) - whole).sum()
         assert moved <= bins.sensitivity() + 2 * bins.float_error()
 
 
@@ -64,7 +66,7 @@ def test_sensitivity_follows_the_stored_matrix_whatever_its_signs():
     B = rng.normal(size=(4, 6))
     bins = replace(plain(6, 1, 0.3), matrix=B)
     measured = [
-        exact_records(np.array([[(j + 0.5) / 6]]), np.array([u]), bins)
+        without_noise(bins, (np.array([[(j + 0.5) / 6]]), np.array([u])), (-1.0, 1.0))
         for j in range(6)
         for u in np.linspace(-1, 1, 21)
     ]
@@ -79,14 +81,18 @@ def test_the_float_error_is_bounded_as_promised():
     u = np.clip(rng.normal(size=rows) * 10.0 ** rng.integers(-12, 1, size=rows), -1, 1)
     X = rng.uniform(size=(rows, 1))
     bins = plain(3, rows)
-    index, half, w = bins.of(X), Fraction(1, 2), Fraction(bins.energy_weight)
+    index, half, w = (
+        Grid(bins.low, bins.high, bins.shape).of(X),
+        Fraction(1, 2),
+        Fraction(bins.energy_weight),
+    )
     exact = [
         sum((half + sign * half * Fraction(v) for v in u[index == j]), Fraction(0))
         for sign in (1, -1)
         for j in range(3)
     ]
     exact.append(w * sum((Fraction(v) ** 2 for v in u), Fraction(0)))
-    pairs = zip(exact_records(X, u, bins).tolist(), exact, strict=True)
+    pairs = zip(without_noise(bins, (X, u), (-1.0, 1.0)).tolist(), exact, strict=True)
     error = sum((abs(Fraction(number) - true) for number, true in pairs), Fraction(0))
     assert 0 < float(error) <= bins.float_error() < 1e-6
 
@@ -94,22 +100,20 @@ def test_the_float_error_is_bounded_as_promised():
 def test_counts_sums_and_energy_come_back():
     X, y = some()
     bins = plain(5, 40, 0.2)
-    exact = exact_records(X, y / 2, bins)
+    exact = without_noise(bins, (X, y / 2), (-1.0, 1.0))
     assert np.all(exact >= 0)
     assert exact[:10].sum() == pytest.approx(40), "every record adds 1"
     plan = private(epsilon=1e4).plan(40)
     noise = replace(plan.noise, size=bins.size, scale=1e-9)
-    found = measure_records(X, y, (-2, 2), bins, noise, np.random.default_rng(0))
-    index = bins.of(X)
+    found = measure((X, y), (-2, 2), bins, noise, np.random.default_rng(0))
+    index = Grid(bins.low, bins.high, bins.shape).of(X)
     assert_allclose(found.counts, np.bincount(index, minlength=5), atol=1e-6)
     assert_allclose(found.values, np.bincount(index, y, minlength=5), atol=1e-6)
     assert found.energy == pytest.approx(np.sum(y**2), abs=1e-5)
     without = replace(bins, energy_weight=0.0)
-    bare = measure_records(
-        X, y, (-2, 2), without, replace(noise, size=10), np.random.default_rng(0)
-    )
+    bare = measure((X, y), (-2, 2), without, replace(noise, size=10), np.random.default_rng(0))
     assert bare.energy is None
-    assert len(exact_records(X, y / 2, without)) == without.size == 10
+    assert len(without_noise(without, (X, y / 2), (-1.0, 1.0))) == without.size == 10
 
 
 def test_the_noise_is_that_of_the_sensitivity_and_needs_no_delta():

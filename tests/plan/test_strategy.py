@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from privgp import PrivateGPRegressor
 from privgp.plan.strategy import SHARED_ENERGY_WEIGHT, OutputSums, strategy_for_rows
 from privgp.privacy.sensitivity import MAX_ENERGY_WEIGHT, column_norms
-from privgp.vault.measure import exact_measurement
+from privgp.vault.measure import exact as without_noise
 
 
 def random_strategy(seed, *, grouped, energy, equal_weights=False, rows=8, most=4) -> OutputSums:
@@ -47,7 +47,9 @@ def largest_move(strategy: OutputSums, seed: int, starts: int = 3) -> float:
         def moved(pair, mine=mine, k=k):
             u, v = everybody_else.copy(), everybody_else.copy()
             u[mine], v[mine] = pair[:k], pair[k:]
-            change = exact_measurement(u, strategy) - exact_measurement(v, strategy)
+            change = without_noise(strategy, u, (-1.0, 1.0)) - without_noise(
+                strategy, v, (-1.0, 1.0)
+            )
             return float(np.linalg.norm(change))
 
         corners = np.array(list(product((-1.0, 1.0), repeat=k)))
@@ -98,7 +100,7 @@ def test_the_energy_row_uses_the_whole_allowance_of_a_lone_row():
     )
     golden = 5**0.5 - 1  # u - u' with u = 1
     u, v = np.ones(1), np.ones(1) - golden
-    change = exact_measurement(u, whole) - exact_measurement(v, whole)
+    change = without_noise(whole, u, (-1.0, 1.0)) - without_noise(whole, v, (-1.0, 1.0))
     assert np.linalg.norm(change) == pytest.approx(2.0, rel=1e-5)
 
 

@@ -124,7 +124,7 @@ def test_without_delta_only_laplace_noise_is_considered(settings):
     assert one.delta == 1e-5
 
 
-SPENDING = ("regressor.measure", "bins_of_outputs.measure_sums", "bins_of_records.measure_records")
+SPENDING = ("regressor.measure", "binned.outputs.measure", "binned.records.measure")
 
 
 @pytest.mark.parametrize(

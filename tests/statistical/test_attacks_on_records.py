@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist
 from privgp import PrivateGPRegressor
 from privgp.audit import trade_off
 from privgp.plan.bins.bins import Bins, centres
-from privgp.vault.bins import exact_records
+from privgp.vault.measure import exact as without_noise
 
 pytestmark = pytest.mark.statistical
 Z90 = 1.6448536269514722
@@ -39,7 +39,7 @@ def test_no_pair_of_records_moves_the_measurement_further_than_promised(inputs):
     one = replace(bins, rows=1)
     measured = np.array(
         [
-            exact_records(place[None, :], np.array([u]), one)
+            without_noise(one, (place[None, :], np.array([u])), (-1.0, 1.0))
             for place in centres(bins.low, bins.high, bins.shape)[chosen]
             for u in np.linspace(-1, 1, 11)
         ]
@@ -53,11 +53,11 @@ def test_other_records_do_not_change_how_far_one_moves_the_measurement():
     bins = plan_for(2).strategy
     rng = np.random.default_rng(0)
     X, u = rng.uniform(size=(30, 2)), rng.uniform(-1, 1, size=30)
-    whole = exact_records(X, u, bins)
+    whole = without_noise(bins, (X, u), (-1.0, 1.0))
     for _ in range(300):
         Z, v = X.copy(), u.copy()
         Z[7], v[7] = rng.uniform(size=2), rng.choice([-1.0, 1.0])
-        moved = np.linalg.norm(exact_records(Z, v, bins) - whole)
+        moved = np.linalg.norm(without_noise(bins, (Z, v), (-1.0, 1.0)) - whole)
         assert moved <= bins.sensitivity() + 2 * bins.float_error()
 
 
@@ -66,8 +66,8 @@ def test_the_sensitivity_of_plain_bins_is_exactly_two():
     levels = np.linspace(-1, 1, 41)
     furthest = max(
         np.linalg.norm(
-            exact_records(np.array([[0.1]]), np.array([u]), bins)
-            - exact_records(np.array([[z]]), np.array([v]), bins)
+            without_noise(bins, (np.array([[0.1]]), np.array([u])), (-1.0, 1.0))
+            - without_noise(bins, (np.array([[z]]), np.array([v])), (-1.0, 1.0))
         )
         for z in (0.1, 0.9)
         for u, v in itertools.product(levels, levels)

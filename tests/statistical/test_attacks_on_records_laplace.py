@@ -14,17 +14,19 @@ from math import log
 
 import numpy as np
 import pytest
-from privgp.vault.bins import exact_records, measure_records
 from scipy.stats import binomtest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from privgp import PrivateGPRegressor
 from privgp.audit import trade_off
 from privgp.gp.posterior import posterior
-from privgp.plan.bins.bins import Bins
+from privgp.plan.bins.bins import HalvedBins
+from privgp.plan.bins.grid import Grid
 from privgp.privacy.noise import LAPLACE, laplace_noise
 from privgp.release.records import functionals_of
-from privgp.vault.noise import add_lattice_laplace
+from privgp.vault.measure import exact as without_noise
+from privgp.vault.measure import measure
+from privgp.vault.noise import add_noise
 
 pytestmark = pytest.mark.statistical
 DRAWS = 60_000
@@ -41,16 +43,16 @@ def attacked_epsilon(epsilon: float, noise_scale: float = 1.0) -> tuple[float, f
     plan = planned(2000, epsilon=epsilon)
     X, u = np.full((2000, 1), 0.4), np.full(2000, 0.1)
     u[0] = -1.0
-    low = exact_records(X, u, plan.strategy)
+    low = without_noise(plan.strategy, (X, u), (-1.0, 1.0))
     u[0] = 1.0
-    high = exact_records(X, u, plan.strategy)
+    high = without_noise(plan.strategy, (X, u), (-1.0, 1.0))
     places = np.flatnonzero(high != low)
     assert len(places) == 2
     signs = np.sign(high - low)[places]
     noise = replace(plan.noise, size=2 * DRAWS, scale=plan.noise.scale * noise_scale)
     rates = []
     for exact in (high, low):
-        noisy = add_lattice_laplace(np.tile(exact[places], DRAWS), noise).reshape(DRAWS, 2)
+        noisy = add_noise(np.tile(exact[places], DRAWS), noise).reshape(DRAWS, 2)
         beyond = np.all(signs * (noisy - high[places]) > 0, axis=1)
         hits = int(np.count_nonzero(beyond))
         rates.append(binomtest(hits, DRAWS).proportion_ci(1 - 5e-7, method="exact"))
@@ -87,11 +89,11 @@ def test_the_audit_keeps_and_breaks_the_promise():
 def test_counts_and_sums_have_the_noise_they_say_and_uncorrelated():
     """20,000 of each from the production sampler. The variance of a sum of two Laplace numbers is
     found to 7%, a correlation to 0.04, each within five standard deviations."""
-    bins = Bins(np.zeros(1), np.ones(1), (400,), 3, np.eye(400), 0.1, LAPLACE)
+    bins = HalvedBins(np.zeros(1), np.ones(1), (400,), 3, np.eye(400), 0.1)
     noise = laplace_noise(1.0, bins.size, bins.sensitivity(), bins.float_error())
     X, y = np.array([[0.1], [0.1], [0.9]]), np.array([3.0, -1.0, 2.0])
-    drawn = [measure_records(X, y, (-3, 3), bins, noise) for _ in range(50)]
-    index = bins.of(X)
+    drawn = [measure((X, y), (-3, 3), bins, noise) for _ in range(50)]
+    index = Grid(bins.low, bins.high, bins.shape).of(X)
     counts = np.concatenate([m.counts - np.bincount(index, minlength=400) for m in drawn])
     sums = np.concatenate([m.values - np.bincount(index, y, minlength=400) for m in drawn])
     claimed = bins.sum_std(noise.std)
@@ -117,7 +119,7 @@ def test_the_expected_error_is_met_by_simulated_releases():
         root = np.linalg.cholesky(kernel(both) + 1e-9 * np.eye(len(both)))
         f = root @ rng.standard_normal(len(both))
         y = f[:400] + 0.1 * rng.standard_normal(400)
-        measurement = measure_records(X, y, (-1, 1), bins, plan.noise, rng)
+        measurement = measure((X, y), (-1, 1), bins, plan.noise, rng)
         found, _ = functionals_of(bins, measurement, spread, plan.start)
         mean, _ = posterior(found, measurement, [plan.start], 0.0).mean_and_variance(plan.targets)
         squares.append(np.mean((mean - f[400:]) ** 2))

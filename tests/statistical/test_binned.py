@@ -11,13 +11,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from privgp.vault.groups import measure_sums
 from scipy.special import ndtr
 from scipy.stats import beta, laplace, norm
 
 from privgp.models.binned.estimators import BinnedMeans
+from privgp.plan.bins.grid import BinSums
 from privgp.privacy.budget import gaussian_multiplier
 from privgp.privacy.noise import gaussian_noise, laplace_noise
+from privgp.vault.measure import measure
 
 pytestmark = pytest.mark.statistical
 DRAWS = 60_000
@@ -36,7 +37,8 @@ def noise_of(kind: str):
 def errors(kind: str, seed: int) -> np.ndarray:
     """The noise of as many bins that hold one output; ``seed`` only tells two such draws apart."""
     y = np.full(DRAWS, 10.0)
-    return measure_sums(y, BOUNDS, np.arange(DRAWS), noise_of(kind)) - 1.0
+    bins = BinSums(kind, np.arange(DRAWS), DRAWS)
+    return measure(y, BOUNDS, bins, noise_of(kind)).values / 5.0 - 1.0
 
 
 def released(kind: str, exact: float, shrink: float = 1.0) -> np.ndarray:

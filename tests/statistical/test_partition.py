@@ -16,8 +16,8 @@ import pytest
 from scipy.stats import binomtest
 
 from privgp import PrivateGPRegressor
-from privgp.vault.measure import exact_measurement
-from privgp.vault.noise import add_lattice_laplace
+from privgp.vault.measure import exact as without_noise
+from privgp.vault.noise import add_noise
 
 pytestmark = pytest.mark.statistical
 X = np.random.default_rng(0).uniform(size=(30, 1))
@@ -29,13 +29,16 @@ def attacked_epsilon(epsilon: float, noise_scale: float = 1.0) -> tuple[float, f
     plan = PrivateGPRegressor(y_bounds=(0, 1), epsilon=epsilon, mechanism="laplace").plan(X)
     u, v = np.full(len(X), 0.2), np.full(len(X), 0.2)
     u[0], v[0] = 1.0, -1.0
-    high, low = exact_measurement(u, plan.strategy), exact_measurement(v, plan.strategy)
+    high, low = (
+        without_noise(plan.strategy, u, (-1.0, 1.0)),
+        without_noise(plan.strategy, v, (-1.0, 1.0)),
+    )
     place = int(np.argmax(np.abs(high - low)))
     assert np.count_nonzero(high - low) == 1
     noise = replace(plan.noise, size=DRAWS, scale=plan.noise.scale * noise_scale)
     rates = []
     for exact in (high, low):
-        noisy = add_lattice_laplace(np.full(DRAWS, exact[place]), noise)
+        noisy = add_noise(np.full(DRAWS, exact[place]), noise)
         hits = int(np.count_nonzero(noisy > high[place]))
         rates.append(binomtest(hits, DRAWS).proportion_ci(1 - 5e-7, method="exact"))
     return log(rates[0].low / rates[1].high), log(rates[0].high / rates[1].low)

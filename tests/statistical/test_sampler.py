@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from scipy.stats import binom, chi2
 
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
-from privgp.vault.noise import add_lattice_noise, add_simulated_noise
+from privgp.vault.noise import add_noise
 
 pytestmark = pytest.mark.statistical
 FAILURE = 1e-8  # per comparison; no test below makes more than 40
@@ -31,7 +31,7 @@ def noise() -> GaussianNoise:
 def draws(noise) -> np.ndarray:
     """60,000 errors of a measurement of some values on the lattice, in claimed stds."""
     values = np.round(np.linspace(-50, 50, DRAWS) / 2.0**noise.exponent) * 2.0**noise.exponent
-    return (add_lattice_noise(values, noise) - values) / noise.std
+    return (add_noise(values, noise) - values) / noise.std
 
 
 def has_unit_variance(z: np.ndarray) -> bool:
@@ -76,7 +76,7 @@ def test_neighbouring_coordinates_are_uncorrelated(draws):
 def test_coordinates_of_one_release_are_independent():
     """1,500 releases of 8 numbers: the sphere test of the correlation matrix, 28 degrees."""
     small = gaussian_noise(1.0, 1e-5, COORDINATES, 2.0, 0.0)
-    releases = np.array([add_lattice_noise(np.zeros(COORDINATES), small) for _ in range(1500)])
+    releases = np.array([add_noise(np.zeros(COORDINATES), small) for _ in range(1500)])
     assert len(np.unique(releases, axis=0)) == len(releases)  # fresh draws differ
 
     def looks_independent(z):
@@ -94,7 +94,7 @@ def test_coordinates_of_one_release_are_independent():
 def test_a_coarse_lattice_shows_the_exact_discrete_gaussian(std):
     """15,000 draws on the integers: Pearson's test accepts the claimed scale and no other."""
     count = 15_000
-    found = add_lattice_noise(np.full(count, 3.2), GaussianNoise(count, std, 0, 1.0, 0.0)) - 3
+    found = add_noise(np.full(count, 3.2), GaussianNoise(count, std, 0, 1.0, 0.0)) - 3
     assert np.all(found == np.round(found))
 
     def fits(scale):
@@ -120,7 +120,7 @@ def test_low_order_bits_of_lattice_noise_cannot_tell_inputs_apart():
     noise = gaussian_noise(1.0, 1e-5, count, 1.0, 0.0)
     low_bits = []
     for f in (0.0, 1.0):
-        steps = add_lattice_noise(np.full(count, f), noise) / 2.0**noise.exponent
+        steps = add_noise(np.full(count, f), noise) / 2.0**noise.exponent
         assert np.all(steps == np.round(steps))
         low_bits.append(steps.astype(np.int64) & 7)
     for bits in low_bits:
@@ -140,8 +140,8 @@ def test_low_order_bits_of_float_noise_give_the_input_away():
         scaled = released * 2.0**53
         return scaled != np.round(scaled)
 
-    from_zero = add_simulated_noise(np.zeros(count), noise, rng)
-    from_one = add_simulated_noise(np.ones(count), noise, rng)
+    from_zero = add_noise(np.zeros(count), noise, rng)
+    from_one = add_noise(np.ones(count), noise, rng)
     assert not cannot_come_from_one(from_one).any()
     assert cannot_come_from_one(from_zero).mean() > 0.2
     assert cannot_come_from_one(from_zero)[np.abs(from_zero) < 0.25].mean() > 2 / 3

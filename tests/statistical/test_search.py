@@ -21,7 +21,7 @@ from privgp.gp.surrogate import Surrogate, fixed_prior
 from privgp.privacy import steps
 from privgp.privacy.kusner import KusnerConstants
 from privgp.vault import search as vault
-from privgp.vault.noise import add_lattice_noise
+from privgp.vault.noise import add_noise
 from privgp.vault.scores import checked_validation, make_loss, mean_loss
 from tests.models.looking_up import Column, records
 
@@ -50,7 +50,7 @@ def attack(noise_scale: float, draws: int = 20_000):
         ratio = np.zeros(draws)
         for step in noise:
             many = replace(step, size=draws, std=step.std * noise_scale)
-            ratio += (add_lattice_noise(exact, many) - 0.025) / step.std**2
+            ratio += (add_noise(exact, many) - 0.025) / step.std**2
         errors.append(int(np.count_nonzero(sign * ratio > 0)))
     found = search.fit(None, None, np.ones((20, 2), dtype=int), right)
     return from_errors(Promise(mu=found.guarantee_.mu), errors[0], errors[1], draws, 1e-6)

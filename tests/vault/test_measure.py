@@ -19,7 +19,8 @@ from privgp.plan.strategy import strategy_for_rows
 from privgp.privacy.noise import gaussian_noise, scaled_noise
 from privgp.vault import measure as module
 from privgp.vault import noise as sample
-from privgp.vault.measure import exact_measurement, measure
+from privgp.vault.measure import exact as without_noise
+from privgp.vault.measure import measure
 
 BOUNDS = (10.0, 30.0)
 
@@ -165,7 +166,7 @@ def test_float_arithmetic_errs_by_no_more_than_the_sensitivity_allows(seed, grou
         B, rng.integers(0, inputs, size=rows), people, energy=energy, equal_weights=False
     )
     u = rng.uniform(-1, 1, size=rows) * rng.choice([1.0, 1e-9], size=rows)
-    found = exact_measurement(u, strategy)
+    found = without_noise(strategy, u, (-1.0, 1.0))
 
     def exact(values):
         return [Fraction(float(v)) for v in values]

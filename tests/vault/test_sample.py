@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.vault import noise as sample
-from privgp.vault.noise import add_lattice_noise, add_simulated_noise
+from privgp.vault.noise import add_noise
 
 NOISE = gaussian_noise(1.0, 1e-5, 4, 2.0, 0.0)
 
@@ -31,7 +31,7 @@ NOISE = gaussian_noise(1.0, 1e-5, 4, 2.0, 0.0)
 def test_what_the_sampler_would_take_without_a_word_is_refused_first(monkeypatch, values):
     monkeypatch.setattr(sample.dp, "m", None)  # nothing may be drawn
     with pytest.raises(ValueError, match="nothing was released") as caught:
-        add_lattice_noise(values, NOISE)
+        add_noise(values, NOISE)
     assert not any(digit in str(caught.value) for digit in "0123456789")
 
 
@@ -41,29 +41,27 @@ def test_answers_are_multiples_of_the_lattice_step(std, depth):
     exponent = int(np.floor(np.log2(std))) - depth
     noise = GaussianNoise(50, std, exponent, 1.0, 0.0)
     values = np.random.default_rng(0).uniform(-3, 3, size=50) * std
-    steps = add_lattice_noise(values, noise) / 2.0**exponent
+    steps = add_noise(values, noise) / 2.0**exponent
     assert_array_equal(steps, np.round(steps))
 
 
 def test_values_are_rounded_to_the_nearest_lattice_point():
     noise = GaussianNoise(7, 1e-3, 0, 1.0, 0.0)  # a step of 1 and no noise to speak of
     values = np.array([0.2, -0.2, 0.8, -0.8, 7.49, 1e6 + 0.3, -2.6])
-    assert_array_equal(add_lattice_noise(values, noise), [0, 0, 1, -1, 7, 1e6, -3])
+    assert_array_equal(add_noise(values, noise), [0, 0, 1, -1, 7, 1e6, -3])
 
 
 def test_every_call_draws_afresh():
-    draws = np.array([add_lattice_noise(np.zeros(4), NOISE) for _ in range(20)])
+    draws = np.array([add_noise(np.zeros(4), NOISE) for _ in range(20)])
     assert len(np.unique(draws)) == draws.size
 
 
 def test_simulated_noise_is_reproducible():
-    first, second = (
-        add_simulated_noise(np.ones(4), NOISE, np.random.default_rng(5)) for _ in range(2)
-    )
+    first, second = (add_noise(np.ones(4), NOISE, np.random.default_rng(5)) for _ in range(2))
     assert_array_equal(first, second)
 
 
 def test_values_given_are_not_changed():
     values = np.ones(4)
-    add_lattice_noise(values, NOISE)
+    add_noise(values, NOISE)
     assert_array_equal(values, np.ones(4))

@@ -14,8 +14,6 @@ from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.rows import ArrayRows
 from privgp.plan.streamed.columns import Columns
 from privgp.plan.streamed.sketch import sketch_plan
-from privgp.vault import measure
-from privgp.vault import noise as sample
 from privgp.vault.stream import _part, measure_rows, with_outputs
 
 BOUNDS = (10.0, 30.0)
@@ -102,8 +100,7 @@ def test_a_bad_output_in_the_last_row_stops_everything_before_noise_is_drawn(
     def forbidden(*_):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr(measure, "add_noise", forbidden)
-    monkeypatch.setattr(sample, "add_lattice_noise", forbidden)
+    monkeypatch.setattr("privgp.vault.stream.add_noise", forbidden)
     with pytest.raises(ValueError, match="NaN or infinity") as caught:
         measured(sketch_of(X), X, y)
     assert str(299) not in str(caught.value)

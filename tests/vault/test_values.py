@@ -285,7 +285,7 @@ def test_reading_all_values_as_one_array_would_be_noticed(name, monkeypatch):
 
 
 def test_people_read_as_one_array_would_be_noticed(monkeypatch):
-    monkeypatch.setattr("privgp.plan.inputs.arguments.entries", np.asarray)
+    monkeypatch.setattr("privgp.vault.people.entries", np.asarray)
     with pytest.raises(AssertionError):
         check_mixtures("people")
 

@@ -159,7 +159,7 @@ def _statistics(
     """The statistic of released measurements, (draws,); many draws share one call."""
     size = len(values)
     batch = min(draws, max(1, BATCH_NUMBERS // size))
-    many = noise.repeated(batch, noise_scale)
+    many = noise.resized(size * batch, noise_scale)
     tiled, parts = np.tile(values, batch), []
     rounds = -(-draws // batch)
     for k in range(rounds):

@@ -49,8 +49,8 @@ class Noise(Protocol):
 
     def describe(self) -> str: ...
 
-    def repeated(self, times: int, factor: float = 1.0) -> Noise:
-        """Noise for that many measurements at once, its scale multiplied: for audits."""
+    def resized(self, size: int, factor: float = 1.0) -> Noise:
+        """The same for another number of values, its scale multiplied: for audits."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class GaussianNoise:
     def describe(self) -> str:
         return "Gaussian noise"
 
-    def repeated(self, times: int, factor: float = 1.0) -> GaussianNoise:
-        return replace(self, size=self.size * times, std=self.std * factor)
+    def resized(self, size: int, factor: float = 1.0) -> GaussianNoise:
+        return replace(self, size=size, std=self.std * factor)
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class LaplaceNoise:
     def describe(self) -> str:
         return "Laplace noise"
 
-    def repeated(self, times: int, factor: float = 1.0) -> LaplaceNoise:
-        return replace(self, size=self.size * times, scale=self.scale * factor)
+    def resized(self, size: int, factor: float = 1.0) -> LaplaceNoise:
+        return replace(self, size=size, scale=self.scale * factor)
 
 
 def noise_for(
