@@ -20,7 +20,7 @@ from privgp.command.io.destinations import (
 from privgp.command.io.screen import Step, progress, say, say_json
 from privgp.command.io.tables import load, open_stored, open_table, write_table
 from privgp.models.load import load as load_release
-from privgp.pictures.pictures import plot_model, save_figure
+from privgp.pictures.style import save_figure
 from privgp.types import Array
 
 BLOCK = 4096
@@ -58,7 +58,7 @@ def run_predict(
         write_table(X.with_columns(pl.Series(labels[0], mean), pl.Series(labels[1], std)), out)
         if plot is not None:
             try:
-                save_figure(plot_model(model, observation=observation), plot)
+                save_figure(model.plot(observation=observation), plot)
             except OSError:
                 raise Failure(f"'{plot}' could not be written.") from None
     if as_json:

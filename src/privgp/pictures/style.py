@@ -10,11 +10,13 @@ import os
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.image import AxesImage
 from scipy.stats import norm
 
 from privgp.types import Array
@@ -27,6 +29,7 @@ WIDTH = 6.3  # inches: the text of an A4 page
 DPI = 200
 REACH = float(norm.ppf(0.95))  # standard deviations to either side of the middle 90%
 AT_TARGETS = "release at the targets"
+PUBLIC_INPUTS = "public inputs"
 ENDINGS = (".png", ".svg")
 WARNING = "SIMULATION, not for release"
 Canvas = Figure | SubFigure
@@ -126,17 +129,23 @@ def limits(values: Array, margin: float = 0.02) -> tuple[float, float]:
 
 def rug(ax: Axes, x: Array) -> None:
     """Ticks at the bottom of the panel where there are inputs."""
-    ax.plot(
-        np.unique(x),
-        np.full(len(np.unique(x)), 0.02),
-        "|",
-        color=BLACK,
-        markersize=5,
-        markeredgewidth=0.5,
-        transform=ax.get_xaxis_transform(),
-        clip_on=False,
-        label="public inputs",
-    )
+    x = np.unique(x)
+    bottom, low = ax.get_xaxis_transform(), np.full(len(x), 0.02)
+    ax.plot(x, low, "|", color=BLACK, ms=5, mew=0.5, transform=bottom, clip_on=False,
+        label=PUBLIC_INPUTS)  # fmt: skip
+
+
+def answered(ax: Axes, x: Array, y: Array, **look: Any) -> None:
+    """Points that were answered before, if there are any."""
+    if len(x):
+        ax.plot(x, y, "o", color=VERMILION, ms=3.5, label="answered before", **look)
+
+
+def image(ax: Axes, values: Array, x: Array, y: Array) -> AxesImage:
+    """Values or colours (rows, columns) over a grid of x and y."""
+    ends = (x[0], x[-1], y[0], y[-1])
+    return ax.imshow(values, SEQUENTIAL, extent=ends, origin="lower", aspect="auto",
+        interpolation="bilinear")  # fmt: skip
 
 
 def legend(axes: Sequence[Axes], *, below: bool) -> None:
