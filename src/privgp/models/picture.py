@@ -31,21 +31,17 @@ def released_model(
     the range in which new outputs fall (not on a map).
     """
     nodes, release, promise = model.functionals_.nodes, model.release_, model.guarantee_
-    columns = nodes.shape[1]
 
     def values(X: Array) -> tuple[Array, dict[str, Array]]:
-        mean, total = release.mean_and_variance(X)
-        variances = {TOTAL: total}
-        if columns != 2:
-            if observation:
-                variances = {OUTPUTS: model._observed(mean, total), TOTAL: total}
-            variances[PRIVACY] = np.minimum(release.privacy_variance(X), total)
-        return mean, {name: np.sqrt(variance) for name, variance in variances.items()}
+        if nodes.shape[1] != 2:
+            return ranges(model, X, observation=observation)
+        mean, variance = release.mean_and_variance(X)
+        return mean, {TOTAL: np.sqrt(variance)}
 
     return Released(
         values=values,
         extent=_range_of(nodes),
-        points=MODEL_POINTS[min(columns, 3) - 1],
+        points=MODEL_POINTS[min(nodes.shape[1], 3) - 1],
         held_at=np.median(nodes, axis=0),
         held="at their median",
         title=budget_text(promise.epsilon, promise.delta),
@@ -56,6 +52,17 @@ def released_model(
         simulation=promise.is_simulation,
         targets=release.targets if isinstance(release, AtTargets) else None,
     )
+
+
+def ranges(
+    model: PrivateGPRegressor, X: Array, *, observation: bool = False
+) -> tuple[Array, dict[str, Array]]:
+    """Mean at the rows of X, and stds there by range, the widest first."""
+    mean, total = model.release_.mean_and_variance(X)
+    variances = {OUTPUTS: model._observed(mean, total)} if observation else {}
+    privacy = np.minimum(model.release_.privacy_variance(X), total)
+    variances |= {TOTAL: total, PRIVACY: privacy}
+    return mean, {name: np.sqrt(variance) for name, variance in variances.items()}
 
 
 def released_function(
