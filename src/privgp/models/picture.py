@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 MODEL_POINTS, FUNCTION_POINTS = (300, 80, 300), (200, 32, 80)
 
 
-def released_model(
-    model: PrivateGPRegressor, *, output: str = "output", observation: bool = False
-) -> Released:
+def released_model(model: PrivateGPRegressor, output: str, observation: bool) -> Released:
     """The mean with the range of the latent function and, inside it, that of the privacy noise.
 
     Their variances add, their widths do not. ``output``: the name on the axis; ``observation``: also
@@ -34,7 +32,7 @@ def released_model(
 
     def values(X: Array) -> tuple[Array, dict[str, Array]]:
         if nodes.shape[1] != 2:
-            return ranges(model, X, observation=observation)
+            return ranges(model, X, observation)
         mean, variance = release.mean_and_variance(X)
         return mean, {TOTAL: np.sqrt(variance)}
 
@@ -55,7 +53,7 @@ def released_model(
 
 
 def ranges(
-    model: PrivateGPRegressor, X: Array, *, observation: bool = False
+    model: PrivateGPRegressor, X: Array, observation: bool
 ) -> tuple[Array, dict[str, Array]]:
     """Mean at the rows of X, and stds there by range, the widest first."""
     mean, total = model.release_.mean_and_variance(X)
@@ -66,7 +64,7 @@ def ranges(
 
 
 def released_function(
-    contents: Contents, release: Callable[[Array], Array], *, output: str = "output"
+    contents: Contents, release: Callable[[Array], Array], output: str
 ) -> Released:
     """The function over the range of its public inputs, or over its declared domain.
 

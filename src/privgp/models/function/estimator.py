@@ -132,13 +132,13 @@ class PrivateFunction(BaseEstimator):  # type: ignore[misc]
                 return self._through_nodes(model, X)
             return self._lazily(X)
 
-    def plot(self, ax: Any = None, *, figure: Any = None, **options: Any) -> Any:
+    def plot(self, ax: Any = None, *, figure: Any = None, output: str = "output") -> Any:
         """The function at a grid's points as a figure; see privgp.models.picture."""
         from privgp.models.picture import released_function
         from privgp.pictures.curves import plot_released
 
         check_is_fitted(self)
-        shown = released_function(self._contents, self._answer, **options)
+        shown = released_function(self._contents, self._answer, output)
         return plot_released(shown, ax, figure)
 
     def save_state(self, path: str | os.PathLike[str]) -> None:
