@@ -114,6 +114,13 @@ def test_planning_never_reaches_the_vault_through_others_either(name):
     assert not [module for module in reached_from(name) if within(module, "privgp.vault")]
 
 
+@pytest.mark.parametrize("name", room("pictures"))
+def test_pictures_know_no_other_room(name):
+    for module in imports_of(name):
+        if within(module, "privgp"):
+            assert within(module, "privgp.pictures") or within(module, "privgp.types"), module
+
+
 def test_the_package_imports_nothing_that_is_not_installed():
     beside = ("papers", "benchmarks", "tests")
     assert not [

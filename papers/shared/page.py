@@ -13,7 +13,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from papers.shared.report import Report, Result, Section, Table
-from privgp.privacy.guarantee import STAMP
+from privgp.types import STAMP
 
 DPI = 110
 SIMULATED = f"{STAMP}: every release on this page is simulated, on public or made-up data."

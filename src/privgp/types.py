@@ -1,4 +1,4 @@
-"""The array type used throughout: float64 unless a docstring says otherwise."""
+"""What every room shares: array types, float64 unless a docstring says otherwise, and one warning."""
 
 from __future__ import annotations
 
@@ -7,3 +7,4 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+STAMP = "SIMULATION, not for release"  # on whatever is shown, drawn or written of a simulation

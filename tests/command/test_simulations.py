@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from privgp import PosteriorPaths, PrivateFunction, load
-from privgp.privacy.guarantee import STAMP
+from privgp.types import STAMP
 from tests.command.lines import GOOD
 from tests.command.running import people_table, run, subcommands
 

@@ -9,7 +9,7 @@ from matplotlib.text import Text
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from privgp import PosteriorPaths, PrivateFunction, PrivateGPRegressor
-from privgp.privacy.guarantee import STAMP
+from privgp.types import STAMP
 
 RNG = np.random.default_rng(0)
 SEEDS = pytest.mark.parametrize("seed", [0, None])

@@ -10,18 +10,7 @@ from matplotlib.patches import Rectangle
 
 from privgp.audit.membership_result import Laws, Membership, Released
 from privgp.audit.result import TradeOff
-from privgp.pictures.style import (
-    BLACK,
-    BLUE,
-    SKY,
-    SMALL,
-    TEXT,
-    VERMILION,
-    new_figure,
-    root_of,
-    set_labels,
-    set_title,
-)
+from privgp.pictures import style
 from privgp.types import Array
 
 RATES = np.concatenate([np.geomspace(1e-6, 0.01, 60), np.linspace(0.011, 1.0, 400)])
@@ -30,67 +19,59 @@ RATES = np.concatenate([np.geomspace(1e-6, 0.01, 60), np.linspace(0.011, 1.0, 40
 def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
     """The promised curve, below which no attack may come, and the attack with its bounds."""
     if ax is None:
-        ax = new_figure(4.0, 4.8).subplots()
+        ax = style.new_figure(4.0, 4.8).subplots()
     curve = result.promise.false_negative_rate(RATES)
-    ax.fill_between(
-        RATES, 0.0, curve, color=SKY, alpha=0.35, linewidth=0, label="no attack may come here"
-    )
-    ax.plot(RATES, curve, color=BLUE, label=f"promised: {result.promise.describe()}")
-    ax.plot([0, 1], [1, 0], color=BLACK, linewidth=0.8, linestyle=":", label="guessing")
-    colour = BLACK if result.holds else VERMILION
+    closed = "no attack may come here"
+    ax.fill_between(RATES, 0.0, curve, color=style.SKY, alpha=0.35, lw=0, label=closed)
+    ax.plot(RATES, curve, color=style.BLUE, label=f"promised: {result.promise.describe()}")
+    ax.plot([0, 1], [1, 0], color=style.BLACK, lw=0.8, ls=":", label="guessing")
+    colour = style.BLACK if result.holds else style.VERMILION
     (a, b), (c, d) = result.false_positive_bounds, result.false_negative_bounds
-    ax.add_patch(Rectangle((a, c), b - a, d - c, fill=False, edgecolor=colour, linewidth=1.2))
-    name = f"{result.attack}, with bounds"
-    ax.plot(
-        [result.false_positive_rate],
-        [result.false_negative_rate],
-        "o",
-        markersize=3,
-        color=colour,
-        label=name,
-    )
+    ax.add_patch(Rectangle((a, c), b - a, d - c, fill=False, edgecolor=colour, lw=1.2))
+    x, y = result.false_positive_rate, result.false_negative_rate
+    ax.plot([x], [y], "o", ms=3, color=colour, label=f"{result.attack}, with bounds")
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
-    set_labels(ax, "false-positive rate", "false-negative rate")
+    style.set_labels(ax, "false-positive rate", "false-negative rate")
     verdict = "The promise holds" if result.holds else "The promise IS BROKEN"
-    set_title(ax, f"{verdict}: mu {result.mu_low:.3g} to {result.mu_high:.3g}")
-    ax.legend(loc="upper right", fontsize=SMALL - 1.0)
-    return root_of(ax)
+    style.set_title(ax, f"{verdict}: mu {result.mu_low:.3g} to {result.mu_high:.3g}")
+    ax.legend(loc="upper right", fontsize=style.SMALL - 1.0)
+    return style.root_of(ax)
 
 
 def plot_membership(result: Membership) -> Any:
     """The curve over all thresholds, and what datasets with and without the record release."""
     count = 2 if result.inside.log_variances is None else 3
-    figure = new_figure(2.9, 3.1 * count)
+    figure = style.new_figure(2.9, 3.1 * count)
     panels = figure.subplots(1, count)
     draw_curve(panels[0], result)
     draw_means(panels[1], result.laws, result.inside, result.outside)
     if result.inside.log_variances is not None:
         draw_variances(panels[2], result.laws, result.inside, result.outside)
-    panels[1].legend(fontsize=SMALL - 1.0, loc="upper left")
+    panels[1].legend(fontsize=style.SMALL - 1.0, loc="upper left")
     return figure
 
 
 def draw_curve(ax: Axes, result: Membership) -> None:
     """True against false positives, with the bounds of the thresholds that were fixed."""
     fpr, tpr = result.false_positive_rates, result.true_positive_rates
-    ax.plot(fpr, tpr, color=BLUE, label="attack")
-    ax.plot([0, 1], [0, 1], color=BLACK, linewidth=0.8, linestyle=":", label="guessing")
+    ax.plot(fpr, tpr, color=style.BLUE, label="attack")
+    ax.plot([0, 1], [0, 1], color=style.BLACK, lw=0.8, ls=":", label="guessing")
     for t in result.thresholds:
         low, high = t.true_positive_bounds
-        ax.plot([t.false_positive_rate] * 2, [low, high], color=BLACK, linewidth=1.2)
+        ax.plot([t.false_positive_rate] * 2, [low, high], color=style.BLACK, lw=1.2)
     if result.promise is not None:
         limit = 1.0 - result.promise.false_negative_rate(RATES)
-        ax.plot(RATES, limit, color=VERMILION, linestyle="--", label="promised limit")
+        ax.plot(RATES, limit, color=style.VERMILION, ls="--", label="promised limit")
     ax.set(xlim=(0, 1), ylim=(0, 1.005))
-    set_labels(ax, "false-positive rate", "true-positive rate")
-    set_title(ax, f"area under the curve {result.auc:.3f}")
-    ax.legend(fontsize=SMALL - 1.0, loc="lower right")
+    style.set_labels(ax, "false-positive rate", "true-positive rate")
+    style.set_title(ax, f"area under the curve {result.auc:.3f}")
+    ax.legend(fontsize=style.SMALL - 1.0, loc="lower right")
 
 
 def draw_means(ax: Axes, laws: Laws, inside: Released, outside: Released) -> None:
     """Means of the released values, as counted and as fitted."""
     _compare(ax, inside.means, outside.means, laws.mean_in, laws.mean_out)
-    set_labels(ax, "mean of the released values", "density")
+    style.set_labels(ax, "mean of the released values", "density")
 
 
 def draw_variances(ax: Axes, laws: Laws, inside: Released, outside: Released) -> None:
@@ -99,7 +80,7 @@ def draw_variances(ax: Axes, laws: Laws, inside: Released, outside: Released) ->
     assert outside.log_variances is not None
     given = inside.log_variances, outside.log_variances
     _compare(ax, *given, laws.variance_in, laws.variance_out)
-    set_labels(ax, "log variance of the released values", "density")
+    style.set_labels(ax, "log variance of the released values", "density")
 
 
 def _compare(ax: Axes, inside: Array, outside: Array, law_in: Any, law_out: Any) -> None:
@@ -107,12 +88,15 @@ def _compare(ax: Axes, inside: Array, outside: Array, law_in: Any, law_out: Any)
     low, high = np.quantile(both, [0.002, 0.998])
     edges = np.linspace(low, high, 61)
     grid = np.linspace(low, high, 300)
-    sides = ((inside, law_in, VERMILION, "member"), (outside, law_out, BLUE, "not a member"))
+    sides = (
+        (inside, law_in, style.VERMILION, "member"),
+        (outside, law_out, style.BLUE, "not a member"),
+    )
     for values, law, colour, name in sides:
         # counted over all draws: np.histogram would leave out what lies beyond the edges
         counts = np.histogram(values, edges)[0] / (len(values) * np.diff(edges))
         ax.stairs(counts, edges, fill=True, color=colour, alpha=0.3)
-        ax.plot(grid, np.exp(law.logpdf(grid)), color=colour, linewidth=1.2, label=name)
+        ax.plot(grid, np.exp(law.logpdf(grid)), color=colour, lw=1.2, label=name)
     ax.set_xlim(low, high)
     ax.set_ylim(bottom=0.0)
-    ax.tick_params(labelsize=TEXT - 1.0)
+    ax.tick_params(labelsize=style.TEXT - 1.0)

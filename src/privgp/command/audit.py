@@ -22,7 +22,7 @@ from privgp.command.io.tables import load, open_table
 from privgp.gp.kernels.evaluate import split_noise
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.pictures.pictures import save_figure
+from privgp.release.figures import save_figure
 from privgp.types import Array
 
 STEPS = 100

@@ -118,7 +118,7 @@ def run_inspect_function(state: Path, *, as_json: bool) -> None:
 
 def _draw(function: PrivateFunction, plot: Path) -> None:
     """A picture, for which the function is asked at a grid's points too."""
-    from privgp.pictures.pictures import save_figure
+    from privgp.release.figures import save_figure
 
     try:
         save_figure(function.plot(), plot)

@@ -30,8 +30,8 @@ from privgp.command.io.tables import check_lines, load, open_table, write_table
 from privgp.command.io.targets import read_targets
 from privgp.command.paths_request import PathsRequest
 from privgp.models.paths import PosteriorPaths
-from privgp.pictures.pictures import save_figure
 from privgp.release.excursions import check_vote
+from privgp.release.figures import save_figure
 from privgp.types import Array
 
 

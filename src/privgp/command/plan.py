@@ -15,10 +15,10 @@ from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import progress, say, say_json, show
 from privgp.command.io.streams import FileRows, file_rows
 from privgp.command.io.tables import count_rows, load, open_table
-from privgp.pictures.pictures import plot_plan, save_figure
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.preview import Plan
 from privgp.plan.streamed.columns import StreamedSums
+from privgp.release.figures import save_figure
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
@@ -100,7 +100,7 @@ def error_table(plan: Plan | RecordsPlan, errors: dict[float, float]) -> Table:
 def draw_plan(plan: Plan | RecordsPlan, path: Path) -> None:
     try:
         with public_computation():
-            save_figure(plot_plan(plan), path)
+            save_figure(plan.plot(), path)
     except OSError:
         raise Failure(f"'{path}' could not be written.") from None
 

@@ -20,7 +20,7 @@ from privgp.command.io.destinations import (
 from privgp.command.io.screen import Step, progress, say, say_if_simulated, say_json
 from privgp.command.io.tables import load, open_stored, open_table, write_table
 from privgp.models.load import load as load_release
-from privgp.pictures.pictures import plot_model, save_figure
+from privgp.release.figures import save_figure
 from privgp.types import Array
 
 BLOCK = 4096
@@ -59,7 +59,7 @@ def run_predict(
         columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
             try:
-                save_figure(plot_model(model, observation=observation), plot)
+                save_figure(model.plot(observation=observation), plot)
             except OSError:
                 raise Failure(f"'{plot}' could not be written.") from None
     if as_json:

@@ -191,11 +191,20 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         most = (mean - low) * (high - mean)
         return np.maximum(variance, np.minimum(variance + self.noise_variance_, most))
 
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """The released curve, map or slices as a figure; see privgp.pictures.pictures.plot_model."""
-        from privgp.pictures.pictures import plot_model
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        figure: Any = None,
+        output: str = "output",
+        observation: bool = False,
+    ) -> Any:
+        """The released curve, map or slices as a figure; see privgp.models.picture."""
+        from privgp.models.picture import released_model
+        from privgp.pictures.curves import plot_released
 
-        return plot_model(self, ax, **options)
+        check_is_fitted(self)
+        return plot_released(released_model(self, output, observation), ax, figure)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release to a .privgp file, which holds no output; see privgp.load.

@@ -2,56 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from privgp.pictures import style as style
-from privgp.release.excursions import Excursion
+from privgp.pictures import style
 from privgp.types import Array
 
 SHOWN_PATHS = 20
 
 
-def plot_excursion(found: Excursion) -> Figure:
-    """One input: paths, threshold and the set as a band; two: share of the paths and boundary."""
-    inputs = found.points.shape[1]
-    if inputs > 2:
-        raise ValueError(f"an excursion set over {inputs} inputs cannot be drawn: at most two.")
-    names = style.input_names(found.names, inputs)
-    figure = style.new_figure(3.2 if inputs == 1 else 4.6)
-    ax = figure.subplots()
-    if inputs == 1:
-        order = np.argsort(found.points[:, 0], kind="stable")
-        x, paths = found.points[order, 0], found.paths[:SHOWN_PATHS, order]
-        for k, path in enumerate(paths):
-            ax.plot(x, path, color=style.BLUE, lw=0.8, alpha=0.3 + 0.7 / len(paths),
-                label="released paths" if k == 0 else None)  # fmt: skip
-        ax.axhline(found.threshold, color=style.BLACK, lw=0.8, ls="--", label="threshold")
-        ax.fill_between(x, 0.0, 1.0, where=found.inside[order], step="mid", color=style.ORANGE,
-            alpha=0.3, lw=0, transform=ax.get_xaxis_transform(), label="excursion set")  # fmt: skip
-        style.set_labels(ax, names[0], "value")
+def plot_excursion(
+    points: Array,
+    inside: Any,
+    *,
+    paths: Array,
+    threshold: float,
+    height: Array,
+    names: Sequence[str] | None,
+    title: str,
+    simulation: bool,
+) -> Figure:
+    """One input: paths (paths, points), threshold and the set as a band; two: set and boundary.
+
+    ``inside``: whether a point belongs to the set; ``height``: (points,), zero on the boundary.
+    """
+    count = points.shape[1]
+    if count > 2:
+        raise ValueError(f"an excursion set over {count} inputs cannot be drawn: at most two.")
+    ax = style.new_figure(3.2 if count == 1 else 4.6).subplots()
+    if count == 1:
+        _band(ax, points[:, 0], inside, paths[:SHOWN_PATHS], threshold)
     else:
-        x, y = found.points.T
-        _map(ax, found, x, y)
-        style.set_labels(ax, names[0], names[1])
-    promise = found.guarantee
-    style.set_title(ax, f"at least {style.number(found.threshold)}: "
-        f"{style.budget_text(promise.epsilon, promise.delta)}, {promise.unit}",
-        simulation=promise.is_simulation)  # fmt: skip
+        _map(ax, points, inside, height)
+    style.set_labels(ax, *[*style.input_names(names, count), "value"][:2])
+    style.set_title(ax, title, simulation=simulation)
     style.legend([ax], below=True)
-    return figure
+    return style.root_of(ax)
 
 
-def _map(ax: Axes, found: Excursion, x: Array, y: Array) -> None:
+def _band(ax: Axes, x: Array, inside: Any, paths: Array, threshold: float) -> None:
+    """The paths, and the set as a band behind them."""
+    order = np.argsort(x, kind="stable")
+    opacity = 0.3 + 0.7 / len(paths)
+    lines = ax.plot(x[order], paths[:, order].T, color=style.BLUE, lw=0.8, alpha=opacity)
+    lines[0].set_label("released paths")
+    ax.axhline(threshold, color=style.BLACK, lw=0.8, ls="--", label="threshold")
+    ax.fill_between(x[order], 0.0, 1.0, where=inside[order], step="mid", color=style.ORANGE,
+        alpha=0.3, lw=0, transform=ax.get_xaxis_transform(), label="excursion set")  # fmt: skip
+
+
+def _map(ax: Axes, points: Array, inside: Any, height: Array) -> None:
     """The set's points, and its boundary through the triangles between all points."""
-    inside = found.inside
+    x, y = points.T
     ax.plot(x[inside], y[inside], "s", color=style.ORANGE, ms=3, label="excursion set")
     ax.plot(x[~inside], y[~inside], ".", color=style.SKY, ms=2, label="outside")
-    spread = len(x) > 3 and np.linalg.matrix_rank(found.points - found.points[0]) == 2
+    spread = len(x) > 3 and np.linalg.matrix_rank(points - points[0]) == 2
     if spread and 0 < inside.sum() < len(inside):
-        mean = found.paths.mean(axis=0) if found.vote == 0.5 and len(found.paths) == 1 else None
-        height = found.share - found.vote if mean is None else mean - found.threshold
         ax.tricontour(x, y, height, levels=[0.0], colors=style.BLACK, linewidths=1.2)
         ax.plot([], [], color=style.BLACK, lw=1.2, label="boundary")
-    ax.set_aspect("auto")

@@ -1,4 +1,4 @@
-"""A released function of two inputs: colour is its mean, and it pales where that is uncertain."""
+"""A released function of two inputs as colour, which pales where the function is uncertain."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
-from privgp.pictures import style as style
-from privgp.release.at_targets import AtTargets, Release
+from privgp.pictures import style
+from privgp.pictures.released import TOTAL, Released
 from privgp.types import Array
 
-POINTS = 80  # along either input
 FADED = 0.9  # how far towards white the least certain colour goes
 
 
@@ -42,65 +41,59 @@ class _Scale:
         return np.asarray((1.0 - fade) * base + fade)
 
 
-def draw_map(ax: Axes, release: Release, nodes: Array, output: str) -> None:
-    """The mean over two inputs as colour, fading with its std, and contours of the std."""
-    if isinstance(release, AtTargets):
-        mean, variance = release.mean_and_variance(release.targets)
-        std = np.sqrt(variance)
-        # Without smoothing a few lonely targets are far off and would leave one colour for the rest.
-        scale = _Scale.of(mean, std, share=0.9)
-        ax.scatter(
-            release.targets[:, 0],
-            release.targets[:, 1],
-            c=scale.colours(mean, std),
-            s=28,
-            edgecolors=style.BLACK,
-            linewidths=0.4,
-            label=style.AT_TARGETS,
-        )
+def draw_map(ax: Axes, released: Released) -> None:
+    """The function as colour, fading where its std in all is known, or its values at targets."""
+    if released.targets is not None:
+        _targets(ax, released, released.targets)
+        return
+    x, y = (np.linspace(low, high, released.points) for low, high in released.extent)
+    grid = np.stack(np.meshgrid(x, y), axis=-1)
+    values, stds = released.values(grid.reshape(-1, 2))
+    values = values.reshape(grid.shape[:2])
+    if TOTAL in stds:
+        _fading(ax, x, y, values, stds[TOTAL].reshape(values.shape), released.output)
     else:
-        x, y = (np.linspace(*style.limits(nodes[:, j], 0.0), POINTS) for j in range(2))
-        grid = np.stack(np.meshgrid(x, y), axis=-1)
-        mean, variance = release.mean_and_variance(grid.reshape(-1, 2))
-        mean, std = mean.reshape(grid.shape[:2]), np.sqrt(variance).reshape(grid.shape[:2])
-        scale = _Scale.of(mean, std)
-        ax.imshow(
-            scale.colours(mean, std),
-            extent=(x[0], x[-1], y[0], y[-1]),
-            origin="lower",
-            aspect="auto",
-            interpolation="bilinear",
-        )
-        if np.ptp(std) > 0.02 * std.max():
-            lines = ax.contour(x, y, std, levels=4, colors=style.BLACK, linewidths=0.6)
-            for text in ax.clabel(lines, fontsize=style.SMALL, fmt=style.number, zorder=4):
-                text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
-            ax.plot([], [], color=style.BLACK, lw=0.6, label="standard deviation")
-        ax.plot(
-            nodes[:, 0],
-            nodes[:, 1],
-            ".",
-            color=style.BLACK,
-            ms=1.6,
-            clip_on=False,
-            label="public inputs",
-        )
+        bar = style.root_of(ax).colorbar(style.image(ax, values, x, y), ax=ax)
+        style.set_labels(bar.ax, "", released.output)
+    if released.public_inputs is not None:
+        rows = released.public_inputs.T
+        ax.plot(*rows, ".", color=style.BLACK, ms=1.6, clip_on=False, label=style.PUBLIC_INPUTS)
+    if released.answered is not None:
+        low, high = released.extent.T
+        points = released.answered[0]
+        inside = np.all((points >= low) & (points <= high), axis=1)
+        style.answered(ax, *points[inside].T, mec="white")
+    ax.set(xlim=released.extent[0], ylim=released.extent[1])
+
+
+def _targets(ax: Axes, released: Released, targets: Array) -> None:
+    """The values at the targets as discs."""
+    mean, stds = released.values(targets)
+    # Without smoothing a few lonely targets are far off and would leave one colour for the rest.
+    scale = _Scale.of(mean, stds[TOTAL], share=0.9)
+    x, y, colours = *targets.T, scale.colours(mean, stds[TOTAL])
+    ax.scatter(x, y, 28, colours, edgecolors=style.BLACK, linewidths=0.4, label=style.AT_TARGETS)
+    _key(ax, scale, released.output)
+
+
+def _fading(ax: Axes, x: Array, y: Array, mean: Array, std: Array, output: str) -> None:
+    """The mean as colour, fading with its std, and contours of the std."""
+    scale = _Scale.of(mean, std)
+    style.image(ax, scale.colours(mean, std), x, y)
+    if np.ptp(std) > 0.02 * std.max():
+        lines = ax.contour(x, y, std, levels=4, colors=style.BLACK, linewidths=0.6)
+        for text in ax.clabel(lines, fontsize=style.SMALL, fmt=style.number, zorder=4):
+            text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
+        ax.plot([], [], color=style.BLACK, lw=0.6, label="standard deviation")
     _key(ax, scale, output)
 
 
 def _key(ax: Axes, scale: _Scale, output: str) -> None:
     """A colour bar with a width: mean upwards, std to the right."""
     key = ax.inset_axes((1.04, 0.0, 0.14, 1.0))
-    std, mean = np.meshgrid(
-        np.linspace(0.0, scale.most, 40), np.linspace(scale.low, scale.high, 200)
-    )
-    key.imshow(
-        scale.colours(mean, std),
-        extent=(0.0, scale.most, scale.low, scale.high),
-        origin="lower",
-        aspect="auto",
-        interpolation="bilinear",
-    )
+    x, y = np.linspace(0.0, scale.most, 40), np.linspace(scale.low, scale.high, 200)
+    std, mean = np.meshgrid(x, y)
+    style.image(key, scale.colours(mean, std), x, y)
     key.yaxis.tick_right()
     key.yaxis.set_label_position("right")
     style.set_labels(key, "", f"mean of {output}")

@@ -6,20 +6,18 @@ Figures are made without pyplot, so that nothing global changes and no display i
 from __future__ import annotations
 
 import io
-import os
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.image import AxesImage
 from scipy.stats import norm
 
-from privgp.privacy.guarantee import STAMP
-from privgp.storage.parts import part_beside
-from privgp.types import Array
+from privgp.types import STAMP, Array
 
 # Okabe and Ito's colours, told apart by colour-blind readers and in grey.
 BLUE, SKY, ORANGE, VERMILION, BLACK = "#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#000000"
@@ -29,27 +27,18 @@ WIDTH = 6.3  # inches: the text of an A4 page
 DPI = 200
 REACH = float(norm.ppf(0.95))  # standard deviations to either side of the middle 90%
 AT_TARGETS = "release at the targets"
+PUBLIC_INPUTS = "public inputs"
 ENDINGS = (".png", ".svg")
 Canvas = Figure | SubFigure
 
 
-def save_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
-    """Write a figure as PNG or SVG by the file's ending; the file appears whole or not at all.
-
-    Equal figures give equal files: neither a date nor a random identifier is written.
-    """
-    path = Path(path)
-    ending = path.suffix.lower()
-    if ending not in ENDINGS:
-        raise ValueError(f"path must end in .png or .svg, got '{path.name}'.")
+def figure_bytes(figure: Figure, ending: str) -> bytes:
+    """A figure as ``.png`` or ``.svg``. Equal figures give equal bytes: no date, no random identifier."""
     buffer = io.BytesIO()
     metadata = {"Date": None} if ending == ".svg" else {"Software": None}
     with matplotlib.rc_context({"svg.hashsalt": "privgp"}):
         figure.savefig(buffer, format=ending[1:], dpi=DPI, metadata=metadata)
-    with part_beside(path) as part:
-        part.write_bytes(buffer.getvalue())
-        os.replace(part, path)
-    return path
+    return buffer.getvalue()
 
 
 def new_figure(height: float, width: float = WIDTH) -> Figure:
@@ -126,17 +115,23 @@ def limits(values: Array, margin: float = 0.02) -> tuple[float, float]:
 
 def rug(ax: Axes, x: Array) -> None:
     """Ticks at the bottom of the panel where there are inputs."""
-    ax.plot(
-        np.unique(x),
-        np.full(len(np.unique(x)), 0.02),
-        "|",
-        color=BLACK,
-        markersize=5,
-        markeredgewidth=0.5,
-        transform=ax.get_xaxis_transform(),
-        clip_on=False,
-        label="public inputs",
-    )
+    x = np.unique(x)
+    bottom, low = ax.get_xaxis_transform(), np.full(len(x), 0.02)
+    ax.plot(x, low, "|", color=BLACK, ms=5, mew=0.5, transform=bottom, clip_on=False,
+        label=PUBLIC_INPUTS)  # fmt: skip
+
+
+def answered(ax: Axes, x: Array, y: Array, **look: Any) -> None:
+    """Points that were answered before, if there are any."""
+    if len(x):
+        ax.plot(x, y, "o", color=VERMILION, ms=3.5, label="answered before", **look)
+
+
+def image(ax: Axes, values: Array, x: Array, y: Array) -> AxesImage:
+    """Values or colours (rows, columns) over a grid of x and y."""
+    ends = (x[0], x[-1], y[0], y[-1])
+    return ax.imshow(values, SEQUENTIAL, extent=ends, origin="lower", aspect="auto",
+        interpolation="bilinear")  # fmt: skip
 
 
 def legend(axes: Sequence[Axes], *, below: bool) -> None:

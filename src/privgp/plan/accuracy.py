@@ -88,8 +88,8 @@ class Accuracy:
         return np.asarray(np.quantile(np.sqrt(variances), [tail, 1.0 - tail], axis=0))
 
     def plot(self, ax: Any = None) -> Any:
-        """The error to expect against epsilon, as a figure; see privgp.pictures.pictures.plot_plan."""
-        from privgp.pictures.pictures import plot_plan
+        """The error to expect against epsilon, as a figure; see privgp.plan.picture."""
+        from privgp.plan.picture import plot_plan
 
         return plot_plan(self, ax)  # type: ignore[arg-type]
 

@@ -15,7 +15,6 @@ from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
 
 SIMULATION = "simulation, not for release"
 SIMULATED_SAMPLER = f"ordinary floating-point noise: {SIMULATION}"
-STAMP = "SIMULATION, not for release"  # on whatever is shown, drawn or written of one
 EPSILON_SLACK = 2.0**-40
 
 

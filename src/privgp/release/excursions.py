@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privgp.privacy.guarantee import STAMP, Guarantee
-from privgp.types import Array
+from privgp.privacy.guarantee import Guarantee
+from privgp.types import STAMP, Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,8 +52,21 @@ class Excursion:
     def plot(self) -> Figure:
         """One input: paths, threshold and the set as a band; two: the set and its boundary."""
         from privgp.pictures.excursions import plot_excursion
+        from privgp.pictures.style import budget_text, number
 
-        return plot_excursion(self)
+        one_path = self.vote == 0.5 and len(self.paths) == 1
+        promise = self.guarantee
+        budget = budget_text(promise.epsilon, promise.delta)
+        return plot_excursion(
+            self.points,
+            self.inside,
+            paths=self.paths,
+            threshold=self.threshold,
+            height=self.paths[0] - self.threshold if one_path else self.share - self.vote,
+            names=self.names,
+            title=f"at least {number(self.threshold)}: {budget}, {promise.unit}",
+            simulation=promise.is_simulation,
+        )
 
 
 def check_vote(threshold: float, vote: float, smoothing: float | None) -> None:

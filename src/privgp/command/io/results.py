@@ -20,8 +20,8 @@ from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, say, say_if_simulated
 from privgp.models.load import save
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.pictures.pictures import plot_model, save_figure
 from privgp.privacy.guarantee import Guarantee
+from privgp.release.figures import save_figure
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Results:
         if self.certificate is not None:
             write_certificate(model, self.certificate)
         if self.plot is not None:
-            save_figure(plot_model(model, output=output), self.plot)
+            save_figure(model.plot(output=output), self.plot)
 
     def facts(self, guarantee: Guarantee, request: Request) -> dict[str, Any]:
         """What was done, for programs."""

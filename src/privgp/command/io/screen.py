@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from privgp.command.errors import printable
-from privgp.privacy.guarantee import STAMP, Guarantee
+from privgp.privacy.guarantee import Guarantee
+from privgp.types import STAMP
 
 Step = Callable[[str], None]
 

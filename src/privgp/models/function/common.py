@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.evaluate import check_kernel, split_noise, variance
+from privgp.gp.kernels.evaluate import check_kernel, split_noise
 from privgp.plan.functions.records import RecordsModel
-from privgp.types import Array
 from privgp.vault.states.function_file import Contents
-
-if TYPE_CHECKING:
-    from privgp.pictures.functions import Shown
 
 
 def kernel_and_noise(given: Any, noise_variance: Any, columns: int) -> tuple[Kernel, float]:
@@ -55,28 +50,3 @@ def parameters(contents: Contents) -> dict[str, Any]:
         "inducing": c.model.nodes,
         "random_state": c.draws.seed,
     }
-
-
-def shown(contents: Contents, release: Callable[[Array], Array]) -> Shown:
-    """What a picture of the function needs."""
-    from privgp.pictures.functions import Shown  # matplotlib takes its time
-    from privgp.pictures.style import limits
-
-    c = contents
-    if isinstance(c.model, RecordsModel):
-        extent, inputs = np.array(c.model.domain), None
-    else:
-        inputs = c.model.inputs
-        extent = np.array([limits(column, 0.0) for column in inputs.T])
-    scale = 0.5 * (c.y_bounds[1] - c.y_bounds[0]) * c.draws.noise.std
-    return Shown(
-        release=release,
-        noise_std=lambda X: scale * c.model.noise_shape(X),
-        largest_std=scale * float(np.sqrt(variance(c.model.kernel))),
-        extent=extent,
-        inputs=inputs,
-        answered=(c.points, c.answers),
-        bounds=c.y_bounds,
-        names=c.names,
-        guarantee=c.guarantee,
-    )

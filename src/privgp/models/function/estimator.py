@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.threads import one_thread
-from privgp.models.function.common import parameters, shown
+from privgp.models.function.common import parameters
 from privgp.models.function.outputs import fit_outputs
 from privgp.models.function.records import fit_records
 from privgp.models.spending import SpendsAtFit
@@ -133,12 +133,14 @@ class PrivateFunction(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
                 return self._through_nodes(model, X)
             return self._lazily(X)
 
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """The function at a grid's points as a figure; see privgp.pictures.pictures.plot_function."""
-        from privgp.pictures.pictures import plot_function
+    def plot(self, ax: Any = None, *, figure: Any = None, output: str = "output") -> Any:
+        """The function at a grid's points as a figure; see privgp.models.picture."""
+        from privgp.models.picture import released_function
+        from privgp.pictures.curves import plot_released
 
         check_is_fitted(self)
-        return plot_function(shown(self._contents, self._answer), ax, **options)
+        shown = released_function(self._contents, self._answer, output)
+        return plot_released(shown, ax, figure)
 
     def save_state(self, path: str | os.PathLike[str]) -> None:
         """Write the private state to a new ``.private-state`` file, and keep it up to date there."""

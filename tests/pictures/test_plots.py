@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import numpy as np
@@ -12,9 +13,11 @@ from matplotlib.text import Text
 from sklearn.exceptions import NotFittedError
 
 from privgp import PrivateGPRegressor, load
-from privgp.pictures.models import bands, observed_band
-from privgp.pictures.pictures import plot_model, plot_plan, plot_strategy, save_figure
+from privgp.models.picture import ranges
+from privgp.pictures.released import OUTPUTS, PRIVACY, TOTAL
 from privgp.pictures.style import budget_text, limits, number
+from privgp.plan.picture import plot_strategy
+from privgp.release.figures import save_figure
 
 BOUNDS = (0.0, 10.0)
 ROWS = 24
@@ -114,7 +117,7 @@ def test_the_search_for_private_outputs_finds_them():
 @pytest.mark.parametrize("rows", [1, 10])
 def test_a_single_distinct_input_is_drawn(columns, reconstruct, rows):
     model = fitted(np.full((rows, columns), 3.0), reconstruct=reconstruct)
-    figures = [model.plot(), plot_plan(model.plan_), plot_strategy(model.plan_)]
+    figures = [model.plot(), model.plan_.plot(), plot_strategy(model.plan_)]
     assert all(figure.axes for figure in figures)
     if rows == 1:
         figures[0].draw_without_rendering()
@@ -125,19 +128,22 @@ def test_a_single_distinct_input_is_drawn(columns, reconstruct, rows):
 def test_the_band_of_privacy_is_inside_the_band_of_everything(columns, reconstruct):
     X = inputs(columns)
     model = fitted(X, reconstruct=reconstruct)
-    _, privacy, total = bands(model, X)
-    assert (privacy > 0).all()
-    assert (privacy < total).all()
-    assert (total <= observed_band(model, X)).all()
+    stds = ranges(model, X, observation=True)[1]
+    assert list(stds) == [OUTPUTS, TOTAL, PRIVACY]
+    assert (stds[PRIVACY] > 0).all()
+    assert (stds[PRIVACY] < stds[TOTAL]).all()
+    assert (stds[TOTAL] <= stds[OUTPUTS]).all()
 
 
-def test_the_outer_band_is_ninety_percent_of_what_predict_says():
+@pytest.mark.parametrize("observation", [False, True])
+def test_the_outer_band_is_ninety_percent_of_what_predict_says(observation):
     model = fitted(inputs(1), random_state=0)
-    X = np.linspace(20.0, 30.0, 7)[:, None]
-    mean, std = model.predict(X, return_std=True)
-    drawn_mean, _, total = bands(model, X)
-    np.testing.assert_allclose(drawn_mean, mean)
-    np.testing.assert_allclose(total / std, 1.6448536269514722)
+    curve, low, high = model.plot(observation=observation).axes[0].lines[:3]
+    X = curve.get_xdata()[:, None]
+    mean, std = model.predict(X, return_std=True, observation=observation)
+    np.testing.assert_allclose(curve.get_ydata(), mean)
+    np.testing.assert_allclose((high.get_ydata() - mean) / std, 1.6448536269514722)
+    np.testing.assert_allclose((mean - low.get_ydata()) / std, 1.6448536269514722)
 
 
 @pytest.mark.parametrize("reconstruct", ["posterior", "unbiased"])
@@ -156,7 +162,7 @@ def test_a_loaded_model_is_drawn_the_same(reconstruct, tmp_path):
 def test_files_are_equal_for_equal_figures(tmp_path, ending):
     model = fitted(inputs(1))
     first, second = (
-        save_figure(plot_model(model), tmp_path / f"{name}.{ending}").read_bytes()
+        save_figure(model.plot(), tmp_path / f"{name}.{ending}").read_bytes()
         for name in ("first", "second")
     )
     assert first == second
@@ -234,7 +240,7 @@ def test_given_axes_and_figures_are_drawn_on():
 
 def test_the_planned_error_is_marked_between_no_noise_and_more_noise():
     plan = fitted(inputs(1)).plan_
-    ax = plot_plan(plan).axes[0]
+    ax = plan.plot().axes[0]
     curve, floor = ax.lines[0], ax.lines[1]
     assert np.all(np.diff(curve.get_ydata()) < 0)
     assert floor.get_ydata()[0] < np.min(curve.get_ydata())
@@ -244,12 +250,23 @@ def test_the_planned_error_is_marked_between_no_noise_and_more_noise():
 
 def test_an_unfitted_model_is_refused():
     with pytest.raises(NotFittedError):
-        plot_model(PrivateGPRegressor(y_bounds=BOUNDS))
+        PrivateGPRegressor(y_bounds=BOUNDS).plot()
 
 
 def test_no_pyplot_is_needed(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     assert is_drawable(fitted(inputs(2)).plot(), tmp_path)
+
+
+def test_matplotlib_waits_for_a_picture():
+    code = (
+        "import sys, numpy as np; from privgp import PrivateGPRegressor as GP\n"
+        "model = GP(y_bounds=(0, 1), hyperparameters='fixed', random_state=0)\n"
+        "model.plan(np.eye(3)); model.fit(np.eye(3), np.ones(3))\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "model.plot(); assert 'matplotlib' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 def test_numbers_are_short():

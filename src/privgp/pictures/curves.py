@@ -1,0 +1,111 @@
+"""A released function as a figure: a curve, a map, slices, or points at its targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from privgp.pictures import style
+from privgp.pictures.maps import draw_map
+from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Released
+from privgp.types import Array
+
+PANEL_ROOM = 22  # characters of a label
+# Colour, opacity and line of the edges, which keep the bands apart in a copy without colours.
+FILLS = {
+    TOTAL: (style.SKY, 0.35, "-"),
+    PRIVACY: (style.BLUE, 0.45, "--"),
+    NOISE: (style.SKY, 0.35, "--"),
+}
+
+
+def plot_released(
+    released: Released, ax: Axes | None = None, figure: style.Canvas | None = None
+) -> Figure:
+    """One input: the curve with its bands. Two: a map. More: one slice per input.
+
+    ``ax``: where to draw, for one panel; ``figure``: for any number.
+    """
+    count, title = len(released.extent), released.title
+    is_single = count <= 2
+    if ax is not None and not is_single:
+        raise ValueError(f"{count} inputs are drawn in {count} panels: give figure, not ax.")
+    names = style.input_names(released.names, count)
+    columns = 1 if is_single else 2 if count <= 4 else 3
+    shape = (1, 1, 3.4) if is_single else (count, columns, 2.0)
+    axes = [ax] if ax is not None else style.panels(figure, *shape)
+    if count == 2:
+        draw_map(axes[0], released)
+        style.set_labels(axes[0], *names)
+    else:
+        for j, panel in enumerate(axes):
+            _draw(panel, released, j)
+            output = released.output if j % columns == 0 else ""
+            style.set_labels(panel, names[j], output, room=40 if is_single else PANEL_ROOM)
+    if not is_single:
+        several = f"varies one input; the others are held {released.held}"
+        at_targets = "shows all targets against one input"
+        title += f"\nEach panel {several if released.targets is None else at_targets}"
+    place = axes[0] if is_single else axes[0].figure
+    style.set_title(place, title, simulation=released.simulation)
+    style.legend(axes, below=ax is None and figure is None)
+    return style.root_of(axes[0])
+
+
+def _draw(ax: Axes, released: Released, j: int) -> None:
+    """One panel: the curve along input j, or the targets against it."""
+    if released.targets is None:
+        _slice(ax, released, j)
+    else:
+        _bars(ax, released.targets[:, j], *released.values(released.targets))
+    if released.public_inputs is not None:
+        style.rug(ax, released.public_inputs[:, j])
+    if len(released.extent) > 1:
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+
+
+def _slice(ax: Axes, released: Released, j: int) -> None:
+    """The curve along input j with its bands."""
+    low, high = released.extent[j]
+    x = np.linspace(low, high, released.points)
+    X = np.tile(released.held_at, (len(x), 1))
+    X[:, j] = x
+    middle, stds = released.values(X)
+    ax.plot(x, middle, color=style.BLACK, lw=1.6, zorder=3, label=released.curve)
+    for label, std in stds.items():
+        edges = middle - style.REACH * std, middle + style.REACH * std
+        if label == OUTPUTS:
+            lines = ax.plot(x, np.transpose(edges), color=style.VERMILION, lw=1.0, ls=":")
+            lines[0].set_label(label)
+        else:
+            colour, alpha, line = FILLS[label]
+            ax.fill_between(x, *edges, color=colour, alpha=alpha, lw=0, label=label)
+            ax.plot(x, np.transpose(edges), color=style.BLUE, lw=0.6, ls=line)
+    for i, bound in enumerate(released.bounds or ()):
+        name = "declared bounds of the outputs" if i == 0 else None
+        ax.axhline(bound, color=style.BLACK, lw=0.8, ls=":", label=name)
+    if released.answered is not None and len(released.extent) == 1:
+        points, answers = released.answered
+        inside = (points[:, 0] >= low) & (points[:, 0] <= high)
+        style.answered(ax, points[inside, 0], answers[inside], zorder=4)
+    ax.set_xlim(low, high)
+
+
+def _bars(ax: Axes, x: Array, middle: Array, stds: Any) -> None:
+    """Points with error bars: those with ends in all, thick ones of the privacy noise."""
+    thick = float(np.clip(250.0 / len(x), 0.8, 3.0))  # many bars side by side stay apart
+    looks: dict[str, dict[str, Any]] = {
+        OUTPUTS: {"ecolor": style.VERMILION, "elinewidth": 0.7},
+        TOTAL: {"ecolor": style.BLACK, "elinewidth": 0.5, "capsize": thick, "capthick": 0.5},
+        PRIVACY: {"ecolor": style.SKY, "elinewidth": thick},
+    }
+    ax.plot(x, middle, "o", color=style.BLACK, ms=1.0 + thick, zorder=4, label=style.AT_TARGETS)
+    for label, std in stds.items():
+        bars = ax.errorbar(x, middle, style.REACH * std, fmt="none", label=label, **looks[label])
+        if label == OUTPUTS:
+            bars[2][0].set_linestyle(":")
+    ax.set_xlim(*style.limits(x))

@@ -1,0 +1,43 @@
+"""What is drawn of a released function: plain arrays and functions of arrays, all of it public."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from privgp.types import Array
+
+# The 90% ranges that a picture can show, by what the legend says of them.
+OUTPUTS = "90% range of new outputs"
+TOTAL = "90% range of the function, in all"
+PRIVACY = "90% range of the privacy noise alone"
+NOISE = "90% range of the privacy noise"
+
+
+@dataclass(frozen=True)
+class Released:
+    """A function of its inputs, or its values at targets alone.
+
+    values: the function at points (points, inputs), and stds there by range, the widest first
+    extent: (inputs, 2), the ends of the drawn range
+    points: number of points along a curve, a slice or either side of a map
+    held_at: (inputs,), where slices hold the inputs that they do not vary; held: the same in words
+    curve: what the legend calls the line
+    targets: (targets, inputs), if there are values nowhere else
+    answered: points (points, inputs) that were asked before, and their answers
+    """
+
+    values: Callable[[Array], tuple[Array, Mapping[str, Array]]]
+    extent: Array
+    points: int
+    held_at: Array
+    held: str
+    title: str
+    names: Sequence[object] | None
+    output: str
+    curve: str
+    public_inputs: Array | None
+    simulation: bool
+    targets: Array | None = None
+    answered: tuple[Array, Array] | None = None
+    bounds: tuple[float, float] | None = None

@@ -1,0 +1,89 @@
+"""Plain arrays are drawn as they are given, whoever made them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from privgp.pictures.curves import plot_released
+from privgp.pictures.excursions import plot_excursion
+from privgp.pictures.plans import plot_errors
+from privgp.pictures.released import NOISE, TOTAL, Released
+
+ANSWERED = np.array([[0.5, 0.5, 0.5], [2.0, 2.0, 2.0]])
+
+
+def released(count: int, **changes) -> Released:
+    given = Released(
+        values=lambda X: (X.sum(axis=1), {NOISE: np.full(len(X), 0.1)}),
+        extent=np.tile([0.0, 1.0], (count, 1)),
+        points=7,
+        held_at=np.full(count, 0.25),
+        held="at a quarter",
+        title="title",
+        names=None,
+        output="value",
+        curve="curve",
+        public_inputs=None,
+        simulation=False,
+        answered=(ANSWERED[:, :count], np.array([0.5, 9.0])),
+        bounds=(-1.0, 4.0),
+    )
+    return replace(given, **changes)
+
+
+def labelled(ax) -> dict:
+    return {line.get_label(): line for line in ax.lines}
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_slice_varies_one_input_and_holds_the_others(count):
+    figure = plot_released(released(count))
+    for ax in figure.axes:
+        x, y = labelled(ax)["curve"].get_data()
+        np.testing.assert_allclose(x, np.linspace(0.0, 1.0, 7))
+        np.testing.assert_allclose(y, x + 0.25 * (count - 1))
+        assert labelled(ax)["declared bounds of the outputs"].get_ydata()[0] == -1.0
+        assert ("answered before" in labelled(ax)) == (count == 1)
+    assert len(figure.axes) == count
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_points_answered_outside_the_extent_are_not_drawn(count):
+    ax = plot_released(released(count)).axes[0]
+    assert labelled(ax)["answered before"].get_xydata().tolist() == [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize(("name", "bars"), [(NOISE, 1), (TOTAL, 0)])
+def test_a_map_fades_where_the_std_in_all_is_known(name, bars):
+    def values(X):
+        return X[:, 0], {name: 0.2 + X[:, 1]}
+
+    figure = plot_released(released(2, values=values))
+    colours = figure.axes[0].images[0].get_array()
+    assert colours.shape == ((7, 7) if bars else (7, 7, 3))
+    assert len(figure.axes) == 1 + bars  # the key of a fading map is inside its panel
+    if not bars:
+        assert (colours[-1].min(axis=1) > colours[0].min(axis=1)).all()
+
+
+def test_errors_that_are_not_known_leave_a_gap():
+    epsilons, errors = np.array([0.1, 1.0, 10.0]), np.array([np.nan, 2.0, 1.0])
+    figure = plot_errors(
+        epsilons, errors, floor=0.5, planned=(1.0, 2.0), prior_range=None, title="title"
+    )
+    assert np.isnan(figure.axes[0].lines[0].get_ydata()[0])
+    assert "over 90% of the prior" not in [t.get_text() for t in figure.legends[0].get_texts()]
+
+
+@pytest.mark.parametrize("simulation", [False, True])
+def test_a_simulated_excursion_set_says_so(simulation):
+    x = np.linspace(0.0, 1.0, 5)
+    figure = plot_excursion(
+        x[:, None], x > 0.5, paths=x[None], threshold=0.6, height=x - 0.6, names=["place"],
+        title="title", simulation=simulation,
+    )  # fmt: skip
+    assert ("SIMULATION" in figure.axes[0].get_title()) == simulation
+    assert figure.axes[0].get_xlabel() == "place"
