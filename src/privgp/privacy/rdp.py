@@ -93,7 +93,7 @@ class PathCurve:
         if not room > 0.0:
             return math.inf
         spread = _sharp(order, w) if self.covariance == "sharp" else _paper(order, w)
-        return self.paths * (spread + 0.5 * order * self.shift**2 / room) * UP
+        return self.paths * (spread + 0.5 * order * self.shift * self.shift / room) * UP
 
 
 @dataclass(frozen=True)
