@@ -229,8 +229,7 @@ def _found(case: Case) -> Found:
         below = [row[j] - exact[j] for row, exact in zip(L_drawn[j:], L[j:], strict=True)]
         change[j:, j] = [float(a) for a in solved([row[j:] for row in L[j:]], below)]
     off_means = [
-        mp.mpf(float(a)) - dot(h, exact_weights)
-        for a, h in zip(means, exact_halves, strict=True)
+        mp.mpf(float(a)) - dot(h, exact_weights) for a, h in zip(means, exact_halves, strict=True)
     ]
     worst = 0.0
     for z, line in zip(normals, values, strict=True):
@@ -329,10 +328,9 @@ def test_a_normal_number_squared_has_the_moments_of_the_page():
     t = np.linspace(1e-4, 1 / 16, 500)
     assert np.all(-0.5 * np.log1p(-2 * t) <= 1.07 * t)
     assert -0.5 * math.log1p(-2 / 12) > 1.07 / 12
-    for limit, p, q in ((0.05, 1.1, 11.0),):
-        order = 1.1 * limit  # in units of 1 / sqrt(w); 1.1: the step to the lattices
-        assert 1.2 * q * p * order**2 <= 1 / 16
-        assert p * order / math.sqrt(2) <= 1 / 16
+    largest = 1.1 * 0.05  # in units of 1 / sqrt(w); 1.1: the step to the lattices
+    assert 1.2 * 11 * 1.1 * largest**2 <= 1 / 16
+    assert 1.1 * largest / math.sqrt(2) <= 1 / 16
     for order in np.geomspace(2, 1e6, 200):
         to_exact = 1.1 * order - 0.1
         back = 1.1 * order
@@ -441,7 +439,8 @@ def test_the_charged_curve_covers_laws_that_were_moved(shift):
     cheap = PathCurve(1e-6, shift, charge=1e-30)
     assert cheap.at(3.0) == pytest.approx(plain.at(3.0), rel=1e-4)
     charges = [PathCurve(1e-6, shift, charge=c).at(3.0) for c in np.geomspace(1e-12, 1e-2, 200)]
-    assert np.all(np.diff(charges) > 0) and np.max(np.diff(np.log(charges))) < 0.2
+    assert np.all(np.diff(charges) > 0)
+    assert np.max(np.diff(np.log(charges))) < 0.2
 
 
 def test_the_charge_is_used_at_its_own_orders_only():

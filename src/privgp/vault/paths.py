@@ -74,8 +74,10 @@ class PathSampler:
         self._inputs, self._factor, self._kernel = records.inputs, factor, kernel
         self._total, self._nugget = 1.0 + extra_share, nugget * variance(kernel)
         self._weights = blocked_solve(factor, records.outputs[:, None])
-        self._asked, self._room = 0, 0
-        self._make_room(0)
+        self._asked = 0  # of the rows and columns below, which have room for more
+        self._points = np.empty((0, records.inputs.shape[1]))
+        self._half = np.empty((len(factor), 0))
+        self._lower = np.zeros((0, 0))
 
     def catch_up(self, points: Array, rows: tuple[Array, ...]) -> None:
         """Hold exactly these points, whose rows of L are those that were stored."""
@@ -132,17 +134,14 @@ class PathSampler:
 
     def _make_room(self, points: int) -> None:
         """Room for so many points in all, and some more: single questions do not copy everything."""
-        if 0 < points <= self._room:
+        if points <= len(self._points):
             return
         asked, room = self._asked, points + points // 8 + RUN
-        kept = (self._points, self._half, self._lower) if asked else None
+        had = self._points[:asked], self._half[:, :asked], self._lower[:asked, :asked]
         self._points = np.empty((room, self._inputs.shape[1]))
         self._half = np.empty((len(self._factor), room))
         self._lower = np.zeros((room, room))
-        if kept is not None:
-            self._points[:asked], self._half[:, :asked] = kept[0][:asked], kept[1][:, :asked]
-            self._lower[:asked, :asked] = kept[2][:asked, :asked]
-        self._room = room
+        self._points[:asked], self._half[:, :asked], self._lower[:asked, :asked] = had
 
 
 def drawn_normals(paths: int, points: int) -> Array:
