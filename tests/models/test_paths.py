@@ -7,6 +7,8 @@ import math
 import os
 import pickle
 import stat
+import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +26,7 @@ from sklearn.gaussian_process.kernels import (
 
 import privgp
 from privgp import PosteriorPaths, PrivateFunction
+from privgp.models.paths_draws import further, sampler_of
 from privgp.privacy.rdp import epsilon_for
 from privgp.storage.archive import DamagedFile
 
@@ -197,6 +200,70 @@ def test_a_restart_goes_on_with_the_same_paths(tmp_path):
     assert b"PRIVATE" in file.read_bytes()
 
 
+def test_an_interrupt_at_any_line_leaves_all_of_a_draw_or_nothing(tmp_path):
+    start, file = tmp_path / "start.private-state", tmp_path / "p.private-state"
+    paths(n_paths=2).fit(X, Y, state=start).release(ASKED[:5])
+    lines = {"last": 0, "seen": 0}
+
+    def counted(frame, event, arg):
+        lines["seen"] += event == "line"
+        if lines["seen"] == lines["last"]:
+            raise KeyboardInterrupt
+        return counted
+
+    def traced(frame, event, arg):
+        ours = ("vault/paths.py", "models/paths.py", "models/paths_draws.py")
+        return counted if frame.f_code.co_filename.endswith(ours) else None
+
+    interrupted, before = True, sys.gettrace()
+    while interrupted:
+        file.write_bytes(start.read_bytes())
+        model = PosteriorPaths.load_state(file)
+        lines["last"], lines["seen"] = lines["last"] + 1, 0
+        sys.settrace(traced)
+        try:
+            model.release(ASKED[:7])
+            interrupted = False
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        told = model.release(ASKED[3:9])  # goes on, and is kept
+        kept = PosteriorPaths.load_state(file)
+        assert np.array_equal(kept.release(ASKED[3:9]), told)
+        c = kept._contents
+        anew = sampler_of(c).extend(c.points)
+        assert all(np.allclose(a, b, atol=1e-9) for a, b in zip(anew, c.lower, strict=True))
+    assert lines["last"] > 50
+
+
+def test_a_forked_process_refuses(tmp_path, monkeypatch):
+    model = paths().fit(X, Y)
+    monkeypatch.setattr("privgp.models.paths.os.getpid", lambda: -1)
+    for refused in (lambda: model.release(ASKED), lambda: model.save_state(tmp_path / "p")):
+        with pytest.raises(RuntimeError, match="another process"):
+            refused()
+    assert model.fit(X, Y).release(ASKED).shape == (1, 60)
+
+
+def test_new_records_wait_for_an_answer_about_the_old_ones(monkeypatch):
+    model = paths().fit(X, Y)
+    fit = threading.Thread(target=lambda: model.fit(X[:7], Y[:7]))
+
+    def meanwhile(*given):
+        fit.start()
+        fit.join(0.5)
+        assert len(model._contents.records.outputs) == 40
+        return further(*given)
+
+    monkeypatch.setattr("privgp.models.paths.further", meanwhile)
+    assert model.release(ASKED).shape == (1, 60)
+    fit.join()
+    assert len(model._contents.records.outputs) == 7
+    assert model.points_answered_ == 0
+    assert model._sampler is None
+
+
 def test_simulations_go_on_as_if_there_had_been_no_restart(tmp_path):
     file = tmp_path / "p.private-state"
     whole = paths(random_state=3, n_paths=2).fit(X, Y).release(ASKED)
@@ -257,6 +324,7 @@ def test_nothing_public_shows_a_record():
         ({"noise_variance": math.inf}, "noise_variance"), ({"noise_variance": 1e30}, "variance"),
         ({"n_paths": 0}, "n_paths"), ({"n_paths": 1.5}, "n_paths"), ({"n_paths": True}, "n_paths"),
         ({"extra_noise": -1}, "extra_noise"), ({"extra_noise": math.nan}, "extra_noise"),
+        ({"extra_noise": 1e160}, "extra_noise"),
         ({"delta": 0.0}, "delta"), ({"delta": 1.0}, "delta"), ({"delta": "small"}, "delta"),
         ({"sensitivity": "best"}, "sensitivity"), ({"sensitivity": ("function", -1)}, "sensitivity"),
         ({"sensitivity": 3}, "sensitivity"), ({"max_points": 0}, "max_points"),

@@ -132,7 +132,10 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         names = getattr(columns, "feature_names_in_", None)
         contents = first_contents(model, records, n, seed, names)
         file = None if state is None else StateFile.create(state, contents, paths_contents)
-        self._take(contents, file, n)
+        if getattr(self, "_process", None) != os.getpid():
+            self._lock = threading.Lock()
+        with self._lock:  # a release in another thread ends first
+            self._take(contents, file, n)
         return self
 
     def release(self, X_new: Any) -> Array:
@@ -141,14 +144,10 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         What was asked before gets the same answer. A state file is written before this returns.
         """
         check_is_fitted(self)
-        if self._process != os.getpid():
-            raise RuntimeError(
-                "these paths belong to another process, which would draw them otherwise: "
-                "give them a state file and load that with load_state."
-            )
+        self._check_process()
         X = validate_data(self, X_new, reset=False, dtype=np.float64) + 0.0  # no negative zeros
-        check_inside(X, self._contents.model.domain)
         with self._lock, one_thread(), np.errstate(all="ignore"):
+            check_inside(X, self._contents.model.domain)
             asked = [row.tobytes() for row in X]
             self._find_places()
             new = list(dict.fromkeys(point for point in asked if point not in self._places))
@@ -186,6 +185,7 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     def save_state(self, path: str | os.PathLike[str]) -> None:
         """Write the private state to a new ``.private-state`` file, and keep it up to date there."""
         check_is_fitted(self)
+        self._check_process()
         with self._lock:
             if self._file is not None:
                 raise RuntimeError(
@@ -199,6 +199,7 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         """Go on with the paths of a state file, which is kept up to date."""
         file, c = StateFile.open(path, paths_contents)
         made = cls(**parameters(c))
+        made._lock = threading.Lock()
         made._take(c, file, len(c.records.outputs))
         return made
 
@@ -225,7 +226,6 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         self._sampler: PathSampler | None = None
         self._places: dict[bytes, int] = {}
         self._file, self._unsaved = file, False
-        self._lock = threading.Lock()
         self._process = os.getpid()
         self.n_features_in_ = len(c.model.domain)
         self.__dict__.pop("feature_names_in_", None)
@@ -242,12 +242,19 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
     def _draw_at(self, points: Array) -> None:
         """Draw one number per path for each of these new points, and compute their answers."""
-        if self._sampler is None:
-            self._sampler = sampler_of(self._contents)
-        found = further(self._contents, self._sampler, points)
+        # An interrupt leaves no sampler that was stopped halfway, and all of the draw or nothing.
+        sampler, self._sampler = self._sampler or sampler_of(self._contents), None
+        found = further(self._contents, sampler, points)
         self._unsaved = True
-        # One assignment: an interrupt leaves either all of the draw or nothing of it.
         self._contents = found
+        self._sampler = sampler
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise RuntimeError(
+                "these paths belong to another process, which would draw them otherwise: "
+                "give them a state file and load that with load_state."
+            )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_contents")

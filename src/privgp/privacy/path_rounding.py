@@ -60,18 +60,20 @@ class PathSizes:
 
 def path_precision(sizes: PathSizes) -> PathPrecision:
     """The nuggets for these sizes, and the charge that is left."""
-    n, m, total = sizes.records, sizes.points, 1.0 + sizes.extra
+    m, total = sizes.points, 1.0 + sizes.extra
     gram, entry = gram_error(sizes), entry_error(sizes)
     nugget = max(LEAST_NUGGET * total, 2.0 * m * entry / TARGET) * UP
     lattice = LATTICE_SHARE * nugget
-    spread = (m * entry / nugget + math.sqrt(min(n, m)) * gram / (1.0 - min(gram, 0.5))) * UP
-    if not (gram <= 0.25 and spread <= MOST_SPREAD and nugget <= total):
+    spread = spread_error(sizes, nugget)
+    if not (0.0 < gram <= 0.25 and spread <= MOST_SPREAD and nugget <= total):
         return PathPrecision(nugget, lattice, math.inf, 0.0)
     # Squared errors over the noise that hides them: per squared normal number, and per path.
-    largest_row = 2.0 * total
+    # Products, not powers: a number out of range becomes infinite, and is refused.
+    largest_row, mean_off = 2.0 * total, mean_error(sizes)
+    added_off = 4.0 * UNIT_ROUNDOFF * _outputs(sizes)
     per_normal = 2.0 * spread**2 + 2.0 * m * largest_row * rounding(m + 8) ** 2 / lattice
-    mean = 3.0 * m * mean_error(sizes) ** 2 / nugget
-    added = m * (4.0 * UNIT_ROUNDOFF * _outputs(sizes)) ** 2 / lattice
+    mean = 3.0 * m * mean_off * mean_off / nugget
+    added = m * added_off * added_off / lattice
     stepped = m * 2.0 ** (-2 * LATTICE_DEPTH)
     normals = m * m * largest_row * 2.0 ** (-2 * NORMAL_DEPTH) / lattice
     per_path = mean + 2.0 * spread**2 + 2.0 * (added + stepped + normals)
@@ -107,6 +109,13 @@ def entry_error(sizes: PathSizes) -> float:
     product = 1.01 * sum_error(sizes.records) * (1.0 + column) ** 2
     factored = 1.01 * rounding(2 * RUN + math.ceil(sizes.points / RUN) + 16) * 2.0 * total
     return (prior + 2.0 * column + column**2 + product + factored) * UP
+
+
+def spread_error(sizes: PathSizes, nugget: float) -> float:
+    """The Frobenius norm of the covariance's error relative to the covariance with its nugget."""
+    m, gram = sizes.points, gram_error(sizes)
+    shifted = math.sqrt(min(sizes.records, m)) * gram / (1.0 - min(gram, 0.5))
+    return (m * entry_error(sizes) / nugget + shifted) * UP
 
 
 def mean_error(sizes: PathSizes) -> float:

@@ -73,9 +73,10 @@ class PathCurve:
     def _charged(self, order: float, step: float) -> float:
         """From drawn to promised law, to its neighbour, and back: two weak triangle inequalities.
 
-        ``step`` is how far their orders grow on the way.
+        ``step`` is how far their orders grow on the way. The charge holds from order 2 on, and
+        divergences grow with the order.
         """
-        first = order * (1.0 + step) / step
+        first = max(order * (1.0 + step) / step, 2.0)
         second = order + step * (order - 1.0)
         main = second * (1.0 + step)
         last = max((main - 1.0) / step, 2.0)
@@ -92,7 +93,7 @@ class PathCurve:
         if not room > 0.0:
             return math.inf
         spread = _sharp(order, w) if self.covariance == "sharp" else _paper(order, w)
-        return self.paths * (spread + 0.5 * order * self.shift**2 / room) * UP
+        return self.paths * (spread + 0.5 * order * self.shift * self.shift / room) * UP
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from privgp.types import Array
 
 MOST_PATHS = 10_000
 MOST_POINTS = 10_000
+LARGEST_EXTRA = 1e12  # times the kernel's std
 LEAST, NOISE, EXTRA = 1e-6, "noise_variance", "extra_noise"
 
 
@@ -221,8 +222,11 @@ def path_model(
     if not noise > 0:
         raise ValueError(f"noise_variance must be positive and finite, got {noise}.")
     extra = _number("extra_noise", extra_noise)
-    if extra < 0:
-        raise ValueError(f"extra_noise must not be negative, got {extra}.")
+    if not 0 <= extra <= LARGEST_EXTRA * math.sqrt(variance(signal)):
+        raise ValueError(
+            f"extra_noise must not be negative, nor above {LARGEST_EXTRA:g} times the kernel's std, "
+            f"got {extra}."
+        )
     if isinstance(n_paths, bool) or not isinstance(n_paths, Integral):
         raise ValueError("n_paths must be a whole number.")
     paths = int(n_paths)

@@ -65,7 +65,7 @@ class PathSampler:
     """The posterior given the records, and how far its paths were drawn.
 
     ``factor``: of the records, as stored; extra noise is a Gaussian process with the same kernel and
-    ``extra_share`` times its variance.
+    ``extra_share`` times its variance. A call that does not return leaves a sampler of no more use.
     """
 
     def __init__(
@@ -74,38 +74,40 @@ class PathSampler:
         self._inputs, self._factor, self._kernel = records.inputs, factor, kernel
         self._total, self._nugget = 1.0 + extra_share, nugget * variance(kernel)
         self._weights = blocked_solve(factor, records.outputs[:, None])
+        self._asked = 0  # of the rows and columns below, which have room for more
         self._points = np.empty((0, records.inputs.shape[1]))
         self._half = np.empty((len(factor), 0))
-        self._lower = np.empty((0, 0))
+        self._lower = np.zeros((0, 0))
 
     def catch_up(self, points: Array, rows: tuple[Array, ...]) -> None:
         """Hold exactly these points, whose rows of L are those that were stored."""
-        have = len(self._points)
-        if have > len(points) or not np.array_equal(self._points, points[:have]):
-            self._points, self._half = points[:0], self._half[:, :0]
-            self._lower, have = np.empty((0, 0)), 0
+        if not np.array_equal(self._points[: self._asked], points[: self._asked]):
+            self._asked = 0
+        have = self._asked
         if have == len(points):
             return
-        self._half = np.hstack([self._half, self._columns(points[have:])])
-        self._points = points
-        self._lower = np.zeros((len(points), len(points)))
-        for place, row in enumerate(rows):
+        self._make_room(len(points))
+        self._half[:, have : len(points)] = self._columns(points[have:])
+        self._points[have : len(points)] = points[have:]
+        for place, row in enumerate(rows[have:], start=have):
             self._lower[place, : place + 1] = row
+        self._asked = len(points)
 
     def extend(self, points: Array) -> tuple[Array, ...]:
         """Add new points; their rows of L, the first of length old + 1."""
-        old = len(self._points)
+        old = self._asked
+        self._make_room(old + len(points))
         for start in range(0, len(points), RUN):
             self._add(points[start : start + RUN])
-        return tuple(self._lower[i, : i + 1].copy() for i in range(old, len(self._points)))
+        return tuple(self._lower[i, : i + 1].copy() for i in range(old, self._asked))
 
     def values(self, normals: Array, first: int) -> Array:
         """Values about the centre, (paths, points from the first on).
 
         ``normals``: (paths, all points so far).
         """
-        mean = blocked_product(self._weights.T, self._half[:, first:])
-        return np.asarray(mean + normals @ self._lower[first:].T)
+        mean = blocked_product(self._weights.T, self._half[:, first : self._asked])
+        return np.asarray(mean + normals @ self._lower[first : self._asked, : self._asked].T)
 
     def _columns(self, points: Array) -> Array:
         """``R^-1 k(X, points)``."""
@@ -113,25 +115,33 @@ class PathSampler:
 
     def _add(self, points: Array) -> None:
         """At most 64 points: ``(1 + extra) k - k_X (K + s^2)^-1 k_X`` and the nugget, factored."""
-        old, new = len(self._points), len(points)
+        old, new = self._asked, self._asked + len(points)
         half = self._columns(points)
-        cross = self._total * careful_values(self._kernel, self._points, points)
-        cross -= blocked_product(self._half.T, half)
+        cross = self._total * careful_values(self._kernel, self._points[:old], points)
+        cross -= blocked_product(self._half[:, :old].T, half)
         own = self._total * careful_values(self._kernel, points, points)
         own -= blocked_product(half.T, half)
-        own.flat[:: new + 1] += self._nugget
-        side = blocked_solve(self._lower, cross).T
+        own.flat[:: len(points) + 1] += self._nugget
+        side = blocked_solve(self._lower[:old, :old], cross).T
         own -= blocked_product(side, side.T)
-        lower = np.zeros((old + new, old + new))
-        lower[:old, :old] = self._lower
-        lower[old:, :old] = side
         try:
-            lower[old:, old:] = cholesky(own, lower=True, check_finite=False)
+            corner = cholesky(own, lower=True, check_finite=False)
         except LinAlgError:  # ruled out by the proof wherever arithmetic is that of IEEE 754
             raise RuntimeError("the factor of the paths broke down; nothing was drawn.") from None
-        self._points = np.vstack([self._points, points])
-        self._half = np.hstack([self._half, half])
-        self._lower = lower
+        self._lower[old:new, :old], self._lower[old:new, old:new] = side, corner
+        self._half[:, old:new], self._points[old:new] = half, points
+        self._asked = new
+
+    def _make_room(self, points: int) -> None:
+        """Room for so many points in all, and some more: single questions do not copy everything."""
+        if points <= len(self._points):
+            return
+        asked, room = self._asked, points + points // 8 + RUN
+        had = self._points[:asked], self._half[:, :asked], self._lower[:asked, :asked]
+        self._points = np.empty((room, self._inputs.shape[1]))
+        self._half = np.empty((len(self._factor), room))
+        self._lower = np.zeros((room, room))
+        self._points[:asked], self._half[:, :asked], self._lower[:asked, :asked] = had
 
 
 def drawn_normals(paths: int, points: int) -> Array:
