@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from privgp.models.paths_draws import further, sampler_of
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import (
@@ -26,7 +27,6 @@ from sklearn.gaussian_process.kernels import (
 
 import privgp
 from privgp import PosteriorPaths, PrivateFunction
-from privgp.models.paths_draws import further, sampler_of
 from privgp.privacy.rdp import epsilon_for
 from privgp.storage.archive import DamagedFile
 
