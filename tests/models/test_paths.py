@@ -14,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from privgp.models.paths_draws import further, sampler_of
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import (
@@ -29,6 +28,7 @@ import privgp
 from privgp import PosteriorPaths, PrivateFunction
 from privgp.privacy.rdp import epsilon_for
 from privgp.storage.archive import DamagedFile
+from privgp.vault.states.paths_draws import further, sampler_of
 
 RNG = np.random.default_rng(5)
 X = RNG.random((40, 1))

@@ -10,9 +10,6 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-from privgp.plan.careful import careful_error
-from privgp.plan.kernels import variance
-from privgp.vault.paths import PathRecords, PathSampler, record_factor
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
@@ -24,6 +21,9 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from privgp.gp.blocked import blocked_cholesky, blocked_product, blocked_solve, sum_error
+from privgp.gp.kernels.evaluate import variance
+from privgp.gp.kernels.proved import careful_error
+from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 from privgp.privacy.path_rounding import (
     MOST_SPREAD,
     PathPrecision,
@@ -37,7 +37,7 @@ from privgp.privacy.path_rounding import (
     spread_error,
 )
 from privgp.privacy.rdp import PathCurve, epsilon_for
-from privgp.privacy.sensitivity import UNIT_ROUNDOFF, rounding
+from privgp.vault.states.paths import PathRecords, PathSampler, record_factor
 
 PERIODIC = ExpSineSquared(0.8, 0.3) * RBF(0.7) + 0.2 * Matern(0.1, nu=0.5)
 
