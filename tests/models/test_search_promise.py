@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from sklearn.linear_model import Ridge
 
 from privgp import PrivateGPRegressor, PrivateGridSearchCV, load
-from privgp.models.search.grid import outputs as search_outputs
+from privgp.models.search import outputs as search_outputs
 from tests.models.searches import METHODS, PAID, search, some_data
 
 
