@@ -231,7 +231,8 @@ class PrivateGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return plan_rows(self, ArrayRows(X), groups)
         question = self._question(X.shape[1], ranked)
         budget = Budget(float(self.epsilon), float(self.delta))
-        with threads_for(len(X)):
+        # Only the other objectives have matrices so large that threads do more than wait.
+        with one_thread() if question.objective == "posterior" else threads_for(len(X)):
             return make_plan(X, question, budget, person_ids(groups, len(X)))
 
     def _sketch(self, rows: Rows, groups: Any) -> Sketch:
