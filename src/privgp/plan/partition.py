@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import cho_solve, cholesky
 from scipy.sparse import csr_array
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from privgp.plan.aware import Hypothesis
@@ -104,6 +103,8 @@ def _groups(places: Array, mass: Array, number: int, step: int) -> Integers:
         return np.arange(len(places))
     if number == 1:
         return np.zeros(len(places), dtype=np.int64)
+    from sklearn.cluster import KMeans  # slow to import
+
     found = KMeans(number, n_init=1, random_state=0, max_iter=50)
     found.fit(places[::step], sample_weight=mass[::step])
     labels = found.predict(places)
