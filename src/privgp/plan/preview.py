@@ -121,11 +121,15 @@ class Plan(Accuracy):
         At another ``epsilon`` it is that of this same measurement with the noise it would need
         there; a plan made for that epsilon does at least as well.
         """
-        plan = self
         if epsilon is not None:
-            plan = replace(self, epsilon=epsilon, noise=self._noise(self.strategy, epsilon))
+            noise = self._noise(self.strategy, epsilon)
+            return replace(self, epsilon=epsilon, noise=noise)._expected_error
+        return self._expected_error
+
+    @cached_property
+    def _expected_error(self) -> float:
         weights = self.target_weights / self.target_weights.sum()
-        return float(np.sqrt(weights @ plan._variance_at_targets()))
+        return float(np.sqrt(weights @ self._variance_at_targets()))
 
     def _noise(
         self, strategy: Strategy | StreamedStrategy, epsilon: float | None = None
@@ -147,6 +151,10 @@ class Plan(Accuracy):
 
     def summary(self) -> str:
         """The same as it remains true after the release."""
+        return self._summary
+
+    @cached_property
+    def _summary(self) -> str:
         weights = self.target_weights / self.target_weights.sum()
         expected = self.expected_error()
         spread = ""

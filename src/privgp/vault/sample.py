@@ -6,7 +6,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian, make_laplace
+from opendp.metrics import l1_distance, l2_distance
+from opendp.mod import enable_features
 
 from privgp.privacy.laplace import LaplaceNoise
 from privgp.privacy.lattice import LatticeNoise
@@ -19,7 +22,7 @@ LAPLACE_SAMPLER = (
     "discrete Laplace on a lattice of powers of two (OpenDP), cryptographic randomness"
 )
 
-dp.enable_features("contrib")
+enable_features("contrib")
 
 
 def add_lattice_noise(values: Array, noise: LatticeNoise) -> Array:
@@ -40,10 +43,10 @@ def add_lattice_noise(values: Array, noise: LatticeNoise) -> Array:
 def _sampler(size: int, std: float, exponent: int) -> Any:
     """OpenDP's mechanism. It holds no randomness of its own: every call draws anew."""
     space = (
-        dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size),
-        dp.l2_distance(T=float),
+        vector_domain(atom_domain(T=float, nan=False), size=size),
+        l2_distance(T=float),
     )
-    return dp.m.make_gaussian(*space, scale=std, k=exponent)
+    return make_gaussian(*space, scale=std, k=exponent)
 
 
 def add_simulated_noise(values: Array, noise: LatticeNoise, rng: np.random.Generator) -> Array:
@@ -56,10 +59,10 @@ def add_lattice_laplace(values: Array, noise: LaplaceNoise) -> Array:
     if values.shape != (noise.size,) or not np.all(np.isfinite(values)):
         raise ValueError("the measurement has a wrong size or is not finite; nothing was released.")
     space = (
-        dp.vector_domain(dp.atom_domain(T=float, nan=False), size=noise.size),
-        dp.l1_distance(T=float),
+        vector_domain(atom_domain(T=float, nan=False), size=noise.size),
+        l1_distance(T=float),
     )
-    measure = dp.m.make_laplace(*space, scale=noise.scale, k=noise.exponent)
+    measure = make_laplace(*space, scale=noise.scale, k=noise.exponent)
     released = np.array(measure(values.tolist()), dtype=float)
     if released.shape != (noise.size,) or not np.all(np.isfinite(released)):
         raise RuntimeError("the sampler failed after noise was drawn: count the budget as spent.")
