@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2, kstest, norm
 
 from privgp.plan.careful import careful_error
 from privgp.plan.checked_factor import NUGGET
@@ -116,3 +117,10 @@ def triangular(rows: tuple[np.ndarray, ...]) -> np.ndarray:
     for i, row in enumerate(rows):
         L[i, : i + 1] = row
     return L
+
+
+def check_noise(noise: np.ndarray) -> None:
+    """Independent standard normal numbers; fails by chance with probability below 1e-6."""
+    assert kstest(noise, "norm").pvalue > 1e-7, "noise of another law"
+    assert 1e-7 < chi2.cdf(np.sum(noise**2), len(noise)) < 1 - 1e-7, "noise of another size"
+    assert abs(noise[1:] @ noise[:-1]) / math.sqrt(len(noise)) < norm.isf(1e-7), "noise of one draw"
