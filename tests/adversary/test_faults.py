@@ -20,8 +20,7 @@ def test_the_sequences_find_every_planted_fault(fault, found, tmp_path):
     for place in range(len(SETTINGS)):
         fitted("paths", place)  # sound, and shared with other tests
     with pytest.raises(AssertionError, match=found), fault():
-        for seed in range(SEQUENCES):
-            run("paths", seed, tmp_path)
+        _ = [run("paths", seed, tmp_path) for seed in range(SEQUENCES)]
 
 
 def test_a_far_question_once_removed_the_noise():
