@@ -36,7 +36,7 @@ def asked(kind: str, seed: int, folder: Path) -> Any:
             again = _answers(kept, step.points[::-1])
             assert np.array_equal(again, answers[..., ::-1]), "a second answer is another one"
             assert kept._contents is after, "a point was drawn twice"
-        kept = _restarted(kind, kept, step.restart, folder)
+        kept = restarted(kind, kept, step.restart, folder)
         for old, new in zip(_pinned(after), _pinned(kept._contents), strict=True):
             assert old.tobytes() == new.tobytes(), "a restart has changed what was drawn"
     return kept._contents
@@ -64,7 +64,7 @@ def _pinned(contents: Any) -> Iterator[np.ndarray]:
         yield c.draws.sums
 
 
-def _restarted(kind: str, kept: Any, how: str, folder: Path) -> Any:
+def restarted(kind: str, kept: Any, how: str, folder: Path) -> Any:
     """The thing that goes on: another process, from memory, from bytes or from a file."""
     if how == "none":
         return kept
