@@ -80,7 +80,7 @@ def factor_computed_anew() -> Any:
 
 
 def another_root_after_a_restart() -> Any:
-    """The same covariance, but the first column has the other sign."""
+    """The same covariance, but the first column has the other sign; nothing breaks down."""
 
     def catch_up(self: Any, points: np.ndarray, rows: Any) -> None:
         restarted = len(self._points) < len(points)
@@ -89,7 +89,7 @@ def another_root_after_a_restart() -> Any:
             self._lower[:, 0] *= -1.0
 
     sound = vault.PathSampler.catch_up
-    return planted((vault.PathSampler, "catch_up", catch_up))
+    return planted((vault.PathSampler, "catch_up", catch_up), (vault, "cholesky", clipped_root))
 
 
 def nugget_left_out() -> Any:
