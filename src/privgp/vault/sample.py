@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from opendp import measurements
 from opendp.domains import atom_domain, vector_domain
-from opendp.measurements import make_gaussian, make_laplace
 from opendp.metrics import l1_distance, l2_distance
 from opendp.mod import enable_features
 
@@ -46,7 +46,7 @@ def _sampler(size: int, std: float, exponent: int) -> Any:
         vector_domain(atom_domain(T=float, nan=False), size=size),
         l2_distance(T=float),
     )
-    return make_gaussian(*space, scale=std, k=exponent)
+    return measurements.make_gaussian(*space, scale=std, k=exponent)
 
 
 def add_simulated_noise(values: Array, noise: LatticeNoise, rng: np.random.Generator) -> Array:
@@ -62,7 +62,7 @@ def add_lattice_laplace(values: Array, noise: LaplaceNoise) -> Array:
         vector_domain(atom_domain(T=float, nan=False), size=noise.size),
         l1_distance(T=float),
     )
-    measure = make_laplace(*space, scale=noise.scale, k=noise.exponent)
+    measure = measurements.make_laplace(*space, scale=noise.scale, k=noise.exponent)
     released = np.array(measure(values.tolist()), dtype=float)
     if released.shape != (noise.size,) or not np.all(np.isfinite(released)):
         raise RuntimeError("the sampler failed after noise was drawn: count the budget as spent.")

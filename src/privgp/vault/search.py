@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from opendp import measurements
 from opendp.domains import atom_domain
-from opendp.measurements import make_laplace
 from opendp.metrics import absolute_distance
 from opendp.mod import enable_features
 
@@ -137,4 +137,4 @@ def add_laplace_noise(
     exponent = math.floor(math.log2(scale)) - LAPLACE_DEPTH
     raised = (sensitivity + 2.0**exponent) / epsilon * (1.0 + 2.0**-50)
     space = atom_domain(T=float, nan=False), absolute_distance(T=float)
-    return float(make_laplace(*space, scale=raised, k=exponent)(value))
+    return float(measurements.make_laplace(*space, scale=raised, k=exponent)(value))

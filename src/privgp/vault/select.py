@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from opendp import measurements
 from opendp.domains import atom_domain, vector_domain
-from opendp.measurements import make_noisy_max
 from opendp.measures import max_divergence, zero_concentrated_divergence
 from opendp.metrics import linf_distance
 from opendp.mod import enable_features
@@ -65,7 +65,7 @@ def _draw(utilities: Array, scale: float, divergence: Any) -> int:
         linf_distance(T=float),
     )
     values = _checked(utilities)
-    chosen = int(make_noisy_max(*space, divergence, scale=scale)(values.tolist()))
+    chosen = int(measurements.make_noisy_max(*space, divergence, scale=scale)(values.tolist()))
     if not 0 <= chosen < len(values):
         raise RuntimeError("the sampler failed after it drew: count the budget as spent.")
     return chosen
