@@ -7,16 +7,25 @@ import math
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.dummy import DummyClassifier
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from privgp import PosteriorPaths, PrivateFunction, PrivateGPRegressor
+from privgp import (
+    PosteriorPaths,
+    PrivateBayesSearchCV,
+    PrivateFunction,
+    PrivateGPRegressor,
+    PrivateGridSearchCV,
+)
 from privgp.audit import trade_off
 from privgp.audit.promises import Promise
 from privgp.audit.trained import choose_attack
+from tests.adversary.faults import another_root_after_a_restart
 
 X = np.linspace(0, 1, 8)[:, None]
 Y = np.full(8, 0.5)
 Z = np.where(np.arange(8) == 3, 0.75, 0.5)
+SETTINGS = {"random_state": [0, 1, 2, 3, 4, 5]}
 
 
 def regressor(**settings) -> PrivateGPRegressor:
@@ -144,6 +153,76 @@ def test_posterior_paths_are_attacked_where_the_datasets_differ(n_paths):
         trade_off(model, (X, y), (X[:3], y[:3]))
     with pytest.raises(ValueError, match="must both be"):
         trade_off(model, X)
+
+
+def test_the_worst_questions_find_a_factor_that_changes_at_a_restart():
+    """R = 5, so that the sound paths tell next to nothing."""
+    model = PosteriorPaths(
+        Matern(1.0, nu=0.5), 25.0, domain=(0, 1), y_bounds=(-1, 1), delta=0.01, random_state=0
+    )
+    y, v = np.full(8, -1.0), np.full(8, -1.0)
+    v[3] = 1.0
+    given = {"draws": 1000, "random_state": 0}
+    assert trade_off(model, (X, y), (X, v), **given).holds
+    with another_root_after_a_restart():
+        assert not trade_off(model, (X, y), (X, v), **given).holds
+
+
+def test_scores_of_a_search_are_attacked_at_the_worst_record():
+    """Mu is 2.4: noise a fifth too small is found by 3,500 draws."""
+    search = PrivateBayesSearchCV(
+        DummyClassifier(), SETTINGS, epsilon=8.0, delta=0.01, n_iter=3, budget_split=[1, 2, 1]
+    )
+    result = trade_off(search, 50, draws=3500)
+    assert result.holds, result.describe()
+    assert result.is_tight, result.describe()
+    assert not trade_off(search, 50, draws=3500, noise_scale=0.8).holds
+
+
+@pytest.mark.parametrize("method", ["permute-and-flip", "exponential"])
+def test_choices_of_a_search_are_attacked_at_the_worst_record(method):
+    """A simulation, 30,000 draws: exponential choices of six differ least."""
+    search = PrivateGridSearchCV(
+        DummyClassifier(), SETTINGS, epsilon=3.0, delta=0.01, method=method, random_state=0
+    )
+    assert trade_off(search, 50, draws=30_000).holds
+    assert not trade_off(search, 50, draws=30_000, noise_scale=0.7).holds
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "rows", "problem"),
+    [
+        (
+            PrivateBayesSearchCV,
+            {"space": SETTINGS, "n_iter": 1},
+            None,
+            "number of validation records",
+        ),
+        (
+            PrivateBayesSearchCV,
+            {"space": SETTINGS, "n_iter": 1, "method": "kusner"},
+            10,
+            "assumption",
+        ),
+        (PrivateGridSearchCV, {"param_grid": SETTINGS}, 10, "regressor itself"),
+        (
+            PrivateGridSearchCV,
+            {"method": "exponential", "param_grid": SETTINGS},
+            1,
+            "number of validation records",
+        ),
+        (
+            PrivateGridSearchCV,
+            {"method": "exponential", "param_grid": {"random_state": [0]}},
+            10,
+            "two settings",
+        ),
+    ],
+)
+def test_searches_that_cannot_be_attacked_say_why(kind, settings, rows, problem):
+    search = kind(DummyClassifier(), **{"epsilon": 1.0, "delta": 0.01, **settings})
+    with pytest.raises(ValueError, match=problem):
+        trade_off(search, rows)
 
 
 def test_laws_of_a_few_choices_are_told_apart_by_a_tree():

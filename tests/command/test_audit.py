@@ -48,6 +48,20 @@ def test_pure_epsilon_is_attacked_where_laplace_noise_is_asked_for(mechanism):
     assert run("audit", "trade-off", *asked, "--noise-scale", "0.4").code == 1
 
 
+@pytest.mark.parametrize("mechanism", ["paths", "scores", "permute-and-flip", "exponential"])
+def test_what_protects_whole_records_is_attacked_without_a_table(mechanism, visits):
+    given = ["audit", "trade-off", "--mechanism", mechanism, "--epsilon", "2", "--draws", "2000"]
+    result = run(*given, "--json")
+    assert result.code == 0, result
+    assert json.loads(result.out)["holds"] is True
+    table = [visits, "--inputs", "age", "--bounds", "0", "5000"]
+    assert_refused(run(*given, *table), "leave DATA out")
+    if mechanism == "paths":
+        assert_refused(run(*given, "--noise-scale", "0.5"), "--noise-scale")
+    else:
+        assert run(*given, "--noise-scale", "0.2").code == 1
+
+
 def test_the_inputs_of_a_table_are_planned_for_and_its_outputs_not_read(visits):
     given = ["audit", "trade-off", visits, "--inputs", "age", "--bounds", "0", "5000"]
     given += ["--targets", "age=40:40:1", "--reconstruct", "unbiased", "--draws", "200"]

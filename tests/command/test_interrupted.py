@@ -106,10 +106,12 @@ def test_the_rehearsal_sees_no_output(
 ) -> None:
     fit, outputs = PrivateGPRegressor.fit, []
 
-    def watched(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> PrivateGPRegressor:
+    def watched(
+        model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Any
+    ) -> PrivateGPRegressor:
         if not really_fits(model):
             outputs.append({float(value) for value in y})
-        return fit(model, X, y, groups)
+        return fit(model, X, y, groups, plan)
 
     monkeypatch.setattr(PrivateGPRegressor, "fit", watched)
     assert attempt(tmp_path, visits).code == 0
@@ -117,7 +119,10 @@ def test_the_rehearsal_sees_no_output(
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=repr)
-@pytest.mark.parametrize("step", ["write_certificate", "save_figure", "say"])
+@pytest.mark.parametrize(
+    "step",
+    ["command.results.write_certificate", "release.plots.save_figure", "command.results.say"],
+)
 def test_a_complete_release_is_kept(
     tmp_path: Path,
     visits: Path,
@@ -128,7 +133,7 @@ def test_a_complete_release_is_kept(
     def stop(*_: Any, **__: Any) -> None:
         raise problem
 
-    monkeypatch.setattr(f"privgp.command.io.results.{step}", stop)
+    monkeypatch.setattr(f"privgp.{step}", stop)
     result = attempt(tmp_path, visits)
     assert_one_sentence(result, 1)
     assert SPENT in result.err

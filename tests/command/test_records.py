@@ -150,9 +150,9 @@ def test_what_the_rehearsal_sees_is_made_up(
     fits: list[Any] = []
     original = PrivateGPRegressor.fit
 
-    def fit(self: PrivateGPRegressor, X: Any, y: Any, groups: Any = None) -> Any:
+    def fit(self: PrivateGPRegressor, X: Any, y: Any, *planned: Any) -> Any:
         fits.append((X.to_numpy(), np.asarray(y)))
-        return original(self, X, y, groups)
+        return original(self, X, y, *planned)
 
     monkeypatch.setattr(PrivateGPRegressor, "fit", fit)
     data = written(tmp_path, people_table())

@@ -18,6 +18,7 @@ from sklearn.gaussian_process.kernels import (
 
 from privgp.gp.kernels import evaluate as kernels
 from privgp.gp.kernels.evaluate import evaluate, split_noise, value_and_pullback, variance
+from privgp.gp.priors import Hyperparameters, prior_about
 
 KERNELS = [
     RBF(2.0),
@@ -91,3 +92,13 @@ def test_a_white_kernel_of_the_top_level_sum_is_the_noise():
     assert kernel == RBF(1.0) + ConstantKernel(3.0)
     assert split_noise(RBF(1.0)) == (RBF(1.0), None)
     assert split_noise(WhiteKernel(1.0))[0] is None
+
+
+@pytest.mark.parametrize("nu", [0.5, 2.5, np.inf])
+def test_a_prior_moves_a_kernel_as_scikit_learn_does(nu):
+    kernel = ConstantKernel(2.0) * Matern([1.0, 3.0], nu=nu) + ConstantKernel(1.0, "fixed") * RBF()
+    prior = prior_about(Hyperparameters(kernel, 0.1), noise_free=True)
+    z = np.random.default_rng(0).standard_normal(prior.size)
+    expected = kernel.clone_with_theta((prior.centre + prior.root @ z)[:-1])
+    assert prior.at(z).kernel == expected
+    assert kernel.theta.tolist() == prior.centre[:-1].tolist()

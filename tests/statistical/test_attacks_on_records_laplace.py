@@ -15,10 +15,9 @@ from math import log
 import numpy as np
 import pytest
 from scipy.stats import binomtest
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from privgp import PrivateGPRegressor
-from privgp.audit import trade_off
 from privgp.gp.posterior import posterior
 from privgp.plan.bins.bins import HalvedBins
 from privgp.plan.bins.grid import Grid
@@ -67,23 +66,8 @@ def test_no_event_is_more_than_the_promised_times_as_likely():
     assert 0.97 * epsilon < exact <= epsilon
 
 
-def test_the_attack_finds_noise_that_is_a_fifth_too_small():
-    assert attacked_epsilon(1.5, noise_scale=0.8)[0] > 1.5
-
-
 def test_the_attack_finds_noise_that_is_a_third_too_large():
     assert attacked_epsilon(1.5, noise_scale=1.33)[1] < 0.97 * 1.5
-
-
-def test_the_audit_keeps_and_breaks_the_promise():
-    """30,000 draws a side of a few numbers."""
-    smooth = ConstantKernel(0.2, "fixed") * RBF(50.0, "fixed")
-    plan = planned(2000, epsilon=1.5, kernel=smooth)
-    assert plan.strategy.count <= 4
-    result = trade_off(plan, draws=30_000)
-    assert result.holds, result.describe()
-    assert result.is_tight, result.describe()
-    assert not trade_off(plan, draws=30_000, noise_scale=0.8).holds
 
 
 def test_counts_and_sums_have_the_noise_they_say_and_uncorrelated():

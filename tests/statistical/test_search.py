@@ -1,4 +1,4 @@
-"""Attacks on searches, laws of what they draw, and what they find.
+"""Laws of what searches draw, and what they find.
 
 Bounds fail with probability at most 1e-6 a test; draws are stated in each. Noise that protects comes
 from the production sampler wherever a law or a promise is tested.
@@ -6,7 +6,6 @@ from the production sampler wherever a law or a promise is tested.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,56 +14,15 @@ from scipy.stats import binom, gamma, kstest, laplace
 
 from papers.optimisation.surfaces import Surface, digits_surface
 from privgp import PrivateBayesSearchCV
-from privgp.audit.promises import Promise
-from privgp.audit.result import from_errors
 from privgp.gp.surrogate import Surrogate, fixed_prior
 from privgp.privacy import steps
 from privgp.privacy.kusner import KusnerConstants
 from privgp.vault import search as vault
-from privgp.vault.noise import add_noise
-from privgp.vault.scores import checked_validation, make_loss, mean_loss
+from privgp.vault.scores import checked_validation, make_loss
 from tests.models.looking_up import Column, records
 
 pytestmark = pytest.mark.statistical
 LOSS = make_loss("accuracy")
-
-
-def attack(noise_scale: float, draws: int = 20_000):
-    """Watch all three measurements of a search.
-
-    One of 20 records is predicted right under one validation set and wrong under its neighbour, by
-    every model, so it does not matter which settings are tried: the worst there is. The best attack
-    is a threshold on the log-likelihood ratio. Draws of one step share one call of the sampler.
-    """
-    search = PrivateBayesSearchCV(
-        Column(), {"j": [0, 1]}, epsilon=12.0, delta=1e-2, n_iter=2, budget_split=[1, 2]
-    )
-    noise = search.plan(20).noise
-    right = np.ones(20, dtype=int)
-    wrong = right.copy()
-    wrong[7] = 0
-    errors = []
-    for labels, sign in ((right, 1.0), (wrong, -1.0)):
-        validation = checked_validation(np.ones((20, 2), dtype=int), labels, LOSS)
-        exact = np.full(draws, mean_loss(Column(), validation, LOSS))
-        ratio = np.zeros(draws)
-        for step in noise:
-            many = replace(step, size=draws, std=step.std * noise_scale)
-            ratio += (add_noise(exact, many) - 0.025) / step.std**2
-        errors.append(int(np.count_nonzero(sign * ratio > 0)))
-    found = search.fit(None, None, np.ones((20, 2), dtype=int), right)
-    return from_errors(Promise(mu=found.guarantee_.mu), errors[0], errors[1], draws, 1e-6)
-
-
-def test_no_attack_on_all_scores_beats_the_promise_and_no_noise_is_wasted():
-    """20,000 draws a side of three measurements each, mu about 3.3."""
-    result = attack(1.0)
-    assert result.holds, result.describe()
-    assert result.is_tight, result.describe()
-
-
-def test_the_attack_finds_noise_that_is_a_fifth_too_small():
-    assert not attack(0.8).holds
 
 
 def test_the_reported_interval_is_exact_whatever_the_surface(monkeypatch):

@@ -131,12 +131,11 @@ def test_only_a_generator_replaces_the_protecting_noise():
 def test_a_failure_after_the_draw_says_that_the_budget_is_spent(monkeypatch):
     strategy, y = example()
 
-    class Broken:
-        def make_gaussian(self, *_, **__):
-            return lambda values: [float("inf")] * len(values)
+    def broken(*_, **__):
+        return lambda values: [float("inf")] * len(values)
 
     sample._sampler.cache_clear()
-    monkeypatch.setattr(sample.dp, "m", Broken())
+    monkeypatch.setattr(sample, "make_gaussian", broken)
     monkeypatch.setattr(sample, "_sampler", sample._sampler.__wrapped__)
     with pytest.raises(RuntimeError, match="count the budget as spent"):
         measure(y, BOUNDS, strategy, noise_for(strategy))

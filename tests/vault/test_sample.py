@@ -29,7 +29,7 @@ NOISE = gaussian_noise(1.0, 1e-5, 4, 2.0, 0.0)
     ids=["nan", "inf", "-inf", "short", "long", "empty", "column", "square", "scalar"],
 )
 def test_what_the_sampler_would_take_without_a_word_is_refused_first(monkeypatch, values):
-    monkeypatch.setattr(sample.dp, "m", None)  # nothing may be drawn
+    monkeypatch.setattr(sample, "_sampler", None)  # nothing may be drawn
     with pytest.raises(ValueError, match="nothing was released") as caught:
         add_noise(values, NOISE)
     assert not any(digit in str(caught.value) for digit in "0123456789")

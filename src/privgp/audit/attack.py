@@ -20,10 +20,13 @@ from privgp.audit.mechanisms import (
 from privgp.audit.progress import Callback, telling
 from privgp.audit.promises import promise_of
 from privgp.audit.result import TradeOff
+from privgp.audit.searches import attack_choice, pair_of_search
 from privgp.audit.trained import attack_trained
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.search.bayes import PrivateBayesSearchCV
+from privgp.models.search.grid import PrivateGridSearchCV
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.preview import Plan
 
@@ -55,19 +58,28 @@ def trade_off(
       two datasets (X, y)). The best attack, on the sampler that protects real releases;
     - an unfitted PrivateGPRegressor or PrivateFunction, with X alone for the worst neighbours, or
       two datasets (X, y); a function is attacked at ``points`` (its inputs unless given);
-    - an unfitted PosteriorPaths, with two datasets (X, y) and ``points`` (unless given, the inputs of
-      the records in which they differ). A trained attack;
+    - an unfitted PosteriorPaths, with two datasets (X, y) and ``points``. Unless given, the attacker
+      asks where they differ, clusters and near points there and the edges of the domain, with a
+      restart after every question. A trained attack;
+    - an unfitted PrivateBayesSearchCV (method "measured") or PrivateGridSearchCV (with validation
+      records), with the number of those records: the worst record there is. The best attack on all
+      scores, and a count of choices;
     - an unfitted model with ``fit`` and ``release``, or any ``mechanism(dataset, rng)`` that returns
       the numbers of one release (with ``batch``, ``mechanism(dataset, rng, count)`` those of many, a
       row each), with two datasets and a ``promise``: a Guarantee or (epsilon, delta). A trained
       attack.
 
-    ``noise_scale`` below 1 plants a fault into a Gaussian measurement, to see that the audit finds
+    ``noise_scale`` below 1 plants a fault into a measurement or a choice, to see that the audit finds
     it. ``random_state`` seeds the generator that callables get. ``progress``: True for a bar, or a
     function of (share done, what is being done).
     """
     if draws < 1 or not 0 < failure_probability < 1 or not noise_scale > 0:
         raise ValueError("draws and noise_scale must be positive, failure_probability in (0, 1).")
+    if isinstance(mechanism, PrivateGridSearchCV):
+        with telling(progress) as tell:
+            return attack_choice(
+                mechanism, data, draws, noise_scale, failure_probability, simulated(mechanism), tell
+            )
     pair = _pair(mechanism, data, neighbour, points)
     if pair is not None:
         rng = simulated(mechanism)
@@ -82,7 +94,7 @@ def trade_off(
         raise ValueError("this mechanism needs data, neighbour and promise.")
     if noise_scale != 1.0:
         raise ValueError(
-            "noise_scale is for Gaussian measurements: scale the noise in the function."
+            "noise_scale is for measurements and choices: scale the noise in the function."
         )
     release = mechanism if callable(mechanism) else released_by(mechanism, points)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
@@ -95,6 +107,8 @@ def _pair(mechanism: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair |
     """What the best attack needs, where it is known."""
     if isinstance(mechanism, Plan | RecordsPlan):
         return pair_of_plan(mechanism, data, neighbour)
+    if isinstance(mechanism, PrivateBayesSearchCV):
+        return pair_of_search(mechanism, data)
     if isinstance(mechanism, PrivateGPRegressor | PrivateFunction):
         if data is None:
             raise ValueError("give data: X alone for the worst neighbours, or (X, y).")

@@ -16,13 +16,14 @@ from sklearn.utils import check_random_state
 from privgp.audit.gaussian import NoisyPair, worst_neighbours
 from privgp.audit.progress import Callback
 from privgp.audit.promises import Promise, promise_of
+from privgp.audit.questions import asked_with_restarts, worst_questions
 from privgp.audit.trained import Sampler
 from privgp.gp.growing import Coordinates
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.bins.records import RecordsPlan
-from privgp.plan.functions.paths import MOST_PATHS
+from privgp.plan.functions.paths import MOST_PATHS, check_domain
 from privgp.plan.preview import Plan
 from privgp.plan.streamed.columns import StreamedSums
 from privgp.types import Array
@@ -131,15 +132,20 @@ def paths_of(
     """A mechanism for many releases of paths at once, and what they promise.
 
     Paths of one posterior are independent, so many releases of a few are few releases of many.
-    ``points``: unless given, the inputs of the records in which the datasets differ.
+    ``points``: unless given, the questions that hurt most about the inputs of the records in which
+    the datasets differ, with restarts between them.
     """
     (X, y), (Z, v) = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
     _check_one_record((X, y), (Z, v))
     if points is None:
         differ = np.any(X != Z, axis=1) | (y != v)
-        points = np.unique(np.vstack([X[differ], Z[differ]]), axis=0)
-    asked = np.asarray(points, dtype=float)
-    asked = asked[:, None] if asked.ndim == 1 else asked
+        box = check_domain(model.domain)
+        low, high = np.array(box).T
+        places = np.unique(np.clip(np.vstack([X[differ], Z[differ]]), low, high), axis=0)
+        questions = worst_questions(box, places)
+    else:
+        asked = np.asarray(points, dtype=float)
+        questions = [asked[:, None] if asked.ndim == 1 else asked]
 
     def release(dataset: Any, rng: np.random.Generator, count: int) -> Array:
         inputs, outputs = _inputs_and_outputs(dataset)
@@ -148,7 +154,11 @@ def paths_of(
             part = min(MOST_PATHS, wanted - start)
             seed = None if model.random_state is None else int(rng.integers(2**31))
             fresh = clone(model).set_params(n_paths=part, random_state=seed)
-            drawn.append(fresh.fit(inputs, outputs).release(asked))
+            fresh.fit(inputs, outputs)
+            if len(questions) == 1:
+                drawn.append(fresh.release(questions[0]))
+            else:
+                drawn.append(asked_with_restarts(fresh, questions))
         return np.vstack(drawn).reshape(count, -1)
 
     return release, model.guarantee_for(len(y))

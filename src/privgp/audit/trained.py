@@ -60,18 +60,33 @@ def choose_attack(
 
     Fitted on one part of these draws and chosen on the rest; how it does on others is not known yet.
     """
-    cut = int(RESTED * len(first))
-    train, rest = (first[:cut], second[:cut]), (first[cut:], second[cut:])
+    cut, unit = int(RESTED * len(first)), _stds(first, second)
+    train = first[:cut] / unit, second[:cut] / unit
+    rest = first[cut:], second[cut:]
     scores = {
-        "linear score": _linear(*train),
-        "quadratic score": _quadratic(*train),
-        "decision tree": _tree(*train),
+        name: _in_units(fit(*train), unit)
+        for name, fit in (
+            ("linear score", _linear),
+            ("quadratic score", _quadratic),
+            ("decision tree", _tree),
+        )
     }
     found = [
         _Candidate(name, score, *_best_threshold(score(rest[0]), score(rest[1]), promise, draws, failure))
         for name, score in scores.items()
     ]  # fmt: skip
     return max(found, key=lambda candidate: candidate.excess)
+
+
+def _stds(first: Array, second: Array) -> Array:
+    """Of each number, both datasets together; 1 for what never varies. In these units a number that
+    varies wildly does not hide what others tell."""
+    stds = np.vstack([first, second]).std(axis=0)
+    return np.where(stds > 0, stds, 1.0)
+
+
+def _in_units(score: Score, unit: Array) -> Score:
+    return lambda z: score(z / unit)
 
 
 def _linear(first: Array, second: Array) -> Score:

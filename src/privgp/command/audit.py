@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import typer
+from sklearn.dummy import DummyClassifier
 
 from privgp import audit
 from privgp.command.errors import Failure, Refusal
@@ -21,13 +22,18 @@ from privgp.command.io.screen import progress, say, say_json
 from privgp.command.io.tables import load, open_table
 from privgp.gp.kernels.evaluate import split_noise
 from privgp.models.function.estimator import PrivateFunction
+from privgp.models.paths import PosteriorPaths
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.search.bayes import PrivateBayesSearchCV
+from privgp.models.search.grid import PrivateGridSearchCV
 from privgp.release.figures import save_figure
 from privgp.types import Array
 
 STEPS = 100
 MADE_UP = np.linspace(0.0, 1.0, 30)[:, None]
 FUNCTION_KERNEL = "matern52(0.2) + white(0.3)"
+PATHS_KERNEL = "exp(1)"
+SEARCHES, SETTINGS, RECORDS = ("scores", "permute-and-flip", "exponential"), 6, 100
 
 
 @dataclass(frozen=True)
@@ -50,10 +56,13 @@ class Attacked:
         _check_probability(self.failure_probability)
         if not self.has_data and (self.request.groups or self.request.input_names != ["x"]):
             raise Refusal("--inputs and --groups name columns of DATA: give it, or leave them out.")
-        if self.has_data and self.mechanism == "records":
+        if self.has_data and self.mechanism not in ("outputs", "function"):
             raise Refusal(
-                "--mechanism records protects inputs too, so no table is needed: leave DATA out."
+                f"--mechanism {self.mechanism} protects whole records, so no table is needed: leave "
+                "DATA out."
             )
+        if self.mechanism == "paths" and self.noise_scale != 1.0:
+            raise Refusal("--noise-scale is not for --mechanism paths.")
         if self.request.groups and self.mechanism != "outputs":
             raise Refusal("--groups goes with --mechanism outputs only.")
 
@@ -67,10 +76,43 @@ class Attacked:
             return PrivateFunction(
                 kernel, r.noise_variance, y_bounds=r.bounds, epsilon=r.epsilon, delta=r.delta
             )
+        if self.mechanism == "paths":
+            return self._paths()
+        if self.mechanism in SEARCHES:
+            settings = {"random_state": list(range(SETTINGS))}
+            budget: dict[str, Any] = {"epsilon": r.epsilon, "delta": r.delta}
+            if self.mechanism == "scores":
+                return PrivateBayesSearchCV(DummyClassifier(), settings, n_iter=5, **budget)
+            return PrivateGridSearchCV(DummyClassifier(), settings, method=self.mechanism, **budget)
         model = r.model()
         if self.mechanism == "records":
             model.set_params(protect="records", x_bounds=(0.0, 1.0))
         return model
+
+    def _paths(self) -> PosteriorPaths:
+        """One path of thirty records, with the noise variance that was given or the budget needs."""
+        r = self.request
+        kernel = read_kernel(PATHS_KERNEL if r.kernel is None else r.kernel)
+        calibrated = r.noise_variance is None and split_noise(kernel)[1] is None
+        paths = PosteriorPaths(
+            kernel, 1.0 if calibrated else r.noise_variance, domain=(0.0, 1.0), y_bounds=r.bounds,
+            delta=r.delta, max_points=100,
+        )  # fmt: skip
+        if calibrated:
+            found = paths.calibrate(r.epsilon, len(MADE_UP)).noise_variance
+            paths.set_params(noise_variance=found)
+        return paths
+
+    def datasets(self, X: Array) -> tuple[Any, Any]:
+        """What an attack needs beside the model: inputs, two made-up datasets, or a number of records."""
+        if self.mechanism in SEARCHES:
+            return RECORDS, None
+        if self.mechanism != "paths":
+            return X, None
+        low, high = self.request.bounds
+        outputs = np.full((2, len(X)), low)
+        outputs[1, -1] = high
+        return (X, outputs[0]), (X, outputs[1])
 
 
 @dataclass(frozen=True)
@@ -101,9 +143,11 @@ def run_trade_off(attacked: Attacked, *, plot: Path | None, force: bool, as_json
         tell(0.0, "planning")
         target = attacked.target()
         regressor = isinstance(target, PrivateGPRegressor)
+        data, neighbour = (None, None) if regressor else attacked.datasets(X)
         result = audit.trade_off(
             target.plan(X, people) if regressor else target,
-            None if regressor else X,
+            data,
+            neighbour,
             draws=attacked.draws,
             noise_scale=attacked.noise_scale,
             failure_probability=attacked.failure_probability,

@@ -23,6 +23,10 @@ class Mechanism(StrEnum):
     outputs = "outputs"
     records = "records"
     function = "function"
+    paths = "paths"
+    scores = "scores"
+    permute_and_flip = "permute-and-flip"
+    exponential = "exponential"
 
 
 Draws = Annotated[

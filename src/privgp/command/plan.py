@@ -18,7 +18,6 @@ from privgp.command.io.tables import count_rows, load, open_table
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.preview import Plan
 from privgp.plan.streamed.columns import StreamedSums
-from privgp.release.figures import save_figure
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
@@ -98,6 +97,8 @@ def error_table(plan: Plan | RecordsPlan, errors: dict[float, float]) -> Table:
 
 
 def draw_plan(plan: Plan | RecordsPlan, path: Path) -> None:
+    from privgp.release.figures import save_figure  # slow to import
+
     try:
         with public_computation():
             save_figure(plan.plot(), path)

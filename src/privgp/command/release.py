@@ -21,6 +21,8 @@ from privgp.command.io.tables import Source, check_lines, load, open_table
 from privgp.models.inducing import fit_rows
 from privgp.models.load import save
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.plan.bins.records import RecordsPlan
+from privgp.plan.preview import Plan
 from privgp.storage.parts import part_beside
 
 
@@ -63,9 +65,9 @@ def _from_memory(request: Request, source: Source, path: Path, step: Step) -> Me
     y = output_column(frame, request.output, source)
     model = request.model()
     step("Planning and rehearsing")
-    make_plan(model, X, people)
-    rehearse(model, X, people, path)
-    return lambda: model.fit(X, y, people)
+    plan = make_plan(model, X, people)
+    rehearse(model, X, people, path, plan)
+    return lambda: model.fit(X, y, people, plan)
 
 
 def _from_file(request: Request, source: Source, path: Path, step: Step) -> Measure:
@@ -79,8 +81,7 @@ def _from_file(request: Request, source: Source, path: Path, step: Step) -> Meas
     model.feature_names_in_ = np.array(rows.names, dtype=object)
     step("Planning and rehearsing")
     first = pl.DataFrame(next(rows.blocks()), schema=request.input_names, orient="row")
-    make_plan(model, first, None)
-    rehearse(model, first, None, path)
+    rehearse(model, first, None, path, make_plan(model, first, None))
 
     def measure() -> PrivateGPRegressor:
         fit_rows(model, rows, rows.with_outputs(output))
@@ -89,8 +90,14 @@ def _from_file(request: Request, source: Source, path: Path, step: Step) -> Meas
     return measure
 
 
-def rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path) -> None:
-    """Release nobody's values to a file that is then removed.
+def rehearse(
+    model: PrivateGPRegressor,
+    X: pl.DataFrame,
+    people: Any,
+    path: Path,
+    plan: Plan | RecordsPlan | None = None,
+) -> None:
+    """Release nobody's values, measured as planned, to a file that is then removed.
 
     A release that cannot be saved would have spent its budget for nothing, so whatever stops one
     (a full disk, a name that the format cannot hold) should stop this one first. It learns nothing,
@@ -102,7 +109,7 @@ def rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path
         X = in_the_middle(model.x_bounds, X)
     try:
         with public_computation(), part_beside(path, ending=path.suffix) as part:
-            trial.fit(X, np.full(X.height, 0.5 * low + 0.5 * high), people)
+            trial.fit(X, np.full(X.height, 0.5 * low + 0.5 * high), people, plan)
             save(trial, part, overwrite=True)
     except OSError:
         raise Refusal(f"'{path}' cannot be written there; nothing was spent.") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -97,6 +97,7 @@ def posterior(
     centre: float,
 ) -> Posterior:
     """Condition every model on the measurement."""
+    measurement = replace(measurement, energy=None)  # it tells of hyperparameters only
     components = []
     for model in models:
         nodes = model.input_map(functionals.nodes)

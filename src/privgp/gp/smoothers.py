@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
@@ -60,15 +61,23 @@ def exact_smoother(
 class Nystrom:
     """``k(X, X) = factor factor^T + residual`` with a positive semidefinite residual.
 
-    ``factor``: (rows, nodes); ``nodes``: the chosen rows of X; ``interpolation``: (nodes, rows), the
-    weights that carry values at the nodes to the rows; ``residual``: its diagonal.
+    ``factor``: (rows, nodes); ``nodes``: the chosen rows of X; ``residual``: its diagonal;
+    ``root``: (nodes, nodes), the lower Cholesky factor of the nodes' covariance.
     """
 
     nodes: Array
     chosen: Integers
     factor: Array
-    interpolation: Array
     residual: Array
+    root: Array = field(repr=False)
+
+    @cached_property
+    def interpolation(self) -> Array:
+        """The weights that carry values at the nodes to the rows, (nodes, rows)."""
+        if self.chosen.size == len(self.factor):
+            return np.eye(len(self.factor))
+        back = solve_triangular(self.root, self.factor.T, lower=True, trans="T", check_finite=False)
+        return np.asarray(back)
 
 
 def choose_nodes(kernel: Kernel, X: Array, count: int) -> Integers:
@@ -81,7 +90,7 @@ def choose_nodes(kernel: Kernel, X: Array, count: int) -> Integers:
         return np.arange(n)
     rng = np.random.default_rng(0)
     chosen = np.empty(0, dtype=np.int64)
-    factor = np.empty((n, 0))
+    factor = np.empty((n, count))
     residual = diagonal(kernel, X)
     scale = float(residual.max())
     floor = 1e-9 * scale
@@ -90,10 +99,11 @@ def choose_nodes(kernel: Kernel, X: Array, count: int) -> Integers:
         size = min(PIVOTS_PER_BLOCK, count - chosen.size, open_rows.size)
         share = residual[open_rows] / residual[open_rows].sum()
         block = rng.choice(open_rows, size=size, replace=False, p=share)
-        columns = evaluate(kernel, X, X[block]) - factor @ factor[block].T
+        before = factor[:, : chosen.size]
+        columns = evaluate(kernel, X, X[block]) - before @ before[block].T
         L = stable_cholesky(columns[block], scale)
         new = solve_triangular(L, columns.T, lower=True, check_finite=False).T
-        factor = np.hstack([factor, new])
+        factor[:, chosen.size : chosen.size + size] = new
         residual = np.maximum(residual - np.square(new).sum(axis=1), 0.0)
         residual[block] = 0.0
         chosen = np.concatenate([chosen, block])
@@ -107,11 +117,7 @@ def nystrom(kernel: Kernel, X: Array, chosen: Integers) -> Nystrom:
     cross = evaluate(kernel, nodes, X)
     half = solve_triangular(L, cross, lower=True, check_finite=False)
     residual = np.maximum(diagonal(kernel, X) - np.square(half).sum(axis=0), 0.0)
-    if chosen.size == X.shape[0]:
-        interpolation = np.eye(X.shape[0])
-    else:
-        interpolation = solve_triangular(L, half, lower=True, trans="T", check_finite=False)
-    return Nystrom(nodes, chosen, half.T, interpolation, residual)
+    return Nystrom(nodes, chosen, half.T, residual, L)
 
 
 def stable_cholesky(K: Array, scale: float | None = None) -> Array:

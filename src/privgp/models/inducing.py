@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from privgp.models.planned import OTHER, accepted, bound
 from privgp.models.promise import simulation
+from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.rows import Rows
 from privgp.plan.preview import Plan
+from privgp.plan.streamed.columns import Columns, StreamedSums, Totals, streamed_strategy
 from privgp.types import Array
 from privgp.vault.stream import measure_rows
 
@@ -18,7 +21,8 @@ if TYPE_CHECKING:
 def plan_rows(model: PrivateGPRegressor, rows: Rows, groups: Any = None) -> Plan:
     """What a fit on these rows would measure, by one pass over them."""
     sketch = model._sketch(rows, groups)
-    return sketch.finish(sketch.columns.totals(rows.blocks()))
+    plan = sketch.finish(sketch.columns.totals(rows.blocks()))
+    return bound(model, plan, rows.count, rows.columns)
 
 
 def fit_rows(
@@ -26,10 +30,44 @@ def fit_rows(
     rows: Rows,
     pairs: Iterable[tuple[Array, Any]],
     groups: Any = None,
+    plan: Plan | None = None,
 ) -> None:
     """Measure once, in one pass over ``pairs``: blocks of the rows with their outputs. Spends."""
-    sketch = model._sketch(rows, groups)
-    plan, measurement = measure_rows(
-        pairs, sketch.y_bounds, sketch.columns, sketch.finish, simulation(model)
-    )
-    model._release(plan, measurement)
+    if plan is None:
+        sketch = model._sketch(rows, groups)
+        bounds, columns = sketch.y_bounds, sketch.columns
+    else:
+        bounds, columns = _planned_columns(model, plan, rows, groups)
+
+    def finish(totals: Totals) -> Plan:
+        if plan is None:
+            return bound(model, sketch.finish(totals), rows.count, rows.columns)
+        return _if_made_of(totals, plan)
+
+    made, measurement = measure_rows(pairs, bounds, columns, finish, simulation(model))
+    model._release(made, measurement)
+
+
+def _planned_columns(
+    model: PrivateGPRegressor, plan: Plan, rows: Rows, groups: Any
+) -> tuple[tuple[float, float], Columns]:
+    """The bounds and columns of a plan that was made for this model and so many rows."""
+    model._question(rows.columns)
+    if groups is not None:
+        raise ValueError(
+            "groups do not go with inducing: leave inducing=None, which holds all rows at once."
+        )
+    plan = accepted(model, plan, rows.count, rows.columns)
+    if not isinstance(plan.strategy, StreamedSums):
+        raise ValueError(OTHER)
+    return plan.y_bounds, plan.strategy.columns
+
+
+def _if_made_of(totals: Totals, plan: Plan) -> Plan:
+    """The plan, if these are the totals that it was made of: those of other rows differ."""
+    assert isinstance(plan.strategy, StreamedSums)
+    energy = plan.strategy.energy_weight > 0
+    strategy = streamed_strategy(plan.strategy.columns, totals, energy=energy)
+    if fingerprint(strategy) != fingerprint(plan.strategy):
+        raise ValueError(OTHER)
+    return plan

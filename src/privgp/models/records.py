@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from privgp.gp.learning import learn
 from privgp.gp.posterior import posterior
 from privgp.gp.threads import laid_out, one_thread
+from privgp.models.planned import accepted, bound
 from privgp.models.promise import records_guarantee
 from privgp.plan.bins.records import RecordsPlan, make_records_plan
 from privgp.plan.build import Budget, Question
@@ -73,16 +74,26 @@ def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> RecordsPlan:
     )
     budget = Budget(float(model.epsilon), float(model.delta))
     with one_thread():
-        return make_records_plan(_rows(X), pairs, question, budget)
+        plan = make_records_plan(_rows(X), pairs, question, budget)
+    return bound(model, plan, plan.rows)
 
 
-def fit_records(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
+def fit_records(
+    model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: RecordsPlan | None = None
+) -> None:
     """Measure once, with noise, and learn from the measurement. Inputs and outputs go to the vault."""
     pairs = domain(model.x_bounds)
     inputs = checked_inputs(X, len(pairs))
     y = checked_outputs(y, len(inputs))
     validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
-    plan = model._plan(len(inputs), groups)
+    if plan is None:
+        plan = model._plan(len(inputs), groups)
+    else:
+        model._question(1)
+        if groups is not None:
+            raise ValueError("groups are not available with protect='records': leave groups=None.")
+        plan = accepted(model, plan, len(inputs))
+    assert isinstance(plan, RecordsPlan)
     rng = None
     if model.random_state is not None:
         rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31))

@@ -19,6 +19,7 @@ from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
 from privgp.models.inducing import fit_rows, plan_rows
+from privgp.models.planned import accepted, bound
 from privgp.models.promise import outputs_guarantee, simulation
 from privgp.models.records import fit_records, plan_records
 from privgp.models.spending import SpendsAtFit
@@ -128,25 +129,31 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
             X = check_array(X, dtype=np.float64, estimator=self)
         return self._plan(X, groups)
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, plan: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
 
         ``groups``: public person identifiers; all rows of one person are protected together.
+        ``plan``: what ``plan(X, groups)`` returned, which is then measured and not made again. A plan
+        made for anything else is refused before anything is spent.
         """
         if y is None:
             raise ValueError(
                 "This PrivateGPRegressor estimator requires y to be passed, but the target y is None."
             )
         if self.protect == "records":
-            fit_records(self, X, y, groups)
+            fit_records(self, X, y, groups, plan)
             return self
         X = validate_data(self, X, dtype=np.float64)
         y = checked_outputs(y, len(X))
         if self.inducing is not None:
             rows = ArrayRows(X)
-            fit_rows(self, rows, with_outputs(rows.blocks(), y), groups)
+            fit_rows(self, rows, with_outputs(rows.blocks(), y), groups, plan)
             return self
-        plan = self._plan(X, groups)
+        if plan is None:
+            plan = self._plan(X, groups)
+        else:
+            self._question(X.shape[1])
+            plan = accepted(self, plan, X, person_ids(groups, len(X)))
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
@@ -236,8 +243,11 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
             return plan_rows(self, ArrayRows(X), groups)
         question = self._question(X.shape[1], ranked)
         budget = Budget(float(self.epsilon), float(self.delta))
-        with threads_for(len(X)):
-            return make_plan(X, question, budget, person_ids(groups, len(X)))
+        # Only the other objectives have matrices so large that threads do more than wait.
+        people = person_ids(groups, len(X))
+        with one_thread() if question.objective == "posterior" else threads_for(len(X)):
+            plan = make_plan(X, question, budget, people)
+        return plan if ranked else bound(self, plan, X, people)
 
     def _sketch(self, rows: Rows, groups: Any) -> Sketch:
         """What is measured of a row, with inducing inputs, for rows in memory or in a file."""

@@ -20,7 +20,10 @@ PRIOR_DRAWS = 32
 
 @dataclass(frozen=True)
 class Accuracy:
-    """A measurement of functionals of f with noise, under priors of the hyperparameters."""
+    """A measurement of functionals of f with noise, under priors of the hyperparameters.
+
+    ``fingerprint``: of what it was made for, which ``fit`` compares; empty if not made by a model.
+    """
 
     epsilon: float
     delta: float
@@ -29,6 +32,7 @@ class Accuracy:
     functionals: Functionals = field(repr=False)
     noise: Noise = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
+    fingerprint: str = field(repr=False, default="", kw_only=True)
 
     @property
     def start(self) -> Hyperparameters:

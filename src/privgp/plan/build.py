@@ -11,8 +11,8 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.input_maps import collapse
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.smoothers import Smoother, choose_nodes, exact_smoother, nystrom
-from privgp.plan.designs.hypotheses import design_models, hypotheses_for
+from privgp.gp.smoothers import Nystrom, Smoother, choose_nodes, exact_smoother, nystrom
+from privgp.plan.designs.hypotheses import design_models, factors_of, hypotheses_for
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design, explained, gain
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
@@ -107,6 +107,7 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
     R: Array | None = None
     if question.objective == "posterior":
         task = _Task(priors, inputs, index, nodes, people, targets, weights, width, learned)
+        factor = task.factors[0]
         if budget.delta == 0 and budget.multiplier is None:  # nothing Gaussian to compare with
             strategy, _ = _laplace_strategy(task, budget)
         else:
@@ -116,6 +117,7 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
                 if question.mechanism == LAPLACE or left_by_sums < left:
                     strategy, rival = sums, strategy
     else:
+        factor = nystrom(start.kernel, start.input_map(inputs), nodes)
         reach = _smoother(start, inputs, counts, targets)
         chosen = design(reach.weights, question.objective, weights)
         gap, R = chosen.gap, chosen.reconstruction
@@ -141,7 +143,7 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
         targets=targets,
         target_weights=weights,
         strategy=strategy,
-        functionals=functionals(strategy, nystrom(start.kernel, start.input_map(inputs), nodes)),
+        functionals=functionals(strategy, factor),
         noise=budget.noise_of(strategy),
         priors=priors,
         chosen=nodes,
@@ -166,6 +168,11 @@ class _Task:
     energy: bool
 
     @cached_property
+    def factors(self) -> list[Nystrom]:
+        """The low-rank factors of the design's models; the first is the starting model's."""
+        return factors_of(design_models(self.priors), self.inputs, self.nodes)
+
+    @cached_property
     def single(self) -> list[Hypothesis]:
         """The hypotheses where every row has the weight 1."""
         unit = np.ones((1, len(self.inputs)))
@@ -176,7 +183,7 @@ class _Task:
     def hypotheses(self, strategy: OutputSums) -> list[Hypothesis]:
         models = design_models(self.priors)
         goal = self.targets, self.weights
-        return hypotheses_for(models, self.inputs, self.nodes, strategy, *goal)
+        return hypotheses_for(models, self.inputs, self.nodes, strategy, *goal, self.factors)
 
     def for_weights_of(self, strategy: OutputSums) -> list[Hypothesis]:
         return self.single if np.all(strategy.row_weights == 1.0) else self.hypotheses(strategy)
@@ -224,7 +231,7 @@ def aware_matrix(
     most: int = MAX_RANK,
 ) -> Array:
     """The noise-aware design for ``counts`` rows at every input, (measured, inputs)."""
-    B = aware_design(hypotheses, noise, _useful_rank(hypotheses[0].factor, noise, most))
+    B = aware_design(hypotheses, noise, _useful_rank(hypotheses[0], noise, most))
     if noise < raw.noise_variance and len(inputs) <= NODES:
         # With hardly any noise the predictions themselves are what to measure.
         direct = design(_smoother(raw, inputs, counts, targets).weights, "trace", weights)
@@ -239,10 +246,9 @@ def _smoother(model: Hyperparameters, inputs: Array, counts: Array, targets: Arr
     return exact_smoother(model.kernel, model.noise_variance, mapped, counts, goal)
 
 
-def _useful_rank(factor: Array, noise: float, most: int) -> int:
+def _useful_rank(hypothesis: Hypothesis, noise: float, most: int) -> int:
     """How many directions of the signal rise above a hundredth of the noise, at most ``most``."""
-    powers = np.linalg.eigvalsh(factor.T @ factor)
-    rows = len(factor)
+    powers, rows = hypothesis.spectrum[0], len(hypothesis.factor)
     useful = int(np.count_nonzero(powers * rows / 50.0 > 0.01 * noise))
     return int(np.clip(useful, min(16, rows), min(most, rows)))
 

@@ -124,13 +124,15 @@ class Plan(Accuracy):
         At another ``epsilon`` it is that of this same measurement with the noise it would need
         there; a plan made for that epsilon does at least as well.
         """
-        plan = self
         if epsilon is not None:
-            plan = replace(
-                self, epsilon=epsilon, noise=noise_of(self.strategy, epsilon, self.delta)
-            )
+            noise = noise_of(self.strategy, epsilon, self.delta)
+            return replace(self, epsilon=epsilon, noise=noise)._expected_error
+        return self._expected_error
+
+    @cached_property
+    def _expected_error(self) -> float:
         weights = self.target_weights / self.target_weights.sum()
-        return float(np.sqrt(weights @ plan._variance_at_targets()))
+        return float(np.sqrt(weights @ self._variance_at_targets()))
 
     def _variance_at_targets(self) -> Array:
         if self.unbiased is not None:
@@ -143,6 +145,10 @@ class Plan(Accuracy):
 
     def summary(self) -> str:
         """The same as it remains true after the release."""
+        return self._summary
+
+    @cached_property
+    def _summary(self) -> str:
         weights = self.target_weights / self.target_weights.sum()
         expected = self.expected_error()
         spread = ""

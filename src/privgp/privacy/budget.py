@@ -10,7 +10,6 @@ import math
 from functools import lru_cache
 from numbers import Real
 
-from dp_accounting import get_sigma_gaussian
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
@@ -91,6 +90,8 @@ def _least_multiplier(epsilon: float, delta: float) -> float:
         if not math.isfinite(multiplier):
             raise ValueError(f"epsilon={epsilon:g}, delta={delta:g} are too small to calibrate.")
     else:
+        from dp_accounting import get_sigma_gaussian  # slow to import
+
         multiplier = float(get_sigma_gaussian(epsilon, delta))
     multiplier *= 1.0 + SAFETY
     while gaussian_delta(epsilon, multiplier) > delta:

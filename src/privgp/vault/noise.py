@@ -7,12 +7,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
+from opendp import measurements
+from opendp.domains import atom_domain, vector_domain
+from opendp.metrics import l1_distance, l2_distance
+from opendp.mod import enable_features
 
 from privgp.privacy.noise import LAPLACE, Noise
 from privgp.types import Array
 
-dp.enable_features("contrib")
+enable_features("contrib")
 
 
 def add_noise(values: Array, noise: Noise, rng: np.random.Generator | None = None) -> Array:
@@ -39,7 +42,7 @@ def add_noise(values: Array, noise: Noise, rng: np.random.Generator | None = Non
 @lru_cache(maxsize=16)
 def _sampler(law: str, size: int, scale: float, exponent: int) -> Any:
     """OpenDP's mechanism. It holds no randomness of its own: every call draws anew."""
-    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
+    domain = vector_domain(atom_domain(T=float, nan=False), size=size)
     if law == LAPLACE:
-        return dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=scale, k=exponent)
-    return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale, k=exponent)
+        return measurements.make_laplace(domain, l1_distance(T=float), scale=scale, k=exponent)
+    return measurements.make_gaussian(domain, l2_distance(T=float), scale=scale, k=exponent)

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
+from opendp import measurements
+from opendp.domains import atom_domain
+from opendp.metrics import absolute_distance
+from opendp.mod import enable_features
 
 from privgp.gp.surrogate import Hyperprior, Surrogate
 from privgp.privacy.kusner import KusnerConstants
@@ -22,7 +25,7 @@ from privgp.vault.select import exponential
 
 LAPLACE_DEPTH = 40
 
-dp.enable_features("contrib")
+enable_features("contrib")
 
 
 def measured_loss(
@@ -133,5 +136,5 @@ def add_laplace_noise(
         return value + float(rng.laplace(0.0, scale))
     exponent = math.floor(math.log2(scale)) - LAPLACE_DEPTH
     raised = (sensitivity + 2.0**exponent) / epsilon * (1.0 + 2.0**-50)
-    space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    return float(dp.m.make_laplace(*space, scale=raised, k=exponent)(value))
+    space = atom_domain(T=float, nan=False), absolute_distance(T=float)
+    return float(measurements.make_laplace(*space, scale=raised, k=exponent)(value))

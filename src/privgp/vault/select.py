@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
+from opendp import measurements
+from opendp.domains import atom_domain, vector_domain
+from opendp.measures import max_divergence, zero_concentrated_divergence
+from opendp.metrics import linf_distance
+from opendp.mod import enable_features
 
 from privgp.privacy.selection import selection_scale
 from privgp.types import Array
@@ -15,7 +19,7 @@ SELECTION_SAMPLER = (
     "cryptographic randomness"
 )
 
-dp.enable_features("contrib")
+enable_features("contrib")
 
 
 def permute_and_flip(
@@ -32,7 +36,7 @@ def permute_and_flip(
     scale = selection_scale(sensitivity, epsilon)
     if rng is not None:
         return _largest(_checked(utilities) + rng.exponential(scale, len(utilities)))
-    return _draw(utilities, scale, dp.max_divergence())
+    return _draw(utilities, scale, max_divergence())
 
 
 def exponential(
@@ -49,7 +53,7 @@ def exponential(
     scale = selection_scale(sensitivity, epsilon)
     if rng is not None:
         return _largest(_checked(utilities) + rng.gumbel(0.0, scale, len(utilities)))
-    return _draw(utilities, scale, dp.zero_concentrated_divergence())
+    return _draw(utilities, scale, zero_concentrated_divergence())
 
 
 MECHANISMS = {"permute-and-flip": permute_and_flip, "exponential": exponential}
@@ -57,11 +61,11 @@ MECHANISMS = {"permute-and-flip": permute_and_flip, "exponential": exponential}
 
 def _draw(utilities: Array, scale: float, divergence: Any) -> int:
     space = (
-        dp.vector_domain(dp.atom_domain(T=float, nan=False)),
-        dp.linf_distance(T=float),
+        vector_domain(atom_domain(T=float, nan=False)),
+        linf_distance(T=float),
     )
     values = _checked(utilities)
-    chosen = int(dp.m.make_noisy_max(*space, divergence, scale=scale)(values.tolist()))
+    chosen = int(measurements.make_noisy_max(*space, divergence, scale=scale)(values.tolist()))
     if not 0 <= chosen < len(values):
         raise RuntimeError("the sampler failed after it drew: count the budget as spent.")
     return chosen

@@ -21,7 +21,6 @@ from privgp.command.io.screen import Step, say, say_if_simulated
 from privgp.models.load import save
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.figures import save_figure
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,8 @@ class Results:
         if self.certificate is not None:
             write_certificate(model, self.certificate)
         if self.plot is not None:
+            from privgp.release.figures import save_figure  # slow to import
+
             save_figure(model.plot(output=output), self.plot)
 
     def facts(self, guarantee: Guarantee, request: Request) -> dict[str, Any]:

@@ -7,7 +7,7 @@ the free hyperparameters, in scikit-learn's order), without forming one matrix p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ SUPPORTED = (
     "RBF, Matern, RationalQuadratic, ExpSineSquared, ConstantKernel, and their sums and products"
 )
 BLOCK_ENTRIES = 2**21
+CACHED_ENTRIES = 2**15  # several arrays of so many numbers stay in the processor's cache
 
 
 def split_noise(kernel: Kernel) -> tuple[Kernel | None, WhiteKernel | None]:
@@ -112,16 +113,24 @@ def variance(kernel: Kernel) -> float:
 
 def value_and_pullback(kernel: Kernel, X: Array, Z: Array | None = None) -> tuple[Array, Pullback]:
     """k(X, Z) and the map from dL/dK to dL/dtheta."""
+    K, pull = _value_and_pullback(kernel, X, Z)
+    if K.size == 1:  # nothing but constants
+        K = np.full((X.shape[0], (X if Z is None else Z).shape[0]), K.item())
+    return K, pull
+
+
+def _value_and_pullback(kernel: Kernel, X: Array, Z: Array | None) -> tuple[Array, Pullback]:
+    """The same with a constant as one number, (1, 1)."""
     if isinstance(kernel, Sum):
-        left, pull_left = value_and_pullback(kernel.k1, X, Z)
-        right, pull_right = value_and_pullback(kernel.k2, X, Z)
+        left, pull_left = _value_and_pullback(kernel.k1, X, Z)
+        right, pull_right = _value_and_pullback(kernel.k2, X, Z)
         return left + right, lambda G: np.concatenate([pull_left(G), pull_right(G)])
     if isinstance(kernel, Product):
-        left, pull_left = value_and_pullback(kernel.k1, X, Z)
-        right, pull_right = value_and_pullback(kernel.k2, X, Z)
+        left, pull_left = _value_and_pullback(kernel.k1, X, Z)
+        right, pull_right = _value_and_pullback(kernel.k2, X, Z)
         return left * right, lambda G: np.concatenate([pull_left(G * right), pull_right(G * left)])
     if isinstance(kernel, ConstantKernel):
-        return _constant(kernel, X, X if Z is None else Z)
+        return _constant(kernel)
     if isinstance(kernel, ExpSineSquared):
         return _periodic(kernel, X, Z)
     if isinstance(kernel, RationalQuadratic):
@@ -137,19 +146,21 @@ def squared_distances(X: Array, Z: Array | None = None) -> Array:
     X = X - centre
     columns = X if Z is None else Z - centre
     out = X @ (-2.0 * columns.T)
-    out += np.einsum("ij,ij->i", X, X)[:, None]
-    out += np.einsum("ij,ij->i", columns, columns)
-    np.maximum(out, 0.0, out=out)
+    lengths, others = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", columns, columns)
+    for rows in _cached(out):
+        part = out[rows]
+        part += lengths[rows, None]
+        part += others
+        np.maximum(part, 0.0, out=part)
     if Z is None:
         np.fill_diagonal(out, 0.0)
     return out
 
 
-def _constant(kernel: ConstantKernel, X: Array, Z: Array) -> tuple[Array, Pullback]:
+def _constant(kernel: ConstantKernel) -> tuple[Array, Pullback]:
     value = float(kernel.constant_value)
-    K = np.full((X.shape[0], Z.shape[0]), value)
     free = not kernel.hyperparameter_constant_value.fixed
-    return K, lambda G: np.array([value * G.sum()]) if free else np.empty(0)
+    return np.array([[value]]), lambda G: np.array([value * G.sum()]) if free else np.empty(0)
 
 
 def _stationary(kernel: RBF, X: Array, Z: Array | None) -> tuple[Array, Pullback]:
@@ -176,8 +187,22 @@ def _stationary(kernel: RBF, X: Array, Z: Array | None) -> tuple[Array, Pullback
     return K, pull
 
 
+def _cached(matrix: Array) -> Iterator[slice]:
+    """Blocks of rows, small enough that one operation after another finds them in the cache."""
+    step = max(1, CACHED_ENTRIES // max(1, matrix.shape[1]))
+    for first in range(0, len(matrix), step):
+        yield slice(first, first + step)
+
+
 def _profile(squared: Array, nu: float) -> Array:
-    """Phi of the Matern family as a function of the squared scaled distance."""
+    """Phi of the Matern family as a function of the squared scaled distance, (rows, columns)."""
+    out = np.empty_like(squared)
+    for rows in _cached(squared):
+        out[rows] = _profile_of(squared[rows], nu)
+    return out
+
+
+def _profile_of(squared: Array, nu: float) -> Array:
     if nu == np.inf:
         return np.exp(-0.5 * squared)
     if nu not in (0.5, 1.5, 2.5):
@@ -196,7 +221,14 @@ def _profile(squared: Array, nu: float) -> Array:
 
 
 def _slope(squared: Array, nu: float) -> Array:
-    """-2 phi' of the Matern family."""
+    """-2 phi' of the Matern family, (rows, columns)."""
+    out = np.empty_like(squared)
+    for rows in _cached(squared):
+        out[rows] = _slope_of(squared[rows], nu)
+    return out
+
+
+def _slope_of(squared: Array, nu: float) -> Array:
     if nu == np.inf:
         return np.exp(-0.5 * squared)
     if nu not in (0.5, 1.5, 2.5):

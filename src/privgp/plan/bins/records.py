@@ -121,6 +121,10 @@ class RecordsPlan(Accuracy):
 
     def summary(self) -> str:
         """The same as it remains true after the release."""
+        return self._summary
+
+    @cached_property
+    def _summary(self) -> str:
         low, high = np.sqrt(np.mean(self.expected_std(self.targets, 0.9) ** 2, axis=1))
         domain = " x ".join(f"[{a:g}, {b:g}]" for a, b in self.x_bounds)
         grid = " x ".join(map(str, self.strategy.shape))

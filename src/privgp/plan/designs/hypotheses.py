@@ -10,7 +10,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.smoothers import nystrom, stable_cholesky
+from privgp.gp.smoothers import Nystrom, nystrom
 from privgp.plan.designs.noise_aware import Hypothesis
 from privgp.plan.strategy import OutputSums
 from privgp.types import Array, Integers
@@ -36,24 +36,25 @@ def hypotheses_for(
     strategy: Weighed,
     targets: Array,
     target_weights: Array,
+    factors: Sequence[Nystrom] | None = None,
 ) -> list[Hypothesis]:
     """One equally weighted hypothesis per model, through the low-rank factor of the chosen inputs.
+
+    ``factors``: these factors, where they are known already.
 
     The factor leaves out a positive semidefinite residual of the prior, so a floor certified with
     it is a floor for the whole prior too: see docs/proofs/aware.md.
     """
     mass, squares = strategy.masses()
     out = []
-    for model in models:
-        mapped, goal = model.input_map(inputs), model.input_map(targets)
-        factor = nystrom(model.kernel, mapped, chosen)
+    for model, factor in zip(models, factors or factors_of(models, inputs, chosen), strict=True):
         if targets is inputs:
             reach = factor.factor
         else:
-            L = stable_cholesky(evaluate(model.kernel, factor.nodes))
-            cross = evaluate(model.kernel, factor.nodes, goal)
-            reach = solve_triangular(L, cross, lower=True, check_finite=False).T
-        gram = (reach.T * target_weights) @ reach
+            cross = evaluate(model.kernel, factor.nodes, model.input_map(targets))
+            reach = solve_triangular(factor.root, cross, lower=True, check_finite=False).T
+        weighted = reach * np.sqrt(target_weights)[:, None]
+        gram = weighted.T @ weighted
         out.append(
             Hypothesis(
                 factor=factor.factor * mass[:, None],
@@ -64,6 +65,11 @@ def hypotheses_for(
             )
         )
     return out
+
+
+def factors_of(models: Sequence[Hyperparameters], inputs: Array, chosen: Integers) -> list[Nystrom]:
+    """The low-rank factor of every model's covariance through the chosen inputs."""
+    return [nystrom(model.kernel, model.input_map(inputs), chosen) for model in models]
 
 
 def exact_certificate(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, eigvalsh
@@ -35,6 +36,12 @@ class Hypothesis:
     gram: Array
     total: float
     weight: float = 1.0
+
+    @cached_property
+    def spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues of ``factor^T factor``, ascending, and its eigenvectors as columns."""
+        values, vectors = np.linalg.eigh(self.factor.T @ self.factor)
+        return values, vectors
 
 
 @dataclass(frozen=True)
@@ -90,9 +97,11 @@ def gain(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> tuple[floa
         H = cho_solve((L, True), U @ h.gram, check_finite=False)
         value += h.weight * float(np.vdot(H, U))
         Q = cho_solve((L, True), U @ H.T, check_finite=False).T
-        step = (H - Q @ U) @ h.factor.T
-        step -= (Q @ B) * h.noise
-        gradient += (2.0 * h.weight) * step
+        Q *= 2.0 * h.weight
+        gradient += (2.0 * h.weight * H - Q @ U) @ h.factor.T
+        pull = Q @ B
+        pull *= h.noise
+        gradient -= pull
     return value, gradient
 
 
@@ -152,14 +161,15 @@ def unexplained(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> Arr
 def _measured(B: Array, h: Hypothesis, noise: float) -> tuple[Array, Array]:
     """U = B factor and the Cholesky factor of cov(t)."""
     U = B @ h.factor
-    S = U @ U.T + (B * h.noise) @ B.T
+    scaled = B * np.sqrt(h.noise)
+    S = U @ U.T + scaled @ scaled.T
     S.flat[:: len(S) + 1] += noise
     return U, cholesky(S, lower=True, overwrite_a=True, check_finite=False)
 
 
 def _starting_strategy(h: Hypothesis, noise: float, rank: int) -> Array:
     """Principal directions of the signal, the stronger the louder, with unit columns."""
-    values, vectors = np.linalg.eigh(h.factor.T @ h.factor)
+    values, vectors = h.spectrum
     rank = min(rank, len(values))
     values, vectors = np.maximum(values[-rank:], 0.0), vectors[:, -rank:]
     directions = h.factor @ vectors / np.sqrt(np.maximum(values, 1e-300))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import cho_solve, cholesky
 from scipy.sparse import csr_array
-from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
 
 from privgp.plan.designs.noise_aware import Hypothesis
 from privgp.types import Array, Integers
@@ -44,15 +44,16 @@ def partition(hypotheses: Sequence[Hypothesis], mass: Array, noise: float) -> tu
 
     ladder = [number for number in NUMBERS if number <= len(places)]
     best, worse = ladder[0], 0
-    for number in ladder:
-        if tried(number) >= tried(best):
-            best, worse = number, 0
-        else:
-            worse += 1
-        if worse > PATIENCE:
-            break
-    for number in _between(best, ladder):
-        best = number if tried(number) > tried(best) else best
+    with threadpool_limits(1):  # for matrices this small, two threads only wait for each other
+        for number in ladder:
+            if tried(number) >= tried(best):
+                best, worse = number, 0
+            else:
+                worse += 1
+            if worse > PATIENCE:
+                break
+        for number in _between(best, ladder):
+            best = number if tried(number) > tried(best) else best
     value, groups = found[best]
     return _indicators(groups), value
 
@@ -80,8 +81,10 @@ def _between(number: int, ladder: Sequence[int]) -> list[int]:
 
 def _coordinates(h: Hypothesis, mass: Array) -> Array:
     """Inputs as points whose squared distance is the prior's, but for its weak directions."""
-    factor = h.factor / np.maximum(mass, 1e-300)[:, None]
-    values, vectors = np.linalg.eigh((factor.T * mass) @ factor)
+    factor, (values, vectors) = h.factor, h.spectrum
+    if np.any(mass != 1.0):
+        factor = h.factor / np.maximum(mass, 1e-300)[:, None]
+        values, vectors = np.linalg.eigh((factor.T * mass) @ factor)
     return np.asarray(factor @ vectors[:, np.argsort(values)[-COORDINATES:]])
 
 
@@ -98,6 +101,10 @@ def _relevance(hypotheses: Sequence[Hypothesis], mass: Array) -> Array:
 def _groups(places: Array, mass: Array, number: int, step: int) -> Integers:
     if number == len(places):
         return np.arange(len(places))
+    if number == 1:
+        return np.zeros(len(places), dtype=np.int64)
+    from sklearn.cluster import KMeans  # slow to import
+
     found = KMeans(number, n_init=1, random_state=0, max_iter=50)
     found.fit(places[::step], sample_weight=mass[::step])
     labels = found.predict(places)

@@ -22,7 +22,8 @@ def functionals(strategy: OutputSums, factor: Nystrom) -> Functionals:
         weights, energy_gram = B * mass, np.diag(per_input(e))
         energy_cross = per_input(e * g)[:, None] * B.T
     else:
-        weights, energy_gram = (B * mass) @ J.T, (J * per_input(e)) @ J.T
+        shared = J * np.sqrt(per_input(e))
+        weights, energy_gram = (B * mass) @ J.T, shared @ shared.T
         energy_cross = J @ (per_input(e * g)[:, None] * B.T)
     return Functionals(
         nodes=factor.nodes,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from privgp.gp.input_maps import collapse, spreads
@@ -18,6 +17,8 @@ def choose_inducing(seen: Array, count: int) -> Array:
     What interpolation from the centres leaves out of a kernel matrix is bounded by how far rows are
     from them. All distinct inputs, if there are no more than that. Fewer, should centres coincide.
     """
+    from sklearn.cluster import KMeans  # slow to import
+
     distinct = collapse(seen)[0]
     if len(distinct) <= count:
         return distinct

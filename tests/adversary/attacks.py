@@ -1,0 +1,156 @@
+"""The best attacker's look at a release: which of two neighbouring datasets did it come from?
+
+Statistics and bounds are those of docs/proofs/audit.md; bounds fail with probability below 1e-6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import chi2
+
+from privgp import Guarantee
+from privgp.audit.promises import Promise, promise_of
+from privgp.audit.result import TradeOff, from_errors
+from privgp.audit.trained import attack_trained
+from tests.adversary.laws import check_noise
+from tests.adversary.spying import Event, watched
+
+FAILURE = 1e-6
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A mechanism that draws what one run on either dataset tells; all draws are attacked together.
+
+    ``run``: spends the budget on a dataset and returns its guarantee, by the entry point that users
+    call; ``neighbours``: the two worst datasets; ``part``: the draw that is attacked, of a mechanism
+    of several kinds, with ``promise``, its share; ``worst``: exact numbers as far apart as the
+    mechanism assumes, where no two datasets are known that are.
+    """
+
+    run: Callable[[Any], Guarantee]
+    neighbours: Callable[[], tuple[Any, Any]]
+    draws: int = 3500
+    part: int | None = None
+    promise: Callable[[Guarantee], Promise] = promise_of
+    worst: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+
+    def attack(self, noise_scale: float) -> TradeOff:
+        """Draw what the mechanism drew, many times; cut the likelihood ratio where the promise is
+        tightest."""
+        seen: list[list[Event]] = []
+        for dataset in self.neighbours():
+            with watched(noise_scale) as events:
+                guarantee = self.run(dataset)
+            seen.append(events if self.part is None else [events[self.part]])
+        low, high = ([event.exact for event in events] for events in seen)
+        if self.worst is not None:
+            low, high = ([exact] for exact in self.worst(low[0]))
+        looks = [Look(e, *pair) for e, *pair in zip(seen[0], low, high, strict=True)]
+        assert [(e.kind, e.scale) for e in seen[0]] == [(e.kind, e.scale) for e in seen[1]]
+        cut = sum(look.cut for look in looks)
+        ratios = [sum(look.ratios(side, self.draws) for look in looks) for side in (0, 1)]
+        errors = np.count_nonzero(ratios[0] > cut), np.count_nonzero(ratios[1] <= cut)
+        return from_errors(self.promise(guarantee), *map(int, errors), self.draws, FAILURE)
+
+    def holds(self, noise_scale: float) -> bool:
+        return self.attack(noise_scale).holds
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one draw of numbers tells: the log-ratio of the two laws, and where to cut it.
+
+    Half-way for Gaussian noise; for Laplace noise a hair below the largest ratio there is.
+    """
+
+    event: Event
+    low: np.ndarray
+    high: np.ndarray
+
+    @property
+    def cut(self) -> float:
+        if self.event.kind == "make_gaussian":
+            return 0.0
+        return float(np.abs(self.high - self.low).sum()) / self.event.scale * (1.0 - 1e-9)
+
+    def ratios(self, side: int, draws: int) -> np.ndarray:
+        """Of fresh draws of one side, by the sampler that protects."""
+        differ = self.low != self.high  # equal numbers tell nothing
+        a, b = self.low[differ], self.high[differ]
+        z = self.event.again((a, b)[side], draws)
+        if self.event.kind == "make_gaussian":
+            return np.asarray((z - 0.5 * (a + b)) @ (b - a)) / self.event.scale**2
+        return np.asarray((np.abs(z - a) - np.abs(z - b)).sum(axis=1)) / self.event.scale
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A choice among candidates, the first draw of a run.
+
+    ``scale``: ``2 sensitivity / epsilon``, as the promise of ``epsilon`` needs it; ``law``: the
+    probabilities that docs/proofs/select.md proves at that scale. The last candidate is attacked, and
+    the law is held against choices among ten of which one is 2.5 scales better.
+    """
+
+    run: Callable[[Any], Guarantee]
+    neighbours: Callable[[], tuple[Any, Any]]
+    scale: Callable[[], float]
+    law: Callable[[np.ndarray, float], np.ndarray]
+    epsilon: float
+    draws: int = 2500
+    worst: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None
+
+    def holds(self, noise_scale: float) -> bool:
+        choices = []
+        for dataset in self.neighbours():
+            with watched(noise_scale) as events:
+                self.run(dataset)
+            choices.append(events[0])
+        exact = [event.exact for event in choices] if self.worst is None else self.worst()
+        last = [
+            np.count_nonzero(choices[0].again(values, self.draws) == len(values) - 1)
+            for values in exact
+        ]
+        promise = Promise(pairs=((self.epsilon, 0.0),))
+        found = from_errors(promise, int(last[0]), self.draws - int(last[1]), self.draws, FAILURE)
+        scale = self.scale()
+        probe = -2.5 * scale * (np.arange(10) > 0)
+        chosen = choices[0].again(probe, self.draws)[:, 0].astype(int)
+        expected = self.draws * self.law(probe, scale)
+        statistic = np.sum((np.bincount(chosen, minlength=10) - expected) ** 2 / expected)
+        return found.holds and bool(statistic <= chi2.isf(1e-7, 9))
+
+
+@dataclass(frozen=True)
+class Released:
+    """A mechanism whose draws depend on one another: many releases at once, and a trained attack.
+
+    ``run``: (guarantee of one release, (count, numbers), the noise in them as standard normal
+    numbers); noise of another law is a fault too, as promises of paths are not tight.
+    """
+
+    run: Callable[[Any, int], tuple[Guarantee, np.ndarray, np.ndarray]]
+    neighbours: Callable[[], tuple[Any, Any]]
+    draws: int = 1500
+
+    def holds(self, noise_scale: float) -> bool:
+        pair, noise = self.neighbours(), []
+
+        def sampler(which: int, count: int, tell: Any) -> np.ndarray:
+            with watched(noise_scale):
+                _, drawn, added = self.run(pair[which], count)
+            noise.append(added.ravel())
+            return drawn
+
+        promise = promise_of(self.run(pair[0], 1)[0])
+        found = attack_trained(sampler, promise, self.draws, FAILURE, lambda share, doing: None)
+        try:
+            check_noise(np.concatenate(noise))
+        except AssertionError:
+            return False
+        return found.holds

@@ -1,0 +1,262 @@
+"""Every mechanism and entry point, one row each: how it is called, and on which two datasets.
+
+``Measured`` numbers are attacked with the best test there is, ``Released`` ones with a trained test,
+``Chosen`` candidates by their frequencies; attacks.py explains all three. A row must hold as it is and break when its noise is a fifth too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+
+from privgp import (
+    BinnedGP,
+    BinnedMeans,
+    Guarantee,
+    PosteriorPaths,
+    PrivateBayesSearchCV,
+    PrivateFunction,
+    PrivateGPRegressor,
+    PrivateGridSearchCV,
+)
+from privgp.audit.promises import Promise
+from privgp.plan.bins import Bins
+from privgp.privacy.selection import (
+    exponential_probabilities,
+    permute_and_flip_probabilities,
+)
+from tests.adversary.attacks import Chosen, Measured, Released
+from tests.adversary.neighbours import INPUTS, PEOPLE, ends, of_bins, of_columns, of_plan
+from tests.models.looking_up import Column
+
+BUDGET = {"y_bounds": (0, 1), "epsilon": 8.0, "delta": 0.01}
+SMALL = {**BUDGET, "epsilon": 2.5}
+FEW = INPUTS[::4]
+
+
+def regressor(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Measured:
+    """Outputs are private: the worst person of the plan at either end of the bounds."""
+    model = PrivateGPRegressor(**{**BUDGET, **settings})
+    worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
+
+
+def fitted_records(model: Any, bins: Callable[[], Any], draws: int, **where: Any) -> Measured:
+    """Records are private: the first is one of the two that lie furthest apart."""
+
+    def run(record: Any) -> Guarantee:
+        rows = bins().rows
+        X, y = np.full((rows, 1), 0.4), np.full(rows, 0.5)
+        X[0], y[0] = record
+        return clone(model).fit(X, y).guarantee_
+
+    return Measured(run, lambda: of_bins(bins(), **where), draws)
+
+
+def records(law: str, draws: int, **budget: Any) -> Measured:
+    """With Laplace noise and many rows next to nothing goes to the energy, and the move is whole."""
+    model = PrivateGPRegressor(
+        ConstantKernel(0.2) * RBF(0.6), protect="records", x_bounds=(0, 1), mechanism=law, **budget
+    )
+    rows, stay = (2000, True) if law == "laplace" else (5, False)
+    return fitted_records(model, lambda: model.plan(rows).strategy, draws, stay=stay)
+
+
+def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
+    model = kind(bins=3, x_bounds=(0, 1), protect=protect, noise=noise, **budget)
+    if protect == "records":
+        grid = Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3))
+        return fitted_records(model, lambda: grid, 3500)
+    return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, ends(), 9000)
+
+
+def function(**settings: Any) -> Measured:
+    """The outermost row moves the function most."""
+    made = PrivateFunction(Matern(0.5, nu=2.5), 0.3, **BUDGET, **settings)
+
+    def run(y: Any) -> Guarantee:
+        fresh = clone(made).fit(FEW, y)
+        fresh.release(FEW)
+        return fresh.guarantee_
+
+    return Measured(run, ends(0, len(FEW)), 3500)
+
+
+def function_of_records() -> Measured:
+    """One record, so that another output and another input move as far as the bound."""
+    made = PrivateFunction(RBF(0.5), 1.0, protect="records", domain=(0, 1), **BUDGET)
+
+    def run(record: Any) -> Guarantee:
+        fresh = clone(made).fit([[record[0]]], [record[1]])
+        fresh.release(np.linspace(0.3, 0.7, 5)[:, None])
+        return fresh.guarantee_
+
+    return Measured(run, lambda: ((0.5, 1.0), (0.52, 0.0)), 3500)
+
+
+def paths(count: int, extra: float, draws: int) -> Released:
+    """One record's output at either end; asked in two questions, near it and at the edges."""
+    kernel, X, points = (
+        Matern(1.0, nu=0.5),
+        np.array([[0.5]]),
+        np.array([[0.5], [0.5 + 3e-9], [1.0]]),
+    )
+    one = PosteriorPaths(
+        kernel, 1.0, domain=(0, 1), y_bounds=(-1, 1), n_paths=count, extra_noise=extra, delta=1e-3
+    )
+
+    def run(y: float, many: int) -> tuple[Guarantee, np.ndarray, np.ndarray]:
+        made = clone(one).set_params(n_paths=count * many).fit(X, [y])
+        drawn = np.hstack([made.release(points[:1]), made.release(points[1:])])
+        cross = kernel(X, points) / 2.0
+        law = (1 + extra**2) * kernel(points) - 2.0 * cross.T @ cross
+        root = np.linalg.cholesky(law + made.nugget_std_**2 * np.eye(3))
+        noise = np.linalg.solve(root, (drawn - y * cross).T)
+        return one.guarantee_for(1), drawn.reshape(many, -1), noise
+
+    return Released(run, lambda: (-1.0, 1.0), draws)
+
+
+def validated(method: str, law: Any, settings: int) -> Chosen:
+    """Of 20 validation records one speaks for the last setting or against it, and one is against it:
+    it falls behind the others by two records or by none."""
+    search = PrivateGridSearchCV(
+        Column(), {"j": list(range(settings))}, epsilon=3.0, delta=1e-5, method=method
+    )
+
+    def run(X: Any) -> Guarantee:
+        return clone(search).fit(X, np.ones(20, int), X_val=X, y_val=np.ones(20, int)).guarantee_
+
+    def pair() -> Any:
+        X = np.ones((2, 20, settings), int)
+        X[:, 3, -1] = 0
+        X[0, 7, -1] = 0
+        X[1, 7, :-1] = 0
+        return X[0], X[1]
+
+    return Chosen(run, pair, lambda: 2.0 / 20 / 3.0, law, 3.0)
+
+
+def cross_validated(part: str) -> Measured | Chosen:
+    """A choice by cross-validation, at its whole sensitivity, then a release."""
+    lengths = [1.0] if part == "release" else [0.5, 1.0]
+    model = PrivateGPRegressor(RBF(1.0) + WhiteKernel(0.1), y_bounds=(0, 1), mechanism="gaussian")
+    search = PrivateGridSearchCV(
+        model, {"kernel__k1__length_scale": lengths}, cv=2, method="permute-and-flip",
+        epsilon=10.0, delta=0.01,
+    )  # fmt: skip
+
+    def run(y: Any) -> Guarantee:
+        return clone(search).fit(INPUTS, y).guarantee_
+
+    if part == "release":
+        rest = PrivateGPRegressor(RBF(1.0), 0.1, mechanism="gaussian", **BUDGET)
+        mu = lambda g: Promise(mu=1.0 / g.noise_multipliers[0])  # noqa: E731
+        return Measured(run, of_plan(rest), part=1, promise=mu)
+
+    def most() -> float:
+        """In units of half the width of the bounds."""
+        told = clone(search).set_params(random_state=0).fit(INPUTS, ends()()[0])
+        return 2.0 * float(told.cv_results_["sensitivity"][0])
+
+    def worst() -> tuple[np.ndarray, np.ndarray]:
+        return np.array([0.0, -2.0]) * most(), np.array([-1.0, -1.0]) * most()
+
+    law = permute_and_flip_probabilities
+    return Chosen(run, ends(), lambda: 2.0 * most() / 3.0, law, 3.0, worst=worst)
+
+
+def measured_search() -> Measured:
+    model = PrivateGPRegressor(RBF(1.0) + WhiteKernel(0.1), y_bounds=(0, 1), mechanism="gaussian")
+    grid = {"kernel__k1__length_scale": [0.5, 2.0]}
+    search = PrivateGridSearchCV(model, grid, epsilon=8.0, delta=0.01)
+    planner = PrivateGPRegressor(RBF(1.0), 0.1, mechanism="gaussian", **BUDGET)
+    return Measured(lambda y: clone(search).fit(INPUTS, y).guarantee_, of_plan(planner), 3500)
+
+
+def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
+    """One of 20 validation records is predicted right or wrong by every setting.
+
+    Kusner's promises assume how far two objectives are apart: so far are they here.
+    """
+    settings: dict[str, Any] = {"epsilon": 8.0, "delta": 0.01, "n_iter": 2, "method": method}
+    if method != "measured":
+        settings |= {"assume": {"A": 1.0, "tau": 1.0}, "epsilon": 5.0}
+    search = PrivateBayesSearchCV(Column(), {"j": [0, 1]}, **settings)
+
+    def run(y: Any) -> Guarantee:
+        return clone(search).fit(None, None, np.ones((20, 2), int), y).guarantee_
+
+    def pair() -> Any:
+        y = np.ones((2, 20), int)
+        y[1, 7] = 0
+        return y[0], y[1]
+
+    if part == "all":
+        return Measured(run, pair)
+    known = search.plan(20).constants
+    if part == "score":
+        apart = lambda exact: (exact, exact + known.value_sensitivity)  # noqa: E731
+        half = lambda g: Promise(pairs=((0.5 * g.epsilon, 0.0),))  # noqa: E731
+        return Measured(run, pair, 9000, part=1, promise=half, worst=apart)
+    moved = known.mean_sensitivity
+    worst = lambda: (np.array([0.0, -2.0]) * moved, np.array([-1.0, -1.0]) * moved)  # noqa: E731
+    law = exponential_probabilities
+    return Chosen(run, pair, lambda: 2.0 * moved / 2.5, law, 2.5, worst=worst)
+
+
+# (name, public class, what is attacked); names of options stand in the name as users write them.
+ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
+    ("outputs, gaussian", PrivateGPRegressor, regressor(mechanism="gaussian")),
+    (
+        "outputs, unbiased",
+        PrivateGPRegressor,
+        regressor(mechanism="gaussian", reconstruct="unbiased", targets=[[0.3]]),
+    ),
+    (
+        "outputs, laplace",
+        PrivateGPRegressor,
+        regressor(mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9000),
+    ),
+    ("people, gaussian", PrivateGPRegressor, regressor(PEOPLE, mechanism="gaussian")),
+    (
+        "people, laplace",
+        PrivateGPRegressor,
+        regressor(PEOPLE, mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9000),
+    ),
+    ("inducing", PrivateGPRegressor, regressor(inducing=3)),
+    ("records, gaussian", PrivateGPRegressor, records("gaussian", 3500, **BUDGET)),
+    ("records, laplace", PrivateGPRegressor, records("laplace", 30_000, **SMALL)),
+    ("outputs, laplace", BinnedMeans, bins(BinnedMeans, "outputs", "laplace", **SMALL)),
+    ("outputs, gaussian", BinnedMeans, bins(BinnedMeans, "outputs", "gaussian", **BUDGET)),
+    ("records, gaussian", BinnedMeans, bins(BinnedMeans, "records", "gaussian", **BUDGET)),
+    ("outputs, laplace", BinnedGP, bins(BinnedGP, "outputs", "laplace", **SMALL)),
+    ("records, gaussian", BinnedGP, bins(BinnedGP, "records", "gaussian", **BUDGET)),
+    ("outputs", PrivateFunction, function()),
+    ("inducing", PrivateFunction, function(inducing=FEW)),
+    ("records", PrivateFunction, function_of_records()),
+    ("one path", PosteriorPaths, paths(1, 0.0, 800)),
+    ("three paths", PosteriorPaths, paths(3, 0.0, 300)),
+    ("extra noise", PosteriorPaths, paths(1, 1.0, 800)),
+    ("measurement", PrivateGridSearchCV, measured_search()),
+    ("permute-and-flip, choice", PrivateGridSearchCV, cross_validated("choice")),
+    ("permute-and-flip, release", PrivateGridSearchCV, cross_validated("release")),
+    (
+        "permute-and-flip, records",
+        PrivateGridSearchCV,
+        validated("permute-and-flip", permute_and_flip_probabilities, 2),
+    ),
+    (
+        "exponential, records",
+        PrivateGridSearchCV,
+        validated("exponential", exponential_probabilities, 6),
+    ),
+    ("measured", PrivateBayesSearchCV, bayes()),
+    ("kusner, setting", PrivateBayesSearchCV, bayes("kusner", "setting")),
+    ("kusner, score", PrivateBayesSearchCV, bayes("kusner", "score")),
+    ("kusner-noise-free, score", PrivateBayesSearchCV, bayes("kusner-noise-free", "score")),
+)

@@ -1,0 +1,63 @@
+"""The two datasets that a mechanism hides worst."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from privgp.vault.bins import exact_records
+
+from privgp import PrivateGPRegressor
+from privgp.audit.gaussian import worst_neighbours
+from privgp.plan.bins import centres
+from privgp.plan.inputs.rows import ArrayRows
+
+Pair = tuple[Any, Any]
+INPUTS = np.linspace(0, 1, 12)[:, None]
+PEOPLE = np.repeat(np.arange(4), 3)
+
+
+def ends(row: int = 0, rows: int = 12) -> Callable[[], Pair]:
+    """Outputs in the middle of (0, 1), one row's at either end."""
+
+    def pair() -> Pair:
+        y = np.full((2, rows), 0.5)
+        y[:, row] = 0.0, 1.0
+        return y[0], y[1]
+
+    return pair
+
+
+def of_plan(model: PrivateGPRegressor, groups: Any = None) -> Callable[[], Pair]:
+    """Outputs in (0, 1) of the person who moves the measurement most."""
+
+    def pair() -> Pair:
+        first, second = worst_neighbours(model.plan(INPUTS, groups).strategy)
+        return 0.5 + 0.5 * first, 0.5 + 0.5 * second
+
+    return pair
+
+
+def of_columns(model: PrivateGPRegressor) -> Callable[[], Pair]:
+    """The same where columns are computed row by row, through inducing inputs."""
+
+    def pair() -> Pair:
+        columns = model._sketch(ArrayRows(INPUTS), None).columns.at(INPUTS)[0]
+        return ends(int(np.argmax(np.linalg.norm(columns, axis=0))))()
+
+    return pair
+
+
+def of_bins(bins: Any, *, stay: bool = False) -> Pair:
+    """Two records (x, y), y in (0, 1), as far apart in what is measured as any, or in one bin."""
+    places = centres(bins.low, bins.high, bins.shape)
+    if stay:
+        return (places[0], 0.0), (places[0], 1.0)
+    one = [(place, u) for place in places for u in (-1.0, 0.0, 1.0)]
+    single = replace(bins, rows=1)
+    measured = np.array([exact_records(p[None], np.array([u]), single) for p, u in one])
+    apart = np.square(measured[:, None] - measured[None]).sum(axis=2)
+    found = (one[k] for k in np.unravel_index(np.argmax(apart), apart.shape))
+    return tuple((place, 0.5 + 0.5 * u) for place, u in found)  # type: ignore[return-value]
