@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -104,8 +105,10 @@ def taken(kind: str, contents: Any) -> Any:
 
     if kind == "paths":
         made: Any = PosteriorPaths(**paths_contents.parameters(contents))
+        made._lock = threading.Lock()
         made._take(contents, None, len(contents.records.outputs))
     else:
         made = PrivateFunction(**function_model.parameters(contents))
+        made._lock = threading.Lock()
         made._take(contents, None)
     return made
