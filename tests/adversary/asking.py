@@ -18,10 +18,10 @@ _NAMES = count()
 
 
 def asked(kind: str, seed: int, folder: Path) -> Any:
-    """The contents after one sequence; every fifth is drawn by the sampler that protects."""
+    """The contents after one sequence; every tenth is drawn by the sampler that protects."""
     place = seed % len(SETTINGS)
     setting = SETTINGS[place]
-    kept = started(kind, place, None if seed % 5 == 0 else seed)
+    kept = started(kind, place, None if seed % 10 == 0 else seed)
     for step in sequence(seed, setting.box, setting.reach if kind == "outputs" else None):
         before = kept._contents
         answers = _answers(kept, step.points)

@@ -24,7 +24,7 @@ from privgp import (
     PrivateGridSearchCV,
 )
 from privgp.audit.promises import Promise
-from privgp.plan.bins import Bins
+from privgp.plan.bins.bins import Bins
 from privgp.privacy.selection import (
     exponential_probabilities,
     permute_and_flip_probabilities,

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from privgp.vault.bins import exact_records
 
 from privgp import PrivateGPRegressor
 from privgp.audit.gaussian import worst_neighbours
-from privgp.plan.bins import centres
+from privgp.plan.bins.bins import centres
 from privgp.plan.inputs.rows import ArrayRows
+from privgp.vault.measure import exact
 
 Pair = tuple[Any, Any]
 INPUTS = np.linspace(0, 1, 12)[:, None]
@@ -57,7 +57,7 @@ def of_bins(bins: Any, *, stay: bool = False) -> Pair:
         return (places[0], 0.0), (places[0], 1.0)
     one = [(place, u) for place in places for u in (-1.0, 0.0, 1.0)]
     single = replace(bins, rows=1)
-    measured = np.array([exact_records(p[None], np.array([u]), single) for p, u in one])
+    measured = np.array([exact(single, (p[None], np.array([u])), (-1.0, 1.0)) for p, u in one])
     apart = np.square(measured[:, None] - measured[None]).sum(axis=2)
     found = (one[k] for k in np.unravel_index(np.argmax(apart), apart.shape))
     return tuple((place, 0.5 + 0.5 * u) for place, u in found)  # type: ignore[return-value]

@@ -110,5 +110,6 @@ def taken(kind: str, contents: Any) -> Any:
         made._take(contents, None, len(contents.records.outputs))
     else:
         made = PrivateFunction(**function_model.parameters(contents))
+        made._lock = threading.Lock()
         made._take(contents, None)
     return made

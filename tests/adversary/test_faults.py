@@ -23,11 +23,13 @@ def test_the_sequences_find_every_planted_fault(fault, found, tmp_path):
         _ = [run("paths", seed, tmp_path) for seed in range(SEQUENCES)]
 
 
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:invalid value")
 def test_a_far_question_once_removed_the_noise():
     with faults.far_question():
         assert std_beside_a_far_point() < 0.01
 
 
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:invalid value")
 def test_a_restart_once_changed_the_sign_of_the_noise(tmp_path):
     with faults.factor_computed_anew():
         assert correlation_after_restarts(tmp_path) < -0.99

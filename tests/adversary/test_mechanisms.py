@@ -6,6 +6,7 @@ Either fails by chance with probability below 1e-6; draws are stated in mechanis
 from __future__ import annotations
 
 import ast
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 import privgp
+from privgp.audit import TradeOff
 from privgp.models.search import grid as search
 from privgp.models.search import questions as search_questions
 from privgp.privacy.guarantee import Guarantee
@@ -35,6 +37,15 @@ OPTIONS = {
 }
 
 
+def wastes_no_noise(result: TradeOff) -> bool:
+    """Whether the attack may well be within a tenth of what is allowed; of a pure promise, in epsilon."""
+    if result.promise.mu is not None:
+        return result.is_tight
+    epsilon = min(e for e, delta in result.promise.pairs if delta < 1e-9)
+    least = result.false_positive_bounds[0], result.false_negative_bounds[0]
+    return math.log((1.0 - least[1]) / least[0]) >= 0.9 * epsilon
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize(("name", "kind", "mechanism"), ROWS, ids=IDS)
 def test_the_promise_holds(name, kind, mechanism):
@@ -43,7 +54,7 @@ def test_the_promise_holds(name, kind, mechanism):
         return
     result = mechanism.attack(1.0)
     assert result.holds, result.describe()
-    assert result.is_tight, result.describe()  # and no noise is wasted
+    assert wastes_no_noise(result), result.describe()
 
 
 @pytest.mark.statistical

@@ -121,7 +121,11 @@ def test_the_rehearsal_sees_no_output(
 @pytest.mark.parametrize("problem", PROBLEMS, ids=repr)
 @pytest.mark.parametrize(
     "step",
-    ["command.results.write_certificate", "release.plots.save_figure", "command.results.say"],
+    [
+        "command.io.results.write_certificate",
+        "release.figures.save_figure",
+        "command.io.results.say",
+    ],
 )
 def test_a_complete_release_is_kept(
     tmp_path: Path,

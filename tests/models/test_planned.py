@@ -12,7 +12,6 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from privgp import PrivateGPRegressor
 from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.noise import LaplaceNoise
-from privgp.vault import noise as sample
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(60, 2))
@@ -40,8 +39,8 @@ def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     def drawn(*_: Any) -> None:
         raise AssertionError("noise was drawn")
 
-    for name in ("add_simulated_noise", "add_simulated_laplace"):
-        monkeypatch.setattr(sample, name, drawn)
+    for place in ("measure", "stream"):
+        monkeypatch.setattr(f"privgp.vault.{place}.add_noise", drawn)
 
 
 @pytest.mark.parametrize("kind", KINDS)
