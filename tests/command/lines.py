@@ -85,7 +85,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--kernel": TEXT_KERNEL, "--noise-variance": POSITIVE, "--noise-std": (*POSITIVE, "1,,2"),
     "--lengthscales": (*POSITIVE, "1,,2", "1:2"), "--inducing": COUNT, "--rows": COUNT,
     "--folds": (*COUNT, "1"), "--steps": COUNT, "--n": COUNT, "--draws": COUNT, "--shadows": COUNT,
-    "--n-paths": COUNT, "--paths": ("", "nonsense", "nan", "0", "-1", "1.5"),
+    "--n-paths": COUNT, "--max-points": COUNT, "--paths": ("", "nonsense", "nan", "0", "-1", "1.5"),
     "--seed": ("", "nonsense", "nan", "inf", "-1", "1.5", "1e99"), "--record": ("nan 1", "0 inf", "a b"),
     "--label-noise": (*NUMBER, "-1", "1"), "--failure-probability": (*POSITIVE, "1"),
     "--noise-scale": POSITIVE, "--selection-share": (*POSITIVE, "1"), "--threshold": NUMBER,

@@ -80,7 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Iterator[
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
         patch.setattr(PrivateGPRegressor, "fit", fit)
-        patch.setattr("privgp.command.release.rehearse", lambda *_: None)
+        patch.setattr("privgp.command.io.spending.rehearse", lambda *_: None)
         yield path
 
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import privgp
-from privgp.command.io.bounds import with_pairs_joined
+from privgp.command.io.ranges import with_pairs_joined
 from privgp.models.regressor import PrivateGPRegressor
 from tests.command.running import BUDGET, QUICK, ROWS, assert_refused, people_table, run
 

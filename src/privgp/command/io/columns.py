@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Refusal
+from privgp.command.errors import Refusal, counted
 from privgp.command.io.tables import Source
 from privgp.types import Array
-from privgp.vault.validate import checked_outputs
-from privgp.vault.values import read_number
+from privgp.vault.validate import column_labels, column_numbers
 
 
 def split_names(text: str, option: str) -> list[str]:
@@ -38,9 +37,9 @@ def asked_inputs(model: Any, path: Path, given: str | None) -> list[str]:
     names = names_of_inputs(model) if given is None else split_names(given, "--inputs")
     count = int(model.n_features_in_)
     if names is None:
-        raise Refusal(f"'{path}' does not name its {count} inputs: give them with --inputs.")
+        raise Refusal(f"'{path}' does not name its {counted(count, 'input')}: do so with --inputs.")
     if len(names) != count:
-        raise Refusal(f"'{path}' has {count} inputs, but --inputs names {len(names)}.")
+        raise Refusal(f"'{path}' has {counted(count, 'input')}, but --inputs names {len(names)}.")
     return names
 
 
@@ -80,7 +79,7 @@ def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -
 
 
 def in_the_middle(domain: Sequence[tuple[float, float]], X: pl.DataFrame) -> pl.DataFrame:
-    """As many records as there are, all in the middle of the domain: nobody's."""
+    """Made-up records, as many as there are real ones, all in the middle of the domain."""
     columns = zip(X.columns, domain, strict=True)
     return pl.DataFrame(
         {name: np.full(X.height, 0.5 * low + 0.5 * high) for name, (low, high) in columns}
@@ -88,18 +87,46 @@ def in_the_middle(domain: Sequence[tuple[float, float]], X: pl.DataFrame) -> pl.
 
 
 def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:
-    """The private outputs. Whatever is wrong with them, the sentence is the same."""
+    """The private outputs, read by the vault. Whatever is wrong with them, the sentence is the same."""
     column = frame[name]
+    is_machine_number = column.dtype.is_integer() or column.dtype.is_float()
     try:
         if not (column.dtype == pl.String or column.dtype.is_numeric()):
             raise TypeError
-        if column.dtype.is_integer() or column.dtype.is_float():
-            return checked_outputs(column.cast(pl.Float64).to_numpy(), frame.height)
-        return checked_outputs([read_number(cell) for cell in column.to_list()], frame.height)
+        cells = column.to_numpy() if is_machine_number else column.to_list()
+        return column_numbers(cells, frame.height)
     except (TypeError, ValueError, pl.exceptions.PolarsError):
         raise Refusal(
             f"Column '{name}' of '{source.path}' must hold a finite number in every row."
         ) from None
+
+
+def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
+    """Outputs to score against: numbers for regression, else labels as text. No row is named."""
+    column = frame[name]
+    if task == "regression":
+        return output_column(frame, name, source)
+    if not (column.dtype == pl.String or column.dtype.is_numeric() or column.dtype == pl.Boolean):
+        raise Refusal(f"Column '{name}' of '{source.path}' must hold labels.")
+    try:
+        return column_labels(column.to_list())
+    except ValueError:
+        raise Refusal(
+            f"Column '{name}' of '{source.path}' must hold a label in every row."
+        ) from None
+
+
+def private_records(
+    frame: pl.DataFrame, names: Sequence[str], output: str, source: Source, task: str
+) -> tuple[Array, Any]:
+    """Private inputs and outputs to score. Whatever is wrong with an input, the sentence is the same."""
+    try:
+        X = private_columns(frame, names, source).to_numpy()
+    except Refusal:
+        raise Refusal(
+            f"The input columns of '{source.path}' must hold a finite number in every row."
+        ) from None
+    return X, outputs(frame, output, source, task)
 
 
 def _numbers(column: pl.Series, source: Source, before: int) -> pl.Series:
@@ -129,6 +156,6 @@ def _numbers(column: pl.Series, source: Source, before: int) -> pl.Series:
 
 def _first(mask: pl.Series, before: int = 0) -> int:
     """The first row, counted from 1, where the mask is true."""
-    found = mask.arg_max()
-    assert found is not None
-    return before + found + 1
+    place = mask.arg_max()
+    assert place is not None
+    return before + place + 1

@@ -1,4 +1,4 @@
-"""What ``plan`` and ``release`` are both asked, checked before any file is read."""
+"""What every command that plans a release is asked, checked before any table is read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Failure, Refusal, refusal
-from privgp.command.io.bounds import read_pairs
 from privgp.command.io.columns import identifiers, input_columns, private_columns, split_names
 from privgp.command.io.kernel_text import read_kernel
+from privgp.command.io.ranges import read_ranges
 from privgp.command.io.streams import FileRows
 from privgp.command.io.tables import Source
 from privgp.command.io.targets import read_targets
 from privgp.models.inducing import plan_rows
+from privgp.models.records import domain as checked_domain
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.inputs.arguments import check_bounds
@@ -56,15 +57,23 @@ class Request:
     x_bounds: Sequence[str] | None = None
 
     @property
-    def is_private_throughout(self) -> bool:
-        """Whether the inputs are private too."""
+    def inputs_are_private(self) -> bool:
         return self.protect == "records"
 
     def domain(self) -> tuple[tuple[float, float], ...] | None:
         """The declared bounds of private inputs."""
-        if not self.is_private_throughout:
+        if not self.inputs_are_private:
             return None
-        return read_pairs(self.x_bounds, len(self.input_names))
+        if not self.x_bounds:
+            raise Refusal(
+                "--protect records needs --x-bounds LO HI, once per input: bounds that the private "
+                "inputs are known to lie in, chosen without looking at them."
+            )
+        ranges = read_ranges(self.x_bounds, self.input_names, "--x-bounds")
+        try:
+            return checked_domain(ranges)
+        except ValueError as problem:
+            raise refusal(problem) from None
 
     @property
     def input_names(self) -> list[str]:
@@ -83,7 +92,7 @@ class Request:
             check_bounds("--bounds", self.bounds)
         except ValueError as problem:
             raise refusal(problem) from None
-        if self.is_private_throughout:
+        if self.inputs_are_private:
             self.domain()
             if self.groups is not None:
                 raise Refusal("--groups is not available with --protect records.")
@@ -134,7 +143,7 @@ class Request:
         self, frame: pl.DataFrame, source: Source
     ) -> tuple[pl.DataFrame, np.ndarray | None]:
         """Inputs and person identifiers from a table that holds at least these."""
-        if self.is_private_throughout:
+        if self.inputs_are_private:
             return private_columns(frame, self.input_names, source), None
         X = input_columns(frame, self.input_names, source)
         people = None if self.groups is None else identifiers(frame, self.groups, source)
@@ -144,8 +153,7 @@ class Request:
 def make_plan(
     model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, people: Any
 ) -> Plan | RecordsPlan:
-    """The model's plan: from inputs in memory, from a table that is read in parts, or, where they
-    are private, from the number of records."""
+    """The model's plan, from inputs in memory or in a file, or from the number of private records."""
     if model.protect == "records" and isinstance(X, pl.DataFrame):
         X = X.height
     with public_computation():
@@ -158,9 +166,9 @@ def make_plan(
 
 @contextmanager
 def public_computation(**options: str) -> Iterator[None]:
-    """Pass on what a plan refuses, in one sentence: it has seen no output.
+    """Pass on, in one sentence, what is refused while no private value has been read.
 
-    ``options``: how arguments are called here, where not as elsewhere.
+    ``options``: those of this command whose names differ from the usual ones.
     """
     try:
         with np.errstate(all="ignore"):

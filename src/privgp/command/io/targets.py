@@ -10,7 +10,7 @@ import numpy as np
 
 from privgp.command.errors import Refusal, listed
 from privgp.command.io.columns import input_columns
-from privgp.command.io.destinations import TABLES
+from privgp.command.io.files import TABLES
 from privgp.command.io.tables import load, open_table
 from privgp.types import Array
 
