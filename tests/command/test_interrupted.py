@@ -37,7 +37,7 @@ def test_before_fit_nothing_is_spent(
     def stop(*_: Any, **__: Any) -> None:
         raise problem
 
-    monkeypatch.setattr("privgp.command.io.request.make_plan", stop)
+    monkeypatch.setattr("privgp.command.io.spending.make_plan", stop)
     result = attempt(tmp_path, visits)
     assert_one_sentence(result, 1)
     assert "nothing was spent" in result.err
@@ -118,7 +118,7 @@ def test_the_rehearsal_sees_no_output(
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=repr)
 @pytest.mark.parametrize(
-    "step", ["io.results.write_certificate", "io.results.write_picture", "release.tell"]
+    "step", ["io.results.write_certificate", "io.results.write_picture", "io.results.tell"]
 )
 def test_a_complete_release_is_kept(
     tmp_path: Path,

@@ -23,8 +23,6 @@ from privgp.command.search import search_app
 
 app = typer.Typer(
     name="privgp",
-    help="Publish Gaussian-process curves and maps of private data under a proved privacy "
-    "guarantee, and use what was published.",
     add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

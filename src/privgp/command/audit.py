@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 STEPS = 100
 FUNCTION_KERNEL = "matern52(0.2) + white(0.3)"
+# What JSON tells of a result, by the names that the result has for it.
+TRADE_OFF = """promised_mu mu_low mu_high false_positive_rate false_negative_rate draws
+    failure_probability is_tight"""
+MEMBERSHIP = "n shadows draws auc auc_bounds failure_probability"
+THRESHOLD = "false_positive_rate true_positive_rate true_positive_bounds"
 PUBLIC = "Public or made-up data only: nobody's outputs were read."
 
 audit_app = typer.Typer(
@@ -101,24 +106,14 @@ def trade_off(
                 model.set_params(protect="records", x_bounds=(0.0, 1.0))
             attacked = (model.plan(X, people), None)
         result = audit.trade_off(
-            *attacked,
-            draws=draws,
-            noise_scale=noise_scale,
+            *attacked, draws=draws, noise_scale=noise_scale, progress=telling,
             failure_probability=failure_probability,
-            progress=telling,
-        )
+        )  # fmt: skip
     facts = {
         "mechanism": mechanism,
-        "promised_mu": result.promised_mu,
-        "mu_low": result.mu_low,
-        "mu_high": result.mu_high,
-        "false_positive_rate": result.false_positive_rate,
-        "false_negative_rate": result.false_negative_rate,
-        "draws": result.draws,
         "noise_scale": noise_scale,
-        "failure_probability": result.failure_probability,
         "epsilon_low": result.epsilon_low(delta),
-        "is_tight": result.is_tight,
+        **_named(result, TRADE_OFF),
     }
     _report(result, facts, plot, as_json=json)
 
@@ -182,36 +177,14 @@ def membership(
             reach = max(1.0, abs(record[1]))
             promise = audit.path_promise(signal, noise, n, paths, x_bounds=domain, reach=reach)
         result = audit.membership(
-            signal,
-            noise,
-            n=n,
-            n_paths=paths,
-            record=record,
-            x_bounds=domain,
-            label_noise=label_noise,
-            promise=promise,
-            shadows=shadows,
-            draws=draws,
-            failure_probability=failure_probability,
-            random_state=seed,
-            progress=telling,
-        )
+            signal, noise, n=n, n_paths=paths, record=record, x_bounds=domain,
+            label_noise=label_noise, promise=promise, shadows=shadows, draws=draws,
+            failure_probability=failure_probability, random_state=seed, progress=telling,
+        )  # fmt: skip
     facts = {
-        "n": result.n,
         "paths": result.n_paths,
-        "shadows": result.shadows,
-        "draws": result.draws,
-        "auc": result.auc,
-        "auc_bounds": result.auc_bounds,
-        "thresholds": [
-            {
-                "false_positive_rate": threshold.false_positive_rate,
-                "true_positive_rate": threshold.true_positive_rate,
-                "true_positive_bounds": threshold.true_positive_bounds,
-            }
-            for threshold in result.thresholds
-        ],
-        "failure_probability": result.failure_probability,
+        **_named(result, MEMBERSHIP),
+        "thresholds": [_named(threshold, THRESHOLD) for threshold in result.thresholds],
     }
     _report(result, facts, plot, as_json=json)
 
@@ -236,12 +209,9 @@ def _public(request: Request, *, made_up: bool) -> tuple[Array, Any]:
     """The public inputs of the table, or made-up ones; and person identifiers."""
     import numpy as np
 
-    from privgp.command.io.tables import load, open_table
-
     if made_up:
         return np.linspace(0.0, 1.0, 30)[:, None], None
-    source = open_table(request.data)
-    X, people = request.columns(load(source, request.public_names), source)
+    X, people = request.public_columns()
     return X.to_numpy().astype(np.float64), people
 
 
@@ -256,6 +226,10 @@ def _report(result: Any, facts: dict[str, Any], plot: Path | None, *, as_json: b
     tell(facts, [PUBLIC, result.describe(), *drawn(plot)], None, as_json=as_json)
     if not result.holds:
         raise typer.Exit(1)
+
+
+def _named(result: Any, names: str) -> dict[str, Any]:
+    return {name: getattr(result, name) for name in names.split()}
 
 
 def _check_probability(value: float) -> None:

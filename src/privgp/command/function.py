@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -61,9 +62,10 @@ def create(
 ) -> None:
     """Take the data into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
+    from privgp.command.io.columns import made_up
     from privgp.command.io.kernel_text import read_kernel
     from privgp.command.io.ranges import read_ranges
-    from privgp.command.io.request import Request
+    from privgp.command.io.request import Request, public_computation
     from privgp.command.io.states import writing
     from privgp.models.function.estimator import PrivateFunction
 
@@ -82,9 +84,10 @@ def create(
     )  # fmt: skip
     with progress(3) as step:
         step("Reading the table")
-        X, y = _columns(request, output, inputs_are_private=protect == "records")
+        X, _, y = replace(request, protect=protect).all_columns(output)
         step("Computing the sensitivity")
-        _rehearse(function, X)
+        with public_computation():  # nobody's values: what they are refused for may be told
+            function.fit(*made_up(X, function.domain, bounds))
         step("Writing the state")
         with writing(out):
             function.fit(X, y, state=out)
@@ -107,18 +110,16 @@ def ask(
     check_files([(state, STATES), (data, TABLES)], [(out, TABLES), (plot, PICTURES)], force=force)
     from polars import Series
 
-    from privgp.command.io.columns import asked_inputs, input_columns
+    from privgp.command.io.columns import asked_rows
     from privgp.command.io.results import drawn, write_picture
     from privgp.command.io.states import answers, asking, blocks_of, open_state
-    from privgp.command.io.tables import load, open_table, write_table
+    from privgp.command.io.tables import write_table
     from privgp.models.function.estimator import PrivateFunction
 
     function = open_state(state, PrivateFunction)
-    names = asked_inputs(function, state, inputs)
-    source = open_table(data)
-    X = input_columns(load(source, names), names, source)
+    X = asked_rows(function, state, data, inputs)
     points = X.to_numpy().astype(float)
-    label = "value" if "value" not in names else "released_value"
+    label = "value" if "value" not in X.columns else "released_value"
     with asking(state, "function"), progress(blocks_of(points) + 2) as step:
         answered = X.with_columns(Series(label, answers(function, points, step)))
         step("Writing")
@@ -150,32 +151,6 @@ def inspect_function(state: o.State, json: o.Json = False) -> None:
     from privgp.models.function.estimator import PrivateFunction
 
     _tell(open_state(state, PrivateFunction), state, as_json=json)
-
-
-def _columns(request: Any, output: str, *, inputs_are_private: bool) -> tuple[Any, Any]:
-    """Inputs and outputs of the whole table; a sentence about private cells names no row."""
-    from privgp.command.io.columns import input_columns, output_column, private_columns
-    from privgp.command.io.tables import check_lines, load, open_table
-
-    source = open_table(request.data)
-    frame = load(source, [*request.input_names, output])
-    check_lines(source, frame.height)
-    read = private_columns if inputs_are_private else input_columns
-    y = output_column(frame, output, source)
-    return read(frame, request.input_names, source), y
-
-
-def _rehearse(function: PrivateFunction, X: Any) -> None:
-    """Fit made-up values: what that refuses may be told."""
-    from numpy import full
-
-    from privgp.command.io.columns import in_the_middle
-    from privgp.command.io.request import public_computation
-
-    low, high = function.y_bounds
-    made_up = X if function.domain is None else in_the_middle(function.domain, X)
-    with public_computation():
-        function.fit(made_up, full(X.height, 0.5 * low + 0.5 * high))
 
 
 def _tell(

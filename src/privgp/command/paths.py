@@ -81,7 +81,7 @@ def calibrate(
             y_bounds=bounds, n_paths=n_paths, extra_noise=extra_noise, delta=delta,
             sensitivity=sensitivity, max_points=max_points,
         )  # fmt: skip
-        least = _with_some_noise(paths).calibrate(epsilon, rows, by=by.replace("-", "_"))
+        least = _calibrated(paths, epsilon, rows, by.replace("-", "_"))
     lines = [
         f"Noise variance: {least.noise_variance:.6g} (regularisation r = "
         f"{least.regularisation:.4g}).",
@@ -120,7 +120,7 @@ def create(
     from privgp.command.io.ranges import read_ranges
     from privgp.command.io.request import public_computation
     from privgp.command.io.states import writing
-    from privgp.command.io.tables import check_lines, load, open_table
+    from privgp.command.io.tables import load_whole
     from privgp.models.paths import PosteriorPaths
 
     names = split_names(inputs, "--inputs")
@@ -130,9 +130,7 @@ def create(
         raise Refusal("--epsilon chooses the noise variance: leave --noise-variance out.")
     with progress(3) as step:
         step("Reading the table")
-        source = open_table(data)
-        frame = load(source, [*names, output])
-        check_lines(source, frame.height)
+        source, frame = load_whole(data, [*names, output])
         X = private_columns(frame, names, source)
         y = output_column(frame, output, source)
         rows = frame.height
@@ -145,7 +143,7 @@ def create(
                 sensitivity=sensitivity, max_points=max_points, random_state=seed,
             )  # fmt: skip
             if epsilon is not None:
-                _calibrate(paths, epsilon, rows)
+                _calibrated(paths, epsilon, rows, "noise_variance")
             paths.guarantee_for(rows)
         step("Writing the state")
         with writing(out):
@@ -189,8 +187,9 @@ def excursion(
 ) -> None:
     """Write where the function exceeds a threshold: the inputs with columns share and inside."""
     paths, names, where = _opened(state, points, [(out, TABLES), (plot, PICTURES)], force=force)
+    from privgp.command.io.columns import as_table
     from privgp.command.io.results import drawn, write_picture
-    from privgp.command.io.states import answering, answers, asking, blocks_of, table_of
+    from privgp.command.io.states import answering, answers, asking, blocks_of
     from privgp.command.io.tables import write_table
     from privgp.release.excursions import check_vote
 
@@ -203,7 +202,7 @@ def excursion(
         step("Voting")
         with answering():
             voted = paths.excursion(
-                table_of(paths, where), threshold, vote=vote, smoothing=smoothing
+                as_table(paths, where), threshold, vote=vote, smoothing=smoothing
             )
         step("Writing")
         frame = _table([*names, "share", "inside"], [*where.T, voted.share, voted.inside])
@@ -232,25 +231,18 @@ def inspect_paths(state: o.State, json: o.Json = False) -> None:
     _tell(open_state(state, PosteriorPaths), state, as_json=json)
 
 
-def _with_some_noise(paths: PosteriorPaths) -> PosteriorPaths:
-    """The paths with a noise variance to start a calibration from, unless they have one."""
+def _calibrated(paths: PosteriorPaths, epsilon: float, rows: int, by: str) -> Any:
+    """The least noise that meets a budget, which the paths have from then on."""
     from privgp.gp.kernels.evaluate import split_noise, variance
 
     signal, white = split_noise(paths.kernel)
     if paths.noise_variance is None and white is None and signal is not None:
-        paths.set_params(noise_variance=variance(signal))
-    return paths
-
-
-def _calibrate(paths: PosteriorPaths, epsilon: float, rows: int) -> None:
-    """Give the paths the least noise variance that meets a budget."""
-    from privgp.gp.kernels.evaluate import split_noise
-
-    least = _with_some_noise(paths).calibrate(epsilon, rows, by="noise_variance")
-    signal, _ = split_noise(paths.kernel)
+        paths.set_params(noise_variance=variance(signal))  # to start from
+    least = paths.calibrate(epsilon, rows, by=by)
     paths.set_params(
         kernel=signal, noise_variance=least.noise_variance, extra_noise=least.extra_noise
     )
+    return least
 
 
 def _opened(

@@ -58,7 +58,7 @@ def plan(
     request.check()
     with progress(4) as step:
         step("Counting the records" if request.inputs_are_private else "Reading the public columns")
-        rows, people = _public(request)
+        rows, people = request.public_rows()
         model = request.model()
         step("Planning")
         made = make_plan(model, rows, people)
@@ -71,24 +71,8 @@ def plan(
         if plot is not None:
             with public_computation():
                 write_picture(made.plot(), plot)
-    facts = {**_facts(made, errors), "gap": gap, "description": text, "plot": plot}
+    facts = {**_facts(made, request, errors), "gap": gap, "description": text, "plot": plot}
     tell(facts, [_error_table(made, errors), text, *drawn(plot)], None, as_json=json)
-
-
-def _public(request: Request) -> tuple[Any, Any]:
-    """The inputs and the identifiers, or, where inputs are private, the number of records.
-
-    The output column is never read.
-    """
-    from privgp.command.io.streams import file_rows
-    from privgp.command.io.tables import count_rows, load, open_table
-
-    source = open_table(request.data)
-    if request.inputs_are_private:
-        return count_rows(source, request.input_names), None
-    if request.inducing is not None:
-        return file_rows(source, request.input_names), None
-    return request.columns(load(source, request.public_names), source)
 
 
 def _errors_by_epsilon(made: Plan | RecordsPlan) -> dict[float, float]:
@@ -119,18 +103,15 @@ def _error_table(made: Plan | RecordsPlan, errors: dict[float, float]) -> Table:
     return table
 
 
-def _facts(made: Any, errors: dict[float, float]) -> dict[str, Any]:
-    from privgp.plan.bins.records import RecordsPlan
-    from privgp.plan.streamed.columns import StreamedStrategy
-
-    inputs = "inducing" if isinstance(made.strategy, StreamedStrategy) else "distinct_inputs"
+def _facts(made: Any, request: Request, errors: dict[float, float]) -> dict[str, Any]:
+    inputs = "distinct_inputs" if request.inducing is None else "inducing"
     return {
         "epsilon": made.epsilon,
         "delta": made.promised_delta,
         "delta_offered": made.delta,
         "bounds": made.y_bounds,
         "rows": made.rows,
-        inputs: None if isinstance(made, RecordsPlan) else len(made.inputs),
+        inputs: None if request.inputs_are_private else len(made.inputs),
         "measured": made.strategy.size,
         "objective": made.objective,
         "reconstruct": made.reconstruct,

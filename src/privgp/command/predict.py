@@ -34,18 +34,15 @@ def predict(
     )
     from polars import Series
 
-    from privgp.command.io.columns import asked_inputs, input_columns
+    from privgp.command.io.columns import asked_rows
     from privgp.command.io.results import drawn, write_picture
-    from privgp.command.io.tables import load, open_table, write_table
+    from privgp.command.io.tables import write_table
     from privgp.models.load import load as load_release
 
     model = open_stored(release, load_release)
-    names = asked_inputs(model, release, inputs)
-    source = open_table(data)
-    X = input_columns(load(source, names), names, source)
-    mean_name, std_name = ("mean", "std")
-    if {mean_name, std_name} & {*names}:
-        mean_name, std_name = ("predicted_mean", "predicted_std")
+    X = asked_rows(model, release, data, inputs)
+    taken = {"mean", "std"} & {*X.columns}
+    mean_name, std_name = ("predicted_mean", "predicted_std") if taken else ("mean", "std")
     with progress(-(-X.height // BLOCK) + 1) as step:
         mean, std = _predictions(model, X.to_numpy().astype(float), observation, step)
         step("Writing")
@@ -68,18 +65,13 @@ def predict(
 def _predictions(model: Any, X: Array, observation: bool, step: Step) -> tuple[Array, Array]:
     """Mean and std in blocks of rows, so that any number of rows fits into memory."""
     import numpy as np
-    from polars import DataFrame
 
-    from privgp.command.io.columns import names_of_inputs
+    from privgp.command.io.columns import as_table
 
-    named = names_of_inputs(model)
     means, stds = [], []
     for start in range(0, len(X), BLOCK):
         step(f"Predicting row {start + 1} of {len(X)}")
-        rows: Any = X[start : start + BLOCK]
-        if named is not None:
-            # As many rows as columns would be taken for columns otherwise.
-            rows = DataFrame(rows, schema=named, orient="row")
+        rows = as_table(model, X[start : start + BLOCK])
         try:
             with np.errstate(all="ignore"):
                 mean, std = model.predict(rows, return_std=True, observation=observation)

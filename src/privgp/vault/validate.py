@@ -88,10 +88,8 @@ def column_numbers(cells: Any, rows: int) -> Array:
     if not isinstance(cells, np.ndarray):
         try:
             cells = [read_number(cell) for cell in cells]
-        except OverflowError:
+        except (TypeError, OverflowError):
             raise ValueError("y must be finite numbers.") from None
-        except TypeError:
-            raise ValueError("y must be numbers.") from None
     return checked_outputs(cells, rows)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, counted
-from privgp.command.io.tables import Source
+from privgp.command.io.tables import Source, load, open_table
 from privgp.types import Array
 from privgp.vault.validate import column_labels, column_numbers
 
@@ -32,15 +32,30 @@ def names_of_inputs(model: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-def asked_inputs(model: Any, path: Path, given: str | None) -> list[str]:
-    """The input columns of a new table: as given with --inputs, else as the model's file has them."""
+def as_table(model: Any, X: Array) -> Any:
+    """Rows under the names that a model knows its inputs by, if any.
+
+    As many rows as columns would be taken for columns otherwise.
+    """
+    names = names_of_inputs(model)
+    return X if names is None else pl.DataFrame(X, schema=names, orient="row")
+
+
+def asked_rows(model: Any, path: Path, table: Path, given: str | None) -> pl.DataFrame:
+    """The inputs in a new table, by the names given with --inputs, else by those in the model's file."""
     names = names_of_inputs(model) if given is None else split_names(given, "--inputs")
     count = int(model.n_features_in_)
     if names is None:
         raise Refusal(f"'{path}' does not name its {counted(count, 'input')}: do so with --inputs.")
     if len(names) != count:
         raise Refusal(f"'{path}' has {counted(count, 'input')}, but --inputs names {len(names)}.")
-    return names
+    return read_inputs(table, names)
+
+
+def read_inputs(path: Path, names: Sequence[str]) -> pl.DataFrame:
+    """Public inputs from a table."""
+    source = open_table(path)
+    return input_columns(load(source, names), names, source)
 
 
 def input_columns(
@@ -78,12 +93,19 @@ def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -
     return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
 
 
-def in_the_middle(domain: Sequence[tuple[float, float]], X: pl.DataFrame) -> pl.DataFrame:
-    """Made-up records, as many as there are real ones, all in the middle of the domain."""
-    columns = zip(X.columns, domain, strict=True)
-    return pl.DataFrame(
-        {name: np.full(X.height, 0.5 * low + 0.5 * high) for name, (low, high) in columns}
-    )
+def made_up(X: pl.DataFrame, domain: Any, bounds: tuple[float, float]) -> tuple[Any, Array]:
+    """Records to rehearse with: outputs, and inputs that are private, in the middle of their bounds.
+
+    ``domain``: the bounds of private inputs; None where inputs are public.
+    """
+
+    def middle(bounds: tuple[float, float]) -> Array:
+        return np.full(X.height, 0.5 * bounds[0] + 0.5 * bounds[1])
+
+    if domain is not None:
+        columns = zip(X.columns, domain, strict=True)
+        X = pl.DataFrame({name: middle(pair) for name, pair in columns})
+    return X, middle(bounds)
 
 
 def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:

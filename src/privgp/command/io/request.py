@@ -13,11 +13,17 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Failure, Refusal, refusal
-from privgp.command.io.columns import identifiers, input_columns, private_columns, split_names
+from privgp.command.io.columns import (
+    identifiers,
+    input_columns,
+    output_column,
+    private_columns,
+    split_names,
+)
 from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.ranges import read_ranges
-from privgp.command.io.streams import FileRows
-from privgp.command.io.tables import Source
+from privgp.command.io.streams import FileRows, file_rows
+from privgp.command.io.tables import Source, count_rows, load, load_whole, open_table
 from privgp.command.io.targets import read_targets
 from privgp.models.inducing import plan_rows
 from privgp.models.records import domain as checked_domain
@@ -26,6 +32,7 @@ from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.preview import Plan
 from privgp.privacy.budget import check_budget
+from privgp.types import Array
 
 TOO_EXTREME = (
     "The plan could not be computed: the numbers are too large or too small, so choose other units "
@@ -139,15 +146,30 @@ class Request:
             random_state=self.seed,
         )
 
-    def columns(
-        self, frame: pl.DataFrame, source: Source
-    ) -> tuple[pl.DataFrame, np.ndarray | None]:
-        """Inputs and person identifiers from a table that holds at least these."""
+    def public_columns(self) -> tuple[pl.DataFrame, Any]:
+        """The inputs and, if asked for, person identifiers; the output column is never read."""
+        source = open_table(self.data)
+        return self._inputs_and_people(load(source, self.public_names), source)
+
+    def public_rows(self) -> tuple[pl.DataFrame | FileRows | int, Any]:
+        """All that a plan needs: as above, in parts if asked for, or the number of private records."""
+        if self.inputs_are_private:
+            return count_rows(open_table(self.data), self.input_names), None
+        if self.inducing is not None:
+            return file_rows(open_table(self.data), self.input_names), None
+        return self.public_columns()
+
+    def all_columns(self, output: str) -> tuple[pl.DataFrame, Any, Array]:
+        """Inputs, person identifiers and outputs, every line of the table checked."""
+        source, frame = load_whole(self.data, [*self.public_names, output])
+        X, people = self._inputs_and_people(frame, source)
+        return X, people, output_column(frame, output, source)
+
+    def _inputs_and_people(self, frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Any]:
         if self.inputs_are_private:
             return private_columns(frame, self.input_names, source), None
         X = input_columns(frame, self.input_names, source)
-        people = None if self.groups is None else identifiers(frame, self.groups, source)
-        return X, people
+        return X, None if self.groups is None else identifiers(frame, self.groups, source)
 
 
 def make_plan(

@@ -10,7 +10,7 @@ from typing import Any
 from privgp.command.errors import Failure, listed
 from privgp.command.io.files import whole_file
 from privgp.command.io.request import Request
-from privgp.command.io.screen import Step
+from privgp.command.io.screen import Step, tell
 from privgp.models.load import save
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.privacy.guarantee import Guarantee
@@ -44,19 +44,15 @@ class Results:
         if self.plot is not None:
             write_picture(model.plot(output=output), self.plot)
 
-    def facts(self, guarantee: Guarantee, request: Request) -> dict[str, Any]:
-        """What was done, for programs."""
-        return {
-            "release": self.release,
-            "certificate": self.certificate,
-            "plot": self.plot,
-            "contains_inputs": [] if request.inputs_are_private else request.input_names,
-            "guarantee": json.loads(guarantee.to_json()),
-            "spent": True,
-        }
-
-    def lines(self, guarantee: Guarantee, request: Request) -> list[str]:
-        """What was done, for people."""
+    def tell(
+        self,
+        guarantee: Guarantee,
+        request: Request,
+        facts: dict[str, Any] | None = None,
+        *first: Any,
+        as_json: bool,
+    ) -> None:
+        """Say what was released; ``facts`` and ``first``: what a command adds, the latter on top."""
         contains = "The file contains no input and no output of any record."
         if not request.inputs_are_private:
             what = "inputs" if request.inducing is None else "centres or values of inputs"
@@ -66,13 +62,17 @@ class Results:
                 "output."
             )
         files = {"Certificate": self.certificate, "Plot": self.plot}
-        return [
-            f"Released {self.release}.",
-            contains,
-            "",
-            guarantee.describe(),
-            *(f"{name}: {path}" for name, path in files.items() if path is not None),
-        ]
+        written = [f"{name}: {path}" for name, path in files.items() if path is not None]
+        released = {
+            "release": self.release,
+            "certificate": self.certificate,
+            "plot": self.plot,
+            "contains_inputs": [] if request.inputs_are_private else request.input_names,
+            "guarantee": json.loads(guarantee.to_json()),
+            "spent": True,
+        }
+        lines = [f"Released {self.release}.", contains, "", guarantee.describe(), *written]
+        tell({**released, **(facts or {})}, [*first, *lines], guarantee, as_json=as_json)
 
 
 def write_certificate(model: Any, path: Path) -> None:

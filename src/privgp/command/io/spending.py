@@ -1,8 +1,8 @@
-"""Rehearse a release before its budget is spent, and say what is spent when something stops it."""
+"""Before a release: read, plan and rehearse. From then on: say what is spent if something stops it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,50 @@ import polars as pl
 from sklearn.base import clone
 
 from privgp.command.errors import Failure, Refusal, stopped
-from privgp.command.io.columns import in_the_middle
-from privgp.command.io.request import public_computation
+from privgp.command.io.columns import as_table, made_up
+from privgp.command.io.request import Request, make_plan, public_computation
+from privgp.command.io.screen import Step
+from privgp.command.io.streams import file_rows
+from privgp.command.io.tables import check_lines, open_table
+from privgp.models.inducing import fit_rows
 from privgp.models.load import save
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.storage.parts import part_beside
+
+Measure = Callable[[], PrivateGPRegressor]
+
+
+def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
+    """Read the table, plan and rehearse; what is handed back spends."""
+    step("Reading the table")
+    if request.inducing is not None:
+        return _prepared_in_parts(request, output, path, step)
+    X, people, y = request.all_columns(output)
+    model = request.model()
+    step("Planning and rehearsing")
+    make_plan(model, X, people)
+    rehearse(model, X, people, path)
+    return lambda: model.fit(X, y, people)
+
+
+def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) -> Measure:
+    """The same for a table that is read in parts; the rehearsal is for its first rows."""
+    source = open_table(request.data)
+    rows = file_rows(source, request.input_names, output)
+    check_lines(source, rows.count)
+    model = request.model()
+    model.n_features_in_ = rows.columns
+    model.feature_names_in_ = np.array(rows.names, dtype=object)
+    step("Planning and rehearsing")
+    first = as_table(model, next(rows.blocks()))
+    make_plan(model, first, None)
+    rehearse(model, first, None, path)
+
+    def measure() -> PrivateGPRegressor:
+        fit_rows(model, rows, rows.with_outputs(output))
+        return model
+
+    return measure
 
 
 def rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path) -> None:
@@ -27,12 +66,9 @@ def rehearse(model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path
     which keeps it short.
     """
     trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
-    low, high = model.y_bounds
-    if model.protect == "records":  # private inputs stay out of it too
-        X = in_the_middle(model.x_bounds, X)
     try:
         with public_computation(), part_beside(path, ending=path.suffix) as part:
-            trial.fit(X, np.full(X.height, 0.5 * low + 0.5 * high), people)
+            trial.fit(*made_up(X, model.x_bounds, model.y_bounds), people)
             save(trial, part, overwrite=True)
     except OSError:
         raise Refusal(f"'{path}' cannot be written there; nothing was spent.") from None

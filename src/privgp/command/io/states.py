@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import polars as pl
 
 from privgp.command.errors import Failure, Refusal, refusal, stopped
-from privgp.command.io.columns import names_of_inputs
+from privgp.command.io.columns import as_table
 from privgp.command.io.files import open_stored
 from privgp.command.io.screen import Step, tell
 from privgp.models.function.estimator import PrivateFunction
@@ -74,7 +73,7 @@ def answers(kept: PrivateFunction | PosteriorPaths, points: Array, step: Step) -
     for start in range(0, len(points), BLOCK):
         step(f"Drawing from point {start + 1} of {len(points)}")
         with answering():
-            parts.append(kept.release(table_of(kept, points[start : start + BLOCK])))
+            parts.append(kept.release(as_table(kept, points[start : start + BLOCK])))
     return np.concatenate(parts, axis=-1)
 
 
@@ -91,12 +90,6 @@ def _check_room(kept: PrivateFunction | PosteriorPaths, points: Array) -> None:
             f"{len(new):,} of the points are new, and no more than {kept.points_left_:,} can still "
             "be answered: ask for fewer."
         )
-
-
-def table_of(kept: PrivateFunction | PosteriorPaths, points: Array) -> Any:
-    """The points under the names that the state knows them by, if any."""
-    names = names_of_inputs(kept)
-    return points if names is None else pl.DataFrame(points, schema=names, orient="row")
 
 
 def tell_state(

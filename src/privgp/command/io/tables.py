@@ -100,6 +100,14 @@ def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
     return frame
 
 
+def load_whole(path: Path, wanted: Sequence[str]) -> tuple[Source, pl.DataFrame]:
+    """These columns of a table of which every line is checked."""
+    source = open_table(path)
+    frame = load(source, wanted)
+    check_lines(source, frame.height)
+    return source, frame
+
+
 def count_rows(source: Source, wanted: Sequence[str]) -> int:
     """How many rows there are, without loading a cell; the table must have these columns."""
     check_columns(source, wanted)

@@ -81,12 +81,14 @@ def bayes(
         raise Refusal("--task regression needs --loss-bounds LO HI, declared beforehand.")
     if method != "measured" and state is not None:
         raise Refusal("--state is for --method measured.")
-    _check_files(train, validation, out, state, force=force)
+    check_files([(train, TABLES), (validation, TABLES)], [(out, (".json",))], force=force)
+    if state is not None:  # it may exist: the search then goes on with it
+        check_apart([train, validation, out], [state])
     import numpy as np
 
     from privgp.command.io.columns import input_columns, outputs, private_records, split_names
     from privgp.command.io.request import public_computation
-    from privgp.command.io.tables import check_lines, load, open_table
+    from privgp.command.io.tables import load_whole
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.privacy.budget import check_budget
 
@@ -96,29 +98,18 @@ def bayes(
     if not output or output in names:
         raise Refusal("--output must name a column that is not among --inputs.")
     search = PrivateBayesSearchCV(
-        *_model_and_space(estimator, task, space),
-        epsilon=epsilon,
-        delta=delta,
-        n_iter=steps,
-        method=method,
-        scoring=loss if task == "regression" else "accuracy",
-        loss_bounds=loss_bounds,
-        acquisition=acquisition,
-        state_file=None if state is None else str(state),
-        progress=False,
-        random_state=seed,
-    )
-    held_out = open_table(validation)
-    private = load(held_out, [*names, output])
-    check_lines(held_out, private.height)
+        *_model_and_space(estimator, task, space), epsilon=epsilon, delta=delta, n_iter=steps,
+        method=method, scoring=loss if task == "regression" else "accuracy",
+        loss_bounds=loss_bounds, acquisition=acquisition, random_state=seed,
+        state_file=None if state is None else str(state), progress=False,
+    )  # fmt: skip
+    held_out, private = load_whole(validation, [*names, output])
     with public_computation():
         planned = search.plan(private.height)
     if plan:
         _tell_plan(planned, as_json=json)
         return
-    source = open_table(train)
-    frame = load(source, [*names, output])
-    check_lines(source, frame.height)
+    source, frame = load_whole(train, [*names, output])
     X = input_columns(frame, names, source).to_numpy().astype(np.float64)
     y = outputs(frame, output, source, task)
     X_val, y_val = private_records(private, names, output, held_out, task)
@@ -133,15 +124,6 @@ def bayes(
         with whole_file(out) as part:
             part.write_text(dumps(facts, indent=2) + "\n", encoding="utf-8")
     tell({"result": out, **facts}, _lines(search, out), search.guarantee_, as_json=json)
-
-
-def _check_files(
-    train: Path, validation: Path, out: Path, state: Path | None, *, force: bool
-) -> None:
-    """Refuse files that cannot be used. A state file may exist: the search then goes on with it."""
-    check_files([(train, TABLES), (validation, TABLES)], [(out, (".json",))], force=force)
-    if state is not None:
-        check_apart([train, validation, out], [state])
 
 
 def _model_and_space(estimator: str, task: str, space: str) -> tuple[Any, dict[str, Any]]:

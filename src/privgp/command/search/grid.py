@@ -11,7 +11,7 @@ from rich.table import Table
 from privgp.command import options as o
 from privgp.command.errors import Refusal
 from privgp.command.io.files import CERTIFICATES, PICTURES, RELEASES, TABLES, check_files
-from privgp.command.io.screen import progress, tell
+from privgp.command.io.screen import progress
 
 if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
@@ -66,11 +66,9 @@ def grid(
     check_files([(data, TABLES)], files, force=force)
     from numpy import errstate
 
-    from privgp.command.io.columns import output_column
     from privgp.command.io.request import Request
     from privgp.command.io.results import Results
     from privgp.command.io.spending import rehearse, spending
-    from privgp.command.io.tables import check_lines, load, open_table
     from privgp.command.search.candidates import default_kernel, read_candidates
     from privgp.models.search.grid import PrivateGridSearchCV
 
@@ -85,23 +83,13 @@ def grid(
     candidates = read_candidates(lengthscales, noise_std, given, len(request.input_names))
     with progress(2) as step:
         step("Reading the table")
-        source = open_table(data)
-        frame = load(source, [*request.public_names, output])
-        check_lines(source, frame.height)
-        X, people = request.columns(frame, source)
-        y = output_column(frame, output, source)
-        del frame
+        X, people, y = request.all_columns(output)
         step("Planning and rehearsing")
         search = PrivateGridSearchCV(
-            model.set_params(kernel=candidates["kernel"][0]),
-            candidates,
-            epsilon=epsilon,
-            delta=delta,
-            cv=folds,
-            method=method,
-            selection_share=selection_share,
+            model.set_params(kernel=candidates["kernel"][0]), candidates, epsilon=epsilon,
+            delta=delta, cv=folds, method=method, selection_share=selection_share,
             random_state=seed,
-        )
+        )  # fmt: skip
         _check(search, X, people)
         rehearse(model, X, people, out)
     with spending(epsilon, delta) as saved:
@@ -112,11 +100,8 @@ def grid(
             del y
             results.write(search.best_estimator_, output, saved, step, force=force)
         rows = [_row(search, place) for place in range(len(search.cv_results_["params"]))]
-        promised = search.guarantee_
-        facts = results.facts(promised, request)
-        facts |= {"method": method, "candidates": rows, "chosen": search.best_index_}
-        lines = [_table(search, rows), *results.lines(promised, request)]
-        tell(facts, lines, promised, as_json=json)
+        facts = {"method": method, "candidates": rows, "chosen": search.best_index_}
+        results.tell(search.guarantee_, request, facts, _table(search, rows), as_json=json)
 
 
 def _check(search: PrivateGridSearchCV, X: Any, people: Any) -> None:
