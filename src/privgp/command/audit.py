@@ -34,8 +34,10 @@ audit_app = typer.Typer(
     no_args_is_help=True,
 )
 
-Draws = Annotated[int, o.attack("Fresh releases on each side.", min=100, max=10_000_000)]
-FailureProbability = Annotated[float, o.attack("With which the bounds may be wrong.")]
+Draws = Annotated[
+    int, o.attack("The number of fresh releases on each side.", min=100, max=10_000_000)
+]
+FailureProbability = Annotated[float, o.attack("The probability that the bounds are wrong.")]
 
 
 @audit_app.command("trade-off")
@@ -65,13 +67,16 @@ def trade_off(
     objective: o.Objective = "posterior",
     reconstruct: o.Reconstruct = "posterior",
     draws: Draws = 5_000,
-    noise_scale: Annotated[float, o.attack("Below 1 plants a fault, to see that it is found.")] = 1,
+    noise_scale: Annotated[
+        float,
+        o.attack("Scales the noise: below 1 plants a fault, to see that the attack finds it."),
+    ] = 1,
     failure_probability: FailureProbability = 1e-6,
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Try to tell the two worst neighbouring datasets apart. Exits with 1 if the promise is broken."""
+    """Try to tell the two worst neighbouring datasets apart. Exits with 1 if a promise is broken."""
     if data is None and (groups or inputs not in (None, "x")):
         raise Refusal("--inputs and --groups name columns of DATA: give it, or leave them out.")
     if data is not None and not inputs:
@@ -127,18 +132,18 @@ def membership(
         ),
     ] = "exp(1)",
     noise_variance: o.NoiseVariance = None,
-    n: Annotated[int, o.plain("Records of a dataset.", "--n", min=1, max=1000)] = 10,
+    n: Annotated[int, o.plain("The number of records in a dataset.", "--n", min=1, max=1000)] = 10,
     paths: Annotated[
-        float, o.plain("How many paths are released; inf for the exact posterior.")
+        float, o.plain("The number of paths released; inf for the exact posterior.")
     ] = 1.0,
     record: Annotated[
         tuple[float, float], o.plain("The record whose membership is asked for.", metavar="X Y")
     ] = (0.5, 1.0),
     domain: Annotated[
-        tuple[float, float], o.plain("Where made-up inputs lie.", metavar="LO HI")
+        tuple[float, float], o.plain("The range of the made-up inputs.", metavar="LO HI")
     ] = (0.0, 1.0),
     label_noise: Annotated[
-        float, o.plain("Share of noise in made-up outputs, from 0 to below 1.")
+        float, o.plain("The share of noise in made-up outputs, from 0 to below 1.")
     ] = 0.0,
     shadows: Annotated[
         int,

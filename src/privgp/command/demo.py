@@ -1,4 +1,4 @@
-"""``privgp demo``: the whole way from a table to a published map, on data that anybody may see."""
+"""``privgp demo``: every step from a table to a published map, on public data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def demo(
         bool, o.plain("Use the folder again instead of a numbered new one.", "--force")
     ] = False,
 ) -> None:
-    """Show the whole way on public data: plan, release, predict, inspect. Under a minute."""
+    """Run every step on public data: plan, release, predict, inspect. Takes less than a minute."""
     started = time.monotonic()
     folder, created = demo_folder(out, force=force)
     try:
@@ -48,10 +48,10 @@ def demo(
         raise
     say("")
     say(f"Done in {time.monotonic() - started:.0f} s. Everything is in the folder {folder}:")
-    say("  map.png          what was learned, the paler the less certain")
+    say("  map.png          what was learned; paler means less certain")
     say("  plan.png         what other budgets would have bought")
     say("  certificate.html what was promised (certificate.json for programs)")
-    say("  diabetes.privgp  the release itself; of real data, publish this and keep the table")
+    say("  diabetes.privgp  the release itself; of real data, publish this file and keep the table")
     say("  predictions.csv  the map as numbers")
 
 

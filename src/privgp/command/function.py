@@ -36,12 +36,12 @@ def create(
     noise_variance: o.NoiseVariance = None,
     sensitivity: Annotated[
         Literal["exact", "infinity", "nonnegative", "varah", "paper"],
-        o.model("Exact, or a bound with more noise; of records, exact or paper."),
+        o.model("Exact, or a bound that needs more noise; with --protect records, exact or paper."),
     ] = "exact",
     inducing: Annotated[
         int | None,
         o.model(
-            "The number of inputs to pass through: any number of points may then be asked.",
+            "The number of inducing inputs; any number of points may then be asked.",
             min=1,
             max=10_000,
         ),

@@ -59,8 +59,8 @@ Epsilon = Annotated[float, privacy("The budget: smaller is more private.")]
 Delta = Annotated[
     float,
     privacy(
-        "The probability left to chance: well below one over the number of people; 0 with Laplace "
-        "noise."
+        "The small probability left to chance, well below one over the number of people; may be 0 "
+        "with Laplace noise."
     ),
 ]
 Groups = Annotated[
@@ -89,7 +89,7 @@ _KERNEL = model(
 )
 KernelText = Annotated[str | None, _KERNEL]
 KernelNeeded = Annotated[str, _KERNEL]
-NoiseVariance = Annotated[float | None, model("Variance of an output about the function.")]
+NoiseVariance = Annotated[float | None, model("The variance of outputs around the function.")]
 Targets = Annotated[
     str | None,
     model(

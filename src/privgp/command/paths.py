@@ -32,17 +32,19 @@ Points = Annotated[
     ),
 ]
 Domain = Annotated[str, o.privacy(o.DOMAIN_HELP, metavar="RANGES")]
-Paths = Annotated[int, o.privacy("How many paths; each costs.", "--n-paths", min=1, max=10_000)]
+Paths = Annotated[
+    int, o.privacy("The number of paths; each costs privacy.", "--n-paths", min=1, max=10_000)
+]
 MaxPoints = Annotated[
     int,
     o.privacy(
-        "The most points that will ever be asked; more of them need a little more noise.",
+        "The most points that will ever be asked; a larger number needs a little more noise.",
         min=1,
         max=10_000,
     ),
 ]
 ExtraNoise = Annotated[
-    float, o.privacy("Std of Gaussian-process noise added to every path.", min=0.0)
+    float, o.privacy("The std of Gaussian-process noise added to every path.", min=0.0)
 ]
 Sensitivity = Annotated[
     Literal["auto", "paper"],
@@ -175,11 +177,12 @@ def release(
 def excursion(
     state: o.State,
     points: Points,
-    threshold: Annotated[float, o.plain("Where the function is at least this.")],
+    threshold: Annotated[float, o.plain("The least value that counts as inside.")],
     out: o.Answers,
     vote: Annotated[float, o.plain("The share of the paths that must agree.")] = 0.5,
     smoothing: Annotated[
-        float | None, o.plain("Std, in units of the inputs, of a filter over every path.")
+        float | None,
+        o.plain("The std, in units of the inputs, of a filter that smooths every path."),
     ] = None,
     plot: o.Plot = None,
     force: o.Force = False,

@@ -22,7 +22,8 @@ def predict(
     out: Annotated[Path, o.destination("TABLE", "The .csv or .parquet file to write.")],
     inputs: Annotated[str | None, o.named_otherwise("release")] = None,
     observation: Annotated[
-        bool, o.plain("Let std be of a new output, not of the function.", "--observation")
+        bool,
+        o.plain("Give the std of a new output instead of that of the function.", "--observation"),
     ] = False,
     plot: o.Plot = None,
     force: o.Force = False,
@@ -81,5 +82,5 @@ def _predictions(model: Any, X: Array, observation: bool, step: Step) -> tuple[A
         stds.append(std)
     mean, std = np.concatenate(means), np.concatenate(stds)
     if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(std))):
-        raise Refusal("Some rows are too far away for a prediction that numbers can hold.")
+        raise Refusal("Some rows are too far away: their predictions would overflow.")
     return mean, std

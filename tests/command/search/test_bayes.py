@@ -132,7 +132,7 @@ def test_a_failure_counts_as_spent(tables, tmp_path, monkeypatch):
     [
         ({"epsilon": 0}, "epsilon"), ({"delta": 2}, "delta"), ({"inputs": "a,c"}, "no column 'c'"),
         ({"inputs": "a,a"}, "twice"), ({"output": "a"}, "--output"), ({"output": "none"}, "no column"),
-        ({"space": "C"}, "--space"), ({"space": "D=1:2"}, "no parameter"), ({"space": "C=2:1"}, "low < high"),
+        ({"space": "C"}, "--space"), ({"space": "D=1:2"}, "not a parameter"), ({"space": "C=2:1"}, "low < high"),
         ({"space": "C=-1:1"}, "trained"), ({"space": "kernel=some"}, "trained"), ({"space": "C=0:1:log"}, "above 0"),
         ({"task": "regression"}, "--loss-bounds"), ({"method": "kusner", "state": "s"}, "--state"),
         ({"train": "missing.csv"}, "does not exist"), ({"validation": "missing.parquet"}, "does not exist"),

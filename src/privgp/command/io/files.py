@@ -108,4 +108,4 @@ def _resolved(path: Path) -> Path:
     try:
         return path.resolve()
     except (OSError, RuntimeError, ValueError):
-        raise Refusal(f"'{path}' is no path that can be used.") from None
+        raise Refusal(f"'{path}' cannot be used as a path.") from None

@@ -57,9 +57,8 @@ class Results:
         if not request.inputs_are_private:
             what = "inputs" if request.inducing is None else "centres or values of inputs"
             contains = (
-                f"The file contains {what}, {listed(request.input_names)} of rows of "
-                f"{request.data.name}: publish it only where they may be known. It contains no "
-                "output."
+                f"The file contains {what}, {listed(request.input_names)}, of rows of "
+                f"{request.data.name}: publish it only if these may be public. It contains no output."
             )
         files = {"Certificate": self.certificate, "Plot": self.plot}
         written = [f"{name}: {path}" for name, path in files.items() if path is not None]

@@ -55,17 +55,21 @@ def bayes(
             "For regression: public bounds of one record's loss, clipped to them.", metavar="LO HI"
         ),
     ] = None,
-    steps: Annotated[int, o.search("Settings to try.", min=1, max=500)] = 25,
+    steps: Annotated[int, o.search("The number of settings to try.", min=1, max=500)] = 25,
     method: Annotated[
         Literal["measured", "kusner"],
-        o.search("Private in the worst case, or the paper's algorithm under its assumption."),
+        o.search(
+            "measured is private in the worst case, kusner under the assumption of its paper."
+        ),
     ] = "measured",
     acquisition: Annotated[
         Literal["ei", "ucb"], o.search("How the next setting is chosen.")
     ] = "ei",
     state: Annotated[
         Path | None,
-        o.search("A file that lets a killed search go on without paying again.", metavar="FILE"),
+        o.search(
+            "A file from which a stopped search continues without spending again.", metavar="FILE"
+        ),
     ] = None,
     plan: Annotated[
         bool, o.plain("Only say what the budget buys; spends nothing.", "--plan")
@@ -150,7 +154,7 @@ def _model_and_space(estimator: str, task: str, space: str) -> tuple[Any, dict[s
     axes = read_space(space)
     for name in axes:
         if name not in model.get_params() or name == "random_state":
-            raise Refusal(f"--space names '{name}', which is no parameter of {estimator}.")
+            raise Refusal(f"--space names '{name}', which is not a parameter of {estimator}.")
     pipeline = Pipeline([("scale", StandardScaler()), ("model", model)])
     return pipeline, {PREFIX + name: axis for name, axis in axes.items()}
 

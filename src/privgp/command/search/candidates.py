@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
-from privgp.command.errors import Refusal, counted
+from privgp.command.errors import Refusal
 from privgp.gp.kernels.evaluate import split_noise
 from privgp.plan.inputs.start import SIGNAL_SHARE
 
@@ -74,8 +74,8 @@ def _scales(text: str, columns: int) -> list[float]:
     values = [_positive(part, "--lengthscales") for part in text.split(":")]
     if len(values) not in (1, columns):
         raise Refusal(
-            f"--lengthscales: give one number, or one for each of the {counted(columns, 'input')} "
-            f"joined by colons, not {len(values)}."
+            f"--lengthscales: give one number, or as many as there are inputs ({columns}) joined by "
+            f"colons, not {len(values)}."
         )
     return values
 

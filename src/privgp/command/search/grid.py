@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from rich.table import Table
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal
+from privgp.command.errors import Refusal, counted
 from privgp.command.io.files import CERTIFICATES, PICTURES, RELEASES, TABLES, check_files
 from privgp.command.io.screen import progress
 
@@ -46,9 +46,11 @@ def grid(
         Literal["measurement", "permute-and-flip", "exponential"],
         o.search("By the private measurement, which costs nothing, or by cross-validation."),
     ] = "measurement",
-    folds: Annotated[int, o.search("Folds of the cross-validation.", min=2, max=1000)] = 5,
+    folds: Annotated[
+        int, o.search("The number of folds of the cross-validation.", min=2, max=1000)
+    ] = 5,
     selection_share: Annotated[
-        float, o.search("The part of epsilon that a choice by cross-validation spends.")
+        float, o.search("The share of epsilon spent on a choice by cross-validation.")
     ] = 0.3,
     kernel: o.KernelText = None,
     groups: o.Groups = None,
@@ -94,7 +96,8 @@ def grid(
         rehearse(model, X, people, out)
     with spending(epsilon, delta) as saved:
         with progress(3) as step:
-            step(f"Choosing among {len(search._candidates())} candidates and measuring with noise")
+            count = len(search._candidates())
+            step(f"Choosing among {counted(count, 'candidate')} and measuring with noise")
             with errstate(all="ignore"):
                 search.fit(X, y, people)
             del y
