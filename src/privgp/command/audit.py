@@ -87,7 +87,7 @@ def trade_off(
         )
     if groups and mechanism != "outputs":
         raise Refusal("--groups goes with --mechanism outputs only.")
-    if not (math.isfinite(noise_scale) and noise_scale > 0):
+    if not 0 < noise_scale < math.inf:
         raise Refusal(f"--noise-scale must be positive, got {noise_scale:g}.")
     _check_probability(failure_probability)
     check_files([(data, TABLES)], [(plot, PICTURES)], force=force)

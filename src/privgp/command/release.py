@@ -57,7 +57,7 @@ def release(
         hyperparameters=hyperparameters, inducing=inducing, mechanism=mechanism, seed=seed,
     )  # fmt: skip
     request.check()
-    results = Results(out, certificate, plot)
+    results = Results(out, certificate, plot, force)
     with progress(2) as step:
         measure = prepared(request, output, out, step)
     with spending(epsilon, delta) as saved:
@@ -66,5 +66,5 @@ def release(
             with errstate(all="ignore"):
                 model = measure()
             del measure  # it holds the outputs
-            results.write(model, output, saved, step, force=force)
+            results.write(model, output, saved, step)
         results.tell(model.guarantee_, request, as_json=json)

@@ -33,11 +33,8 @@ def names_of_inputs(model: Any) -> list[str] | None:
 
 
 def as_table(model: Any, X: Array) -> Any:
-    """Rows under the names that a model knows its inputs by, if any.
-
-    As many rows as columns would be taken for columns otherwise.
-    """
-    names = names_of_inputs(model)
+    """Rows under the names that a model knows its inputs by, if any."""
+    names = names_of_inputs(model)  # without orient, a square array would be read by columns
     return X if names is None else pl.DataFrame(X, schema=names, orient="row")
 
 

@@ -114,9 +114,7 @@ class Request:
             raise Refusal("--groups does not go with --inducing: leave --inducing out.")
         if self.inducing is not None and self.inducing < 1:
             raise Refusal(f"--inducing must be at least 1, got {self.inducing}.")
-        if self.noise_variance is not None and not (
-            math.isfinite(self.noise_variance) and self.noise_variance > 0
-        ):
+        if self.noise_variance is not None and not 0 < self.noise_variance < math.inf:
             raise Refusal(f"--noise-variance must be positive, got {self.noise_variance:g}.")
         if self.output is not None and not self.output:
             raise Refusal("--output must name a column.")
@@ -188,7 +186,7 @@ def make_plan(
 
 @contextmanager
 def public_computation(**options: str) -> Iterator[None]:
-    """Pass on, in one sentence, what is refused while no private value has been read.
+    """Pass on, in one sentence, what a computation without private values refuses.
 
     ``options``: those of this command whose names differ from the usual ones.
     """

@@ -19,24 +19,17 @@ from privgp.release.certificate.certificate import certificate, page
 
 @dataclass(frozen=True)
 class Results:
-    """The files to write."""
+    """The files to write; ``force``: whether they may replace others."""
 
     release: Path
-    certificate: Path | None = None
-    plot: Path | None = None
+    certificate: Path | None
+    plot: Path | None
+    force: bool
 
-    def write(
-        self,
-        model: PrivateGPRegressor,
-        output: str | None,
-        saved: list[Path],
-        step: Step,
-        *,
-        force: bool,
-    ) -> None:
+    def write(self, model: PrivateGPRegressor, output: str, saved: list[Path], step: Step) -> None:
         """Write what was asked for; the release comes first and is noted once it is complete."""
         step("Writing the release")
-        save(model, self.release, overwrite=force)
+        save(model, self.release, overwrite=self.force)
         saved.append(self.release)
         step("Drawing and certifying")
         if self.certificate is not None:

@@ -79,7 +79,7 @@ def grid(
         delta=delta, kernel=kernel, targets=targets, hyperparameters="fixed", seed=seed,
     )  # fmt: skip
     request.check()
-    results = Results(out, certificate, plot)
+    results = Results(out, certificate, plot, force)
     model = request.model()
     given = default_kernel(bounds) if model.kernel is None else model.kernel
     candidates = read_candidates(lengthscales, noise_std, given, len(request.input_names))
@@ -101,7 +101,7 @@ def grid(
             with errstate(all="ignore"):
                 search.fit(X, y, people)
             del y
-            results.write(search.best_estimator_, output, saved, step, force=force)
+            results.write(search.best_estimator_, output, saved, step)
         rows = [_row(search, place) for place in range(len(search.cv_results_["params"]))]
         facts = {"method": method, "candidates": rows, "chosen": search.best_index_}
         results.tell(search.guarantee_, request, facts, _table(search, rows), as_json=json)
