@@ -45,7 +45,7 @@ def trade_off(
     data: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DATA]",
+            metavar="DATA",
             help="A .csv or .parquet file whose public inputs are planned for; without it, thirty "
             "made-up ones called x. Outputs are never read: they are made up.",
         ),
