@@ -106,10 +106,10 @@ def test_the_rehearsal_sees_no_output(
 ) -> None:
     fit, outputs = PrivateGPRegressor.fit, []
 
-    def watched(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> PrivateGPRegressor:
+    def watched(model: PrivateGPRegressor, X: Any, y: Any, *more: Any) -> PrivateGPRegressor:
         if not really_fits(model):
             outputs.append({float(value) for value in y})
-        return fit(model, X, y, groups)
+        return fit(model, X, y, *more)
 
     monkeypatch.setattr(PrivateGPRegressor, "fit", watched)
     assert attempt(tmp_path, visits).code == 0
