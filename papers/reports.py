@@ -14,7 +14,7 @@ from papers.shared.data import MissingData
 from papers.shared.page import as_json, index_page, page
 from papers.shared.report import Progress, Report, Request
 from privgp.command.errors import Refusal
-from privgp.command.io.destinations import whole_file
+from privgp.command.io.files import whole_file
 from privgp.command.io.screen import say, terminal_bar
 
 BESIDE = Path("..") / "shared" / "data"

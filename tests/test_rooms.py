@@ -237,6 +237,13 @@ PRIVATE = {
         ("X", "y", "inputs"),
         ("checked_inputs", "checked_outputs", "measure_records", "validate_data", "len"),
     ),
+    # made_up uses the names of columns and the number of rows
+    "privgp.command.io.columns": ("output_column", ("cells",), ("column_numbers",)),
+    "privgp.command.io.spending prepared": ("prepared", ("y",), ("model.fit",)),
+    "privgp.command.function": ("create", ("X", "y"), ("function.fit", "made_up")),
+    "privgp.command.paths": ("create", ("X", "y"), ("paths.fit",)),
+    "privgp.command.search.grid": ("grid", ("y",), ("search.fit",)),
+    "privgp.command.search.bayes": ("bayes", ("X_val", "y_val"), ("search.fit",)),
 }
 
 

@@ -188,10 +188,13 @@ BAD_ARGUMENTS: dict[str, tuple[list[str], str]] = {
     "delta of one": (["--delta", "1"], "delta"),
     "infinite delta": (["--delta", "inf"], "delta"),
     "records, no bounds": (["--protect", "records"], "needs --x-bounds LO HI"),
-    "records, one pair": (["--protect", "records", "--x-bounds", "0", "90"], "2 times, not 1"),
+    "records, one pair": (
+        ["--protect", "records", "--x-bounds", "0", "90"],
+        "each input: 2, not 1",
+    ),
     "records, three pairs": (
         ["--protect", "records", *["--x-bounds", "0", "90"] * 3],
-        "2 times, not 3",
+        "each input: 2, not 3",
     ),
     "records, empty domain": (
         ["--protect", "records", *["--x-bounds", "90", "0"] * 2],

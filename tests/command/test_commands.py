@@ -150,6 +150,13 @@ def test_more_rows_than_one_block(tmp_path: Path, release: Path) -> None:
     assert np.allclose(found, expected, rtol=1e-9)
 
 
+def test_one_row_is_no_plural(tmp_path: Path, release: Path) -> None:
+    for rows, words in ((1, "Predicted 1 row into"), (2, "Predicted 2 rows into")):
+        people_table(rows).write_csv(tmp_path / "new.csv")
+        asked = run("predict", release, tmp_path / "new.csv", "-o", tmp_path / f"{rows}.csv")
+        assert words in asked.out
+
+
 def test_inputs_called_mean_are_not_overwritten(tmp_path: Path) -> None:
     table = people_table().rename({"age": "mean"})
     data, file = tmp_path / "v.csv", tmp_path / "v.privgp"

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from privgp import PrivateFunction
-from privgp.command import function as module
 from tests.command.running import (
     BUDGET,
     COLUMNS,
@@ -208,7 +207,7 @@ def test_when_stopped_it_says_that_nothing_is_lost(
         raise problem
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_table", stop)
+        patch.setattr("privgp.command.io.tables.write_table", stop)
         result = run("function", "ask", state, visits, "-o", out)
     assert_one_sentence(result, code=1)
     assert "ask again for the same function" in result.err

@@ -73,14 +73,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Iterator[
     (path / "v.csv").write_bytes(TABLE)
     (path / "v.privgp").write_bytes(release.read_bytes())
 
-    def fit(_: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
+    def fit(_: PrivateGPRegressor, X: Any, y: Any, groups: Any, *__: Any) -> None:
         FIT_REACHED.append((X, y, groups))
         raise RuntimeError("spent")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
         patch.setattr(PrivateGPRegressor, "fit", fit)
-        patch.setattr("privgp.command.release.rehearse", lambda *_: None)
+        patch.setattr("privgp.command.io.spending.rehearse", lambda *_: None)
         yield path
 
 

@@ -37,7 +37,7 @@ def test_before_fit_nothing_is_spent(
     def stop(*_: Any, **__: Any) -> None:
         raise problem
 
-    monkeypatch.setattr("privgp.command.release.make_plan", stop)
+    monkeypatch.setattr("privgp.command.io.spending.make_plan", stop)
     result = attempt(tmp_path, visits)
     assert_one_sentence(result, 1)
     assert "nothing was spent" in result.err
@@ -93,7 +93,7 @@ def test_a_release_that_could_not_be_saved_is_found_out_before_it_is_made(
         raise OSError("no space left on device")
 
     monkeypatch.setattr(PrivateGPRegressor, "fit", watched)
-    monkeypatch.setattr("privgp.command.release.save", refuse)
+    monkeypatch.setattr("privgp.command.io.spending.save", refuse)
     result = attempt(tmp_path, visits)
     assert_one_sentence(result, 2)
     assert "nothing was spent" in result.err
@@ -106,12 +106,10 @@ def test_the_rehearsal_sees_no_output(
 ) -> None:
     fit, outputs = PrivateGPRegressor.fit, []
 
-    def watched(
-        model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Any
-    ) -> PrivateGPRegressor:
+    def watched(model: PrivateGPRegressor, X: Any, y: Any, *more: Any) -> PrivateGPRegressor:
         if not really_fits(model):
             outputs.append({float(value) for value in y})
-        return fit(model, X, y, groups, plan)
+        return fit(model, X, y, *more)
 
     monkeypatch.setattr(PrivateGPRegressor, "fit", watched)
     assert attempt(tmp_path, visits).code == 0
@@ -120,12 +118,7 @@ def test_the_rehearsal_sees_no_output(
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=repr)
 @pytest.mark.parametrize(
-    "step",
-    [
-        "command.io.results.write_certificate",
-        "release.figures.save_figure",
-        "command.io.results.say",
-    ],
+    "step", ["io.results.write_certificate", "io.results.write_picture", "io.results.tell"]
 )
 def test_a_complete_release_is_kept(
     tmp_path: Path,
@@ -137,7 +130,7 @@ def test_a_complete_release_is_kept(
     def stop(*_: Any, **__: Any) -> None:
         raise problem
 
-    monkeypatch.setattr(f"privgp.{step}", stop)
+    monkeypatch.setattr(f"privgp.command.{step}", stop)
     result = attempt(tmp_path, visits)
     assert_one_sentence(result, 1)
     assert SPENT in result.err

@@ -11,7 +11,6 @@ import pytest
 from sklearn.gaussian_process.kernels import Matern
 
 from privgp import PosteriorPaths
-from privgp.command import paths as module
 from tests.command.running import COLUMNS, assert_one_sentence, assert_refused, private_cells, run
 
 LAW = ["--domain", "age=18:90,bmi=15:40", "--bounds", "0", "5000", "--delta", "1e-3", "--kernel",
@@ -179,7 +178,7 @@ def test_when_stopped_it_says_that_nothing_is_lost(
         raise problem
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_table", stop)
+        patch.setattr("privgp.command.io.tables.write_table", stop)
         result = run("paths", "release", state, GRID, "-o", tmp_path / "out.csv")
     assert_one_sentence(result, code=1)
     assert "ask again for the same paths" in result.err

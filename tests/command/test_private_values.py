@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from privgp.command.io import columns
-from privgp.command.io import records as private_records
 from tests.command.running import BUDGET, COLUMNS, assert_refused, people_table, run
 from tests.command.test_function import KERNEL
 from tests.command.test_paths import LAW
@@ -58,7 +57,7 @@ def words_of(name: str, folder: Path, ending: str) -> tuple[list[Any], int]:
 def test_every_private_column_passes_through_the_converter(name, ending, tmp_path, monkeypatch):
     """The converter refuses the last column that it is to be given: so does the command."""
     words, count = words_of(name, tmp_path, ending)
-    checked, calls = columns.checked_outputs, []
+    checked, calls = columns.column_numbers, []
 
     def refusing(values: Any, rows: int) -> Any:
         calls.append(rows)
@@ -66,7 +65,7 @@ def test_every_private_column_passes_through_the_converter(name, ending, tmp_pat
             raise ValueError
         return checked(values, rows)
 
-    monkeypatch.setattr(columns, "checked_outputs", refusing)
+    monkeypatch.setattr(columns, "column_numbers", refusing)
     assert_refused(run(*words), "must hold a finite number in every row")
     assert len(calls) == count
 
@@ -78,7 +77,7 @@ def test_labels_are_read_cell_by_cell(ending, tmp_path, monkeypatch):
     def refusing(cell: Any) -> None:
         seen.append(cell)
 
-    monkeypatch.setattr(private_records, "read_label", refusing)
+    monkeypatch.setattr("privgp.vault.validate.read_label", refusing)
     words, _ = words_of("search bayes, labels", tmp_path, ending)
     assert_refused(run(*words), "must hold a label in every row")
     assert seen == people_table()["person"].to_list()
@@ -91,5 +90,5 @@ def test_cells_of_private_inputs_are_numbers_whatever_the_others_are(tmp_path):
         pl.DataFrame({"x": ["1", "9007199254740993", last], "y": ["1"] * 3}).write_csv(path)
         source = columns.Source(path, ("x", "y"))
         frame = pl.read_csv(path, infer_schema=False)
-        found, _ = private_records.private_records(frame, ["x"], "y", source, "regression")
+        found, _ = columns.private_records(frame, ["x"], "y", source, "regression")
         assert found[:2].tolist() == [[1.0], [9007199254740992.0]]

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 import privgp
-from privgp.command.io.bounds import with_pairs_joined
 from privgp.models.regressor import PrivateGPRegressor
 from tests.command.running import BUDGET, QUICK, ROWS, assert_refused, people_table, run
 
@@ -150,9 +149,9 @@ def test_what_the_rehearsal_sees_is_made_up(
     fits: list[Any] = []
     original = PrivateGPRegressor.fit
 
-    def fit(self: PrivateGPRegressor, X: Any, y: Any, *planned: Any) -> Any:
+    def fit(self: PrivateGPRegressor, X: Any, y: Any, *more: Any) -> Any:
         fits.append((X.to_numpy(), np.asarray(y)))
-        return original(self, X, y, *planned)
+        return original(self, X, y, *more)
 
     monkeypatch.setattr(PrivateGPRegressor, "fit", fit)
     data = written(tmp_path, people_table())
@@ -171,10 +170,3 @@ def test_tables_without_rows_or_columns(tmp_path: Path) -> None:
     four = ["--inputs", "a,b,c,d", "--output", "cost", "--protect", "records"]
     pairs = ["--x-bounds", "0", "1"] * 4
     assert_refused(run("plan", data, *four, *pairs, *BUDGET), "at most 3 inputs")
-
-
-def test_pairs_become_one_word() -> None:
-    given = ["plan", "--x-bounds", "0", "90", "--x-bounds", "-1", "1e2", "--x-bounds=2:3"]
-    joined = ["plan", "--x-bounds=0:90", "--x-bounds=-1:1e2", "--x-bounds=2:3"]
-    assert with_pairs_joined(given) == joined
-    assert with_pairs_joined(["--x-bounds", "0"]) == ["--x-bounds", "0"]

@@ -123,6 +123,26 @@ def test_help_loads_nothing_that_takes_long() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
+def test_a_missing_file_is_refused_before_anything_that_takes_long_is_loaded() -> None:
+    files = {"v.csv": "no.csv", "v.privgp": "no.privgp"}
+    files |= {f"{letter}.private-state": f"{letter}-no.private-state" for letter in "fp"}
+    lines = [
+        words(command, {name: files.get(value, value) for name, value in good.items()})
+        for command, good in GOOD.items()
+        if {*files} & {*good.values()}
+    ]
+    assert len(lines) >= 12
+    home = str(Path(privgp.__file__).parents[1])
+    code = (
+        f"import sys; sys.path.insert(0, {home!r}); from privgp.command import main; "
+        f"assert [main(line) for line in {lines!r}] == [2] * {len(lines)}; "
+        "assert not {'numpy', 'scipy', 'sklearn', 'polars', 'matplotlib'} & {*sys.modules}"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("does not exist") == len(lines)
+
+
 @pytest.mark.parametrize("table", ["v.csv", "one.csv"])
 @pytest.mark.parametrize("command", sorted({*GOOD} - LONG))
 def test_the_good_lines_are_good_for_many_rows_and_for_one(

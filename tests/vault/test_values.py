@@ -35,8 +35,13 @@ from privgp import (
     PrivateGridSearchCV,
 )
 from privgp.command.errors import Refusal
-from privgp.command.io.columns import identifiers, output_column, private_columns
-from privgp.command.io.records import outputs, private_records
+from privgp.command.io.columns import (
+    identifiers,
+    output_column,
+    outputs,
+    private_columns,
+    private_records,
+)
 from privgp.command.io.tables import Source, load, open_table
 from privgp.vault.people import person_ids
 from privgp.vault.questions import predicted

@@ -16,7 +16,7 @@ import typer
 
 from privgp.command.app import app
 from privgp.command.errors import Failure, Refusal, one_line
-from privgp.command.io.bounds import with_pairs_joined
+from privgp.command.io.ranges import with_pairs_joined
 
 INTERRUPTED = 130  # typer's answer to an interrupt that nobody caught
 

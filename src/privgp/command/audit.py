@@ -5,252 +5,288 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import typer
-from sklearn.dummy import DummyClassifier
 
-from privgp import audit
-from privgp.command.errors import Failure, Refusal
-from privgp.command.io.destinations import PICTURES, check_apart, check_destination
-from privgp.command.io.kernel_text import read_kernel
-from privgp.command.io.request import Request, public_computation
-from privgp.command.io.screen import progress, say, say_json
-from privgp.command.io.tables import load, open_table
-from privgp.gp.kernels.evaluate import split_noise
-from privgp.models.function.estimator import PrivateFunction
-from privgp.models.paths import PosteriorPaths
-from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.search.bayes import PrivateBayesSearchCV
-from privgp.models.search.grid import PrivateGridSearchCV
-from privgp.release.figures import save_figure
-from privgp.types import Array
+from privgp.command import options as o
+from privgp.command.errors import Refusal
+from privgp.command.io.files import PICTURES, TABLES, check_files
+from privgp.command.io.screen import progress, tell
+
+if TYPE_CHECKING:
+    from privgp.command.io.request import Request
+    from privgp.types import Array
 
 STEPS = 100
-MADE_UP = np.linspace(0.0, 1.0, 30)[:, None]
 FUNCTION_KERNEL = "matern52(0.2) + white(0.3)"
 PATHS_KERNEL = "exp(1)"
 SEARCHES, SETTINGS, RECORDS = ("scores", "permute-and-flip", "exponential"), 6, 100
+# What JSON tells of a result, by the names that the result has for it.
+TRADE_OFF = """promised_mu mu_low mu_high false_positive_rate false_negative_rate draws
+    failure_probability is_tight"""
+MEMBERSHIP = "n shadows draws auc auc_bounds failure_probability"
+THRESHOLD = "false_positive_rate true_positive_rate true_positive_bounds"
+PUBLIC = "Public or made-up data only: nobody's outputs were read."
+
+audit_app = typer.Typer(
+    name="audit",
+    help="Attack the promises, on public or made-up data, and see that they hold.",
+    no_args_is_help=True,
+)
+
+Draws = Annotated[
+    int, o.attack("The number of fresh releases on each side.", min=100, max=10_000_000)
+]
+FailureProbability = Annotated[float, o.attack("The probability that the bounds are wrong.")]
 
 
-@dataclass(frozen=True)
-class Attacked:
-    """The arguments of ``privgp audit trade-off`` as given."""
-
-    request: Request
-    has_data: bool
-    mechanism: str
-    draws: int
-    noise_scale: float
-    failure_probability: float
-
-    def check(self) -> None:
-        if self.has_data and not self.request.inputs:
-            raise Refusal("--inputs must name the public columns of DATA.")
-        self.request.check()
-        if not (math.isfinite(self.noise_scale) and self.noise_scale > 0):
-            raise Refusal(f"--noise-scale must be positive, got {self.noise_scale:g}.")
-        _check_probability(self.failure_probability)
-        if not self.has_data and (self.request.groups or self.request.input_names != ["x"]):
-            raise Refusal("--inputs and --groups name columns of DATA: give it, or leave them out.")
-        if self.has_data and self.mechanism not in ("outputs", "function"):
-            raise Refusal(
-                f"--mechanism {self.mechanism} protects whole records, so no table is needed: leave "
-                "DATA out."
-            )
-        if self.mechanism == "paths" and self.noise_scale != 1.0:
-            raise Refusal("--noise-scale is not for --mechanism paths.")
-        if self.request.groups and self.mechanism != "outputs":
-            raise Refusal("--groups goes with --mechanism outputs only.")
-
-    def target(self) -> Any:
-        """What is attacked: the model as its user would make it."""
-        r = self.request
-        if self.mechanism == "function":
-            if self.has_data and r.kernel is None:
-                raise Refusal("--mechanism function needs a --kernel for the inputs of DATA.")
-            kernel = read_kernel(FUNCTION_KERNEL if r.kernel is None else r.kernel)
-            return PrivateFunction(
-                kernel, r.noise_variance, y_bounds=r.bounds, epsilon=r.epsilon, delta=r.delta
-            )
-        if self.mechanism == "paths":
-            return self._paths()
-        if self.mechanism in SEARCHES:
-            settings = {"random_state": list(range(SETTINGS))}
-            budget: dict[str, Any] = {"epsilon": r.epsilon, "delta": r.delta}
-            if self.mechanism == "scores":
-                return PrivateBayesSearchCV(DummyClassifier(), settings, n_iter=5, **budget)
-            return PrivateGridSearchCV(DummyClassifier(), settings, method=self.mechanism, **budget)
-        model = r.model()
-        if self.mechanism == "records":
-            model.set_params(protect="records", x_bounds=(0.0, 1.0))
-        return model
-
-    def _paths(self) -> PosteriorPaths:
-        """One path of thirty records, with the noise variance that was given or the budget needs."""
-        r = self.request
-        kernel = read_kernel(PATHS_KERNEL if r.kernel is None else r.kernel)
-        calibrated = r.noise_variance is None and split_noise(kernel)[1] is None
-        paths = PosteriorPaths(
-            kernel, 1.0 if calibrated else r.noise_variance, domain=(0.0, 1.0), y_bounds=r.bounds,
-            delta=r.delta, max_points=100,
-        )  # fmt: skip
-        if calibrated:
-            found = paths.calibrate(r.epsilon, len(MADE_UP)).noise_variance
-            paths.set_params(noise_variance=found)
-        return paths
-
-    def datasets(self, X: Array) -> tuple[Any, Any]:
-        """What an attack needs beside the model: inputs, two made-up datasets, or a number of records."""
-        if self.mechanism in SEARCHES:
-            return RECORDS, None
-        if self.mechanism != "paths":
-            return X, None
-        low, high = self.request.bounds
-        outputs = np.full((2, len(X)), low)
-        outputs[1, -1] = high
-        return (X, outputs[0]), (X, outputs[1])
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The arguments of ``privgp audit membership`` as given."""
-
-    kernel: str
-    noise_variance: float | None
-    n: int
-    paths: float
-    record: tuple[float, float]
-    domain: tuple[float, float]
-    label_noise: float
-    shadows: int
-    draws: int
-    failure_probability: float
-    seed: int | None
-
-
-def run_trade_off(attacked: Attacked, *, plot: Path | None, force: bool, as_json: bool) -> None:
-    """Attack and print; exit with 1 if the promise is broken."""
-    attacked.check()
-    request = attacked.request
-    check_destination(plot, PICTURES, force=force)
-    check_apart([request.data if attacked.has_data else None], [plot])
-    X, people = _public(attacked)
-    with _telling() as tell, public_computation():
-        tell(0.0, "planning")
-        target = attacked.target()
-        regressor = isinstance(target, PrivateGPRegressor)
-        data, neighbour = (None, None) if regressor else attacked.datasets(X)
-        result = audit.trade_off(
-            target.plan(X, people) if regressor else target,
-            data,
-            neighbour,
-            draws=attacked.draws,
-            noise_scale=attacked.noise_scale,
-            failure_probability=attacked.failure_probability,
-            progress=tell,
-        )
-    facts = {
-        "mechanism": attacked.mechanism,
-        "promised_mu": result.promised_mu,
-        "mu_low": result.mu_low,
-        "mu_high": result.mu_high,
-        "false_positive_rate": result.false_positive_rate,
-        "false_negative_rate": result.false_negative_rate,
-        "draws": result.draws,
-        "noise_scale": attacked.noise_scale,
-        "failure_probability": result.failure_probability,
-        "epsilon_low": result.epsilon_low(request.delta),
-        "is_tight": result.is_tight,
-    }
-    _report(result, facts, plot, as_json)
-
-
-def run_membership(asked: Asked, *, plot: Path | None, force: bool, as_json: bool) -> None:
-    """Attack made-up posteriors and print; exit with 1 if their promise is broken."""
-    check_destination(plot, PICTURES, force=force)
-    _check_probability(asked.failure_probability)
-    kernel, white = split_noise(read_kernel(asked.kernel))
-    if kernel is None:
-        raise Refusal("--kernel holds nothing but noise.")
-    if not all(map(math.isfinite, asked.record)):
-        raise Refusal("--record must be two finite numbers.")
-    if (asked.noise_variance is None) == (white is None):
-        raise Refusal("Give the noise once: as --noise-variance, or as white() in --kernel.")
-    noise = float(asked.noise_variance or 0.0) if white is None else float(white.noise_level)
-    with _telling() as tell, public_computation(x_bounds="--domain", n_paths="--paths"):
-        reach = max(1.0, abs(asked.record[1]))
-        promise = None
-        if math.isfinite(asked.paths) and asked.paths >= 1:
-            promise = audit.path_promise(
-                kernel, noise, asked.n, asked.paths, x_bounds=asked.domain, reach=reach
-            )
-        result = audit.membership(
-            kernel,
-            noise,
-            n=asked.n,
-            n_paths=asked.paths,
-            record=asked.record,
-            x_bounds=asked.domain,
-            label_noise=asked.label_noise,
-            promise=promise,
-            shadows=asked.shadows,
-            draws=asked.draws,
-            failure_probability=asked.failure_probability,
-            random_state=asked.seed,
-            progress=tell,
-        )
-    facts = {
-        "n": result.n,
-        "paths": result.n_paths,
-        "shadows": result.shadows,
-        "draws": result.draws,
-        "auc": result.auc,
-        "auc_bounds": list(result.auc_bounds),
-        "thresholds": [
-            {
-                "false_positive_rate": t.false_positive_rate,
-                "true_positive_rate": t.true_positive_rate,
-                "true_positive_bounds": list(t.true_positive_bounds),
-            }
-            for t in result.thresholds
+@audit_app.command("trade-off")
+def trade_off(
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DATA",
+            help="A .csv or .parquet file whose public inputs are planned for; without it, thirty "
+            "made-up ones called x. Outputs are never read: they are made up.",
+        ),
+    ] = None,
+    inputs: Annotated[
+        str | None, o.plain("Public columns of DATA to predict from.", metavar="A,B")
+    ] = None,
+    mechanism: Annotated[
+        Literal[
+            "outputs", "records", "function", "paths", "scores", "permute-and-flip", "exponential"
         ],
-        "failure_probability": result.failure_probability,
+        o.plain("What is attacked."),
+    ] = "outputs",
+    law: Annotated[o.Law, o.plain("The noise distribution for outputs or records.")] = "gaussian",
+    bounds: o.Bounds = (0.0, 1.0),
+    epsilon: o.Epsilon = 8.0,
+    delta: o.Delta = 0.01,
+    groups: o.Groups = None,
+    kernel: o.KernelText = None,
+    noise_variance: o.NoiseVariance = None,
+    targets: o.Targets = None,
+    objective: o.Objective = "posterior",
+    reconstruct: o.Reconstruct = "posterior",
+    draws: Draws = 5_000,
+    noise_scale: Annotated[
+        float,
+        o.attack("Scales the noise: below 1 plants a fault, to see that the attack finds it."),
+    ] = 1,
+    failure_probability: FailureProbability = 1e-6,
+    plot: o.Plot = None,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> None:
+    """Try to tell the two worst neighbouring datasets apart. Exits with 1 if a promise is broken."""
+    if data is None and (groups or inputs not in (None, "x")):
+        raise Refusal("--inputs and --groups name columns of DATA: give it, or leave them out.")
+    if data is not None and not inputs:
+        raise Refusal("--inputs must name the public columns of DATA.")
+    if data is not None and mechanism not in ("outputs", "function"):
+        raise Refusal(
+            f"--mechanism {mechanism} protects whole records, so no table is needed: leave DATA out."
+        )
+    if mechanism == "paths" and noise_scale != 1.0:
+        raise Refusal("--noise-scale is not for --mechanism paths.")
+    if groups and mechanism != "outputs":
+        raise Refusal("--groups goes with --mechanism outputs only.")
+    if not 0 < noise_scale < math.inf:
+        raise Refusal(f"--noise-scale must be positive, got {noise_scale:g}.")
+    _check_probability(failure_probability)
+    check_files([(data, TABLES)], [(plot, PICTURES)], force=force)
+    from privgp import audit
+    from privgp.command.io.request import Request, public_computation
+
+    request = Request(
+        data=data or Path(), inputs=inputs or "x", output=None, groups=groups, bounds=bounds,
+        epsilon=epsilon, delta=delta, kernel=kernel, noise_variance=noise_variance,
+        targets=targets, objective=objective, reconstruct=reconstruct, mechanism=law,
+    )  # fmt: skip
+    request.check()
+    X, people = _public(request, made_up=data is None)
+    with _telling() as telling, public_computation():
+        telling(0.0, "planning")
+        if mechanism == "function":
+            attacked: tuple[Any, ...] = (_function(request, made_up=data is None), X)
+        elif mechanism == "paths":
+            attacked = (_paths(request, len(X)), *_worst_datasets(X, bounds))
+        elif mechanism in SEARCHES:
+            attacked = (_search(request, mechanism), RECORDS)
+        else:
+            model = request.model()
+            if mechanism == "records":
+                model.set_params(protect="records", x_bounds=(0.0, 1.0))
+            attacked = (model.plan(X, people), None)
+        result = audit.trade_off(
+            *attacked, draws=draws, noise_scale=noise_scale, progress=telling,
+            failure_probability=failure_probability,
+        )  # fmt: skip
+    facts = {
+        "mechanism": mechanism,
+        "noise_scale": noise_scale,
+        "epsilon_low": result.epsilon_low(delta),
+        **_named(result, TRADE_OFF),
     }
-    _report(result, facts, plot, as_json)
+    _report(result, facts, plot, as_json=json)
 
 
-def _public(attacked: Attacked) -> tuple[Array, Any]:
+@audit_app.command("membership")
+def membership(
+    kernel: Annotated[
+        str,
+        o.model(
+            "Of one input, such as 'exp(1)', or a text file that holds it.", metavar="TEXT|FILE"
+        ),
+    ] = "exp(1)",
+    noise_variance: o.NoiseVariance = None,
+    n: Annotated[int, o.plain("The number of records in a dataset.", "--n", min=1, max=1000)] = 10,
+    paths: Annotated[
+        float, o.plain("The number of paths released; inf for the exact posterior.")
+    ] = 1.0,
+    record: Annotated[
+        tuple[float, float], o.plain("The record whose membership is asked for.", metavar="X Y")
+    ] = (0.5, 1.0),
+    domain: Annotated[
+        tuple[float, float], o.plain("The range of the made-up inputs.", metavar="LO HI")
+    ] = (0.0, 1.0),
+    label_noise: Annotated[
+        float, o.plain("The share of noise in made-up outputs, from 0 to below 1.")
+    ] = 0.0,
+    shadows: Annotated[
+        int,
+        o.attack(
+            "Made-up datasets with the record, and without it, to learn from.",
+            min=100,
+            max=1_000_000,
+        ),
+    ] = 10_000,
+    draws: Draws = 10_000,
+    failure_probability: FailureProbability = 1e-6,
+    seed: Annotated[int | None, o.plain("For a repeatable audit.", min=0, max=2**32 - 1)] = None,
+    plot: o.Plot = None,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> None:
+    """Ask posterior paths whether a record was in the data. Everything is made up."""
+    check_files([], [(plot, PICTURES)], force=force)
+    _check_probability(failure_probability)
+    if not all(map(math.isfinite, record)):
+        raise Refusal("--record must be two finite numbers.")
+    from privgp import audit
+    from privgp.command.io.kernel_text import read_kernel
+    from privgp.command.io.request import public_computation
+    from privgp.gp.kernels.evaluate import split_noise
+
+    signal, white = split_noise(read_kernel(kernel))
+    if signal is None:
+        raise Refusal("--kernel holds nothing but noise.")
+    if (noise_variance is None) == (white is None):
+        raise Refusal("Give the noise once: as --noise-variance, or as white() in --kernel.")
+    noise = float(noise_variance or 0.0) if white is None else float(white.noise_level)
+    with _telling() as telling, public_computation(x_bounds="--domain", n_paths="--paths"):
+        promise = None
+        if math.isfinite(paths) and paths >= 1:
+            reach = max(1.0, abs(record[1]))
+            promise = audit.path_promise(signal, noise, n, paths, x_bounds=domain, reach=reach)
+        result = audit.membership(
+            signal, noise, n=n, n_paths=paths, record=record, x_bounds=domain,
+            label_noise=label_noise, promise=promise, shadows=shadows, draws=draws,
+            failure_probability=failure_probability, random_state=seed, progress=telling,
+        )  # fmt: skip
+    facts = {
+        "paths": result.n_paths,
+        **_named(result, MEMBERSHIP),
+        "thresholds": [_named(threshold, THRESHOLD) for threshold in result.thresholds],
+    }
+    _report(result, facts, plot, as_json=json)
+
+
+def _function(request: Request, *, made_up: bool) -> Any:
+    """The function to attack, as its user would make it."""
+    from privgp.command.io.kernel_text import read_kernel
+    from privgp.models.function.estimator import PrivateFunction
+
+    if request.kernel is None and not made_up:
+        raise Refusal("--mechanism function needs a --kernel for the inputs of DATA.")
+    return PrivateFunction(
+        read_kernel(request.kernel or FUNCTION_KERNEL),
+        request.noise_variance,
+        y_bounds=request.bounds,
+        epsilon=request.epsilon,
+        delta=request.delta,
+    )
+
+
+def _paths(request: Request, records: int) -> Any:
+    """One path of made-up records, with the noise variance that was given or the budget needs."""
+    from privgp.command.io.kernel_text import read_kernel
+    from privgp.gp.kernels.evaluate import split_noise
+    from privgp.models.paths import PosteriorPaths
+
+    kernel = read_kernel(request.kernel or PATHS_KERNEL)
+    calibrated = request.noise_variance is None and split_noise(kernel)[1] is None
+    paths = PosteriorPaths(
+        kernel, 1.0 if calibrated else request.noise_variance, domain=(0.0, 1.0),
+        y_bounds=request.bounds, delta=request.delta, max_points=100,
+    )  # fmt: skip
+    if calibrated:
+        least = paths.calibrate(request.epsilon, records)
+        paths.set_params(noise_variance=least.noise_variance)
+    return paths
+
+
+def _worst_datasets(X: Array, bounds: tuple[float, float]) -> tuple[Any, Any]:
+    """Two made-up datasets that differ as far as one record can."""
+    import numpy as np
+
+    outputs = np.full((2, len(X)), bounds[0])
+    outputs[1, -1] = bounds[1]
+    return (X, outputs[0]), (X, outputs[1])
+
+
+def _search(request: Request, mechanism: str) -> Any:
+    """A search over settings that do not matter: only its scores and choices are attacked."""
+    from sklearn.dummy import DummyClassifier
+
+    from privgp.models.search.bayes import PrivateBayesSearchCV
+    from privgp.models.search.grid import PrivateGridSearchCV
+
+    settings = {"random_state": list(range(SETTINGS))}
+    budget: dict[str, Any] = {"epsilon": request.epsilon, "delta": request.delta}
+    if mechanism == "scores":
+        return PrivateBayesSearchCV(DummyClassifier(), settings, n_iter=5, **budget)
+    return PrivateGridSearchCV(DummyClassifier(), settings, method=mechanism, **budget)
+
+
+def _public(request: Request, *, made_up: bool) -> tuple[Array, Any]:
     """The public inputs of the table, or made-up ones; and person identifiers."""
-    if not attacked.has_data:
-        return MADE_UP, None
-    source = open_table(attacked.request.data)
-    frame = load(source, attacked.request.public_names)
-    X, people = attacked.request.columns(frame, source)
+    import numpy as np
+
+    if made_up:
+        return np.linspace(0.0, 1.0, 30)[:, None], None
+    X, people = request.public_columns()
     return X.to_numpy().astype(np.float64), people
 
 
-def _report(result: Any, facts: dict[str, Any], plot: Path | None, as_json: bool) -> None:
+def _report(result: Any, facts: dict[str, Any], plot: Path | None, *, as_json: bool) -> None:
+    """Draw and tell; exit with 1 if the promise is broken."""
+    from privgp.command.io.results import drawn, write_picture
+
     if plot is not None:
-        try:
-            save_figure(result.plot(), plot)
-        except OSError:
-            raise Failure(f"'{plot}' could not be written.") from None
-    if as_json:
-        drawn = None if plot is None else str(plot)
-        promise = None if result.promise is None else result.promise.describe()
-        told = {**facts, "promise": promise, "holds": result.holds, "plot": drawn}
-        say_json(told, simulation=False)  # of no release
-    else:
-        say("Public or made-up data only: nobody's outputs were read.")
-        say(result.describe())
-        if plot is not None:
-            say(f"Drawn in {plot}.")
+        write_picture(result.plot(), plot)
+    promise = None if result.promise is None else result.promise.describe()
+    facts = {**facts, "promise": promise, "holds": result.holds, "plot": plot}
+    tell(facts, [PUBLIC, result.describe(), *drawn(plot)], None, as_json=as_json)
     if not result.holds:
         raise typer.Exit(1)
+
+
+def _named(result: Any, names: str) -> dict[str, Any]:
+    return {name: getattr(result, name) for name in names.split()}
 
 
 def _check_probability(value: float) -> None:
@@ -264,10 +300,10 @@ def _telling() -> Iterator[Callable[[float, str], None]]:
     with progress(STEPS) as step:
         done = -1
 
-        def tell(share: float, doing: str) -> None:
+        def telling(share: float, doing: str) -> None:
             nonlocal done
             while done < int(STEPS * share):
                 done += 1
                 step(doing.capitalize())
 
-        yield tell
+        yield telling

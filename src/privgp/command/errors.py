@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 LONGEST = 600
-# Arguments of the library as options of the command; a command may call one otherwise.
+# What the library calls its arguments, and the options they come from.
 OPTIONS = {"y_bounds": "--bounds"} | {
     name: "--" + name.replace("_", "-")
     for name in (
@@ -57,3 +57,13 @@ def listed(names: Sequence[str], most: int = 20) -> str:
     if len(quoted) < 2:
         return "".join(quoted) or "none"
     return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+def counted(count: int, thing: str) -> str:
+    """``1 row``, ``2,000 rows``."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def stopped(problem: BaseException) -> str:
+    """How a sentence begins that tells of a stop half-way; never what the problem says."""
+    return "Interrupted" if isinstance(problem, KeyboardInterrupt) else "Failed"

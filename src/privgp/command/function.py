@@ -2,147 +2,170 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
-import polars as pl
+import typer
 
-from privgp.command.errors import Failure, Refusal, listed
-from privgp.command.function_request import FunctionRequest
-from privgp.command.io.columns import (
-    asked_inputs,
-    in_the_middle,
-    input_columns,
-    names_of_inputs,
-    output_column,
-    private_columns,
+from privgp.command import options as o
+from privgp.command.errors import Refusal, counted, listed
+from privgp.command.io.files import PICTURES, STATES, TABLES, check_files
+from privgp.command.io.screen import progress, tell
+
+if TYPE_CHECKING:
+    from privgp.models.function.estimator import PrivateFunction
+
+function_app = typer.Typer(
+    name="function",
+    help="One private function, kept by the curator: create it, then ask it at any points.",
+    no_args_is_help=True,
 )
-from privgp.command.io.destinations import PICTURES, STATES, TABLES, check_apart, check_destination
-from privgp.command.io.kernel_text import write_kernel
-from privgp.command.io.request import public_computation
-from privgp.command.io.screen import progress, say, say_if_simulated, say_json
-from privgp.command.io.states import (
-    answers,
-    asking,
-    blocks_of,
-    facts,
-    open_state,
-    tell_created,
-    tell_state,
-    writing,
-)
-from privgp.command.io.tables import check_lines, load, open_table, write_table
-from privgp.models.function.estimator import PrivateFunction
 
 
-def run_create(request: FunctionRequest, state: Path, *, as_json: bool) -> None:
-    """Take the data into a new state. Spends nothing yet."""
+@function_app.command()
+def create(
+    data: o.Data,
+    inputs: o.Inputs,
+    output: o.Output,
+    bounds: o.Bounds,
+    epsilon: o.Epsilon,
+    delta: o.Delta,
+    kernel: o.KernelNeeded,
+    out: o.NewState,
+    noise_variance: o.NoiseVariance = None,
+    sensitivity: Annotated[
+        Literal["exact", "infinity", "nonnegative", "varah", "paper"],
+        o.model("Exact, or a bound that needs more noise; with --protect records, exact or paper."),
+    ] = "exact",
+    inducing: Annotated[
+        int | None,
+        o.model(
+            "The number of inducing inputs; any number of points may then be asked.",
+            min=1,
+            max=10_000,
+        ),
+    ] = None,
+    protect: o.Protect = "outputs",
+    domain: Annotated[
+        list[str] | None,
+        o.privacy(
+            f"With --protect records. {o.DOMAIN_HELP}", "--domain", "--x-bounds", metavar="RANGES"
+        ),
+    ] = None,
+    dominance: Annotated[
+        float | None,
+        o.model("With --sensitivity varah: the declared dominance of the kernel matrix."),
+    ] = None,
+    seed: o.Seed = None,
+    json: o.Json = False,
+) -> None:
+    """Take the data into a new private state. The budget is spent with the first answer."""
+    check_files([(data, TABLES)], [(out, STATES)], force=None)
+    from privgp.command.io.columns import made_up
+    from privgp.command.io.kernel_text import read_kernel
+    from privgp.command.io.ranges import read_ranges
+    from privgp.command.io.request import Request, public_computation
+    from privgp.command.io.states import writing
+    from privgp.models.function.estimator import PrivateFunction
+
+    request = Request(
+        data=data, inputs=inputs, output=output, bounds=bounds, epsilon=epsilon, delta=delta,
+        noise_variance=noise_variance, mechanism="gaussian",
+    )  # fmt: skip
     request.check()
-    base = request.base
-    check_destination(state, STATES, force=None)
-    check_apart([base.data], [state])
+    if (protect == "records") != bool(domain):
+        raise Refusal("--protect records and --domain go together: give both or neither.")
+    function = PrivateFunction(
+        read_kernel(kernel), noise_variance, y_bounds=bounds, epsilon=epsilon, delta=delta,
+        sensitivity=sensitivity, dominance=dominance, inducing=inducing, protect=protect,
+        domain=read_ranges(domain, request.input_names, "--domain") if domain else None,
+        random_state=seed,
+    )  # fmt: skip
     with progress(3) as step:
         step("Reading the table")
-        source = open_table(base.data)
-        frame = load(source, [*base.public_names, str(base.output)])
-        check_lines(source, frame.height)
-        y = output_column(frame, str(base.output), source)
+        X, _, y = replace(request, protect=protect).all_columns(output)
         step("Computing the sensitivity")
-        function = request.function()
-        if request.protect == "records":
-            # private inputs are read like outputs: a sentence that names no row
-            X = private_columns(frame, base.input_names, source)
-            rehearsed = in_the_middle(function.domain, X)
-        else:
-            X = rehearsed = input_columns(frame, base.input_names, source)
-        del frame
-        middle = np.full(X.height, 0.5 * base.bounds[0] + 0.5 * base.bounds[1])
-        with public_computation():
-            function.fit(rehearsed, middle)  # nobody's values: what it refuses may be told
+        with public_computation():  # nobody's values: what they are refused for may be told
+            function.fit(*made_up(X, function.domain, bounds))
         step("Writing the state")
-        with writing(state):
-            function.fit(X, y, state=state)
+        with writing(out):
+            function.fit(X, y, state=out)
         del X, y
-    if not as_json:
-        tell_created(function, state, "the records" if request.domain else "sums of outputs")
-    tell_state(function, state, _facts(function), _description(function), as_json=as_json)
+    holds = "the records" if protect == "records" else "sums of outputs"
+    _tell(function, out, holds=holds, as_json=json)
 
 
-def run_ask(
-    state: Path,
-    data: Path,
-    out: Path,
-    *,
-    inputs: str | None,
-    plot: Path | None,
-    force: bool,
-    as_json: bool,
+@function_app.command()
+def ask(
+    state: o.State,
+    data: o.NewData,
+    out: o.Answers,
+    inputs: Annotated[str | None, o.named_otherwise("state")] = None,
+    plot: o.Plot = None,
+    force: o.Force = False,
+    json: o.Json = False,
 ) -> None:
-    """Write the inputs with a column for the function, which may be published."""
-    check_destination(out, TABLES, force=force)
-    check_destination(plot, PICTURES, force=force)
-    check_apart([state, data], [out, plot])
+    """Ask the function at the rows of a table: the inputs with a column value."""
+    check_files([(state, STATES), (data, TABLES)], [(out, TABLES), (plot, PICTURES)], force=force)
+    from polars import Series
+
+    from privgp.command.io.columns import asked_rows
+    from privgp.command.io.results import drawn, write_picture
+    from privgp.command.io.states import answers, asking, blocks_of, open_state
+    from privgp.command.io.tables import write_table
+    from privgp.models.function.estimator import PrivateFunction
+
     function = open_state(state, PrivateFunction)
-    names = asked_inputs(function, state, inputs)
-    source = open_table(data)
-    X = input_columns(load(source, names), names, source)
-    points = X.to_numpy().astype(np.float64)
-    label = "value" if "value" not in names else "released_value"
+    X = asked_rows(function, state, data, inputs)
+    points = X.to_numpy().astype(float)
+    label = "value" if "value" not in X.columns else "released_value"
     with asking(state, "function"), progress(blocks_of(points) + 2) as step:
-        values = answers(function, points, step)
+        answered = X.with_columns(Series(label, answers(function, points, step)))
         step("Writing")
-        simulation = function.guarantee_.is_simulation
-        columns = write_table(X.with_columns(pl.Series(label, values)), out, simulation=simulation)
+        columns = write_table(answered, out, simulation=function.guarantee_.is_simulation)
         if plot is not None:
             step("Drawing")
-            _draw(function, plot)
-    if as_json:
-        drawn = {} if plot is None else {"plot": str(plot)}
-        told = {"answers": str(out), "rows": X.height, "columns": columns, **drawn}
-        say_json(told, simulation=simulation)
-        return
-    say_if_simulated(function.guarantee_)
-    say(
-        f"Answered {X.height} rows into {out}: {label}, std of its noise {function.noise_std_:.4g}."
+            try:
+                figure = function.plot()  # asks at the points of a grid too
+            except ValueError as problem:
+                raise Refusal(f"The answers are written, but not drawn: {problem}") from None
+            write_picture(figure, plot)
+    tell(
+        {"answers": out, "rows": X.height, "columns": columns, "plot": plot},
+        [
+            f"Answered {counted(X.height, 'row')} into {out}: {label}, std of its noise "
+            f"{function.noise_std_:.4g}.",
+            *drawn(plot),
+        ],
+        function.guarantee_,
+        as_json=json,
     )
-    if plot is not None:
-        say(f"Drawn in {plot}.")
 
 
-def run_inspect_function(state: Path, *, as_json: bool) -> None:
-    """Print what a state promises, and nothing that is private."""
-    function = open_state(state, PrivateFunction)
-    tell_state(function, state, _facts(function), _description(function), as_json=as_json)
+@function_app.command("inspect")
+def inspect_function(state: o.State, json: o.Json = False) -> None:
+    """Show what a function promises and how much of it was asked; nothing private."""
+    check_files([(state, STATES)], [], force=None)
+    from privgp.command.io.states import open_state
+    from privgp.models.function.estimator import PrivateFunction
+
+    _tell(open_state(state, PrivateFunction), state, as_json=json)
 
 
-def _draw(function: PrivateFunction, plot: Path) -> None:
-    """A picture, for which the function is asked at a grid's points too."""
-    from privgp.release.figures import save_figure
+def _tell(
+    function: PrivateFunction, state: Path, *, holds: str | None = None, as_json: bool
+) -> None:
+    from privgp.command.io.columns import names_of_inputs
+    from privgp.command.io.kernel_text import write_kernel
+    from privgp.command.io.states import tell_state
 
-    try:
-        save_figure(function.plot(), plot)
-    except ValueError as problem:
-        raise Refusal(f"The answers are written, but not drawn: {problem}") from None
-    except OSError:
-        raise Failure(f"'{plot}' could not be written.") from None
-
-
-def _facts(function: PrivateFunction) -> dict[str, object]:
-    return {"noise_std": function.noise_std_, **facts(function)}
-
-
-def _description(function: PrivateFunction) -> list[str]:
     names = names_of_inputs(function)
-    left = function.points_left_
-    more = "any number" if left == math.inf else f"{left:,.0f}"
-    return [
-        function.guarantee_.describe(),
-        "",
+    lines = [
         f"Inputs: {function.n_features_in_ if names is None else listed(names)}.",
         f"Kernel: {write_kernel(function.kernel, figures=4)}; "
         f"sensitivity {function.sensitivity_:.4g} ({function.sensitivity}).",
         f"Std of the noise at a point: {function.noise_std_:.4g}.",
-        f"Points answered so far: {function.points_answered_:,}; more may be asked: {more}.",
-        "The budget counts as spent once anything was answered.",
     ]
+    facts = {"noise_std": function.noise_std_}
+    tell_state(function, state, facts, lines, holds=holds, as_json=as_json)

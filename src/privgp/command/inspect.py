@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from privgp.command import options as o
 from privgp.command.errors import listed
-from privgp.command.io.certificates import write_certificate
-from privgp.command.io.columns import names_of_inputs
-from privgp.command.io.destinations import CERTIFICATES, check_apart, check_destination
-from privgp.command.io.kernel_text import write_kernel
-from privgp.command.io.screen import say, say_json
-from privgp.command.predict import open_release
-from privgp.release.certificate.certificate import certificate
+from privgp.command.io.files import CERTIFICATES, RELEASES, check_files, open_stored
+from privgp.command.io.screen import tell
 
 
-def run_inspect(
-    release: Path, *, certificate_path: Path | None, force: bool, as_json: bool
+def inspect(
+    release: o.Release,
+    certificate: o.Certificate = None,
+    force: o.Force = False,
+    json: o.Json = False,
 ) -> None:
-    """Print what is in a file; with JSON, its certificate."""
-    check_destination(certificate_path, CERTIFICATES, force=force)
-    check_apart([release], [certificate_path])
-    model = open_release(release)
-    if certificate_path is not None:
-        write_certificate(model, certificate_path)
-    if as_json:
-        say_json(certificate(model), simulation=model.guarantee_.is_simulation)
-        return
-    for line in description(model):
-        say(line)
-    if certificate_path is not None:
-        say(f"Certificate: {certificate_path}")
+    """Show what a release promises and what it holds."""
+    check_files([(release, RELEASES)], [(certificate, CERTIFICATES)], force=force)
+    from privgp.command.io.results import write_certificate
+    from privgp.models.load import load
+    from privgp.release.certificate.certificate import certificate as facts_of
+
+    model = open_stored(release, load)
+    lines = _description(model)
+    if certificate is not None:
+        write_certificate(model, certificate)
+        lines.append(f"Certificate: {certificate}")
+    tell(facts_of(model), lines, model.guarantee_, as_json=json)
 
 
-def description(model: Any) -> list[str]:
-    """A few sentences for people."""
+def _description(model: Any) -> list[str]:
+    from privgp.command.io.columns import names_of_inputs
+    from privgp.command.io.kernel_text import write_kernel
+
     names = names_of_inputs(model)
-    private = model.protect == "records"
     inputs = f"{model.n_features_in_} without names" if names is None else listed(names)
+    contains = "none" if model.protect == "records" else "their values"
     return [
         model.guarantee_.describe(),
         "",
-        f"Inputs: {inputs}; the file contains {'none' if private else 'their values'}.",
+        f"Inputs: {inputs}; the file contains {contains}.",
         f"Most plausible kernel: {write_kernel(model.kernel_, figures=4)}.",
         f"Variance of an output about the function: {model.noise_variance_:.4g}.",
         "",

@@ -5,184 +5,292 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import polars as pl
+import typer
 
-from privgp.command.errors import Refusal, listed
-from privgp.command.io.columns import names_of_inputs, output_column, private_columns, split_names
-from privgp.command.io.destinations import PICTURES, STATES, TABLES, check_apart, check_destination
-from privgp.command.io.kernel_text import write_kernel
-from privgp.command.io.request import public_computation
-from privgp.command.io.screen import progress, say, say_if_simulated, say_json
-from privgp.command.io.states import (
-    answers,
-    asking,
-    blocks_of,
-    facts,
-    open_state,
-    table_of,
-    tell_created,
-    tell_state,
-    told,
-    writing,
+from privgp.command import options as o
+from privgp.command.errors import Refusal, counted, listed
+from privgp.command.io.files import PICTURES, STATES, TABLES, Files, check_files
+from privgp.command.io.screen import progress, tell
+
+if TYPE_CHECKING:
+    from privgp.models.paths import PosteriorPaths
+    from privgp.types import Array
+
+paths_app = typer.Typer(
+    name="paths",
+    help="Sample paths of a posterior, whole records private, kept by the curator.",
+    no_args_is_help=True,
 )
-from privgp.command.io.tables import check_lines, load, open_table, write_table
-from privgp.command.io.targets import read_targets
-from privgp.command.paths_request import PathsRequest
-from privgp.models.paths import PosteriorPaths
-from privgp.release.excursions import check_vote
-from privgp.release.figures import save_figure
-from privgp.types import Array
+
+Points = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE|GRID",
+        help="Where: a .csv or .parquet file with the inputs, or a grid such as age=0:90:50.",
+    ),
+]
+Domain = Annotated[str, o.privacy(o.DOMAIN_HELP, metavar="RANGES")]
+Paths = Annotated[
+    int, o.privacy("The number of paths; each costs privacy.", "--n-paths", min=1, max=10_000)
+]
+MaxPoints = Annotated[
+    int,
+    o.privacy(
+        "The most points that will ever be asked; a larger number needs a little more noise.",
+        min=1,
+        max=10_000,
+    ),
+]
+ExtraNoise = Annotated[
+    float, o.privacy("The std of Gaussian-process noise added to every path.", min=0.0)
+]
+Sensitivity = Annotated[
+    Literal["auto", "paper"],
+    o.privacy("The smallest proved bound, or the paper's bounds throughout."),
+]
 
 
-def run_calibrate(
-    request: PathsRequest, rows: int, epsilon: float, by: str, *, as_json: bool
+@paths_app.command()
+def calibrate(
+    rows: Annotated[int, o.plain("The number of records.", min=1)],
+    domain: Domain,
+    bounds: o.Bounds,
+    epsilon: o.Epsilon,
+    delta: o.Delta,
+    kernel: o.KernelNeeded,
+    noise_variance: o.NoiseVariance = None,
+    by: Annotated[
+        Literal["noise-variance", "extra-noise"],
+        o.privacy("What to find: the noise variance, or the extra noise."),
+    ] = "noise-variance",
+    n_paths: Paths = 1,
+    extra_noise: ExtraNoise = 0.0,
+    sensitivity: Sensitivity = "auto",
+    max_points: MaxPoints = 2000,
+    json: o.Json = False,
 ) -> None:
-    """Print the least noise for a budget."""
+    """Find the least noise that a budget asks for. Reads no data."""
+    from privgp.command.io.kernel_text import read_kernel
+    from privgp.command.io.ranges import read_ranges
+    from privgp.command.io.request import public_computation
+    from privgp.models.paths import PosteriorPaths
+
     with public_computation():
-        made = request.paths(None, calibrated=True)
-        found = made.calibrate(epsilon, rows, by=by)
-    if as_json:
-        say_json(asdict(found), simulation=False)
-        return
-    say(
-        f"Noise variance: {found.noise_variance:.6g} (regularisation r = {found.regularisation:.4g})."
-    )
-    say(f"Extra noise: {found.extra_noise:.6g}.")
-    say(
-        f"They promise epsilon = {found.epsilon:.6g} at delta = {request.delta:g} for {rows} records."
-    )
+        paths = PosteriorPaths(
+            read_kernel(kernel), noise_variance, domain=read_ranges([domain], None, "--domain"),
+            y_bounds=bounds, n_paths=n_paths, extra_noise=extra_noise, delta=delta,
+            sensitivity=sensitivity, max_points=max_points,
+        )  # fmt: skip
+        least = _calibrated(paths, epsilon, rows, by.replace("-", "_"))
+    lines = [
+        f"Noise variance: {least.noise_variance:.6g} (regularisation r = "
+        f"{least.regularisation:.4g}).",
+        f"Extra noise: {least.extra_noise:.6g}.",
+        f"They promise epsilon = {least.epsilon:.6g} at delta = {delta:g} for "
+        f"{counted(rows, 'record')}.",
+    ]
+    tell(asdict(least), lines, None, as_json=json)
 
 
-def run_create(
-    request: PathsRequest, data: Path, inputs: str, output: str, epsilon: float | None,
-    state: Path, *, as_json: bool,
-) -> None:  # fmt: skip
-    """Take the records into a new state. Spends nothing yet."""
+@paths_app.command()
+def create(
+    data: o.Data,
+    inputs: Annotated[str, o.plain("Input columns; they are private too.", metavar="A,B")],
+    output: Annotated[str, o.plain("The output column; private.", metavar="COLUMN")],
+    domain: Domain,
+    bounds: o.Bounds,
+    delta: o.Delta,
+    kernel: o.KernelNeeded,
+    out: o.NewState,
+    epsilon: Annotated[
+        float | None, o.privacy("Choose the least noise variance that meets this budget.")
+    ] = None,
+    noise_variance: o.NoiseVariance = None,
+    n_paths: Paths = 1,
+    extra_noise: ExtraNoise = 0.0,
+    sensitivity: Sensitivity = "auto",
+    max_points: MaxPoints = 2000,
+    seed: o.Seed = None,
+    json: o.Json = False,
+) -> None:
+    """Take the records into a new private state. The budget is spent with the first answer."""
+    check_files([(data, TABLES)], [(out, STATES)], force=None)
+    from privgp.command.io.columns import output_column, private_columns, split_names
+    from privgp.command.io.kernel_text import read_kernel
+    from privgp.command.io.ranges import read_ranges
+    from privgp.command.io.request import public_computation
+    from privgp.command.io.states import writing
+    from privgp.command.io.tables import load_whole
+    from privgp.models.paths import PosteriorPaths
+
     names = split_names(inputs, "--inputs")
     if not output or output in names:
         raise Refusal("--output must name a column that is not among the --inputs.")
-    if epsilon is not None and request.noise_variance is not None:
+    if epsilon is not None and noise_variance is not None:
         raise Refusal("--epsilon chooses the noise variance: leave --noise-variance out.")
-    check_destination(state, STATES, force=None)
-    check_apart([data], [state])
     with progress(3) as step:
         step("Reading the table")
-        source = open_table(data)
-        frame = load(source, [*names, output])
-        check_lines(source, frame.height)
+        source, frame = load_whole(data, [*names, output])
         X = private_columns(frame, names, source)
         y = output_column(frame, output, source)
         rows = frame.height
         del frame
         step("Computing the promise")
         with public_computation():
-            if epsilon is None:
-                made = request.paths(names, calibrated=False)
-            else:
-                made = request.calibrated(names, epsilon, rows, "noise_variance")
-            made.guarantee_for(rows)
+            paths = PosteriorPaths(
+                read_kernel(kernel), noise_variance, domain=read_ranges([domain], names, "--domain"),
+                y_bounds=bounds, n_paths=n_paths, extra_noise=extra_noise, delta=delta,
+                sensitivity=sensitivity, max_points=max_points, random_state=seed,
+            )  # fmt: skip
+            if epsilon is not None:
+                _calibrated(paths, epsilon, rows, "noise_variance")
+            paths.guarantee_for(rows)
         step("Writing the state")
-        with writing(state):
-            made.fit(X, y, state=state)
+        with writing(out):
+            paths.fit(X, y, state=out)
         del X, y
-    if not as_json:
-        tell_created(made, state, "all records")
-    tell_state(made, state, _facts(made), _description(made), as_json=as_json)
+    _tell(paths, out, holds="all records", as_json=json)
 
 
-def run_release(state: Path, points: str, out: Path, *, force: bool, as_json: bool) -> None:
-    """Write the inputs with one column per path, which may be published."""
-    check_destination(out, TABLES, force=force)
-    made, names, where = _opened(state, points, [out])
-    labels = [f"path_{k + 1}" for k in range(made.n_paths)]
+@paths_app.command()
+def release(
+    state: o.State, points: Points, out: o.Answers, force: o.Force = False, json: o.Json = False
+) -> None:
+    """Write the paths at these points: the inputs with columns path_1, path_2, ..."""
+    paths, names, where = _opened(state, points, [(out, TABLES)], force=force)
+    from privgp.command.io.states import answers, asking, blocks_of
+    from privgp.command.io.tables import write_table
+
+    labels = [f"path_{k + 1}" for k in range(paths.n_paths)]
     with asking(state, "paths"), progress(blocks_of(where) + 1) as step:
-        values = answers(made, where, step)
+        frame = _table([*names, *labels], [*where.T, *answers(paths, where, step)])
         step("Writing")
-        frame = pl.DataFrame(dict(zip([*names, *labels], [*where.T, *values], strict=True)))
-        written = write_table(frame, out, simulation=made.guarantee_.is_simulation)
-    if as_json:
-        told_of = {"answers": str(out), "rows": len(where), "columns": written}
-        say_json(told_of, simulation=made.guarantee_.is_simulation)
-        return
-    say_if_simulated(made.guarantee_)
-    say(f"Wrote {made.n_paths} path{'s' * (made.n_paths > 1)} at {len(where)} points into {out}.")
+        columns = write_table(frame, out, simulation=paths.guarantee_.is_simulation)
+    written = f"{counted(paths.n_paths, 'path')} at {counted(len(where), 'point')}"
+    facts = {"answers": out, "rows": len(where), "columns": columns}
+    tell(facts, [f"Wrote {written} into {out}."], paths.guarantee_, as_json=json)
 
 
-def run_excursion(
-    state: Path, points: str, threshold: float, out: Path, *, vote: float,
-    smoothing: float | None, plot: Path | None, force: bool, as_json: bool,
-) -> None:  # fmt: skip
-    """Write the inputs with the share of the paths above a threshold; draw the set."""
-    check_destination(out, TABLES, force=force)
-    check_destination(plot, PICTURES, force=force)
-    made, names, where = _opened(state, points, [out, plot])
+@paths_app.command()
+def excursion(
+    state: o.State,
+    points: Points,
+    threshold: Annotated[float, o.plain("The least value that counts as inside.")],
+    out: o.Answers,
+    vote: Annotated[float, o.plain("The share of the paths that must agree.")] = 0.5,
+    smoothing: Annotated[
+        float | None,
+        o.plain("The std, in units of the inputs, of a filter that smooths every path."),
+    ] = None,
+    plot: o.Plot = None,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> None:
+    """Write where the function exceeds a threshold: the inputs with columns share and inside."""
+    paths, names, where = _opened(state, points, [(out, TABLES), (plot, PICTURES)], force=force)
+    from privgp.command.io.columns import as_table
+    from privgp.command.io.results import drawn, write_picture
+    from privgp.command.io.states import answering, answers, asking, blocks_of
+    from privgp.command.io.tables import write_table
+    from privgp.release.excursions import check_vote
+
     if plot is not None and len(names) > 2:
         raise Refusal("--plot draws one or two inputs.")
-    with told():
+    with answering():
         check_vote(threshold, vote, smoothing)
     with asking(state, "paths"), progress(blocks_of(where) + 2) as step:
-        answers(made, where, step)
+        answers(paths, where, step)
         step("Voting")
-        with told():
-            found = made.excursion(table_of(made, where), threshold, vote=vote, smoothing=smoothing)
+        with answering():
+            voted = paths.excursion(
+                as_table(paths, where), threshold, vote=vote, smoothing=smoothing
+            )
         step("Writing")
-        columns = [*where.T, found.share, found.inside]
-        frame = pl.DataFrame(dict(zip([*names, "share", "inside"], columns, strict=True)))
-        written = write_table(frame, out, simulation=made.guarantee_.is_simulation)
+        frame = _table([*names, "share", "inside"], [*where.T, voted.share, voted.inside])
+        columns = write_table(frame, out, simulation=paths.guarantee_.is_simulation)
         if plot is not None:
-            save_figure(found.plot(), plot)
-    if as_json:
-        inside = int(found.inside.sum())
-        told_of = {"answers": str(out), "rows": len(where), "inside": inside, "columns": written}
-        say_json(told_of, simulation=made.guarantee_.is_simulation)
-        return
-    say_if_simulated(made.guarantee_)
-    say(f"{int(found.inside.sum())} of {len(where)} points lie in the set, written into {out}.")
+            write_picture(voted.plot(), plot)
+    inside = int(voted.inside.sum())
+    tell(
+        {"answers": out, "rows": len(where), "inside": inside, "columns": columns, "plot": plot},
+        [
+            f"In the set: {inside} of {counted(len(where), 'point')}. Written into {out}.",
+            *drawn(plot),
+        ],
+        paths.guarantee_,
+        as_json=json,
+    )
 
 
-def run_inspect_paths(state: Path, *, as_json: bool) -> None:
-    """Print what a state promises, and nothing that is private."""
-    made = open_state(state, PosteriorPaths)
-    tell_state(made, state, _facts(made), _description(made), as_json=as_json)
+@paths_app.command("inspect")
+def inspect_paths(state: o.State, json: o.Json = False) -> None:
+    """Show what the paths promise and how much of them was asked; nothing private."""
+    check_files([(state, STATES)], [], force=None)
+    from privgp.command.io.states import open_state
+    from privgp.models.paths import PosteriorPaths
+
+    _tell(open_state(state, PosteriorPaths), state, as_json=json)
+
+
+def _calibrated(paths: PosteriorPaths, epsilon: float, rows: int, by: str) -> Any:
+    """The least noise that meets a budget, which the paths have from then on."""
+    from privgp.gp.kernels.evaluate import split_noise, variance
+
+    signal, white = split_noise(paths.kernel)
+    if paths.noise_variance is None and white is None and signal is not None:
+        paths.set_params(noise_variance=variance(signal))  # to start from
+    least = paths.calibrate(epsilon, rows, by=by)
+    paths.set_params(
+        kernel=signal, noise_variance=least.noise_variance, extra_noise=least.extra_noise
+    )
+    return least
 
 
 def _opened(
-    state: Path, points: str, destinations: Sequence[Path | None]
+    state: Path, points: str, files: Files, *, force: bool
 ) -> tuple[PosteriorPaths, list[str], Array]:
     """The paths, the names of their inputs, and where they are asked."""
     table = Path(points) if Path(points).suffix.lower() in TABLES else None
-    check_apart([state, table], destinations)
-    made = open_state(state, PosteriorPaths)
-    names = _names(made)
+    check_files([(state, STATES), (table, TABLES)], files, force=force)
+    from privgp.command.io.states import open_state
+    from privgp.command.io.targets import read_targets
+    from privgp.models.paths import PosteriorPaths
+
+    paths = open_state(state, PosteriorPaths)
+    names = _names(paths)
     try:
-        return made, names, read_targets(points, names)
+        return paths, names, read_targets(points, names)
     except Refusal as problem:
         raise Refusal(str(problem).replace("--targets", "FILE|GRID")) from None
 
 
-def _names(made: PosteriorPaths) -> list[str]:
+def _names(paths: PosteriorPaths) -> list[str]:
     """The inputs' names; those of an array have none and are called x1, x2, ..."""
-    return names_of_inputs(made) or [f"x{k + 1}" for k in range(made.n_features_in_)]
+    from privgp.command.io.columns import names_of_inputs
+
+    return names_of_inputs(paths) or [f"x{k + 1}" for k in range(paths.n_features_in_)]
 
 
-def _facts(made: PosteriorPaths) -> dict[str, object]:
-    return {
-        "noise_variance": made.noise_variance,
-        "extra_noise": made.extra_noise,
-        "n_paths": made.n_paths,
-        **facts(made),
-    }
+def _table(names: Sequence[str], columns: Sequence[Any]) -> Any:
+    from polars import DataFrame
+
+    return DataFrame(dict(zip(names, columns, strict=True)))
 
 
-def _description(made: PosteriorPaths) -> list[str]:
-    return [
-        made.guarantee_.describe(),
-        "",
-        f"Inputs: {listed(_names(made))}.",
-        f"Kernel: {write_kernel(made.kernel, figures=4)}; noise variance {made.noise_variance}; "
-        f"extra noise {made.extra_noise:g}.",
-        f"Points answered so far: {made.points_answered_:,}; more may be asked: "
-        f"{made.points_left_:,}.",
-        "The budget counts as spent once anything was answered.",
+def _tell(paths: PosteriorPaths, state: Path, *, holds: str | None = None, as_json: bool) -> None:
+    from privgp.command.io.kernel_text import write_kernel
+    from privgp.command.io.states import tell_state
+
+    lines = [
+        f"Inputs: {listed(_names(paths))}.",
+        f"Kernel: {write_kernel(paths.kernel, figures=4)}; noise variance {paths.noise_variance}; "
+        f"extra noise {paths.extra_noise:g}.",
     ]
+    facts = {
+        "noise_variance": paths.noise_variance,
+        "extra_noise": paths.extra_noise,
+        "n_paths": paths.n_paths,
+    }
+    tell_state(paths, state, facts, lines, holds=holds, as_json=as_json)

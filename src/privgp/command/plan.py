@@ -3,130 +3,119 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import polars as pl
 from rich.table import Table
 
-from privgp.command.errors import Failure
-from privgp.command.io.destinations import PICTURES, check_apart, check_destination
-from privgp.command.io.request import Request, make_plan, public_computation
-from privgp.command.io.screen import progress, say, say_json, show
-from privgp.command.io.streams import FileRows, file_rows
-from privgp.command.io.tables import count_rows, load, open_table
-from privgp.plan.bins.records import RecordsPlan
-from privgp.plan.preview import Plan
-from privgp.plan.streamed.columns import StreamedSums
+from privgp.command import options as o
+from privgp.command.io.files import PICTURES, TABLES, check_files
+from privgp.command.io.screen import progress, tell
+
+if TYPE_CHECKING:
+    from privgp.command.io.request import Request
+    from privgp.plan.bins.records import RecordsPlan
+    from privgp.plan.preview import Plan
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
-def run_plan(request: Request, *, plot: Path | None, force: bool, as_json: bool) -> None:
-    """Plan and print. Loads the inputs and the identifiers; the output column is never read.
+def plan(
+    data: o.Data,
+    inputs: o.Inputs,
+    bounds: o.Bounds,
+    epsilon: o.Epsilon,
+    delta: o.Delta,
+    output: Annotated[
+        str | None,
+        o.plain("The private column: not read; the column may be absent.", metavar="COLUMN"),
+    ] = None,
+    groups: o.Groups = None,
+    protect: o.Protect = "outputs",
+    x_bounds: o.XBounds = None,
+    kernel: o.KernelText = None,
+    noise_variance: o.NoiseVariance = None,
+    targets: o.Targets = None,
+    objective: o.Objective = "posterior",
+    reconstruct: o.Reconstruct = "posterior",
+    hyperparameters: o.Hyperparameters = "learned",
+    inducing: o.Inducing = None,
+    mechanism: o.Mechanism = "auto",
+    plot: o.Plot = None,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> None:
+    """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
+    check_files([(data, TABLES)], [(plot, PICTURES)], force=force)
+    from privgp.command.io.request import Request, make_plan, public_computation
+    from privgp.command.io.results import drawn, write_picture
 
-    Where inputs are private nothing is loaded: rows are counted.
-    """
-    private = request.is_private_throughout
+    request = Request(
+        data=data, inputs=inputs, output=output, groups=groups, bounds=bounds, epsilon=epsilon,
+        delta=delta, protect=protect, x_bounds=x_bounds, kernel=kernel, targets=targets,
+        noise_variance=noise_variance, objective=objective, reconstruct=reconstruct,
+        hyperparameters=hyperparameters, inducing=inducing, mechanism=mechanism,
+    )  # fmt: skip
     request.check()
-    check_destination(plot, PICTURES, force=force)
-    check_apart([request.data], [plot])
     with progress(4) as step:
-        step("Counting the records" if private else "Reading the public columns")
-        source = open_table(request.data)
-        X: pl.DataFrame | FileRows | int
-        people: Any = None
-        if private:
-            X = count_rows(source, request.input_names)
-        elif request.inducing is not None:
-            X = file_rows(source, request.input_names)
-        else:
-            X, people = request.columns(load(source, request.public_names), source)
+        step("Counting the records" if request.inputs_are_private else "Reading the public columns")
+        rows, people = request.public_rows()
         model = request.model()
         step("Planning")
-        plan = make_plan(model, X, people)
+        made = make_plan(model, rows, people)
         step("Computing what other budgets buy")
         with public_computation():
-            errors, text = errors_by_epsilon(plan), plan.describe()
+            errors, text = _errors_by_epsilon(made), made.describe()
             # What the text leaves out because it would take long, JSON leaves out too.
-            gap = plan.gap if plan.is_quick else None
-            gap = gap if gap is not None and math.isfinite(gap) else None
+            gap = made.gap if made.is_quick else None
         step("Drawing")
         if plot is not None:
-            draw_plan(plan, plot)
-    if as_json:
-        told = {**summary(plan, errors), "gap": gap, "description": text, "plot": _named(plot)}
-        say_json(told, simulation=False)
-        return
-    show(error_table(plan, errors))
-    say(text)
-    if plot is not None:
-        say(f"Drawn in {plot}.")
+            with public_computation():
+                write_picture(made.plot(), plot)
+    facts = {**_facts(made, request, errors), "gap": gap, "description": text, "plot": plot}
+    tell(facts, [_error_table(made, errors), text, *drawn(plot)], None, as_json=json)
 
 
-def errors_by_epsilon(plan: Plan | RecordsPlan) -> dict[float, float]:
+def _errors_by_epsilon(made: Plan | RecordsPlan) -> dict[float, float]:
     """The expected error at several budgets, the planned one among them."""
     errors = {}
-    for epsilon in sorted({*EPSILONS, plan.epsilon}):
+    for epsilon in sorted({*EPSILONS, made.epsilon}):
         try:
-            errors[epsilon] = plan.expected_error(epsilon)
+            errors[epsilon] = made.expected_error(epsilon)
         except ValueError:  # no noise can be calibrated there
-            errors[epsilon] = float("nan")
-    errors[plan.epsilon] = plan.expected_error()
+            errors[epsilon] = math.nan
+    errors[made.epsilon] = made.expected_error()
     return errors
 
 
-def error_table(plan: Plan | RecordsPlan, errors: dict[float, float]) -> Table:
-    width = plan.y_bounds[1] - plan.y_bounds[0]
-    title = f"What a budget buys (delta = {plan.promised_delta:g})"
+def _error_table(made: Plan | RecordsPlan, errors: dict[float, float]) -> Table:
+    width = made.y_bounds[1] - made.y_bounds[0]
+    title = f"What a budget buys (delta = {made.promised_delta:g})"
     table = Table(title=title, title_justify="left")
-    table.add_column("epsilon", justify="right")
-    table.add_column("expected error", justify="right")
-    table.add_column("of the bounds' width", justify="right")
+    for heading in ("epsilon", "expected error", "of the bounds' width"):
+        table.add_column(heading, justify="right")
     table.add_column("")
     for epsilon, error in errors.items():
-        chosen = epsilon == plan.epsilon
-        table.add_row(
-            f"{epsilon:g}",
-            f"{error:.4g}",
-            f"{100 * error / width:.3g}%",
-            "<- this plan" if chosen else "",
-            style="bold" if chosen else None,
-        )
+        cells = [f"{epsilon:g}", f"{error:.4g}", f"{100 * error / width:.3g}%"]
+        if epsilon == made.epsilon:
+            table.add_row(*cells, "<- this plan", style="bold")
+        else:
+            table.add_row(*cells)
     return table
 
 
-def draw_plan(plan: Plan | RecordsPlan, path: Path) -> None:
-    from privgp.release.figures import save_figure  # slow to import
-
-    try:
-        with public_computation():
-            save_figure(plan.plot(), path)
-    except OSError:
-        raise Failure(f"'{path}' could not be written.") from None
-
-
-def summary(plan: Plan | RecordsPlan, errors: dict[float, float]) -> dict[str, Any]:
-    streamed = isinstance(plan.strategy, StreamedSums)
+def _facts(made: Any, request: Request, errors: dict[float, float]) -> dict[str, Any]:
+    inputs = "distinct_inputs" if request.inducing is None else "inducing"
     return {
-        "epsilon": plan.epsilon,
-        "delta": plan.promised_delta,
-        "delta_offered": plan.delta,
-        "bounds": list(plan.y_bounds),
-        "rows": plan.rows,
-        **{
-            "inducing" if streamed else "distinct_inputs": None
-            if isinstance(plan, RecordsPlan)
-            else len(plan.inputs)
-        },
-        "measured": plan.strategy.size,
-        "objective": plan.objective,
-        "reconstruct": plan.reconstruct,
-        "expected_error": errors[plan.epsilon],
+        "epsilon": made.epsilon,
+        "delta": made.promised_delta,
+        "delta_offered": made.delta,
+        "bounds": made.y_bounds,
+        "rows": made.rows,
+        inputs: None if request.inputs_are_private else len(made.inputs),
+        "measured": made.strategy.size,
+        "objective": made.objective,
+        "reconstruct": made.reconstruct,
+        "expected_error": errors[made.epsilon],
         "expected_errors": [{"epsilon": e, "expected_error": v} for e, v in errors.items()],
         "spent": False,
     }
-
-
-def _named(path: Path | None) -> str | None:
-    return None if path is None else str(path)

@@ -3,98 +3,76 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import polars as pl
+from privgp.command import options as o
+from privgp.command.errors import Refusal, counted, refusal
+from privgp.command.io.files import PICTURES, RELEASES, TABLES, check_files, open_stored
+from privgp.command.io.screen import Step, progress, tell
 
-from privgp.command.errors import Failure, Refusal, refusal
-from privgp.command.io.columns import asked_inputs, input_columns, names_of_inputs
-from privgp.command.io.destinations import (
-    PICTURES,
-    RELEASES,
-    TABLES,
-    check_apart,
-    check_destination,
-)
-from privgp.command.io.screen import Step, progress, say, say_if_simulated, say_json
-from privgp.command.io.tables import load, open_stored, open_table, write_table
-from privgp.models.load import load as load_release
-from privgp.release.figures import save_figure
-from privgp.types import Array
+if TYPE_CHECKING:
+    from privgp.types import Array
 
 BLOCK = 4096
 
 
-def open_release(path: Path) -> Any:
-    """The model in a .privgp file."""
-    return open_stored(path, RELEASES, load_release)
-
-
-def run_predict(
-    release: Path,
-    data: Path,
-    out: Path,
-    *,
-    inputs: str | None,
-    observation: bool,
-    plot: Path | None,
-    force: bool,
-    as_json: bool,
+def predict(
+    release: o.Release,
+    data: o.NewData,
+    out: Annotated[Path, o.destination("TABLE", "The .csv or .parquet file to write.")],
+    inputs: Annotated[str | None, o.named_otherwise("release")] = None,
+    observation: Annotated[
+        bool,
+        o.plain("Give the std of a new output instead of that of the function.", "--observation"),
+    ] = False,
+    plot: o.Plot = None,
+    force: o.Force = False,
+    json: o.Json = False,
 ) -> None:
-    """Write the inputs with columns for mean and std."""
-    check_destination(out, TABLES, force=force)
-    check_destination(plot, PICTURES, force=force)
-    check_apart([release, data], [out, plot])
-    model = open_release(release)
-    names = asked_inputs(model, release, inputs)
-    source = open_table(data)
-    X = input_columns(load(source, names), names, source)
-    blocks = -(-X.height // BLOCK)
-    with progress(blocks + 1) as step:
-        mean, std = _predictions(model, X.to_numpy().astype(np.float64), observation, step)
+    """Predict from a release: the inputs with columns mean and std. Free, as often as you like."""
+    check_files(
+        [(release, RELEASES), (data, TABLES)], [(out, TABLES), (plot, PICTURES)], force=force
+    )
+    from polars import Series
+
+    from privgp.command.io.columns import asked_rows
+    from privgp.command.io.results import drawn, write_picture
+    from privgp.command.io.tables import write_table
+    from privgp.models.load import load as load_release
+
+    model = open_stored(release, load_release)
+    X = asked_rows(model, release, data, inputs)
+    taken = {"mean", "std"} & {*X.columns}
+    mean_name, std_name = ("predicted_mean", "predicted_std") if taken else ("mean", "std")
+    with progress(-(-X.height // BLOCK) + 1) as step:
+        mean, std = _predictions(model, X.to_numpy().astype(float), observation, step)
         step("Writing")
-        labels = result_names(names)
-        frame = X.with_columns(pl.Series(labels[0], mean), pl.Series(labels[1], std))
+        frame = X.with_columns(Series(mean_name, mean), Series(std_name, std))
         columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
-            try:
-                save_figure(model.plot(observation=observation), plot)
-            except OSError:
-                raise Failure(f"'{plot}' could not be written.") from None
-    if as_json:
-        say_json(
-            {
-                "predictions": str(out),
-                "rows": X.height,
-                "columns": columns,
-                "plot": None if plot is None else str(plot),
-            },
-            simulation=model.guarantee_.is_simulation,
-        )
-        return
-    say_if_simulated(model.guarantee_)
+            write_picture(model.plot(observation=observation), plot)
     what = "an output about the function" if observation else "the function"
-    say(f"Predicted {X.height} rows into {out}: {labels[0]}, and {labels[1]} of {what}.")
-    if plot is not None:
-        say(f"Drawn in {plot}.")
-
-
-def result_names(inputs: list[str]) -> tuple[str, str]:
-    """Mean and std, unless an input is called so."""
-    return ("predicted_mean", "predicted_std") if {"mean", "std"} & {*inputs} else ("mean", "std")
+    tell(
+        {"predictions": out, "rows": X.height, "columns": columns, "plot": plot},
+        [
+            f"Predicted {counted(X.height, 'row')} into {out}: {mean_name}, and {std_name} of {what}.",
+            *drawn(plot),
+        ],
+        model.guarantee_,
+        as_json=json,
+    )
 
 
 def _predictions(model: Any, X: Array, observation: bool, step: Step) -> tuple[Array, Array]:
     """Mean and std in blocks of rows, so that any number of rows fits into memory."""
-    named = names_of_inputs(model)
+    import numpy as np
+
+    from privgp.command.io.columns import as_table
+
     means, stds = [], []
     for start in range(0, len(X), BLOCK):
         step(f"Predicting row {start + 1} of {len(X)}")
-        rows: Any = X[start : start + BLOCK]
-        if named is not None:
-            # As many rows as columns would be taken for columns otherwise.
-            rows = pl.DataFrame(rows, schema=named, orient="row")
+        rows = as_table(model, X[start : start + BLOCK])
         try:
             with np.errstate(all="ignore"):
                 mean, std = model.predict(rows, return_std=True, observation=observation)
@@ -104,5 +82,5 @@ def _predictions(model: Any, X: Array, observation: bool, step: Step) -> tuple[A
         stds.append(std)
     mean, std = np.concatenate(means), np.concatenate(stds)
     if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(std))):
-        raise Refusal("Some rows are too far away for a prediction that numbers can hold.")
+        raise Refusal("Some rows are too far away: their predictions would overflow.")
     return mean, std

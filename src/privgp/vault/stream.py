@@ -66,6 +66,27 @@ def with_outputs(blocks: Iterable[Array], y: Array) -> Iterator[tuple[Array, Arr
         raise ValueError("y must have one value for each row of X.")
 
 
+def equal_blocks(parts: Iterable[tuple[Array, ...]], size: int) -> Iterator[tuple[Array, ...]]:
+    """Rows in blocks of ``size``, whatever the parts they come in: equal bits from memory and file.
+
+    A part is the inputs of some rows, or their inputs and outputs.
+    """
+    waiting: list[tuple[Array, ...]] = []
+    held = 0
+    for part in parts:
+        waiting.append(part)
+        held += len(part[0])
+        if held < size:
+            continue
+        joined = [np.concatenate(arrays) for arrays in zip(*waiting, strict=True)]
+        end = held - held % size
+        for first in range(0, end, size):
+            yield tuple(array[first : first + size] for array in joined)
+        waiting, held = [tuple(array[end:] for array in joined)], held - end
+    if held:
+        yield tuple(np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
+
+
 def _part(
     block: tuple[Array, Any], bounds: tuple[float, float], columns: Columns
 ) -> tuple[Totals, Array, float]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from privgp.types import Array
-from privgp.vault.values import column, entries, is_row, numbers
+from privgp.vault.values import column, entries, is_row, numbers, read_label, read_number
 
 
 def checked_outputs(y: Any, rows: int) -> Array:
@@ -81,3 +81,21 @@ def _table(X: Any, columns: int) -> Array:
     if found.ndim != 2 or found.shape[1] != columns:
         raise LookupError
     return found
+
+
+def column_numbers(cells: Any, rows: int) -> Array:
+    """Cells of a table's column, numbers or texts that hold one, as finite numbers, (rows,)."""
+    if not isinstance(cells, np.ndarray):
+        try:
+            cells = [read_number(cell) for cell in cells]
+        except (TypeError, OverflowError):
+            raise ValueError("y must be finite numbers.") from None
+    return checked_outputs(cells, rows)
+
+
+def column_labels(cells: list[Any]) -> NDArray[np.str_]:
+    """Cells of a table's column as labels, each read by itself, (rows,)."""
+    labels = [read_label(cell) for cell in cells]
+    if any(label is None for label in labels):
+        raise ValueError("y must have a label in every row.")
+    return np.array(labels, dtype=str)

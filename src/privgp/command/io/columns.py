@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Refusal
-from privgp.command.io.tables import Source
+from privgp.command.errors import Refusal, counted
+from privgp.command.io.tables import Source, load, open_table
 from privgp.types import Array
-from privgp.vault.validate import checked_outputs
-from privgp.vault.values import read_number
+from privgp.vault.validate import column_labels, column_numbers
 
 
 def split_names(text: str, option: str) -> list[str]:
@@ -33,15 +32,27 @@ def names_of_inputs(model: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-def asked_inputs(model: Any, path: Path, given: str | None) -> list[str]:
-    """The input columns of a new table: as given with --inputs, else as the model's file has them."""
+def as_table(model: Any, X: Array) -> Any:
+    """Rows under the names that a model knows its inputs by, if any."""
+    names = names_of_inputs(model)  # without orient, a square array would be read by columns
+    return X if names is None else pl.DataFrame(X, schema=names, orient="row")
+
+
+def asked_rows(model: Any, path: Path, table: Path, given: str | None) -> pl.DataFrame:
+    """The inputs in a new table, by the names given with --inputs, else by those in the model's file."""
     names = names_of_inputs(model) if given is None else split_names(given, "--inputs")
     count = int(model.n_features_in_)
     if names is None:
-        raise Refusal(f"'{path}' does not name its {count} inputs: give them with --inputs.")
+        raise Refusal(f"'{path}' does not name its {counted(count, 'input')}: do so with --inputs.")
     if len(names) != count:
-        raise Refusal(f"'{path}' has {count} inputs, but --inputs names {len(names)}.")
-    return names
+        raise Refusal(f"'{path}' has {counted(count, 'input')}, but --inputs names {len(names)}.")
+    return read_inputs(table, names)
+
+
+def read_inputs(path: Path, names: Sequence[str]) -> pl.DataFrame:
+    """Public inputs from a table."""
+    source = open_table(path)
+    return input_columns(load(source, names), names, source)
 
 
 def input_columns(
@@ -79,27 +90,62 @@ def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -
     return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
 
 
-def in_the_middle(domain: Sequence[tuple[float, float]], X: pl.DataFrame) -> pl.DataFrame:
-    """As many records as there are, all in the middle of the domain: nobody's."""
-    columns = zip(X.columns, domain, strict=True)
-    return pl.DataFrame(
-        {name: np.full(X.height, 0.5 * low + 0.5 * high) for name, (low, high) in columns}
-    )
+def made_up(X: pl.DataFrame, domain: Any, bounds: tuple[float, float]) -> tuple[Any, Array]:
+    """Records to rehearse with: outputs, and inputs that are private, in the middle of their bounds.
+
+    ``domain``: the bounds of private inputs; None where inputs are public.
+    """
+
+    def middle(bounds: tuple[float, float]) -> Array:
+        return np.full(X.height, 0.5 * bounds[0] + 0.5 * bounds[1])
+
+    if domain is not None:
+        columns = zip(X.columns, domain, strict=True)
+        X = pl.DataFrame({name: middle(pair) for name, pair in columns})
+    return X, middle(bounds)
 
 
 def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:
-    """The private outputs. Whatever is wrong with them, the sentence is the same."""
+    """The private outputs, read by the vault. Whatever is wrong with them, the sentence is the same."""
     column = frame[name]
+    is_machine_number = column.dtype.is_integer() or column.dtype.is_float()
     try:
         if not (column.dtype == pl.String or column.dtype.is_numeric()):
             raise TypeError
-        if column.dtype.is_integer() or column.dtype.is_float():
-            return checked_outputs(column.cast(pl.Float64).to_numpy(), frame.height)
-        return checked_outputs([read_number(cell) for cell in column.to_list()], frame.height)
+        cells = column.to_numpy() if is_machine_number else column.to_list()
+        return column_numbers(cells, frame.height)
     except (TypeError, ValueError, pl.exceptions.PolarsError):
         raise Refusal(
             f"Column '{name}' of '{source.path}' must hold a finite number in every row."
         ) from None
+
+
+def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
+    """Outputs to score against: numbers for regression, else labels as text. No row is named."""
+    column = frame[name]
+    if task == "regression":
+        return output_column(frame, name, source)
+    if not (column.dtype == pl.String or column.dtype.is_numeric() or column.dtype == pl.Boolean):
+        raise Refusal(f"Column '{name}' of '{source.path}' must hold labels.")
+    try:
+        return column_labels(column.to_list())
+    except ValueError:
+        raise Refusal(
+            f"Column '{name}' of '{source.path}' must hold a label in every row."
+        ) from None
+
+
+def private_records(
+    frame: pl.DataFrame, names: Sequence[str], output: str, source: Source, task: str
+) -> tuple[Array, Any]:
+    """Private inputs and outputs to score. Whatever is wrong with an input, the sentence is the same."""
+    try:
+        X = private_columns(frame, names, source).to_numpy()
+    except Refusal:
+        raise Refusal(
+            f"The input columns of '{source.path}' must hold a finite number in every row."
+        ) from None
+    return X, outputs(frame, output, source, task)
 
 
 def _numbers(column: pl.Series, source: Source, before: int) -> pl.Series:
@@ -129,6 +175,6 @@ def _numbers(column: pl.Series, source: Source, before: int) -> pl.Series:
 
 def _first(mask: pl.Series, before: int = 0) -> int:
     """The first row, counted from 1, where the mask is true."""
-    found = mask.arg_max()
-    assert found is not None
-    return before + found + 1
+    place = mask.arg_max()
+    assert place is not None
+    return before + place + 1

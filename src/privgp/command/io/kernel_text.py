@@ -78,7 +78,7 @@ def parse_kernel(text: str) -> Kernel:
 
 
 def write_kernel(kernel: Kernel, figures: int | None = None) -> str:
-    """Kernel to text, such that reading it gives an equal kernel; for show, to so many figures."""
+    """Kernel to text, which reads back as an equal kernel; for show, to this many ``figures``."""
 
     def number(value: float) -> str:
         shown = repr(float(value)) if figures is None else f"{float(value):.{figures}g}"

@@ -1,4 +1,4 @@
-"""What ``plan`` and ``release`` are both asked, checked before any file is read."""
+"""What every command that plans a release is asked, checked before any table is read."""
 
 from __future__ import annotations
 
@@ -13,18 +13,26 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Failure, Refusal, refusal
-from privgp.command.io.bounds import read_pairs
-from privgp.command.io.columns import identifiers, input_columns, private_columns, split_names
+from privgp.command.io.columns import (
+    identifiers,
+    input_columns,
+    output_column,
+    private_columns,
+    split_names,
+)
 from privgp.command.io.kernel_text import read_kernel
-from privgp.command.io.streams import FileRows
-from privgp.command.io.tables import Source
+from privgp.command.io.ranges import read_ranges
+from privgp.command.io.streams import FileRows, file_rows
+from privgp.command.io.tables import Source, count_rows, load, load_whole, open_table
 from privgp.command.io.targets import read_targets
 from privgp.models.inducing import plan_rows
+from privgp.models.records import domain as checked_domain
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.preview import Plan
 from privgp.privacy.budget import check_budget
+from privgp.types import Array
 
 TOO_EXTREME = (
     "The plan could not be computed: the numbers are too large or too small, so choose other units "
@@ -56,15 +64,23 @@ class Request:
     x_bounds: Sequence[str] | None = None
 
     @property
-    def is_private_throughout(self) -> bool:
-        """Whether the inputs are private too."""
+    def inputs_are_private(self) -> bool:
         return self.protect == "records"
 
     def domain(self) -> tuple[tuple[float, float], ...] | None:
         """The declared bounds of private inputs."""
-        if not self.is_private_throughout:
+        if not self.inputs_are_private:
             return None
-        return read_pairs(self.x_bounds, len(self.input_names))
+        if not self.x_bounds:
+            raise Refusal(
+                "--protect records needs --x-bounds LO HI, once per input: bounds that the private "
+                "inputs are known to lie in, chosen without looking at them."
+            )
+        ranges = read_ranges(self.x_bounds, self.input_names, "--x-bounds")
+        try:
+            return checked_domain(ranges)
+        except ValueError as problem:
+            raise refusal(problem) from None
 
     @property
     def input_names(self) -> list[str]:
@@ -83,7 +99,7 @@ class Request:
             check_bounds("--bounds", self.bounds)
         except ValueError as problem:
             raise refusal(problem) from None
-        if self.is_private_throughout:
+        if self.inputs_are_private:
             self.domain()
             if self.groups is not None:
                 raise Refusal("--groups is not available with --protect records.")
@@ -98,9 +114,7 @@ class Request:
             raise Refusal("--groups does not go with --inducing: leave --inducing out.")
         if self.inducing is not None and self.inducing < 1:
             raise Refusal(f"--inducing must be at least 1, got {self.inducing}.")
-        if self.noise_variance is not None and not (
-            math.isfinite(self.noise_variance) and self.noise_variance > 0
-        ):
+        if self.noise_variance is not None and not 0 < self.noise_variance < math.inf:
             raise Refusal(f"--noise-variance must be positive, got {self.noise_variance:g}.")
         if self.output is not None and not self.output:
             raise Refusal("--output must name a column.")
@@ -130,22 +144,36 @@ class Request:
             random_state=self.seed,
         )
 
-    def columns(
-        self, frame: pl.DataFrame, source: Source
-    ) -> tuple[pl.DataFrame, np.ndarray | None]:
-        """Inputs and person identifiers from a table that holds at least these."""
-        if self.is_private_throughout:
+    def public_columns(self) -> tuple[pl.DataFrame, Any]:
+        """The inputs and, if asked for, person identifiers; the output column is never read."""
+        source = open_table(self.data)
+        return self._inputs_and_people(load(source, self.public_names), source)
+
+    def public_rows(self) -> tuple[pl.DataFrame | FileRows | int, Any]:
+        """All that a plan needs: as above, in parts if asked for, or the number of private records."""
+        if self.inputs_are_private:
+            return count_rows(open_table(self.data), self.input_names), None
+        if self.inducing is not None:
+            return file_rows(open_table(self.data), self.input_names), None
+        return self.public_columns()
+
+    def all_columns(self, output: str) -> tuple[pl.DataFrame, Any, Array]:
+        """Inputs, person identifiers and outputs, every line of the table checked."""
+        source, frame = load_whole(self.data, [*self.public_names, output])
+        X, people = self._inputs_and_people(frame, source)
+        return X, people, output_column(frame, output, source)
+
+    def _inputs_and_people(self, frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Any]:
+        if self.inputs_are_private:
             return private_columns(frame, self.input_names, source), None
         X = input_columns(frame, self.input_names, source)
-        people = None if self.groups is None else identifiers(frame, self.groups, source)
-        return X, people
+        return X, None if self.groups is None else identifiers(frame, self.groups, source)
 
 
 def make_plan(
     model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, people: Any
 ) -> Plan | RecordsPlan:
-    """The model's plan: from inputs in memory, from a table that is read in parts, or, where they
-    are private, from the number of records."""
+    """The model's plan, from inputs in memory or in a file, or from the number of private records."""
     if model.protect == "records" and isinstance(X, pl.DataFrame):
         X = X.height
     with public_computation():
@@ -158,9 +186,9 @@ def make_plan(
 
 @contextmanager
 def public_computation(**options: str) -> Iterator[None]:
-    """Pass on what a plan refuses, in one sentence: it has seen no output.
+    """Pass on, in one sentence, what a computation without private values refuses.
 
-    ``options``: how arguments are called here, where not as elsewhere.
+    ``options``: those of this command whose names differ from the usual ones.
     """
     try:
         with np.errstate(all="ignore"):

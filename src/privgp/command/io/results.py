@@ -1,4 +1,4 @@
-"""The files of a release: checked before anything is spent, then written and told of."""
+"""The files of a release, written and told of; pictures and certificates of anything."""
 
 from __future__ import annotations
 
@@ -7,83 +7,83 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privgp.command.errors import listed
-from privgp.command.io.certificates import write_certificate
-from privgp.command.io.destinations import (
-    CERTIFICATES,
-    PICTURES,
-    RELEASES,
-    check_apart,
-    check_destination,
-)
+from privgp.command.errors import Failure, listed
+from privgp.command.io.files import whole_file
 from privgp.command.io.request import Request
-from privgp.command.io.screen import Step, say, say_if_simulated
+from privgp.command.io.screen import Step, tell
 from privgp.models.load import save
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.privacy.guarantee import Guarantee
+from privgp.release.certificate.certificate import certificate, page
 
 
 @dataclass(frozen=True)
 class Results:
-    """The files to write."""
+    """The files to write; ``force``: whether they may replace others."""
 
     release: Path
-    certificate: Path | None = None
-    plot: Path | None = None
+    certificate: Path | None
+    plot: Path | None
+    force: bool
 
-    def check(self, source: Path, *, force: bool) -> None:
-        check_destination(self.release, RELEASES, force=force)
-        check_destination(self.certificate, CERTIFICATES, force=force)
-        check_destination(self.plot, PICTURES, force=force)
-        check_apart([source], [self.release, self.certificate, self.plot])
-
-    def write(
-        self,
-        model: PrivateGPRegressor,
-        output: str,
-        saved: list[Path],
-        step: Step,
-        *,
-        force: bool,
-    ) -> None:
+    def write(self, model: PrivateGPRegressor, output: str, saved: list[Path], step: Step) -> None:
         """Write what was asked for; the release comes first and is noted once it is complete."""
         step("Writing the release")
-        save(model, self.release, overwrite=force)
+        save(model, self.release, overwrite=self.force)
         saved.append(self.release)
         step("Drawing and certifying")
         if self.certificate is not None:
             write_certificate(model, self.certificate)
         if self.plot is not None:
-            from privgp.release.figures import save_figure  # slow to import
+            write_picture(model.plot(output=output), self.plot)
 
-            save_figure(model.plot(output=output), self.plot)
-
-    def facts(self, guarantee: Guarantee, request: Request) -> dict[str, Any]:
-        """What was done, for programs."""
-        return {
-            "release": str(self.release),
-            "certificate": None if self.certificate is None else str(self.certificate),
-            "plot": None if self.plot is None else str(self.plot),
-            "contains_inputs": [] if request.is_private_throughout else request.input_names,
+    def tell(
+        self,
+        guarantee: Guarantee,
+        request: Request,
+        facts: dict[str, Any] | None = None,
+        *first: Any,
+        as_json: bool,
+    ) -> None:
+        """Say what was released; ``facts`` and ``first``: what a command adds, the latter on top."""
+        contains = "The file contains no input and no output of any record."
+        if not request.inputs_are_private:
+            what = "inputs" if request.inducing is None else "centres or values of inputs"
+            contains = (
+                f"The file contains {what}, {listed(request.input_names)}, of rows of "
+                f"{request.data.name}: publish it only if these may be public. It contains no output."
+            )
+        files = {"Certificate": self.certificate, "Plot": self.plot}
+        written = [f"{name}: {path}" for name, path in files.items() if path is not None]
+        released = {
+            "release": self.release,
+            "certificate": self.certificate,
+            "plot": self.plot,
+            "contains_inputs": [] if request.inputs_are_private else request.input_names,
             "guarantee": json.loads(guarantee.to_json()),
             "spent": True,
         }
+        lines = [f"Released {self.release}.", contains, "", guarantee.describe(), *written]
+        tell({**released, **(facts or {})}, [*first, *lines], guarantee, as_json=as_json)
 
-    def tell(self, guarantee: Guarantee, request: Request) -> None:
-        """What was done, for people."""
-        say_if_simulated(guarantee)
-        say(f"Released {self.release}.")
-        if request.is_private_throughout:
-            say("The file contains no input and no output of any record.")
-        else:
-            what = "inputs" if request.inducing is None else "centres or values of inputs"
-            say(
-                f"The file contains {what}, {listed(request.input_names)} of rows of "
-                f"{request.data.name}: publish it only where they may be known. It contains no "
-                "output."
-            )
-        say("")
-        say(guarantee.describe())
-        for name, path in (("Certificate", self.certificate), ("Plot", self.plot)):
-            if path is not None:
-                say(f"{name}: {path}")
+
+def write_certificate(model: Any, path: Path) -> None:
+    """What was promised, as a page for people or as JSON for programs by the file's ending."""
+    facts = certificate(model)
+    text = page(facts) if path.suffix == ".html" else json.dumps(facts, indent=2) + "\n"
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def write_picture(figure: Any, path: Path) -> None:
+    from privgp.release.figures import save_figure
+
+    try:
+        save_figure(figure, path)
+    except OSError:
+        raise Failure(f"'{path}' could not be written.") from None
+
+
+def drawn(plot: Path | None) -> list[str]:
+    """The sentence about a picture, if there is one."""
+    return [] if plot is None else [f"Drawn in {plot}."]

@@ -1,20 +1,22 @@
-"""What people see: results on the output stream, progress on the error stream."""
+"""What people and programs see: results on the output stream, progress on the error stream."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from privgp.command.errors import printable
-from privgp.privacy.guarantee import Guarantee
-from privgp.types import STAMP
+
+if TYPE_CHECKING:
+    from privgp.privacy.guarantee import Guarantee
 
 Step = Callable[[str], None]
 
@@ -25,26 +27,33 @@ def say(text: str) -> None:
         print(printable(line))
 
 
-def say_if_simulated(guarantee: Guarantee) -> None:
-    """Say first that this must not be published, where that is so."""
-    if guarantee.is_simulation:
+def tell(
+    facts: dict[str, Any], lines: Sequence[Any], guarantee: Guarantee | None, *, as_json: bool
+) -> None:
+    """Say what was done: the facts as one JSON object for programs, or the lines for people.
+
+    Both say whether it is of a simulation. ``lines``: sentences and tables of rich. ``guarantee``:
+    None where nothing was released.
+    """
+    simulation = guarantee is not None and guarantee.is_simulation
+    if as_json:
+        object_ = _plain({**facts, "simulation": simulation})
+        print(json.dumps(object_, indent=2, allow_nan=False))
+        return
+    if simulation:
+        from privgp.types import STAMP
+
         say(f"{STAMP}: the noise came from a seed and protects nobody.")
-
-
-def say_json(value: dict[str, Any], *, simulation: bool) -> None:
-    """Print one JSON object, which always says whether it tells of a simulation; what is not finite
-    becomes null."""
-    print(json.dumps(_finite({**value, "simulation": simulation}), indent=2, allow_nan=False))
-
-
-def show(renderable: Any) -> None:
-    """Print a table or another object of rich."""
-    Console().print(renderable)
+    for line in lines:
+        if isinstance(line, str):
+            say(line)
+        else:
+            Console().print(line)
 
 
 @contextmanager
 def progress(steps: int) -> Iterator[Step]:
-    """A bar of so many steps; calling ``step(label)`` finishes one and names the next."""
+    """A bar of this many steps; calling ``step(label)`` finishes one and names the next."""
     with terminal_bar() as bar:
         task = bar.add_task("Starting", total=steps, completed=-1)
         yield lambda label: bar.update(task, advance=1, description=label, refresh=True)
@@ -63,11 +72,14 @@ def terminal_bar() -> Progress:
     )
 
 
-def _finite(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    """As JSON can hold it: paths become text, numbers that are not finite null."""
     if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_plain(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import polars as pl
 
-from privgp.command.errors import Failure, Refusal, refusal
-from privgp.command.io.columns import names_of_inputs
-from privgp.command.io.destinations import STATES
-from privgp.command.io.screen import Step, say, say_if_simulated, say_json
-from privgp.command.io.tables import open_stored
+from privgp.command.errors import Failure, Refusal, refusal, stopped
+from privgp.command.io.columns import as_table
+from privgp.command.io.files import open_stored
+from privgp.command.io.screen import Step, tell
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
 from privgp.plan.inputs.arguments import check_inside
@@ -27,7 +25,7 @@ Kept = TypeVar("Kept", PrivateFunction, PosteriorPaths)
 
 def open_state(path: Path, kind: type[Kept]) -> Kept:
     """What a .private-state file holds, if it is of this kind."""
-    return open_stored(path, STATES, kind.load_state)
+    return open_stored(path, kind.load_state)
 
 
 @contextmanager
@@ -50,8 +48,17 @@ def asking(state: Path, what: str) -> Iterator[None]:
     except Failure as problem:
         raise Failure(f"{str(problem).rstrip('.')}; {kept}") from None
     except (KeyboardInterrupt, Exception) as problem:
-        stopped = "Interrupted" if isinstance(problem, KeyboardInterrupt) else "Failed"
-        raise Failure(f"{stopped}; {kept}") from None
+        raise Failure(f"{stopped(problem)}; {kept}") from None
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """What a function or paths refuse is about the question, and may be told."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except ValueError as problem:
+        raise refusal(problem) from None
 
 
 def blocks_of(points: Array) -> int:
@@ -65,8 +72,8 @@ def answers(kept: PrivateFunction | PosteriorPaths, points: Array, step: Step) -
     parts = []
     for start in range(0, len(points), BLOCK):
         step(f"Drawing from point {start + 1} of {len(points)}")
-        with told():
-            parts.append(kept.release(table_of(kept, points[start : start + BLOCK])))
+        with answering():
+            parts.append(kept.release(as_table(kept, points[start : start + BLOCK])))
     return np.concatenate(parts, axis=-1)
 
 
@@ -74,7 +81,7 @@ def _check_room(kept: PrivateFunction | PosteriorPaths, points: Array) -> None:
     """Refuse points that cannot all be answered before any is: answers cannot be taken back."""
     domain = getattr(kept._contents.model, "domain", None)
     if domain is not None:
-        with told():
+        with answering():
             check_inside(points, domain)
     known = {row.tobytes() for row in kept._contents.points}
     new = {row.tobytes() for row in points + 0.0} - known  # no negative zeros
@@ -85,52 +92,45 @@ def _check_room(kept: PrivateFunction | PosteriorPaths, points: Array) -> None:
         )
 
 
-def table_of(kept: PrivateFunction | PosteriorPaths, points: Array) -> Any:
-    """The points under the names that the state knows them by, if any."""
-    names = names_of_inputs(kept)
-    return points if names is None else pl.DataFrame(points, schema=names, orient="row")
-
-
-@contextmanager
-def told() -> Iterator[None]:
-    """What a function or paths refuse is about the question, and may be told."""
-    try:
-        with np.errstate(all="ignore"):
-            yield
-    except ValueError as problem:
-        raise refusal(problem) from None
-
-
-def facts(kept: PrivateFunction | PosteriorPaths) -> dict[str, object]:
-    """What may be told of any state."""
-    return {
-        "sensitivity": kept.sensitivity_,
-        "points_answered": kept.points_answered_,
-        "points_left": kept.points_left_,
-        "guarantee": json.loads(kept.guarantee_.to_json()),
-    }
-
-
-def tell_created(kept: PrivateFunction | PosteriorPaths, state: Path, holds: str) -> None:
-    say_if_simulated(kept.guarantee_)
-    say(f"Created {state}.")
-    say(
-        f"PRIVATE: the file holds {holds}. Keep it, never publish it, and never go back to an older "
-        "copy."
-    )
-    say("")
-
-
 def tell_state(
     kept: PrivateFunction | PosteriorPaths,
     state: Path,
-    own: dict[str, object],
+    facts: dict[str, Any],
     lines: list[str],
     *,
+    holds: str | None = None,
     as_json: bool,
 ) -> None:
-    if as_json:
-        say_json({"state": str(state), **own}, simulation=kept.guarantee_.is_simulation)
-        return
-    for line in lines:
-        say(line)
+    """What may be told of a state: what all have, and facts and lines of its own kind.
+
+    ``holds``: what is private in a state that was just created.
+    """
+    guarantee = kept.guarantee_
+    created = [
+        f"Created {state}.",
+        f"PRIVATE: the file holds {holds}. Keep it, never publish it, and never go back to an older "
+        "copy.",
+        "",
+    ]
+    left = kept.points_left_
+    more = "any number" if left == float("inf") else f"{left:,.0f}"
+    tell(
+        {
+            "state": state,
+            **facts,
+            "sensitivity": kept.sensitivity_,
+            "points_answered": kept.points_answered_,
+            "points_left": left,
+            "guarantee": json.loads(guarantee.to_json()),
+        },
+        [
+            *(created if holds else []),
+            guarantee.describe(),
+            "",
+            *lines,
+            f"Points answered so far: {kept.points_answered_:,}; more may be asked: {more}.",
+            "The budget counts as spent once anything was answered.",
+        ],
+        guarantee,
+        as_json=as_json,
+    )

@@ -16,8 +16,8 @@ from typing import TypeVar
 
 import polars as pl
 
-from privgp.command.errors import Refusal, listed
-from privgp.command.io.destinations import TABLES, whole_file
+from privgp.command.errors import Refusal, counted, listed
+from privgp.command.io.files import TABLES, check_readable, whole_file
 
 Read = TypeVar("Read")
 
@@ -36,9 +36,7 @@ class Source:
 
 def open_table(path: Path) -> Source:
     """Read the header of a CSV or Parquet file."""
-    if path.suffix.lower() not in TABLES:
-        raise Refusal(f"'{path}' must end in .csv or .parquet.")
-    check_readable(path)
+    check_readable(path, TABLES)
     if path.suffix.lower() == ".csv":
         names = _parsed(path, lambda: _header(path))
         return Source(path, tuple((name or "").strip() for name in names))
@@ -56,34 +54,6 @@ def _header(path: Path) -> tuple[str | None, ...]:
         glob=False,
     )
     return line.row(0)
-
-
-def check_readable(path: Path) -> None:
-    """Refuse what is no file, cannot be opened, or is empty."""
-    try:
-        if path.is_dir():
-            raise Refusal(f"'{path}' is a folder, not a file.")
-        if not path.exists():
-            raise Refusal(f"The file '{path}' does not exist.")
-        with path.open("rb") as file:
-            empty = not file.read(1)
-    except (OSError, ValueError):
-        raise Refusal(f"The file '{path}' cannot be read.") from None
-    if empty:
-        raise Refusal(f"The file '{path}' is empty.")
-
-
-def open_stored(path: Path, endings: Sequence[str], read: Callable[[Path], Read]) -> Read:
-    """A release or a state from its file; their readers' own sentences may be told."""
-    if path.suffix not in endings:
-        raise Refusal(f"'{path}' must end in {' or '.join(endings)}.")
-    check_readable(path)
-    try:
-        return read(path)
-    except OSError:
-        raise Refusal(f"The file '{path}' cannot be read.") from None
-    except ValueError as problem:
-        raise Refusal(str(problem)) from None
 
 
 def check_columns(source: Source, wanted: Sequence[str]) -> None:
@@ -130,6 +100,14 @@ def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
     return frame
 
 
+def load_whole(path: Path, wanted: Sequence[str]) -> tuple[Source, pl.DataFrame]:
+    """These columns of a table of which every line is checked."""
+    source = open_table(path)
+    frame = load(source, wanted)
+    check_lines(source, frame.height)
+    return source, frame
+
+
 def count_rows(source: Source, wanted: Sequence[str]) -> int:
     """How many rows there are, without loading a cell; the table must have these columns."""
     check_columns(source, wanted)
@@ -150,7 +128,7 @@ def count_rows(source: Source, wanted: Sequence[str]) -> int:
 
 
 def batches(source: Source, wanted: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
-    """The same in tables of at most so many rows, in order, so that few are held at a time."""
+    """The same in order, in tables of at most ``rows`` rows, so that few are held at a time."""
     check_columns(source, wanted)
     path = source.path
     if source.is_csv:
@@ -158,8 +136,8 @@ def batches(source: Source, wanted: Sequence[str], rows: int) -> Iterator[pl.Dat
         scan = pl.scan_csv(path, infer_schema=False, glob=False).select(pl.nth(*places))
     else:
         scan = pl.scan_parquet(path, glob=False).select(wanted)
-    found = _parsed(path, lambda: scan.collect_batches(chunk_size=rows, maintain_order=True))
-    while (frame := _parsed(path, lambda: next(found, None))) is not None:
+    parts = _parsed(path, lambda: scan.collect_batches(chunk_size=rows, maintain_order=True))
+    while (frame := _parsed(path, lambda: next(parts, None))) is not None:
         if frame.width != len(wanted):
             raise _unreadable(path)
         frame.columns = list(wanted)
@@ -167,32 +145,32 @@ def batches(source: Source, wanted: Sequence[str], rows: int) -> Iterator[pl.Dat
 
 
 def check_lines(source: Source, rows: int) -> None:
-    """Refuse a CSV file with a line of more or fewer fields than its header, or with other rows.
+    """Refuse a CSV file in which a line has more or fewer fields than the header, or rows are missing.
 
-    Loading some columns does not notice these, and every column after the slip would be misread.
+    Loading some columns does not notice that, and every column after the slip would be misread.
     """
     if not source.is_csv:
         return
-    width, found = len(source.names), -1
+    width, last = len(source.names), -1
     try:
         with source.path.open(newline="", encoding="utf-8-sig") as lines:
             reader = csv.reader(lines)
-            for found, row in enumerate(reader):  # noqa: B007 - the header is number 0
+            for last, row in enumerate(reader):  # noqa: B007 - the header is number 0
                 if len(row) != width:
                     raise Refusal(
-                        f"Line {reader.line_num} of '{source.path}' has {len(row)} fields where "
-                        f"the header has {width}."
+                        f"Line {reader.line_num} of '{source.path}' has "
+                        f"{counted(len(row), 'field')} where the header has {width}."
                     )
     except (OSError, ValueError, csv.Error):
         raise _unreadable(source.path) from None
-    if found != rows:
+    if last != rows:
         raise _unreadable(source.path)
 
 
 def write_table(frame: pl.DataFrame, path: Path, *, simulation: bool) -> list[str]:
-    """CSV or Parquet by the file's ending; the names of the columns.
+    """Write CSV or Parquet by the file's ending; returns the names of the columns.
 
-    That of a simulation has one column more, true in every row, which says so to any reader.
+    The table of a simulation has one column more, true in every row, which says so to any reader.
     """
     if simulation:
         name = "simulation"

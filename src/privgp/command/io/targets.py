@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from privgp.command.errors import Refusal, listed
-from privgp.command.io.columns import input_columns
-from privgp.command.io.destinations import TABLES
-from privgp.command.io.tables import load, open_table
+from privgp.command.io.columns import read_inputs
+from privgp.command.io.files import TABLES
 from privgp.types import Array
 
 MOST_POINTS = 100_000
@@ -20,8 +19,7 @@ MOST_POINTS = 100_000
 def read_targets(text: str, inputs: Sequence[str]) -> Array:
     """Points (targets, inputs) from a file with the input columns, or from a grid."""
     if Path(text).suffix.lower() in TABLES:
-        source = open_table(Path(text))
-        points = input_columns(load(source, inputs), inputs, source).to_numpy().astype(np.float64)
+        points = read_inputs(Path(text), inputs).to_numpy().astype(np.float64)
         if len(points) > MOST_POINTS:
             raise Refusal(f"--targets '{text}' has more than {MOST_POINTS:,} points.")
         return points

@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from privgp import Guarantee
-from privgp.command import search_bayes
+from privgp import Guarantee, PrivateBayesSearchCV
 from privgp.command.errors import Refusal
 from privgp.command.io.space_text import read_space
 from tests.command.running import assert_one_sentence, assert_refused, run
@@ -92,7 +91,7 @@ def test_the_plan_reads_no_private_value_and_writes_nothing(tables, tmp_path):
 
 def test_a_search_that_was_interrupted_goes_on(tables, tmp_path, monkeypatch):
     state = tmp_path / "tuning.search"
-    fit, count = search_bayes.PrivateBayesSearchCV.fit, [0]
+    fit, count = PrivateBayesSearchCV.fit, [0]
 
     def interrupted(self, *data):
         def tell(done):
@@ -102,7 +101,7 @@ def test_a_search_that_was_interrupted_goes_on(tables, tmp_path, monkeypatch):
 
         return fit(self.set_params(progress=tell), *data)
 
-    monkeypatch.setattr(search_bayes.PrivateBayesSearchCV, "fit", interrupted)
+    monkeypatch.setattr(PrivateBayesSearchCV, "fit", interrupted)
     result = search(tables, tmp_path, state=state)
     assert_one_sentence(result, code=1)
     assert "go on" in result.err
@@ -120,7 +119,7 @@ def test_a_failure_counts_as_spent(tables, tmp_path, monkeypatch):
     def failing(self, *data):
         raise RuntimeError(MARK)
 
-    monkeypatch.setattr(search_bayes.PrivateBayesSearchCV, "fit", failing)
+    monkeypatch.setattr(PrivateBayesSearchCV, "fit", failing)
     result = search(tables, tmp_path)
     assert_one_sentence(result, code=1)
     assert "spent" in result.err
@@ -133,7 +132,7 @@ def test_a_failure_counts_as_spent(tables, tmp_path, monkeypatch):
     [
         ({"epsilon": 0}, "epsilon"), ({"delta": 2}, "delta"), ({"inputs": "a,c"}, "no column 'c'"),
         ({"inputs": "a,a"}, "twice"), ({"output": "a"}, "--output"), ({"output": "none"}, "no column"),
-        ({"space": "C"}, "--space"), ({"space": "D=1:2"}, "no parameter"), ({"space": "C=2:1"}, "low < high"),
+        ({"space": "C"}, "--space"), ({"space": "D=1:2"}, "not a parameter"), ({"space": "C=2:1"}, "low < high"),
         ({"space": "C=-1:1"}, "trained"), ({"space": "kernel=some"}, "trained"), ({"space": "C=0:1:log"}, "above 0"),
         ({"task": "regression"}, "--loss-bounds"), ({"method": "kusner", "state": "s"}, "--state"),
         ({"train": "missing.csv"}, "does not exist"), ({"validation": "missing.parquet"}, "does not exist"),

@@ -66,7 +66,7 @@ def test_a_kernel_may_be_given(visits, tmp_path):
         (["--lengthscales", "3,,9"], "--lengthscales"),
         (["--lengthscales", "0,3"], "--lengthscales"),
         (["--lengthscales", "nan"], "--lengthscales"),
-        (["--lengthscales", "3:4:5"], "one for each of the 1 inputs"),
+        (["--lengthscales", "3:4:5"], "as many as there are inputs (1)"),
         (["--noise-std", "-1"], "--noise-std"),
         (["--noise-std", "inf"], "--noise-std"),
         (["--lengthscales", ",".join(["1"] * 201)], "more than 200"),

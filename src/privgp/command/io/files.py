@@ -1,0 +1,111 @@
+"""Files to read and to write: checked before any work, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from privgp.command.errors import Failure, Refusal
+from privgp.storage.parts import part_beside
+
+PICTURES = (".png", ".svg")
+TABLES = (".csv", ".parquet")
+CERTIFICATES = (".html", ".json")
+RELEASES = (".privgp",)
+STATES = (".private-state",)
+
+Read = TypeVar("Read")
+Files = Sequence[tuple[Path | None, Sequence[str]]]
+
+
+def check_files(reads: Files, writes: Files, *, force: bool | None) -> None:
+    """Refuse files that cannot be read or written. Each comes with the endings it may have.
+
+    ``force``: whether results may replace files; None where they never do.
+    """
+    for path, endings in writes:
+        if path is not None:
+            check_destination(path, endings, force=force)
+    check_apart([path for path, _ in reads], [path for path, _ in writes])
+    for path, endings in reads:
+        if path is not None:
+            check_readable(path, endings)
+
+
+def check_destination(path: Path, endings: Sequence[str], *, force: bool | None) -> None:
+    """Refuse a file that could not be written later: wrong ending, no folder, in the way."""
+    if path.suffix not in endings:
+        raise Refusal(f"The file '{path}' must end in {' or '.join(endings)}.")
+    try:
+        if path.is_dir():
+            raise Refusal(f"'{path}' is a folder, not a file to write.")
+        if os.path.lexists(path) and not force:
+            or_force = "" if force is None else ", or --force to replace it"
+            raise Refusal(f"'{path}' exists already: give another name{or_force}.")
+        if not path.parent.is_dir():
+            raise Refusal(f"The folder '{path.parent}' does not exist.")
+        # Asking for permission is not enough: read-only disks and superusers answer wrongly.
+        with part_beside(path):
+            pass
+    except (OSError, ValueError):
+        raise Refusal(f"'{path}' cannot be written there.") from None
+
+
+def check_readable(path: Path, endings: Sequence[str]) -> None:
+    """Refuse what has the wrong ending, is no file, cannot be opened, or is empty."""
+    if path.suffix.lower() not in endings:
+        raise Refusal(f"'{path}' must end in {' or '.join(endings)}.")
+    try:
+        if path.is_dir():
+            raise Refusal(f"'{path}' is a folder, not a file.")
+        if not path.exists():
+            raise Refusal(f"The file '{path}' does not exist.")
+        with path.open("rb") as file:
+            empty = not file.read(1)
+    except (OSError, ValueError):
+        raise Refusal(f"The file '{path}' cannot be read.") from None
+    if empty:
+        raise Refusal(f"The file '{path}' is empty.")
+
+
+def open_stored(path: Path, read: Callable[[Path], Read]) -> Read:
+    """A release or a state from its file; their readers' own sentences may be told."""
+    try:
+        return read(path)
+    except OSError:
+        raise Refusal(f"The file '{path}' cannot be read.") from None
+    except ValueError as problem:
+        raise Refusal(str(problem)) from None
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A path to write to that becomes ``path`` once everything is written."""
+    try:
+        with part_beside(path, ending=path.suffix) as part:
+            yield part
+            os.replace(part, path)
+    except OSError:
+        raise Failure(f"'{path}' could not be written.") from None
+
+
+def check_apart(sources: Sequence[Path | None], destinations: Sequence[Path | None]) -> None:
+    """Refuse two results in one file, and a result in place of a file that is read."""
+    seen = {_resolved(path) for path in sources if path is not None}
+    for path in destinations:
+        if path is None:
+            continue
+        resolved = _resolved(path)
+        if resolved in seen:
+            raise Refusal(f"'{path}' is used twice: every file needs a name of its own.")
+        seen.add(resolved)
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise Refusal(f"'{path}' cannot be used as a path.") from None

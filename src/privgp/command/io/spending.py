@@ -1,0 +1,92 @@
+"""Before a release: read, plan and rehearse. From then on: say what is spent if something stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sklearn.base import clone
+
+from privgp.command.errors import Failure, Refusal, stopped
+from privgp.command.io.columns import as_table, made_up
+from privgp.command.io.request import Request, make_plan, public_computation
+from privgp.command.io.screen import Step
+from privgp.command.io.streams import file_rows
+from privgp.command.io.tables import check_lines, open_table
+from privgp.models.inducing import fit_rows
+from privgp.models.load import save
+from privgp.models.regressor import PrivateGPRegressor
+from privgp.storage.parts import part_beside
+
+Measure = Callable[[], PrivateGPRegressor]
+
+
+def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
+    """Read the table, plan and rehearse; what is handed back spends."""
+    step("Reading the table")
+    if request.inducing is not None:
+        return _prepared_in_parts(request, output, path, step)
+    X, people, y = request.all_columns(output)
+    model = request.model()
+    step("Planning and rehearsing")
+    plan = make_plan(model, X, people)
+    rehearse(model, X, people, path, plan)
+    return lambda: model.fit(X, y, people, plan)
+
+
+def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) -> Measure:
+    """The same for a table that is read in parts; the rehearsal is for its first rows."""
+    source = open_table(request.data)
+    rows = file_rows(source, request.input_names, output)
+    check_lines(source, rows.count)
+    model = request.model()
+    model.n_features_in_ = rows.columns
+    model.feature_names_in_ = np.array(rows.names, dtype=object)
+    step("Planning and rehearsing")
+    first = as_table(model, next(rows.blocks()))
+    rehearse(model, first, None, path, make_plan(model, first, None))
+
+    def measure() -> PrivateGPRegressor:
+        fit_rows(model, rows, rows.with_outputs(output))
+        return model
+
+    return measure
+
+
+def rehearse(
+    model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path, plan: Any = None
+) -> None:
+    """Release made-up values, measured as planned, to a file that is then removed.
+
+    A release that cannot be saved would have spent its budget for nothing, so whatever stops one
+    (a full disk, a name that the format cannot hold) should stop this one first. It learns nothing,
+    which keeps it short.
+    """
+    trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
+    try:
+        with public_computation(), part_beside(path, ending=path.suffix) as part:
+            trial.fit(*made_up(X, model.x_bounds, model.y_bounds), people, plan)
+            save(trial, part, overwrite=True)
+    except OSError:
+        raise Refusal(f"'{path}' cannot be written there; nothing was spent.") from None
+
+
+@contextmanager
+def spending(epsilon: float, delta: float) -> Iterator[list[Path]]:
+    """From here on the budget counts as spent, whatever happens; errors say so and nothing else.
+
+    Yields a list to note the release in once it is written.
+    """
+    saved: list[Path] = []
+    spent = f"count epsilon = {epsilon:g}, delta = {delta:g} as spent."
+    try:
+        yield saved
+    except (KeyboardInterrupt, Exception) as problem:
+        what = "noise may have been drawn, and nothing was released"
+        if saved:
+            what = f"'{saved[0]}' was written, which is complete"
+        raise Failure(f"{stopped(problem)} after {what}; {spent}") from None

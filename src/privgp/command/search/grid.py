@@ -1,0 +1,164 @@
+"""``privgp search grid``: choose lengthscale and noise privately, release with what was chosen."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from rich.table import Table
+
+from privgp.command import options as o
+from privgp.command.errors import Refusal, counted
+from privgp.command.io.files import CERTIFICATES, PICTURES, RELEASES, TABLES, check_files
+from privgp.command.io.screen import progress
+
+if TYPE_CHECKING:
+    from privgp.models.search.grid import PrivateGridSearchCV
+
+
+def grid(
+    data: o.Data,
+    inputs: o.Inputs,
+    output: o.Output,
+    bounds: o.Bounds,
+    epsilon: o.Epsilon,
+    delta: o.Delta,
+    lengthscales: Annotated[
+        str,
+        o.search(
+            "Candidates, such as 3,9,27; for several inputs one each, such as 3:10,9:30.",
+            metavar="A,B,C",
+        ),
+    ],
+    out: Annotated[
+        Path, o.destination("FILE", "The .privgp file to write; it contains the inputs.")
+    ],
+    noise_std: Annotated[
+        str | None,
+        o.search(
+            "Candidates for the std of an output about the function.",
+            *("--noise-std", "--noise"),
+            metavar="A,B,C",
+        ),
+    ] = None,
+    method: Annotated[
+        Literal["measurement", "permute-and-flip", "exponential"],
+        o.search("By the private measurement, which costs nothing, or by cross-validation."),
+    ] = "measurement",
+    folds: Annotated[
+        int, o.search("The number of folds of the cross-validation.", min=2, max=1000)
+    ] = 5,
+    selection_share: Annotated[
+        float, o.search("The share of epsilon spent on a choice by cross-validation.")
+    ] = 0.3,
+    kernel: o.KernelText = None,
+    groups: o.Groups = None,
+    targets: o.Targets = None,
+    certificate: o.Certificate = None,
+    plot: o.Plot = None,
+    force: o.Force = False,
+    seed: o.Seed = None,
+    json: o.Json = False,
+) -> None:
+    """Choose lengthscale and noise from a grid, spend the budget once and write a release."""
+    if not 0 < selection_share < 1:
+        raise Refusal("--selection-share must lie between 0 and 1.")
+    files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
+    check_files([(data, TABLES)], files, force=force)
+    from numpy import errstate
+
+    from privgp.command.io.request import Request
+    from privgp.command.io.results import Results
+    from privgp.command.io.spending import rehearse, spending
+    from privgp.command.search.candidates import default_kernel, read_candidates
+    from privgp.models.search.grid import PrivateGridSearchCV
+
+    request = Request(
+        data=data, inputs=inputs, output=output, groups=groups, bounds=bounds, epsilon=epsilon,
+        delta=delta, kernel=kernel, targets=targets, hyperparameters="fixed", seed=seed,
+    )  # fmt: skip
+    request.check()
+    results = Results(out, certificate, plot, force)
+    model = request.model()
+    given = default_kernel(bounds) if model.kernel is None else model.kernel
+    candidates = read_candidates(lengthscales, noise_std, given, len(request.input_names))
+    with progress(2) as step:
+        step("Reading the table")
+        X, people, y = request.all_columns(output)
+        step("Planning and rehearsing")
+        search = PrivateGridSearchCV(
+            model.set_params(kernel=candidates["kernel"][0]), candidates, epsilon=epsilon,
+            delta=delta, cv=folds, method=method, selection_share=selection_share,
+            random_state=seed,
+        )  # fmt: skip
+        _check(search, X, people)
+        rehearse(model, X, people, out)
+    with spending(epsilon, delta) as saved:
+        with progress(3) as step:
+            count = len(search._candidates())
+            step(f"Choosing among {counted(count, 'candidate')} and measuring with noise")
+            with errstate(all="ignore"):
+                search.fit(X, y, people)
+            del y
+            results.write(search.best_estimator_, output, saved, step)
+        rows = [_row(search, place) for place in range(len(search.cv_results_["params"]))]
+        facts = {"method": method, "candidates": rows, "chosen": search.best_index_}
+        results.tell(search.guarantee_, request, facts, _table(search, rows), as_json=json)
+
+
+def _check(search: PrivateGridSearchCV, X: Any, people: Any) -> None:
+    """Whatever would stop the search before it spends, from public columns alone."""
+    import numpy as np
+    from sklearn.base import clone
+
+    from privgp.command.io.request import make_plan, public_computation
+    from privgp.models.search.candidates import models_of
+
+    if search.method != "measurement":
+        count = X.height if people is None else len(np.unique(people))
+        if search.cv > count:
+            raise Refusal(
+                f"--folds must be at most the number of rows or people, {count}, got {search.cv}."
+            )
+    candidates = search._candidates()
+    with public_computation():
+        models_of(search.estimator, candidates, X.to_numpy().astype(np.float64))
+    for each in (candidates[0], candidates[-1]):
+        make_plan(clone(search.estimator).set_params(**each), X, people)
+
+
+def _row(search: PrivateGridSearchCV, place: int) -> dict[str, Any]:
+    """What may be told of a candidate: its parameters, and what is public or was measured."""
+    from numpy import ravel
+
+    from privgp.command.search.candidates import scaled_part
+
+    results = search.cv_results_
+    params = results["params"][place]
+    row: dict[str, Any] = {
+        "lengthscale": ravel(scaled_part(params["kernel"]).length_scale).tolist()
+    }
+    if "noise_variance" in params:
+        row["noise_std"] = math.sqrt(params["noise_variance"])
+    if "log_evidence" in results:
+        evidence = results["log_evidence"]
+        row["log_evidence_below_best"] = float(evidence.max() - evidence[place])
+    else:
+        row["error_by_privacy"] = float(results["noise_std"][place])
+    return row
+
+
+def _table(search: PrivateGridSearchCV, rows: list[dict[str, Any]]) -> Table:
+    table = Table(title=f"Candidates, chosen among by {search.method}")
+    for name in (*rows[0], ""):
+        table.add_column(name.replace("_", " "), justify="right")
+    for place, row in enumerate(rows):
+        cells = [_shown(value) for value in row.values()]
+        table.add_row(*cells, "chosen" if place == search.best_index_ else "")
+    return table
+
+
+def _shown(value: Any) -> str:
+    values = value if isinstance(value, list) else [value]
+    return ":".join(f"{number:.4g}" for number in values)

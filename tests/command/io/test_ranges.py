@@ -1,0 +1,80 @@
+"""Ranges of inputs: one reader for every option that declares them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from privgp.command.errors import Refusal
+from privgp.command.io.ranges import read_ranges, with_pairs_joined
+from tests.command.running import BUDGET, COLUMNS, QUICK, run
+
+AGE, BMI = (0.0, 90.0), (15.0, 50.0)
+
+
+def test_pairs_become_one_word() -> None:
+    given = ["plan", "--x-bounds", "0", "90", "--x-bounds", "-1", "1e2", "--x-bounds=2:3"]
+    joined = ["plan", "--x-bounds=0:90", "--x-bounds=-1:1e2", "--x-bounds=2:3"]
+    assert with_pairs_joined(given) == joined
+    assert with_pairs_joined(["--x-bounds", "0"]) == ["--x-bounds", "0"]
+    assert with_pairs_joined(["--domain", "0", "1"]) == ["--domain", "0", "1"]  # two numbers there
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["0:90", "15:50"],
+        ["0:90,15:50"],
+        ["age=0:90,bmi=15:50"],
+        ["bmi=15:50,age=0:90"],
+        [" bmi =15:50", "age=0:90"],
+    ],
+)
+def test_ranges_are_in_the_order_of_the_inputs(words: list[str]) -> None:
+    assert read_ranges(words, ["age", "bmi"], "--domain") == [AGE, BMI]
+
+
+def test_a_name_may_hold_an_equals_sign_and_no_names_may_be_known() -> None:
+    assert read_ranges(["a=b=0:90"], ["a=b"], "--domain") == [AGE]
+    assert read_ranges(["age=0:90,bmi=15:50"], None, "--domain") == [AGE, BMI]
+
+
+@pytest.mark.parametrize("option", ["--x-bounds", "--domain"])
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ([""], "two numbers"),
+        (["0"], "two numbers"),
+        (["0:1:2", "0:1"], "two numbers"),
+        (["a:b", "0:1"], "two numbers"),
+        (["age=0:1,"], "two numbers"),
+        (["age=0:1", "0:1"], "two numbers"),
+        (["age=0:1,age=0:1"], "'age' twice"),
+        (["age=0:1"], "each input, 'age' and 'bmi'; it has 'age'"),
+        (["age=0:1,height=0:1"], "it has 'age' and 'height'"),
+        (["0:1"], "each input: 2, not 1"),
+        (["0:1,0:1,0:1"], "each input: 2, not 3"),
+    ],
+)
+def test_other_ranges_are_refused(words: list[str], problem: str, option: str) -> None:
+    with pytest.raises(Refusal, match=problem) as refusal:
+        read_ranges(words, ["age", "bmi"], option)
+    assert str(refusal.value).startswith(option)
+
+
+def test_names_and_pairs_are_the_same_to_every_command(tmp_path: Path, visits: Path) -> None:
+    pairs = ["--x-bounds", "0", "90", "--x-bounds", "15", "50"]
+    named = ["--x-bounds", "bmi=15:50,age=0:90"]
+    plan = ["plan", visits, *COLUMNS, *BUDGET, *QUICK, "--protect", "records", "--json"]
+    assert run(*plan, *pairs) == run(*plan, *named)
+    kernel = ["--kernel", "1e6*matern52(20, 5) + white(250000)"]
+    facts = []
+    for name, ranges in (("a", pairs), ("b", named), ("c", ["--domain", "0:90,15:50"])):
+        state = tmp_path / f"{name}.private-state"
+        create = ["function", "create", visits, *COLUMNS, *BUDGET, *kernel, "--protect", "records"]
+        result = run(*create, *ranges, "-o", state, "--json")
+        assert result.code == 0, result
+        facts.append({**json.loads(result.out), "state": None})
+    assert facts[0] == facts[1] == facts[2]
