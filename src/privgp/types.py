@@ -1,9 +1,40 @@
-"""The array type used throughout: float64 unless a docstring says otherwise."""
+"""The array type used throughout, and what files check of a declared value."""
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+Array = NDArray[np.float64]  # float64 unless a docstring says otherwise
 Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """The number of an array's dimensions."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class Within:
+    """Bounds of a number, both included; infinity only where it is ``infinite``."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    infinite: bool = False
+
+
+Vector = Annotated[Array, Dimensions(1)]
+Matrix = Annotated[Array, Dimensions(2)]
+Positive = Annotated[float, Within(math.ulp(0.0))]
+NotNegative = Annotated[float, Within(0.0)]
+Share = Annotated[float, Within(0.0, 1.0)]
+Count = Annotated[int, Within(1, 10**9)]
+Exponent = Annotated[int, Within(-2000, 2000)]  # of a power of two
+Seed = Annotated[int, Within(0, 2**31)]
+Pair = tuple[float, float]

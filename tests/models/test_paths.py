@@ -113,7 +113,7 @@ def test_asking_again_gives_the_same_paths():
 
 def test_values_lie_on_a_lattice_far_below_their_noise():
     model = paths().fit(X, Y)
-    lattice = model._contents.model.precision(40).lattice_nugget
+    lattice = model._kept.contents.model.precision(40).lattice_nugget
     step = 2.0 ** (math.floor(0.5 * math.log2(lattice)) - 40)
     values = model.release(ASKED) / step
     assert np.array_equal(values, np.round(values))
@@ -240,7 +240,7 @@ def test_fitted_paths_cannot_be_copied():
 
 def test_nothing_public_shows_a_record():
     model = paths().fit(np.full((7, 1), 0.123456789), np.full(7, 0.987654321))
-    shown = repr(model) + repr(model.guarantee_) + repr(model._contents) + str(vars(model))
+    shown = repr(model) + repr(model.guarantee_) + repr(model._kept.contents) + str(vars(model))
     assert "0.12345" not in shown
     assert "0.98765" not in shown
 

@@ -149,7 +149,7 @@ def test_five_thousand_points_one_by_one_across_restarts_are_one_function(memory
     again = PrivateFunction.load_state(path)
     assert np.array_equal(again.release(points), answers)
     assert np.array_equal(made.release(points[::-1]), answers[::-1])
-    draws = again._contents.draws
+    draws = again._kept.contents.draws
     assert np.all(draws.squares <= draws.limit)
     # In law: minus the posterior mean and whitened by the joint covariance, they are 5,000
     # independent standard normal numbers.

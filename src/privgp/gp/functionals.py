@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privgp.types import Array
+from privgp.types import Array, Matrix, Positive, Vector
 
 
 @dataclass(frozen=True)
@@ -32,17 +32,17 @@ class Functionals:
     varies within bins remains.
     """
 
-    nodes: Array
-    weights: Array
-    noise_gram: Array
-    residual_gram: Array
-    energy_total: float
-    energy_gram: Array
-    energy_cross: Array
-    energy_noise_gram: Array
-    fixed_gram: Array | None = None
-    scatter: Array | None = None
-    shares: Array | None = None
+    nodes: Matrix
+    weights: Matrix
+    noise_gram: Matrix
+    residual_gram: Matrix
+    energy_total: Positive
+    energy_gram: Matrix
+    energy_cross: Matrix
+    energy_noise_gram: Matrix
+    fixed_gram: Matrix | None = None
+    scatter: Matrix | None = None
+    shares: Vector | None = None
 
     def average_variances(self, K: Array) -> Array:
         """v, (bins,), from K, (nodes, nodes)."""

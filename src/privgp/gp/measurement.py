@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privgp.types import Array
+from privgp.types import NotNegative, Positive, Vector
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,8 @@ class Measurement:
     (measured,), B times the records per bin plus noise, where inputs are private.
     """
 
-    values: Array
-    noise_std: float
+    values: Vector
+    noise_std: Positive
     energy: float | None
-    energy_noise_std: float
-    counts: Array | None = None
+    energy_noise_std: NotNegative
+    counts: Vector | None = None

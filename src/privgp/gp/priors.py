@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.input_maps import InputMap
-from privgp.types import Array
+from privgp.types import Array, Matrix, Positive, Vector
 
 COMMON_LENGTHSCALE_STD = 1.0
 OTHER_STD = 0.7
@@ -20,9 +20,9 @@ class Hyperparameters:
     """One model: a kernel on mapped inputs and the variance of an output about the function."""
 
     kernel: Kernel
-    noise_variance: float
+    noise_variance: Positive
     input_map: InputMap = field(default_factory=InputMap)
-    weight: float = 1.0
+    weight: Positive = 1.0
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Prior:
     """
 
     start: Hyperparameters
-    centre: Array
-    root: Array
+    centre: Vector
+    root: Matrix
     noise_free: bool
 
     @property

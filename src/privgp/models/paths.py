@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privgp.gp.threads import one_thread
 from privgp.models.spending import SpendsAtFit
 from privgp.plan.functions.paths import (
     NOISE,
@@ -20,18 +18,14 @@ from privgp.plan.functions.paths import (
     check_count,
     path_model,
 )
-from privgp.plan.inputs.arguments import check_inside
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, check_vote, excursion_set
-from privgp.storage.state_file import StateFile, check_new
+from privgp.storage.state_file import check_new
 from privgp.types import Array
-from privgp.vault.states import paths_file as paths_contents
-from privgp.vault.states.paths import PathSampler, taken_records
-from privgp.vault.states.paths_draws import further, sampler_of
-from privgp.vault.states.paths_file import PathContents, first_contents, parameters
+from privgp.vault.states.files import keep_paths, load_paths
+from privgp.vault.states.kept_paths import KeptPaths, PathContents
+from privgp.vault.states.paths import first_path_draws
 from privgp.vault.validate import checked_inputs, checked_outputs
-
-BATCH = 1024
 
 
 class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
@@ -65,10 +59,7 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
     """
 
-    _file: StateFile | None
-    _lock: threading.Lock
-    _process: int
-    _unsaved: bool
+    _kept: KeptPaths
 
     def __init__(
         self,
@@ -127,12 +118,16 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31))
-        records = taken_records(inputs, y, model.domain, model.y_bounds)
+        draws = first_path_draws(inputs, y, model, seed)
         del inputs, X, y
         names = getattr(columns, "feature_names_in_", None)
-        contents = first_contents(model, records, n, seed, names)
-        file = None if state is None else StateFile.create(state, contents, paths_contents)
-        self._take(contents, file, n)
+        contents = PathContents(
+            model=model,
+            guarantee=model.guarantee(n, simulated=seed is not None),
+            names=None if names is None else tuple(str(name) for name in names),
+            draws=draws,
+        )
+        self._take(keep_paths(contents, state))
         return self
 
     def release(self, X_new: Any) -> Array:
@@ -141,30 +136,7 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         What was asked before gets the same answer. A state file is written before this returns.
         """
         check_is_fitted(self)
-        if self._process != os.getpid():
-            raise RuntimeError(
-                "these paths belong to another process, which would draw them otherwise: "
-                "give them a state file and load that with load_state."
-            )
-        X = validate_data(self, X_new, reset=False, dtype=np.float64) + 0.0  # no negative zeros
-        check_inside(X, self._contents.model.domain)
-        with self._lock, one_thread(), np.errstate(all="ignore"):
-            asked = [row.tobytes() for row in X]
-            self._find_places()
-            new = list(dict.fromkeys(point for point in asked if point not in self._places))
-            if len(new) > self.points_left_:
-                raise ValueError(
-                    f"these paths answer at most {self._contents.model.max_points:,} points "
-                    f"(max_points), and have answered {len(self._places):,}: ask for fewer."
-                )
-            for start in range(0, len(new), BATCH):
-                part = new[start : start + BATCH]
-                self._draw_at(np.frombuffer(b"".join(part)).reshape(len(part), -1))
-            self._find_places()
-            if self._file is not None and self._unsaved:
-                self._file.keep(self._contents)
-                self._unsaved = False
-            return self._contents.answers[:, [self._places[point] for point in asked]]
+        return self._kept.ask(validate_data(self, X_new, reset=False, dtype=np.float64)).T
 
     def excursion(
         self, X_new: Any, threshold: float, *, vote: float = 0.5, smoothing: float | None = None
@@ -186,31 +158,25 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     def save_state(self, path: str | os.PathLike[str]) -> None:
         """Write the private state to a new ``.private-state`` file, and keep it up to date there."""
         check_is_fitted(self)
-        with self._lock:
-            if self._file is not None:
-                raise RuntimeError(
-                    f"these paths are kept in {self._file.path!r}: a second file would fall behind."
-                )
-            self._file = StateFile.create(path, self._contents, paths_contents)
-            self._unsaved = False
+        self._kept.save(path)
 
     @classmethod
     def load_state(cls, path: str | os.PathLike[str]) -> Self:
         """Go on with the paths of a state file, which is kept up to date."""
-        file, c = StateFile.open(path, paths_contents)
-        made = cls(**parameters(c))
-        made._take(c, file, len(c.records.outputs))
+        kept = load_paths(path)
+        made = cls(**kept.contents.parameters(), random_state=kept.contents.draws.seed)
+        made._take(kept)
         return made
 
     @property
     def points_answered_(self) -> int:
         """How many points have an answer."""
-        return len(self._contents.points)
+        return len(self._kept.contents.draws.points)
 
     @property
     def points_left_(self) -> int:
         """How many more may be asked for."""
-        return self._contents.model.max_points - len(self._contents.points)
+        return self._kept.most - self.points_answered_
 
     def _model(self) -> PathModel:
         return path_model(
@@ -219,14 +185,9 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             sensitivity=self.sensitivity, max_points=self.max_points,
         )  # fmt: skip
 
-    def _take(self, contents: PathContents, file: StateFile | None, n: int) -> None:
-        """Become the paths of these contents, which a file may hold."""
-        c = self._contents = contents
-        self._sampler: PathSampler | None = None
-        self._places: dict[bytes, int] = {}
-        self._file, self._unsaved = file, False
-        self._lock = threading.Lock()
-        self._process = os.getpid()
+    def _take(self, kept: KeptPaths) -> None:
+        """Become these paths."""
+        c, n = kept.contents, len(kept.contents.draws.outputs)
         self.n_features_in_ = len(c.model.domain)
         self.__dict__.pop("feature_names_in_", None)
         if c.names is not None:
@@ -234,28 +195,12 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         self.sensitivity_ = c.model.mean_sensitivity(n).value
         self.nugget_std_ = c.model.nugget_std(n)
         self.guarantee_ = c.guarantee
-
-    def _find_places(self) -> None:
-        """Where every point stands among the answers."""
-        for place in range(len(self._places), len(self._contents.points)):
-            self._places[self._contents.points[place].tobytes()] = place
-
-    def _draw_at(self, points: Array) -> None:
-        """Draw one number per path for each of these new points, and compute their answers."""
-        if self._sampler is None:
-            self._sampler = sampler_of(self._contents)
-        found = further(self._contents, self._sampler, points)
-        self._unsaved = True
-        # One assignment: an interrupt leaves either all of the draw or nothing of it.
-        self._contents = found
+        self._kept = kept
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_contents")
+        return hasattr(self, "_kept")
 
     def __getstate__(self) -> Any:
-        if hasattr(self, "_contents"):
-            raise TypeError(
-                "fitted PosteriorPaths cannot be copied or pickled: two copies would draw "
-                "different paths. Use save_state and load_state."
-            )
+        if hasattr(self, "_kept"):
+            raise TypeError(KeptPaths.COPIED)
         return super().__getstate__()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from privgp.privacy.budget import check_budget, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK
+from privgp.types import Count, Exponent, Positive, Share
 
 LATTICE_SAMPLER = (
     "discrete Gaussian on a lattice of powers of two (OpenDP), cryptographic randomness"
@@ -27,11 +28,11 @@ class LatticeNoise:
     rounding to the lattice and float error; ``delta_slack``: m tau + delta0.
     """
 
-    size: int
-    std: float
-    exponent: int
-    multiplier: float
-    delta_slack: float
+    size: Count
+    std: Positive
+    exponent: Exponent
+    multiplier: Positive
+    delta_slack: Share
 
 
 def lattice_noise(

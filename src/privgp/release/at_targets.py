@@ -9,7 +9,7 @@ import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.plan.preview import Plan
-from privgp.types import Array
+from privgp.types import Array, Matrix, Positive, Vector
 
 
 class Release(Protocol):
@@ -27,11 +27,11 @@ class AtTargets:
     """``C y`` plus noise at the targets. ``covariance``: of f about it, (targets, targets) as
     ``diag(model_variance) + noise_root noise_root^T``."""
 
-    targets: Array
-    mean: Array
-    model_variance: Array
-    noise_root: Array
-    noise_variance: float
+    targets: Matrix
+    mean: Vector
+    model_variance: Vector
+    noise_root: Matrix
+    noise_variance: Positive
 
     @classmethod
     def of(cls, plan: Plan, measurement: Measurement, centre: float) -> AtTargets:

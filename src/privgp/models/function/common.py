@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,8 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import check_kernel, split_noise, variance
-from privgp.plan.functions.records import RecordsModel
-from privgp.types import Array
-from privgp.vault.states.function_file import Contents
+from privgp.plan.functions.outputs import FunctionModel
+from privgp.vault.states.kept_functions import FunctionContents, KeptFunction
 
 if TYPE_CHECKING:
     from privgp.pictures.functions import Shown
@@ -39,12 +37,12 @@ def kernel_and_noise(given: Any, noise_variance: Any, columns: int) -> tuple[Ker
     return kernel, noise
 
 
-def parameters(contents: Contents) -> dict[str, Any]:
+def parameters(contents: FunctionContents) -> dict[str, Any]:
     """The arguments that a function was made with."""
     c = contents
     return {
-        "protect": "records" if isinstance(c.model, RecordsModel) else "outputs",
-        "domain": c.model.domain if isinstance(c.model, RecordsModel) else None,
+        "protect": c.protect,
+        "domain": c.model.domain,
         "kernel": c.model.kernel,
         "noise_variance": c.model.noise_variance,
         "y_bounds": c.y_bounds,
@@ -57,25 +55,25 @@ def parameters(contents: Contents) -> dict[str, Any]:
     }
 
 
-def shown(contents: Contents, release: Callable[[Array], Array]) -> Shown:
+def shown(kept: KeptFunction) -> Shown:
     """What a picture of the function needs."""
     from privgp.pictures.functions import Shown  # matplotlib takes its time
     from privgp.pictures.style import limits
 
-    c = contents
-    if isinstance(c.model, RecordsModel):
-        extent, inputs = np.array(c.model.domain), None
+    c = kept.contents
+    inputs = c.model.inputs if isinstance(c.model, FunctionModel) else None
+    if inputs is None:
+        extent = np.array(c.model.domain)
     else:
-        inputs = c.model.inputs
         extent = np.array([limits(column, 0.0) for column in inputs.T])
     scale = 0.5 * (c.y_bounds[1] - c.y_bounds[0]) * c.draws.noise.std
     return Shown(
-        release=release,
+        release=kept.ask,
         noise_std=lambda X: scale * c.model.noise_shape(X),
         largest_std=scale * float(np.sqrt(variance(c.model.kernel))),
         extent=extent,
         inputs=inputs,
-        answered=(c.points, c.answers),
+        answered=(c.draws.points, c.draws.answers),
         bounds=c.y_bounds,
         names=c.names,
         guarantee=c.guarantee,

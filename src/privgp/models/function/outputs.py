@@ -19,7 +19,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.lattice import LATTICE_SAMPLER
 from privgp.types import Array
-from privgp.vault.states.function_file import Contents
+from privgp.vault.states.kept_functions import OutputsContents
 from privgp.vault.states.outputs import Draws, first_draws
 from privgp.vault.validate import checked_outputs
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def fit_outputs(
     function: PrivateFunction, X: Any, y: Any, columns: PrivateFunction, seed: int | None
-) -> Contents:
+) -> OutputsContents:
     """A function of which nothing has been asked. Outputs go to the vault.
 
     ``columns`` is told the names of the columns.
@@ -48,10 +48,10 @@ def fit_outputs(
     if not (np.isfinite(norm) and norm > 0):
         raise ValueError("the sensitivity is not finite: choose other units for the kernel.")
     noise = model.noise(epsilon, delta, norm)
-    draws = first_draws(y, bounds, index, noise, norm, seed)
+    draws = first_draws(y, bounds, index, noise, norm, seed, model.columns)
     del y
     names = getattr(columns, "feature_names_in_", None)
-    return Contents(
+    return OutputsContents(
         model=model,
         y_bounds=bounds,
         epsilon=epsilon,
@@ -62,8 +62,6 @@ def fit_outputs(
         guarantee=_guarantee(epsilon, delta, model, draws),
         names=None if names is None else tuple(str(name) for name in names),
         draws=draws,
-        points=np.empty((0, model.columns)),
-        answers=np.empty(0),
     )
 
 

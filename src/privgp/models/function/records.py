@@ -15,7 +15,7 @@ from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.lattice import LATTICE_SAMPLER
-from privgp.vault.states.function_file import Contents
+from privgp.vault.states.kept_functions import RecordsContents
 from privgp.vault.states.records import first_record_draws
 from privgp.vault.validate import checked_inputs, checked_outputs
 
@@ -58,7 +58,7 @@ def records_model(function: PrivateFunction, rows: int) -> RecordsModel:
 
 def fit_records(
     function: PrivateFunction, X: Any, y: Any, columns: PrivateFunction, seed: int | None
-) -> Contents:
+) -> RecordsContents:
     """A function of which nothing has been asked. Inputs and outputs go to the vault.
 
     ``columns`` is told the names of the columns.
@@ -78,7 +78,7 @@ def fit_records(
         )
     del inputs, X, y
     names = getattr(columns, "feature_names_in_", None)
-    return Contents(
+    return RecordsContents(
         model=model,
         y_bounds=bounds,
         epsilon=epsilon,
@@ -105,6 +105,4 @@ def fit_records(
         ),
         names=None if names is None else tuple(str(name) for name in names),
         draws=draws,
-        points=np.empty((0, model.columns)),
-        answers=np.empty(0),
     )

@@ -19,7 +19,7 @@ from privgp.gp.smoothers import JITTERS, stable_cholesky
 from privgp.plan.functions.varah import dominance, varah_bound
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
 from privgp.privacy.sensitivity import column_norms
-from privgp.types import Array
+from privgp.types import Array, Matrix, Positive, Vector
 
 SENSITIVITIES = ("exact", "infinity", "nonnegative", "varah")
 MAX_POINTS = 20_000
@@ -35,10 +35,12 @@ class FunctionModel:
     """
 
     kernel: Kernel
-    noise_variance: float
-    inputs: Array
-    counts: Array
-    nodes: Array | None = None
+    noise_variance: Positive
+    inputs: Matrix
+    counts: Vector
+    nodes: Matrix | None = None
+
+    domain = None  # points anywhere are answered
 
     @property
     def columns(self) -> int:

@@ -7,13 +7,13 @@ rows ever drawn together, whatever computed them. Proof: docs/proofs/function.md
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from privgp.gp.rounding import rounding
 from privgp.privacy.lattice import LatticeNoise
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, Matrix, Positive, Seed, Vector
 from privgp.vault.noise import add_lattice_noise
 from privgp.vault.validate import clipped_outputs
 
@@ -22,17 +22,23 @@ from privgp.vault.validate import clipped_outputs
 class Draws:
     """What has been drawn of one function, and what is needed to go on.
 
-    ``sums``: (inputs,) of the scaled outputs, private; ``squares``: (inputs,) squared norms of the
-    columns drawn so far; ``numbers``: the noisy coordinates; ``noise``: for the most coordinates
-    there may be; ``seed``: for simulations, else None.
+    Private: ``sums`` (inputs,) of the scaled outputs. ``noise``: for the most coordinates there may
+    be; ``limit``, of ``squares`` (inputs,): squared norms of the columns drawn so far; ``seed``: for
+    simulations, else None; ``numbers``: the noisy coordinates. ``points`` (asked, columns) have
+    ``answers`` (asked,) in units of y; there are none through inducing inputs.
     """
 
-    sums: Array = field(repr=False)
+    sums: Vector = field(repr=False)
     noise: LatticeNoise
-    limit: float
-    seed: int | None
-    squares: Array = field(repr=False)
-    numbers: Array = field(repr=False)
+    limit: Positive
+    seed: Seed | None
+    squares: Vector = field(repr=False)
+    points: Matrix
+    numbers: Vector = field(default_factory=lambda: np.empty(0), repr=False)
+    answers: Vector = field(default_factory=lambda: np.empty(0))
+
+    GROWS: ClassVar[tuple[str, ...]] = ("points", "answers", "numbers")
+    CHANGES: ClassVar[tuple[str, ...]] = ("squares",)
 
 
 def first_draws(
@@ -42,11 +48,12 @@ def first_draws(
     noise: LatticeNoise,
     norm: float,
     seed: int | None,
+    columns: int,
 ) -> Draws:
     """Nothing drawn yet: outputs clipped, scaled to [-1, 1] and added up per distinct input."""
     sums = np.bincount(index, clipped_outputs(y, len(index), bounds)).astype(np.float64)
     limit = norm**2 * (1.0 - rounding(2 * noise.size + 8))  # squares are sums of that many
-    return Draws(sums, noise, limit, seed, np.zeros(len(sums)), np.empty(0))
+    return Draws(sums, noise, limit, seed, np.zeros(len(sums)), np.empty((0, columns)))
 
 
 def extended(draws: Draws, rows: Array) -> Draws:
@@ -58,13 +65,17 @@ def extended(draws: Draws, rows: Array) -> Draws:
         raise ValueError("this function has no coordinates left.")
     rows, squares = within_limit(rows, draws.squares, draws.limit)
     exact = rows @ draws.sums
-    if draws.seed is None:
-        released = add_lattice_noise(exact, replace(draws.noise, size=count))
-    else:
-        # one stream per coordinate: a simulation does not depend on batches or restarts
-        streams = (np.random.default_rng([draws.seed, i]) for i in range(first, first + count))
-        released = exact + draws.noise.std * np.array([s.standard_normal() for s in streams])
+    released = with_noise(exact, draws.noise, draws.seed, first)
     return replace(draws, squares=squares, numbers=np.concatenate([draws.numbers, released]))
+
+
+def with_noise(exact: Array, noise: LatticeNoise, seed: int | None, first: int) -> Array:
+    """Coordinates from the ``first`` on with their noise, which for simulations is not the lattice's."""
+    if seed is None:
+        return add_lattice_noise(exact, replace(noise, size=len(exact)))
+    # one stream per coordinate: a simulation does not depend on batches or restarts
+    streams = (np.random.default_rng([seed, first + i]) for i in range(len(exact)))
+    return exact + noise.std * np.array([stream.standard_normal() for stream in streams])
 
 
 def within_limit(rows: Array, squares: Array, limit: float) -> tuple[Array, Array]:

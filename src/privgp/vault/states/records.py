@@ -7,7 +7,7 @@ L public and stored as it was used. Proof: docs/proofs/function_records.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
@@ -15,8 +15,9 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.proved import careful_values
 from privgp.privacy.lattice import LatticeNoise
-from privgp.types import Array
-from privgp.vault.noise import add_lattice_noise
+from privgp.storage.triangles import NO_ROWS, Triangle
+from privgp.types import Array, Matrix, NotNegative, Seed, Vector
+from privgp.vault.states.outputs import with_noise
 from privgp.vault.validate import checked_inputs, clipped_outputs
 
 
@@ -25,18 +26,24 @@ class RecordDraws:
     """What has been drawn of one function, and what is needed to go on.
 
     Private: ``inputs`` (records, columns), ``weights`` (records,), ``exact`` coordinates. Public:
-    ``numbers``, the noisy ones; ``lower``, the rows of L as they were used; ``residual``, the squared
-    error of L; ``noise``, for the most coordinates there may be; ``seed``, for simulations.
+    ``noise``, for the most coordinates there may be; ``seed``, for simulations; ``numbers``, the noisy
+    coordinates; ``lower``, the rows of L as they were used; ``residual``, the squared error of L;
+    ``points`` (asked, columns) and their ``answers`` (asked,) in units of y.
     """
 
-    inputs: Array = field(repr=False)
-    weights: Array = field(repr=False)
+    inputs: Matrix = field(repr=False)
+    weights: Vector = field(repr=False)
     noise: LatticeNoise
-    seed: int | None
-    exact: Array = field(repr=False)
-    numbers: Array = field(repr=False)
-    lower: tuple[Array, ...] = field(repr=False)
-    residual: float
+    seed: Seed | None
+    points: Matrix
+    answers: Vector = field(default_factory=lambda: np.empty(0))
+    exact: Vector = field(default_factory=lambda: np.empty(0), repr=False)
+    numbers: Vector = field(default_factory=lambda: np.empty(0), repr=False)
+    lower: Triangle = NO_ROWS
+    residual: NotNegative = 0.0
+
+    GROWS: ClassVar[tuple[str, ...]] = ("points", "answers", "numbers", "exact", "lower")
+    CHANGES: ClassVar[tuple[str, ...]] = ("residual",)
 
 
 def first_record_draws(
@@ -57,7 +64,7 @@ def first_record_draws(
     K.flat[:: len(K) + 1] += noise_variance
     factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
     weights = np.asarray(cho_solve(factor, outputs, check_finite=False))
-    return RecordDraws(inputs, weights, noise, seed, np.empty(0), np.empty(0), (), 0.0)
+    return RecordDraws(inputs, weights, noise, seed, np.empty((0, len(domain))))
 
 
 def extended_records(
@@ -72,16 +79,12 @@ def extended_records(
     values = careful_values(kernel, points, draws.inputs) @ draws.weights
     rest = values - lower[:, :first] @ draws.exact
     exact = solve_triangular(lower[:, first:], rest, lower=True, check_finite=False)
-    if draws.seed is None:
-        released = add_lattice_noise(exact, replace(draws.noise, size=count))
-    else:
-        # one stream per coordinate: a simulation does not depend on batches or restarts
-        streams = (np.random.default_rng([draws.seed, i]) for i in range(first, first + count))
-        released = exact + draws.noise.std * np.array([s.standard_normal() for s in streams])
     return replace(
         draws,
         exact=np.concatenate([draws.exact, exact]),
-        numbers=np.concatenate([draws.numbers, released]),
-        lower=(*draws.lower, *(row[: first + i + 1].copy() for i, row in enumerate(lower))),
+        numbers=np.concatenate([draws.numbers, with_noise(exact, draws.noise, draws.seed, first)]),
+        lower=Triangle(
+            (*draws.lower.rows, *(row[: first + i + 1].copy() for i, row in enumerate(lower)))
+        ),
         residual=residual,
     )
