@@ -1,4 +1,8 @@
-"""The array type used throughout, and what files check of a declared value."""
+"""Types used throughout, and what a declaration says besides: files are checked against it.
+
+``Annotated[Array, "rows columns"]`` names the axes of an array. Axes of one name have one length in
+all of a file; ``*`` is any length.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,6 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Dimensions:
-    """The number of an array's dimensions."""
-
-    count: int
-
-
-@dataclass(frozen=True)
 class Within:
     """Bounds of a number, both included; infinity only where it is ``infinite``."""
 
@@ -29,8 +26,6 @@ class Within:
     infinite: bool = False
 
 
-Vector = Annotated[Array, Dimensions(1)]
-Matrix = Annotated[Array, Dimensions(2)]
 Positive = Annotated[float, Within(math.ulp(0.0))]
 NotNegative = Annotated[float, Within(0.0)]
 Share = Annotated[float, Within(0.0, 1.0)]

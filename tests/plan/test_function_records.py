@@ -203,9 +203,9 @@ def test_coordinates_err_no_more_than_was_added_to_the_sensitivity():
         for i in range(20):
             value = sum(exactly(kernel, points[i], X[j]) * weights[j] for j in range(12))
             value -= sum(
-                mpmath.mpf(float(a)) * b for a, b in zip(draws.lower[i], exact, strict=False)
+                mpmath.mpf(float(a)) * b for a, b in zip(draws.lower.rows[i], exact, strict=False)
             )
-            exact.append(value / mpmath.mpf(float(draws.lower[i][-1])))
+            exact.append(value / mpmath.mpf(float(draws.lower.rows[i][-1])))
         error = mpmath.sqrt(
             sum((a - mpmath.mpf(float(b))) ** 2 for a, b in zip(exact, draws.exact, strict=True))
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from privgp.types import Array, Integers, Matrix, Share
+from privgp.types import Array, Integers, Share
 
 KNOTS = 25  # few enough that the map is smooth
 
@@ -22,8 +23,8 @@ class InputMap:
     """
 
     share: Share = 0.0
-    knots: Matrix = field(default_factory=lambda: np.empty((0, 0)), repr=False)
-    ranks: Matrix = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    knots: Annotated[Array, "* *"] = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    ranks: Annotated[Array, "* *"] = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     def __call__(self, X: Array) -> Array:
         if self.share == 0.0:

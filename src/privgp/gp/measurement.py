@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from privgp.types import NotNegative, Positive, Vector
+from privgp.types import Array, NotNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -16,8 +17,8 @@ class Measurement:
     (measured,), B times the records per bin plus noise, where inputs are private.
     """
 
-    values: Vector
+    values: Annotated[Array, "measured"]
     noise_std: Positive
     energy: float | None
     energy_noise_std: NotNegative
-    counts: Vector | None = None
+    counts: Annotated[Array, "measured"] | None = None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.input_maps import InputMap
-from privgp.types import Array, Matrix, Positive, Vector
+from privgp.types import Array, Positive
 
 COMMON_LENGTHSCALE_STD = 1.0
 OTHER_STD = 0.7
@@ -33,8 +34,8 @@ class Prior:
     """
 
     start: Hyperparameters
-    centre: Vector
-    root: Matrix
+    centre: Annotated[Array, "parameters"]
+    root: Annotated[Array, "parameters parameters"]
     noise_free: bool
 
     @property

@@ -6,11 +6,9 @@ import os
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from privgp.models.spending import SpendsAtFit
+from privgp.models.kept import KeptEstimator, names_of
 from privgp.plan.functions.paths import (
     NOISE,
     Calibration,
@@ -20,15 +18,14 @@ from privgp.plan.functions.paths import (
 )
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, check_vote, excursion_set
-from privgp.storage.state_file import check_new
 from privgp.types import Array
-from privgp.vault.states.files import keep_paths, load_paths
-from privgp.vault.states.kept_paths import KeptPaths, PathContents
-from privgp.vault.states.paths import first_path_draws
+from privgp.vault.states.files import PATHS
+from privgp.vault.states.kept import Kept
+from privgp.vault.states.paths import PathContents, first_path_draws
 from privgp.vault.validate import checked_inputs, checked_outputs
 
 
-class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
+class PosteriorPaths(KeptEstimator):
     """Paths drawn from the posterior of private records: the draw itself is what hides them.
 
     They are drawn lazily, where they are asked for, so the records stay with the curator as long as
@@ -59,7 +56,7 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
     """
 
-    _kept: KeptPaths
+    _CODEC = PATHS
 
     def __init__(
         self,
@@ -105,29 +102,16 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         ``state``: a new file, ending in ``.private-state``, in which every draw is kept before its
         answer is given. Every fit makes other paths, with a budget of their own.
         """
-        if y is None:
-            raise ValueError("PosteriorPaths requires y to be passed, but the target y is None.")
+        tried, seed = self._prepared(y, state)
         model = self._model()
         inputs = checked_inputs(X, len(model.domain))
         y = checked_outputs(y, len(inputs))
-        columns = clone(self)  # a fit that is refused leaves the former paths as they were
-        validate_data(columns, X, skip_check_array=True)  # remembers the names of the columns
+        validate_data(tried, X, skip_check_array=True)  # remembers the names of the columns
         n = check_count(len(inputs))
-        if state is not None:
-            check_new(state)
-        seed = None
-        if self.random_state is not None:
-            seed = int(check_random_state(self.random_state).randint(2**31))
         draws = first_path_draws(inputs, y, model, seed)
         del inputs, X, y
-        names = getattr(columns, "feature_names_in_", None)
-        contents = PathContents(
-            model=model,
-            guarantee=model.guarantee(n, simulated=seed is not None),
-            names=None if names is None else tuple(str(name) for name in names),
-            draws=draws,
-        )
-        self._take(keep_paths(contents, state))
+        promised = model.guarantee(n, simulated=seed is not None)
+        self._take(Kept.new(PathContents(promised, names_of(tried), model, draws), PATHS, state))
         return self
 
     def release(self, X_new: Any) -> Array:
@@ -135,8 +119,7 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
         What was asked before gets the same answer. A state file is written before this returns.
         """
-        check_is_fitted(self)
-        return self._kept.ask(validate_data(self, X_new, reset=False, dtype=np.float64)).T
+        return self._ask(X_new).T
 
     def excursion(
         self, X_new: Any, threshold: float, *, vote: float = 0.5, smoothing: float | None = None
@@ -155,29 +138,6 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             guarantee=self.guarantee_,
         )  # fmt: skip
 
-    def save_state(self, path: str | os.PathLike[str]) -> None:
-        """Write the private state to a new ``.private-state`` file, and keep it up to date there."""
-        check_is_fitted(self)
-        self._kept.save(path)
-
-    @classmethod
-    def load_state(cls, path: str | os.PathLike[str]) -> Self:
-        """Go on with the paths of a state file, which is kept up to date."""
-        kept = load_paths(path)
-        made = cls(**kept.contents.parameters(), random_state=kept.contents.draws.seed)
-        made._take(kept)
-        return made
-
-    @property
-    def points_answered_(self) -> int:
-        """How many points have an answer."""
-        return len(self._kept.contents.draws.points)
-
-    @property
-    def points_left_(self) -> int:
-        """How many more may be asked for."""
-        return self._kept.most - self.points_answered_
-
     def _model(self) -> PathModel:
         return path_model(
             self.kernel, self.noise_variance, domain=self.domain, y_bounds=self.y_bounds,
@@ -185,22 +145,8 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             sensitivity=self.sensitivity, max_points=self.max_points,
         )  # fmt: skip
 
-    def _take(self, kept: KeptPaths) -> None:
-        """Become these paths."""
-        c, n = kept.contents, len(kept.contents.draws.outputs)
-        self.n_features_in_ = len(c.model.domain)
-        self.__dict__.pop("feature_names_in_", None)
-        if c.names is not None:
-            self.feature_names_in_ = np.array(c.names, dtype=object)
-        self.sensitivity_ = c.model.mean_sensitivity(n).value
-        self.nugget_std_ = c.model.nugget_std(n)
-        self.guarantee_ = c.guarantee
-        self._kept = kept
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_kept")
-
-    def __getstate__(self) -> Any:
-        if hasattr(self, "_kept"):
-            raise TypeError(KeptPaths.COPIED)
-        return super().__getstate__()
+    def _take(self, kept: Kept) -> None:
+        super()._take(kept)
+        model, records = kept.contents.model, len(kept.contents.draws.outputs)
+        self.sensitivity_ = model.mean_sensitivity(records).value
+        self.nugget_std_ = model.nugget_std(records)

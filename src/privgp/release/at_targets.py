@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.plan.preview import Plan
-from privgp.types import Array, Matrix, Positive, Vector
+from privgp.types import Array, Positive
 
 
 class Release(Protocol):
@@ -27,10 +27,10 @@ class AtTargets:
     """``C y`` plus noise at the targets. ``covariance``: of f about it, (targets, targets) as
     ``diag(model_variance) + noise_root noise_root^T``."""
 
-    targets: Matrix
-    mean: Vector
-    model_variance: Vector
-    noise_root: Matrix
+    targets: Annotated[Array, "targets columns"]
+    mean: Annotated[Array, "targets"]
+    model_variance: Annotated[Array, "targets"]
+    noise_root: Annotated[Array, "targets measured"]
     noise_variance: Positive
 
     @classmethod

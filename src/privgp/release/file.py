@@ -28,7 +28,7 @@ from privgp.release.certificate.certificate import plan_hash, validate
 from privgp.release.old_files import OLD, renewed
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Codec
-from privgp.types import Array, Matrix, Pair, Positive, Share, Within
+from privgp.types import Array, Pair, Positive, Share, Within
 
 MOST_MODELS = 256
 MOST_COLUMNS = 10_000
@@ -44,8 +44,8 @@ class Parameters:
     x_bounds: Pair | tuple[Pair, ...] | None
     epsilon: Annotated[float, Within(np.finfo(float).tiny, MAX_EPSILON)]
     delta: Share
-    targets: Matrix | None
-    inducing: Annotated[int, Within(1, MOST_INDUCING)] | Matrix | None
+    targets: Annotated[Array, "* columns"] | None
+    inducing: Annotated[int, Within(1, MOST_INDUCING)] | Annotated[Array, "nodes columns"] | None
     protect: Annotated[str, ("outputs", "records")]
     objective: Annotated[str, OBJECTIVES]
     reconstruct: Annotated[str, RECONSTRUCTIONS]
@@ -123,7 +123,7 @@ def _check_parameters(c: Contents) -> None:
             check_bounds("bounds", pair)
     target_points(given.targets, columns)
     if isinstance(given.inducing, np.ndarray):
-        _same(np.array_equal(given.inducing, c.functionals.nodes), "inducing inputs")
+        _holds(np.array_equal(given.inducing, c.functionals.nodes), "inducing inputs")
     if c.names is not None and len(c.names) != columns:
         raise DamagedFile("its column names are not one per column")
     if (c.at_targets is not None) != (given.reconstruct == "unbiased"):
@@ -131,43 +131,18 @@ def _check_parameters(c: Contents) -> None:
 
 
 def _check_measured(c: Contents) -> None:
-    """Shapes agree; what goes with private inputs is there with them, and nowhere else."""
-    f, m, n = c.functionals, len(c.measurement.values), len(c.functionals.nodes)
-    shapes: dict[str, tuple[Array | None, tuple[int, ...]]] = {
-        "nodes": (f.nodes, (n, c.columns)),
-        "weights": (f.weights, (m, n)),
-        "noise gram": (f.noise_gram, (m, m)),
-        "residual gram": (f.residual_gram, (m, m)),
-        "energy gram": (f.energy_gram, (n, n)),
-        "energy cross": (f.energy_cross, (n, m)),
-        "energy noise gram": (f.energy_noise_gram, (m, m)),
-    }
-    if c.parameters.protect == "records":
-        shares = np.empty(0) if f.shares is None else f.shares
-        bins, rest = divmod(n, max(len(shares), 1))
-        summed = len(shares) and abs(float(shares.sum()) - 1.0) <= 1e-9
-        _same(not rest and summed and np.all(shares >= 0.0), "bins")
-        shapes |= {
-            "counts": (c.measurement.counts, (m,)),
-            "fixed gram": (f.fixed_gram, (m, m)),
-            "scatter": (f.scatter, (m, bins)),
-        }
-    else:
-        extra = (c.measurement.counts, f.fixed_gram, f.scatter, f.shares)
-        _same(all(part is None for part in extra), "bins")
+    """What goes with private inputs is there with them, and nowhere else."""
+    f, shares = c.functionals, c.functionals.shares
+    _holds(f.nodes.shape[1] == c.columns, "number of columns")
+    extra = (c.measurement.counts, f.fixed_gram, f.scatter, shares)
+    private = c.parameters.protect == "records"
+    _holds(all((part is not None) == private for part in extra), "bins")
+    if f.scatter is not None and shares is not None:
+        _holds(f.scatter.shape[1] * len(shares) == len(f.nodes), "bins")
+        _holds(np.all(shares >= 0.0) and abs(float(shares.sum()) - 1.0) <= 1e-9, "bins")
     if c.at_targets is not None:
-        t, count = c.at_targets, len(c.at_targets.targets)
-        _same(t.noise_variance == c.noise_variance, "noise variance")
-        _same(np.all(t.model_variance >= 0.0), "variance")
-        shapes |= {
-            "targets": (t.targets, (count, c.columns)),
-            "mean": (t.mean, (count,)),
-            "model variance": (t.model_variance, (count,)),
-            "noise root": (t.noise_root, (count, m)),
-        }
-    for name, (values, shape) in shapes.items():
-        if values is None or values.shape != shape:
-            raise DamagedFile(f"its array {name} has a wrong shape")
+        _holds(c.at_targets.noise_variance == c.noise_variance, "noise variance")
+        _holds(np.all(c.at_targets.model_variance >= 0.0), "variance")
 
 
 def _check_models(c: Contents) -> None:
@@ -179,7 +154,7 @@ def _check_models(c: Contents) -> None:
         knots, ranks = model.input_map.knots, model.input_map.ranks
         shape = (max(len(knots), 1), c.columns) if model.input_map.share else (0, 0)
         whole = knots.shape == ranks.shape == shape
-        _same(whole and np.all(np.diff(knots, axis=0) >= 0.0), "input map")
+        _holds(whole and np.all(np.diff(knots, axis=0) >= 0.0), "input map")
 
 
 def _check_certificate(c: Contents) -> None:
@@ -203,7 +178,7 @@ def _check_certificate(c: Contents) -> None:
         raise DamagedFile("its certificate is not about its contents")
 
 
-def _same(holds: Any, what: str) -> None:
+def _holds(holds: Any, what: str) -> None:
     if not holds:
         raise DamagedFile(f"its {what} is broken")
 

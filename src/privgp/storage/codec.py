@@ -21,7 +21,7 @@ import numpy as np
 from privgp.storage import fields as field
 from privgp.storage.archive import DamagedFile, dump, parse
 from privgp.storage.triangles import Triangle
-from privgp.types import Array, Dimensions, Within
+from privgp.types import Array, Within
 
 LONGEST_DIAGONAL = 2**13
 MOST_EXPANDED = 2**27  # entries that are not written out in a file, of all its arrays together
@@ -39,7 +39,7 @@ class Leaf:
 
 
 Leaves = Mapping[type, Leaf]
-TRIANGLES: Leaves = {Triangle: Leaf(Annotated[Array, Dimensions(1)], Triangle.packed, Triangle.of)}
+TRIANGLES: Leaves = {Triangle: Leaf(Annotated[Array, "*"], Triangle.packed, Triangle.of)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,8 +139,9 @@ class _Reader:
     def __init__(self, members: Mapping[str, bytes], leaves: Leaves) -> None:
         self.used: set[str] = set()
         self._members, self._leaves = members, leaves
-        self._read: dict[tuple[str, str, int | None], Array] = {}
-        self._expanded = 0
+        self._read: dict[tuple[str, str], Array] = {}
+        self._lengths: dict[str, int] = {}
+        self._entries = 0
 
     def value(self, tree: Any, kind: Any, what: str, mark: Any = None) -> Any:
         """The value of this type; ``mark``: what its annotation declares besides."""
@@ -154,7 +155,7 @@ class _Reader:
         if origin is tuple:
             return self._tuple(tree, inner, what)
         if origin is np.ndarray:
-            return self._array(tree, what, mark.count if mark else None)
+            return self._fitting(self._array(tree, what), what, mark)
         if origin is dict or kind is Any:
             if origin is dict and not isinstance(tree, dict):
                 raise DamagedFile(f"its {what} is broken")
@@ -200,31 +201,37 @@ class _Reader:
         }
         return _made(what, lambda parts: kind(**parts), made)
 
-    def _array(self, tree: Any, what: str, dimensions: int | None) -> Array:
+    def _fitting(self, values: Array, what: str, axes: str | None) -> Array:
+        """The same array, if its axes have the lengths that others of their names have."""
+        names = ["*"] * values.ndim if axes is None else axes.split()
+        lengths = self._lengths
+        if len(names) != values.ndim or any(
+            name != "*" and lengths.setdefault(name, length) != length
+            for name, length in zip(names, values.shape, strict=True)
+        ):
+            raise DamagedFile(f"its array {what} has a wrong shape")
+        return values
+
+    def _array(self, tree: Any, what: str) -> Array:
         if isinstance(tree, dict) and "zeros" in tree:
-            shape = tuple(
-                field.whole(n, what, 0, MOST_EXPANDED)
-                for n in field.items(field.record(tree, what, ("zeros",))["zeros"], what)
-            )
-            self._expand(math.prod(shape))
-            return _with_dimensions(np.zeros(shape), what, dimensions)
+            shape = field.items(field.record(tree, what, ("zeros",))["zeros"], what)
+            self._expand(math.prod(field.whole(n, what, 0, MOST_EXPANDED) for n in shape))
+            return np.zeros(shape)
         names = ("array", "form") if isinstance(tree, dict) and "form" in tree else ("array",)
         given = field.record(tree, what, names)
         name = field.text(given["array"], what)
         form = field.choice(given.get("form", "full"), what, ("full", "diagonal", "lower"))
         if f"{name}.npy" not in self._members:
             raise DamagedFile(f"its array {what} is missing")
-        key = (name, form, dimensions)
-        if key not in self._read:
-            values = self._full(self._members[f"{name}.npy"], what, form, dimensions)
-            self._read[key] = _with_dimensions(values, what, dimensions)
         self.used.add(name)
-        return self._read[key]
+        if (name, form) not in self._read:
+            values = field.array(self._members[f"{name}.npy"], what, 1 if form != "full" else None)
+            self._read[name, form] = self._expanded(values, what, form)
+        return self._read[name, form]
 
-    def _full(self, data: bytes, what: str, form: str, dimensions: int | None) -> Array:
+    def _expanded(self, values: Array, what: str, form: str) -> Array:
         if form == "full":
-            return field.array(data, what, dimensions)
-        values = field.array(data, what, 1)
+            return values
         if form == "diagonal":
             self._expand(len(values) ** 2)
             return np.diag(values)
@@ -233,8 +240,8 @@ class _Reader:
         return triangle.matrix()
 
     def _expand(self, entries: int) -> None:
-        self._expanded += entries
-        if self._expanded > MOST_EXPANDED:
+        self._entries += entries
+        if self._entries > MOST_EXPANDED:
             raise DamagedFile("it is larger than any file of ours")
 
 
@@ -276,9 +283,3 @@ def _plain(tree: Any, kind: Any, what: str, mark: Any) -> Any:
             return math.inf
         return field.number(tree, what, mark.low, mark.high)
     raise DamagedFile(f"its {what} is broken")
-
-
-def _with_dimensions(values: Array, what: str, dimensions: int | None) -> Array:
-    if dimensions is not None and values.ndim != dimensions:
-        raise DamagedFile(f"its array {what} has a wrong shape")
-    return values

@@ -72,7 +72,7 @@ def answers(kept: PrivateFunction | PosteriorPaths, points: Array, step: Step) -
 
 def _check_room(kept: PrivateFunction | PosteriorPaths, points: Array) -> None:
     """Refuse points that cannot all be answered before any is: answers cannot be taken back."""
-    domain = kept._kept.domain
+    domain = kept._kept.contents.model.domain
     if domain is not None:
         with told():
             check_inside(points, domain)

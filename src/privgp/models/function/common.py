@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import check_kernel, split_noise, variance
 from privgp.plan.functions.outputs import FunctionModel
-from privgp.vault.states.kept_functions import FunctionContents, KeptFunction
+from privgp.vault.states.kept import Kept
 
 if TYPE_CHECKING:
     from privgp.pictures.functions import Shown
@@ -37,30 +37,12 @@ def kernel_and_noise(given: Any, noise_variance: Any, columns: int) -> tuple[Ker
     return kernel, noise
 
 
-def parameters(contents: FunctionContents) -> dict[str, Any]:
-    """The arguments that a function was made with."""
-    c = contents
-    return {
-        "protect": c.protect,
-        "domain": c.model.domain,
-        "kernel": c.model.kernel,
-        "noise_variance": c.model.noise_variance,
-        "y_bounds": c.y_bounds,
-        "epsilon": c.epsilon,
-        "delta": c.delta,
-        "sensitivity": c.sensitivity,
-        "dominance": c.dominance,
-        "inducing": c.model.nodes,
-        "random_state": c.draws.seed,
-    }
-
-
-def shown(kept: KeptFunction) -> Shown:
+def shown(kept: Kept) -> Shown:
     """What a picture of the function needs."""
     from privgp.pictures.functions import Shown  # matplotlib takes its time
     from privgp.pictures.style import limits
 
-    c = kept.contents
+    c: Any = kept.contents
     inputs = c.model.inputs if isinstance(c.model, FunctionModel) else None
     if inputs is None:
         extent = np.array(c.model.domain)

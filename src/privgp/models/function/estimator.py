@@ -6,23 +6,20 @@ import os
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.kernels.evaluate import variance
-from privgp.models.function.common import parameters, shown
+from privgp.models.function.common import shown
 from privgp.models.function.outputs import fit_outputs
 from privgp.models.function.records import fit_records
-from privgp.models.spending import SpendsAtFit
+from privgp.models.kept import KeptEstimator
 from privgp.plan.inputs.arguments import check_choice
-from privgp.storage.state_file import check_new
 from privgp.types import Array
-from privgp.vault.states.files import keep_function, load_function
-from privgp.vault.states.kept_functions import KeptFunction
+from privgp.vault.states.files import FUNCTIONS
+from privgp.vault.states.kept import Kept
 
 
-class PrivateFunction(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
+class PrivateFunction(KeptEstimator):
     """One (epsilon, delta)-private function over the whole space: ``f + c Delta G``, G ~ GP(0, k).
 
     It is drawn lazily, where it is asked for, so it needs the private outputs as long as it is
@@ -52,7 +49,7 @@ class PrivateFunction(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
     """
 
-    _kept: KeptFunction
+    _CODEC = FUNCTIONS
 
     def __init__(
         self,
@@ -87,23 +84,15 @@ class PrivateFunction(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         ``state``: a new file, ending in ``.private-state``, in which every draw is kept before its
         answer is given. Every fit is another function, with a budget of its own.
         """
-        if y is None:
-            raise ValueError("PrivateFunction requires y to be passed, but the target y is None.")
+        tried, seed = self._prepared(y, state)
         check_choice("protect", self.protect, ("outputs", "records"))
-        if state is not None:
-            check_new(state)
-        columns = clone(self)  # a fit that is refused leaves the former function as it was
-        seed = None
-        if self.random_state is not None:
-            seed = int(check_random_state(self.random_state).randint(2**31))
         fit = fit_records if self.protect == "records" else fit_outputs
-        self._take(keep_function(fit(self, X, y, columns, seed), state))
+        self._take(Kept.new(fit(self, X, y, tried, seed), FUNCTIONS, state))
         return self
 
     def release(self, X_new: Any) -> Array:
         """The function at these points, (points,), the same for ever; kept before it is returned."""
-        check_is_fitted(self)
-        return self._kept.ask(validate_data(self, X_new, reset=False, dtype=np.float64))
+        return self._ask(X_new)
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """The function at a grid's points as a figure; see privgp.pictures.pictures.plot_function."""
@@ -112,47 +101,9 @@ class PrivateFunction(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return plot_function(shown(self._kept), ax, **options)
 
-    def save_state(self, path: str | os.PathLike[str]) -> None:
-        """Write the private state to a new ``.private-state`` file, and keep it up to date there."""
-        check_is_fitted(self)
-        self._kept.save(path)
-
-    @classmethod
-    def load_state(cls, path: str | os.PathLike[str]) -> Self:
-        """Go on with the function of a state file, which is kept up to date."""
-        kept = load_function(path)
-        function = cls(**parameters(kept.contents))
-        function._take(kept)
-        return function
-
-    @property
-    def points_answered_(self) -> int:
-        """How many points have an answer; through inducing inputs they are not counted."""
-        return len(self._kept.contents.draws.points)
-
-    @property
-    def points_left_(self) -> float:
-        """How many more may be asked for; infinite through inducing inputs."""
-        unlimited = self._kept.contents.model.nodes is not None
-        return np.inf if unlimited else self._kept.most - self.points_answered_
-
-    def _take(self, kept: KeptFunction) -> None:
-        """Become this function."""
-        c = kept.contents
-        self.n_features_in_ = c.model.columns
-        self.__dict__.pop("feature_names_in_", None)
-        if c.names is not None:
-            self.feature_names_in_ = np.array(c.names, dtype=object)
+    def _take(self, kept: Kept) -> None:
+        super()._take(kept)
+        c: Any = kept.contents
         width = c.y_bounds[1] - c.y_bounds[0]
         self.sensitivity_ = width * c.norm
         self.noise_std_ = 0.5 * width * c.draws.noise.std * float(np.sqrt(variance(c.model.kernel)))
-        self.guarantee_ = c.guarantee
-        self._kept = kept
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_kept")
-
-    def __getstate__(self) -> Any:
-        if hasattr(self, "_kept"):
-            raise TypeError(KeptFunction.COPIED)
-        return super().__getstate__()

@@ -19,8 +19,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import OUTPUTS_NEIGHBOURS, OUTPUTS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.lattice import LATTICE_SAMPLER
 from privgp.types import Array
-from privgp.vault.states.kept_functions import OutputsContents
-from privgp.vault.states.outputs import Draws, first_draws
+from privgp.vault.states.outputs import Draws, OutputsContents, first_draws
 from privgp.vault.validate import checked_outputs
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.lattice import LATTICE_SAMPLER
-from privgp.vault.states.kept_functions import RecordsContents
-from privgp.vault.states.records import first_record_draws
+from privgp.vault.states.records import RecordsContents, first_record_draws
 from privgp.vault.validate import checked_inputs, checked_outputs
 
 if TYPE_CHECKING:

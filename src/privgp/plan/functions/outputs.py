@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
@@ -19,7 +20,7 @@ from privgp.gp.smoothers import JITTERS, stable_cholesky
 from privgp.plan.functions.varah import dominance, varah_bound
 from privgp.privacy.lattice import LatticeNoise, lattice_noise
 from privgp.privacy.sensitivity import column_norms
-from privgp.types import Array, Matrix, Positive, Vector
+from privgp.types import Array, Positive
 
 SENSITIVITIES = ("exact", "infinity", "nonnegative", "varah")
 MAX_POINTS = 20_000
@@ -36,9 +37,9 @@ class FunctionModel:
 
     kernel: Kernel
     noise_variance: Positive
-    inputs: Matrix
-    counts: Vector
-    nodes: Matrix | None = None
+    inputs: Annotated[Array, "inputs columns"]
+    counts: Annotated[Array, "inputs"]
+    nodes: Annotated[Array, "nodes columns"] | None = None
 
     domain = None  # points anywhere are answered
 

@@ -1,4 +1,4 @@
-"""The files of what a curator keeps: new ones, and those that exist."""
+"""What the files of functions and paths hold; those of earlier versions are refused."""
 
 from __future__ import annotations
 
@@ -8,16 +8,9 @@ from typing import Any
 from privgp.gp.kernels.codec import KERNELS
 from privgp.storage.archive import DamagedFile, parse
 from privgp.storage.codec import Codec
-from privgp.storage.state_file import PathLike, StateFile
-from privgp.vault.states.kept_functions import (
-    FunctionContents,
-    KeptFunction,
-    KeptOutputs,
-    KeptRecords,
-    OutputsContents,
-    RecordsContents,
-)
-from privgp.vault.states.kept_paths import KeptPaths, PathContents
+from privgp.vault.states.outputs import OutputsContents
+from privgp.vault.states.paths import PathContents
+from privgp.vault.states.records import RecordsContents
 
 
 class StateCodec(Codec):
@@ -49,34 +42,6 @@ class StateCodec(Codec):
 
 FUNCTIONS = StateCodec(OutputsContents | RecordsContents, "function", KERNELS)
 PATHS = StateCodec(PathContents, "paths", KERNELS)
-
-
-def keep_function(contents: FunctionContents, path: PathLike | None) -> KeptFunction:
-    """A new function; ``path``: a new file for it."""
-    return _function(
-        contents, None if path is None else StateFile.create(path, contents, FUNCTIONS)
-    )
-
-
-def load_function(path: PathLike) -> KeptFunction:
-    file, contents = StateFile.open(path, FUNCTIONS)
-    return _function(contents, file)
-
-
-def keep_paths(contents: PathContents, path: PathLike | None) -> KeptPaths:
-    """New paths; ``path``: a new file for them."""
-    file = None if path is None else StateFile.create(path, contents, PATHS)
-    return KeptPaths(contents, PATHS, file)
-
-
-def load_paths(path: PathLike) -> KeptPaths:
-    file, contents = StateFile.open(path, PATHS)
-    return KeptPaths(contents, PATHS, file)
-
-
-def _function(contents: FunctionContents, file: StateFile | None) -> KeptFunction:
-    kind = KeptRecords if isinstance(contents, RecordsContents) else KeptOutputs
-    return kind(contents, FUNCTIONS, file)
 
 
 def _has_rational_quadratic(tree: Any) -> bool:

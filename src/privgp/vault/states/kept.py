@@ -9,30 +9,83 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import replace
-from typing import Any, ClassVar, NoReturn
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from privgp.gp.threads import one_thread
 from privgp.plan.inputs.arguments import check_inside
+from privgp.privacy.guarantee import Guarantee
+from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Codec
-from privgp.storage.state_file import StateFile
+from privgp.storage.state_file import PathLike, StateFile
 from privgp.types import Array
 
 BATCH = 1024
+NOT_TOGETHER = "its parts do not belong together"
+TOO_MUCH = "it has drawn more than it may"
 
 
-class Kept:
-    """One function, or some paths, with the file that holds them.
+@dataclass(frozen=True)
+class Contents:
+    """All there is to a function, or to some paths. A subclass says how they go on.
 
-    A subclass says how many points there may be, how further points are drawn, and its words.
+    ``names``: of the input columns; ``model``: the public part; ``draws``: the private values and
+    all that was drawn, which alone changes.
     """
+
+    guarantee: Guarantee
+    names: tuple[str, ...] | None
+    model: Any
+    draws: Any
 
     COPIED: ClassVar[str]
     OTHER_PROCESS: ClassVar[str]
 
-    def __init__(self, contents: Any, codec: Codec, file: StateFile | None = None) -> None:
+    @property
+    def most(self) -> float:
+        """The most points that are ever answered."""
+        raise NotImplementedError
+
+    def parameters(self) -> dict[str, Any]:
+        """The arguments that an estimator of these contents was made with."""
+        raise NotImplementedError
+
+    def engine(self) -> Any:
+        """What computes further points; it may be lost and made anew at any time."""
+        raise NotImplementedError
+
+    def extended(self, engine: Any, points: Array) -> Any:
+        """The draws with these new points among them."""
+        raise NotImplementedError
+
+    def drawn_at_once(self) -> Any:
+        """The draws after which no point needs a further one, if there are such."""
+        return None
+
+    def values(self, X: Array) -> Array:
+        """Answers that need no further draw."""
+        raise NotImplementedError
+
+    def too_many(self, most: float, answered: int) -> str:
+        raise NotImplementedError
+
+    def second_file(self, path: str) -> str:
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Refuse parts that do not belong together, as only a file can have them."""
+        columns = self.model.columns
+        named = self.names is None or len(self.names) == columns
+        if not named or self.draws.points.shape[1] != columns:
+            raise DamagedFile(NOT_TOGETHER)
+
+
+class Kept:
+    """Contents with the file that holds them; one question at a time."""
+
+    def __init__(self, contents: Contents, codec: Codec, file: StateFile | None = None) -> None:
         self.contents, self.file, self._codec = contents, file, codec
         self._unsaved = False
         self._engine: Any = None
@@ -40,42 +93,50 @@ class Kept:
         self._lock = threading.Lock()
         self._process = os.getpid()
 
-    @property
-    def most(self) -> int:
-        """The most points that are ever answered."""
-        raise NotImplementedError
+    @classmethod
+    def new(cls, contents: Contents, codec: Codec, path: PathLike | None) -> Self:
+        """``path``: a new file."""
+        file = None if path is None else StateFile.create(path, contents, codec)
+        return cls(contents, codec, file)
 
-    @property
-    def domain(self) -> tuple[tuple[float, float], ...] | None:
-        """Points outside are refused."""
-        return getattr(self.contents.model, "domain", None)
+    @classmethod
+    def load(cls, path: PathLike, codec: Codec) -> Self:
+        file, contents = StateFile.open(path, codec)
+        return cls(contents, codec, file)
 
     def ask(self, X: Array) -> Array:
         """The answers at these points, (points, ...); the file holds them before they are returned."""
         self._check_process()
         X = X + 0.0  # no negative zeros
-        if X.ndim != 2 or X.shape[1] != self.contents.draws.points.shape[1]:
+        if X.ndim != 2 or X.shape[1] != self.contents.model.columns:
             raise ValueError("X must have one column per input.")
         with self._lock, one_thread(), np.errstate(all="ignore"):
-            if self.domain is not None:
-                check_inside(X, self.domain)
+            if self.contents.model.domain is not None:
+                check_inside(X, self.contents.model.domain)
             return self._answers(X)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write a new file, and keep it up to date."""
         self._check_process()
         with self._lock:
             if self.file is not None:
-                raise RuntimeError(self._second_file(self.file.path))
+                raise RuntimeError(self.contents.second_file(self.file.path))
             self.file = StateFile.create(path, self.contents, self._codec)
             self._unsaved = False
 
     def _answers(self, X: Array) -> Array:
+        at_once = self.contents.drawn_at_once()
+        if at_once is not None:
+            if at_once is not self.contents.draws:
+                self._take(at_once)
+            self._persist()
+            return self.contents.values(X)
         asked = [row.tobytes() for row in X]
         self._find_places()
         new = list(dict.fromkeys(point for point in asked if point not in self._places))
-        if len(self._places) + len(new) > self.most:
-            raise ValueError(self._too_many(self.most, len(self._places)))
+        most, answered = self.contents.most, len(self._places)
+        if answered + len(new) > most:
+            raise ValueError(self.contents.too_many(most, answered))
         for start in range(0, len(new), BATCH):
             part = new[start : start + BATCH]
             self._draw_at(np.frombuffer(b"".join(part)).reshape(len(part), -1))
@@ -86,23 +147,15 @@ class Kept:
 
     def _draw_at(self, points: Array) -> None:
         """Draw these new points. An interrupt leaves all of the draw or nothing of it."""
-        # Nor does an interrupt leave an engine that was stopped halfway: it is made anew.
-        engine, self._engine = self._engine or self._new_engine(), None
+        # Nor does an interrupt leave an engine that was stopped halfway.
+        engine, self._engine = self._engine or self.contents.engine(), None
         try:
-            draws = self._further(engine, points)
+            draws = self.contents.extended(engine, points)
         except ValueError:  # these points are refused, before anything was changed
             self._engine = engine
             raise
         self._take(draws)
         self._engine = engine
-
-    def _new_engine(self) -> Any:
-        """What draws further points, computed from the contents."""
-        raise NotImplementedError
-
-    def _further(self, engine: Any, points: Array) -> Any:
-        """The draws with these new points among them."""
-        raise NotImplementedError
 
     def _take(self, draws: Any) -> None:
         """Go on with these draws, by one assignment."""
@@ -123,13 +176,7 @@ class Kept:
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
-            raise RuntimeError(self.OTHER_PROCESS)
-
-    def _too_many(self, most: int, answered: int) -> str:
-        raise NotImplementedError
-
-    def _second_file(self, path: str) -> str:
-        raise NotImplementedError
+            raise RuntimeError(self.contents.OTHER_PROCESS)
 
     def __getstate__(self) -> NoReturn:
-        raise TypeError(self.COPIED)
+        raise TypeError(self.contents.COPIED)

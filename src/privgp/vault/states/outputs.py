@@ -6,15 +6,20 @@ rows ever drawn together, whatever computed them. Proof: docs/proofs/function.md
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from privgp.gp.growing import Coordinates
 from privgp.gp.rounding import rounding
+from privgp.plan.functions.outputs import MAX_POINTS, SENSITIVITIES, FunctionModel
 from privgp.privacy.lattice import LatticeNoise
-from privgp.types import Array, Integers, Matrix, Positive, Seed, Vector
-from privgp.vault.noise import add_lattice_noise
+from privgp.storage.archive import DamagedFile
+from privgp.types import Array, Integers, Positive, Seed
+from privgp.vault.states.functions import FunctionContents, with_noise
+from privgp.vault.states.kept import NOT_TOGETHER, TOO_MUCH
 from privgp.vault.validate import clipped_outputs
 
 
@@ -28,14 +33,14 @@ class Draws:
     ``answers`` (asked,) in units of y; there are none through inducing inputs.
     """
 
-    sums: Vector = field(repr=False)
+    sums: Annotated[Array, "inputs"] = field(repr=False)
     noise: LatticeNoise
     limit: Positive
     seed: Seed | None
-    squares: Vector = field(repr=False)
-    points: Matrix
-    numbers: Vector = field(default_factory=lambda: np.empty(0), repr=False)
-    answers: Vector = field(default_factory=lambda: np.empty(0))
+    squares: Annotated[Array, "inputs"] = field(repr=False)
+    points: Annotated[Array, "points columns"]
+    numbers: Annotated[Array, "*"] = field(default_factory=lambda: np.empty(0), repr=False)
+    answers: Annotated[Array, "points"] = field(default_factory=lambda: np.empty(0))
 
     GROWS: ClassVar[tuple[str, ...]] = ("points", "answers", "numbers")
     CHANGES: ClassVar[tuple[str, ...]] = ("squares",)
@@ -69,15 +74,6 @@ def extended(draws: Draws, rows: Array) -> Draws:
     return replace(draws, squares=squares, numbers=np.concatenate([draws.numbers, released]))
 
 
-def with_noise(exact: Array, noise: LatticeNoise, seed: int | None, first: int) -> Array:
-    """Coordinates from the ``first`` on with their noise, which for simulations is not the lattice's."""
-    if seed is None:
-        return add_lattice_noise(exact, replace(noise, size=len(exact)))
-    # one stream per coordinate: a simulation does not depend on batches or restarts
-    streams = (np.random.default_rng([seed, first + i]) for i in range(len(exact)))
-    return exact + noise.std * np.array([stream.standard_normal() for stream in streams])
-
-
 def within_limit(rows: Array, squares: Array, limit: float) -> tuple[Array, Array]:
     """Rows whose columns, added to ``squares``, stay within the limit; and the new squares.
 
@@ -93,3 +89,52 @@ def within_limit(rows: Array, squares: Array, limit: float) -> tuple[Array, Arra
         np.clip(row, -room, room, out=row)
         total += row * row
     return kept, total
+
+
+@dataclass(frozen=True)
+class OutputsContents(FunctionContents):
+    """A function of private outputs. The rows that measure a point are public, and computed first."""
+
+    model: FunctionModel
+    draws: Draws
+
+    PROTECT = "outputs"
+    SENSITIVITIES = SENSITIVITIES
+    ADVICE = ", or give inducing= for any number."
+
+    @property
+    def most(self) -> float:
+        return super().most if self.model.nodes is None else math.inf
+
+    def engine(self) -> Coordinates:
+        return Coordinates(self.model.kernel, self.model.inputs, self.model.coefficients)
+
+    def extended(self, engine: Coordinates, points: Array) -> Draws:
+        engine.catch_up(self.draws.points)
+        extension = engine.propose(points)
+        draws = self.with_answers(extended(self.draws, extension.rows), points, extension.lower)
+        engine.accept(extension)
+        return draws
+
+    def drawn_at_once(self) -> Draws | None:
+        """Through inducing inputs all numbers are drawn with the first question."""
+        if self.model.nodes is None:
+            return None
+        drawn = len(self.draws.numbers) > 0
+        return self.draws if drawn else extended(self.draws, self.model.node_rows)
+
+    def values(self, X: Array) -> Array:
+        return self.in_units(self.model.node_values(X, self.draws.numbers))
+
+    def check(self) -> None:
+        super().check()
+        model, draws = self.model, self.draws
+        numbers, points, size = len(draws.numbers), len(draws.points), draws.noise.size
+        if model.nodes is None:
+            aligned = numbers == points <= size <= MAX_POINTS
+        else:
+            aligned = points == 0 and numbers in (0, size) and size == len(model.nodes)
+        if not aligned or len(model.inputs) == 0 or not np.all(model.counts >= 1):
+            raise DamagedFile(NOT_TOGETHER)
+        if not np.all((draws.squares >= 0) & (draws.squares <= draws.limit * (1.0 + 1e-9))):
+            raise DamagedFile(TOO_MUCH)

@@ -7,17 +7,22 @@ L public and stored as it was used. Proof: docs/proofs/function_records.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.proved import careful_values
+from privgp.plan.functions.checked_factor import MOST_POINTS, CheckedFactor
+from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
+from privgp.plan.inputs.arguments import check_bounds
 from privgp.privacy.lattice import LatticeNoise
+from privgp.storage.archive import DamagedFile
 from privgp.storage.triangles import NO_ROWS, Triangle
-from privgp.types import Array, Matrix, NotNegative, Seed, Vector
-from privgp.vault.states.outputs import with_noise
+from privgp.types import Array, NotNegative, Seed
+from privgp.vault.states.functions import FunctionContents, with_noise
+from privgp.vault.states.kept import NOT_TOGETHER, TOO_MUCH
 from privgp.vault.validate import checked_inputs, clipped_outputs
 
 
@@ -31,14 +36,14 @@ class RecordDraws:
     ``points`` (asked, columns) and their ``answers`` (asked,) in units of y.
     """
 
-    inputs: Matrix = field(repr=False)
-    weights: Vector = field(repr=False)
+    inputs: Annotated[Array, "records columns"] = field(repr=False)
+    weights: Annotated[Array, "records"] = field(repr=False)
     noise: LatticeNoise
     seed: Seed | None
-    points: Matrix
-    answers: Vector = field(default_factory=lambda: np.empty(0))
-    exact: Vector = field(default_factory=lambda: np.empty(0), repr=False)
-    numbers: Vector = field(default_factory=lambda: np.empty(0), repr=False)
+    points: Annotated[Array, "points columns"]
+    answers: Annotated[Array, "points"] = field(default_factory=lambda: np.empty(0))
+    exact: Annotated[Array, "points"] = field(default_factory=lambda: np.empty(0), repr=False)
+    numbers: Annotated[Array, "points"] = field(default_factory=lambda: np.empty(0), repr=False)
     lower: Triangle = NO_ROWS
     residual: NotNegative = 0.0
 
@@ -88,3 +93,38 @@ def extended_records(
         ),
         residual=residual,
     )
+
+
+@dataclass(frozen=True)
+class RecordsContents(FunctionContents):
+    """A function of private records. Only the factor at the points asked is public."""
+
+    model: RecordsModel
+    draws: RecordDraws
+
+    PROTECT = "records"
+    SENSITIVITIES = RECORD_SENSITIVITIES
+    ADVICE = "."
+
+    def engine(self) -> CheckedFactor:
+        return CheckedFactor(self.model.kernel, self.model.widths)
+
+    def extended(self, engine: CheckedFactor, points: Array) -> RecordDraws:
+        engine.catch_up(self.draws.points, self.draws.lower.rows, self.draws.residual)
+        rows = engine.propose(points)
+        drawn = extended_records(self.draws, engine.kernel, points, rows.lower, rows.residual)
+        engine.accept(rows)
+        return self.with_answers(drawn, points, rows.lower)
+
+    def check(self) -> None:
+        super().check()
+        model, draws = self.model, self.draws
+        for pair in model.domain:
+            check_bounds("domain", pair)
+        low, high = np.array(model.domain).T
+        inside = np.all((draws.inputs >= low) & (draws.inputs <= high))
+        counts = (len(draws.inputs), draws.lower.size, draws.noise.size)
+        if counts != (model.rows, len(draws.points), MOST_POINTS) or not inside:
+            raise DamagedFile(NOT_TOGETHER)
+        if len(draws.points) > MOST_POINTS:
+            raise DamagedFile(TOO_MUCH)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from privgp import PrivateBayesSearchCV
-from privgp.models.search.grid import runs as search_runs
+from privgp.models.search import runs as search_runs
 from privgp.vault.states import search_file as search_state
 from tests.models.looking_up import Column, records
 
