@@ -207,7 +207,9 @@ def test_a_refused_fit_leaves_the_former_function_as_it_was():
 def test_nothing_shown_holds_a_private_value():
     made = function().fit(X, Y)
     made.release(ASKED)
-    shown = repr(made) + str(made.guarantee_) + made.guarantee_.describe() + repr(made._kept.contents)
+    shown = (
+        repr(made) + str(made.guarantee_) + made.guarantee_.describe() + repr(made._kept.contents)
+    )
     assert not any(f"{value:.7f}"[:8] in shown for value in Y)
     assert not any(f"{value:.6g}" in shown for value in made._kept.contents.draws.sums)
 

@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,7 @@ import privgp
 from privgp import PosteriorPaths, PrivateFunction
 from privgp.privacy.rdp import epsilon_for
 from privgp.storage.archive import DamagedFile
+from privgp.vault.states.path_sampler import PathSampler
 
 RNG = np.random.default_rng(5)
 X = RNG.random((40, 1))
@@ -343,3 +345,57 @@ def test_an_excursion_set_over_two_inputs_has_a_boundary():
     three = paths(domain=[(0, 1)] * 3).fit(RNG.random((9, 3)), np.zeros(9))
     with pytest.raises(ValueError, match="two"):
         three.excursion(RNG.random((4, 3)), 0.0).plot()
+
+
+def test_a_forked_process_refuses(monkeypatch, tmp_path):
+    model = paths().fit(X, Y)
+    monkeypatch.setattr("privgp.vault.states.kept.os.getpid", lambda: -1)
+    with pytest.raises(RuntimeError, match="another process"):
+        model.release(ASKED)
+    with pytest.raises(RuntimeError, match="another process"):
+        model.save_state(tmp_path / "p.private-state")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_an_interrupt_leaves_all_of_a_draw_or_nothing_and_no_sampler_that_was_stopped(monkeypatch):
+    model, whole = paths(random_state=3).fit(X, Y), paths(random_state=3).fit(X, Y)
+    first = model.release(ASKED[:5])
+    add = PathSampler._add
+
+    def interrupted(self, points):
+        add(self, points)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PathSampler, "_add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.release(ASKED)
+    assert model.points_answered_ == 5
+    assert model._kept._engine is None
+    assert np.array_equal(model.release(ASKED)[:, :5], first)
+    assert np.allclose(model.release(ASKED), whole.release(ASKED), atol=1e-6)
+
+
+def test_a_fit_while_others_ask_leaves_each_its_own_paths():
+    model = paths(random_state=0).fit(X, Y)
+    before = model._kept
+    with ThreadPoolExecutor(2) as pool:
+        asked = pool.submit(lambda: [model.release(x[None]) for x in ASKED])
+        for _ in range(5):
+            model.fit(X, Y)
+        assert all(np.isfinite(answer).all() for answer in asked.result())
+    assert model._kept is not before
+    assert len(model._kept.contents.draws.points) == model.points_answered_
+
+
+def test_single_questions_answer_what_one_question_does(tmp_path):
+    """The rows of the factor are stored as they were used: restarts and batches change rounding only."""
+    state = tmp_path / "p.private-state"
+    model, whole = paths(random_state=3), paths(random_state=3).fit(X, Y).release(ASKED)
+    model.fit(X, Y, state=state)
+    single = np.hstack([model.release(x[None]) for x in ASKED])
+    assert np.allclose(single, whole, atol=1e-6)
+    again = PosteriorPaths.load_state(state)
+    assert np.array_equal(again.release(ASKED), single)
+    rows, before = again._kept.contents.draws.lower.rows, model._kept.contents.draws.lower.rows
+    assert all(map(np.array_equal, rows, before))

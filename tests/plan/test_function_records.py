@@ -187,7 +187,7 @@ def test_coordinates_err_no_more_than_was_added_to_the_sensitivity():
     model = RecordsModel(kernel, noise, ((0.0, 1.0),), 12)
     X, y = rng.uniform(0, 1, (12, 1)), rng.choice([0.0, 1.0], 12)
     lattice = model.noise(1.0, 1e-5, model.norm("exact"))
-    draws = first_record_draws(X, y, model.domain, (0.0, 1.0), kernel, noise, lattice, 0)
+    draws = first_record_draws(X, y, model, (0.0, 1.0), lattice, 0)
     factor, points = CheckedFactor(kernel, np.ones(1)), np.linspace(0, 1, 20)[:, None]
     for part in np.split(points, [1, 12]):
         rows = factor.propose(part)

@@ -60,8 +60,8 @@ def attacked_record(noise_scale: float, first, second):
     started = []
     for inputs, y in (first, second):
         lattice = replace(noise, std=noise.std * noise_scale)
-        given = (np.array(inputs)[:, None], y, model.domain, (0.0, 1.0))
-        started.append(first_record_draws(*given, kernel, 1.0, lattice, None))
+        given = (np.array(inputs)[:, None], y, model, (0.0, 1.0))
+        started.append(first_record_draws(*given, lattice, None))
     drawn = [
         np.array(
             [

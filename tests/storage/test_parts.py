@@ -57,7 +57,7 @@ from pathlib import Path
 import polars as pl
 from privgp.command.io.tables import write_table
 setattr(os, at, stop)
-write_table(pl.DataFrame({"a": [1.0]}), Path(sys.argv[3]))
+write_table(pl.DataFrame({"a": [1.0]}), Path(sys.argv[3]), simulation=False)
 """
 
 

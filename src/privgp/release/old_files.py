@@ -54,6 +54,8 @@ def _release(tree: Any, members: Mapping[str, bytes]) -> dict[str, Any]:
         told["energy_gram"] = stored("energy_gram", **diagonal)
     told |= {name: stored(name) for name in (*FUNCTIONALS, "fixed_gram", "scatter", "shares")}
     at_targets = None
+    if not isinstance(tree["at_targets"], bool):
+        raise DamagedFile("it does not say what was released")
     if tree["at_targets"]:
         names = ("targets", "mean", "model_variance", "noise_root")
         at_targets = {name: stored(f"release_{name}") for name in names}

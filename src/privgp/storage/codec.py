@@ -274,7 +274,7 @@ def _plain(tree: Any, kind: Any, what: str, mark: Any) -> Any:
     """A bool, a whole number, a number or a text; ``mark``: its range, or its choices."""
     if kind is str:
         return field.text(tree, what) if mark is ANYTHING else field.choice(tree, what, mark)
-    if kind is bool and isinstance(tree, bool):
+    if kind in (bool, type(None)) and isinstance(tree, kind):
         return tree
     if kind is int:
         return field.whole(tree, what, mark.low, mark.high)

@@ -117,9 +117,7 @@ MOMENTS = {
     "archive on its way": lambda patch: patch.setattr(archive.os, "fsync", killed),
     "before it is moved": lambda patch: patch.setattr(archive.os, "replace", killed),
     "after it is moved": lambda patch: patch.setattr(archive.os, "replace", _then(os.replace)),
-    "before the answer": lambda patch: patch.setattr(
-        Kept, "_persist", _then(Kept._persist)
-    ),
+    "before the answer": lambda patch: patch.setattr(Kept, "_persist", _then(Kept._persist)),
 }
 ENTRIES, ARCHIVES = [*MOMENTS][:3], [*MOMENTS][3:7]
 

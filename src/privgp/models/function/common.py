@@ -11,9 +11,16 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import check_kernel, split_noise, variance
 from privgp.plan.functions.outputs import FunctionModel
+from privgp.plan.inputs.arguments import check_bounds
+from privgp.privacy.budget import check_budget
+from privgp.privacy.guarantee import SIMULATED_SAMPLER, Guarantee
+from privgp.privacy.lattice import LATTICE_SAMPLER
 from privgp.vault.states.kept import Kept
+from privgp.vault.states.outputs import Draws
+from privgp.vault.states.records import RecordDraws
 
 if TYPE_CHECKING:
+    from privgp.models.function.estimator import PrivateFunction
     from privgp.pictures.functions import Shown
 
 
@@ -35,6 +42,45 @@ def kernel_and_noise(given: Any, noise_variance: Any, columns: int) -> tuple[Ker
     if not (np.isfinite(noise) and noise > 0):
         raise ValueError(f"noise_variance must be positive and finite, got {noise}.")
     return kernel, noise
+
+
+def asked_of(function: PrivateFunction) -> dict[str, Any]:
+    """What was asked for, checked, as every function keeps it."""
+    check_budget(function.epsilon, function.delta)
+    dominance = function.dominance
+    return {
+        "y_bounds": check_bounds("y_bounds", function.y_bounds),
+        "epsilon": float(function.epsilon),
+        "delta": float(function.delta),
+        "sensitivity": function.sensitivity,
+        "dominance": float(dominance) if isinstance(dominance, Real) else dominance,
+    }
+
+
+def promised(
+    asked: dict[str, Any],
+    draws: Draws | RecordDraws,
+    *,
+    unit: str,
+    neighbours: str,
+    public: str,
+    chosen: str,
+    how: str,
+) -> Guarantee:
+    """What is promised of all answers together; ``how``: the function is drawn, {} for its size."""
+    kept = "no draw is made twice: the state of the function is kept and never set back"
+    return Guarantee(
+        epsilon=asked["epsilon"],
+        delta=asked["delta"],
+        unit=unit,
+        neighbours=neighbours,
+        assumptions=(public, chosen, kept),
+        mechanism="one Gaussian mechanism on the posterior mean as a function, "
+        f"{how.format(f'{draws.noise.size:,}')}; all answers together are covered",
+        sampler=LATTICE_SAMPLER if draws.seed is None else SIMULATED_SAMPLER,
+        noise_multipliers=(draws.noise.multiplier,),
+        delta_slack=draws.noise.delta_slack,
+    )
 
 
 def shown(kept: Kept) -> Shown:

@@ -34,9 +34,10 @@ class StateCodec(Codec):
                 "it was written by privgp 0.1: ask it with that version, or fit the function again, "
                 "which spends another budget"
             )
-        for other, what in {"paths": "sample paths", "function": "a function"}.items():
-            if other != self.name and f"{other}.json" in members:
-                raise DamagedFile("it holds " + what + ", not what was asked for")
+        if self.name == "function" and "paths.json" in members:
+            raise DamagedFile("it holds sample paths, not a function")
+        if self.name == "paths" and "function.json" in members:
+            raise DamagedFile("it holds a function, not sample paths")
         return super().decode(members)
 
 

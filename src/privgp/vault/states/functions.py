@@ -11,9 +11,10 @@ from privgp.gp.kernels.evaluate import check_kernel
 from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
 from privgp.privacy.lattice import LatticeNoise
+from privgp.storage.archive import DamagedFile
 from privgp.types import Array, Pair, Positive, Share
 from privgp.vault.noise import add_lattice_noise
-from privgp.vault.states.kept import Contents
+from privgp.vault.states.kept import OTHER_PROMISE, Contents
 
 Draws = TypeVar("Draws")
 
@@ -86,6 +87,8 @@ class FunctionContents(Contents):
         check_budget(self.epsilon, self.delta)
         check_choice("sensitivity", self.sensitivity, self.SENSITIVITIES)
         check_kernel(self.model.kernel, self.model.columns)
+        if (self.guarantee.epsilon, self.guarantee.delta) != (self.epsilon, self.delta):
+            raise DamagedFile(OTHER_PROMISE)
 
 
 def with_noise(exact: Array, noise: LatticeNoise, seed: int | None, first: int) -> Array:

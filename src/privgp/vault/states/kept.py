@@ -24,6 +24,7 @@ from privgp.types import Array
 
 BATCH = 1024
 NOT_TOGETHER = "its parts do not belong together"
+OTHER_PROMISE = "its guarantee does not belong to it"
 TOO_MUCH = "it has drawn more than it may"
 
 

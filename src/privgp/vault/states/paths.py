@@ -23,7 +23,7 @@ from privgp.storage.archive import DamagedFile
 from privgp.storage.triangles import NO_ROWS, Triangle
 from privgp.types import Array, Seed
 from privgp.vault.noise import add_lattice_noise
-from privgp.vault.states.kept import NOT_TOGETHER, TOO_MUCH, Contents
+from privgp.vault.states.kept import NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH, Contents
 from privgp.vault.states.path_sampler import PathSampler
 from privgp.vault.validate import checked_inputs, clipped_outputs
 
@@ -164,5 +164,6 @@ class PathContents(Contents):
         inside = np.all((draws.inputs >= low) & (draws.inputs <= high))
         if not (inside and np.all(np.abs(draws.outputs) <= half)):
             raise DamagedFile("its records leave their bounds")
-        if self.guarantee.path_curves != (model.curve(records),):
-            raise DamagedFile("its guarantee does not belong to it")
+        promised = self.guarantee
+        if (promised.delta, promised.path_curves) != (model.delta, (model.curve(records),)):
+            raise DamagedFile(OTHER_PROMISE)

@@ -54,22 +54,20 @@ class RecordDraws:
 def first_record_draws(
     X: Any,
     y: Any,
-    domain: tuple[tuple[float, float], ...],
+    model: RecordsModel,
     bounds: tuple[float, float],
-    kernel: Kernel,
-    noise_variance: float,
     noise: LatticeNoise,
     seed: int | None,
 ) -> RecordDraws:
     """Nothing drawn yet: inputs projected onto the domain, outputs clipped and scaled to [-1, 1]."""
-    low, high = np.array(domain).T
-    inputs = np.clip(checked_inputs(X, len(domain)), low, high)
+    low, high = np.array(model.domain).T
+    inputs = np.clip(checked_inputs(X, model.columns), low, high)
     outputs = clipped_outputs(y, len(inputs), bounds)
-    K = careful_values(kernel, inputs, inputs)
-    K.flat[:: len(K) + 1] += noise_variance
+    K = careful_values(model.kernel, inputs, inputs)
+    K.flat[:: len(K) + 1] += model.noise_variance
     factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
     weights = np.asarray(cho_solve(factor, outputs, check_finite=False))
-    return RecordDraws(inputs, weights, noise, seed, np.empty((0, len(domain))))
+    return RecordDraws(inputs, weights, noise, seed, np.empty((0, model.columns)))
 
 
 def extended_records(
