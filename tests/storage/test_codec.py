@@ -161,7 +161,7 @@ WRONG = [
     ("A", None), ("A", {"array": "b"}), ("A", {"array": "none"}), ("A", {"array": 1}),
     ("A", {"array": "a", "form": "upper"}), ("A", {"array": "a", "form": "lower"}),
     ("A", {"zeros": [3]}), ("A", {"zeros": [3, 3.0]}), ("A", {"zeros": [3, -1]}),
-    ("A", {"zeros": [3, 2**40]}), ("A", {"zeros": [2**14, 2**14]}), ("A", {"zeros": "32"}),
+    ("A", {"zeros": [3, 2**40]}), ("A", {"zeros": [2**14, 2**15]}), ("A", {"zeros": "32"}),
     ("b", {"zeros": [4]}), ("b", {"array": "any_axes"}), ("b", {"array": "b", "form": "diagonal"}),
     ("maybe", {"zeros": [3]}), ("lower", {"zeros": [2]}), ("lower", []), ("document", []),
 ]  # fmt: skip

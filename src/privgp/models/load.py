@@ -14,7 +14,7 @@ from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.streamed.columns import StreamedStrategy
 from privgp.release.at_targets import AtTargets
 from privgp.release.certificate.certificate import certificate
-from privgp.release.file import Contents, Parameters, decode, encode
+from privgp.release.file import CODEC, Contents, Parameters, decode
 from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def save(
     """
     check_is_fitted(model)
     check_target(path, overwrite=overwrite)
-    members = encode(_contents_of(model))
+    members = CODEC.encode(_contents_of(model))
     try:
         decode(members)  # a file that could not be read back is never written
     except DamagedFile as problem:

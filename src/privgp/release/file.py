@@ -101,11 +101,6 @@ class Contents:
 CODEC = Codec(Contents, "release", KERNELS)
 
 
-def encode(contents: Contents) -> dict[str, bytes]:
-    """The members of a file."""
-    return CODEC.encode(contents)
-
-
 def decode(members: Mapping[str, bytes]) -> Contents:
     """Read members back; whatever does not fit together raises ``DamagedFile``."""
     contents: Contents = CODEC.decode(renewed(members) if OLD in members else members)

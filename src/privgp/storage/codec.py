@@ -24,7 +24,7 @@ from privgp.storage.triangles import Triangle
 from privgp.types import Array, Within
 
 LONGEST_DIAGONAL = 2**13
-MOST_EXPANDED = 2**27  # entries that are not written out in a file, of all its arrays together
+MOST_EXPANDED = 2**28  # entries of diagonal and zero matrices together, which files do not hold
 LONGEST_NAME = 50
 ANYTHING = Within()
 
@@ -103,17 +103,17 @@ class _Writer:
 
     def _array(self, value: Any, path: tuple[str, ...]) -> Any:
         if id(value) not in self._written:
-            name = "_".join(path).lower()[-LONGEST_NAME:] or "value"
-            while name in self.arrays:
-                name += "x"
-            self._written[id(value)] = value, self._stored(np.asarray(value, "<f8"), name)
+            self._written[id(value)] = value, self._stored(np.asarray(value, "<f8"), path)
         return self._written[id(value)][1]
 
-    def _stored(self, values: Array, name: str) -> dict[str, Any]:
+    def _stored(self, values: Array, path: tuple[str, ...]) -> dict[str, Any]:
         """Write an array in the shortest of its forms, and say where it is."""
         form, written = _shortest(values)
         if form == "zeros":
             return {"zeros": list(values.shape)}
+        name = "_".join(path).lower()[-LONGEST_NAME:] or "value"
+        while name in self.arrays:
+            name += "x"
         self.arrays[name] = field.array_bytes(written)
         return {"array": name} if form == "full" else {"array": name, "form": form}
 
@@ -236,8 +236,7 @@ class _Reader:
             self._expand(len(values) ** 2)
             return np.diag(values)
         triangle: Triangle = _made(f"array {what}", Triangle.of, values)
-        self._expand(triangle.size**2)
-        return triangle.matrix()
+        return triangle.matrix()  # at most twice what the file holds
 
     def _expand(self, entries: int) -> None:
         self._entries += entries
