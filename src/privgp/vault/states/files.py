@@ -26,9 +26,9 @@ class StateCodec(Codec):
             of_records = "weights.npy" in members
             if of_records and _has_rational_quadratic(parse(members["private_state.json"])):
                 raise DamagedFile(
-                    "it holds a function of records of privgp 0.1 with a RationalQuadratic kernel, which could "
-                    "break its promise: delete it and fit the function again, which spends another "
-                    "budget"
+                    "it holds a function of records of privgp 0.1 with a RationalQuadratic kernel, "
+                    "which could break its promise: delete it and fit the function again, which "
+                    "spends another budget"
                 )
             raise DamagedFile(
                 "it was written by privgp 0.1: ask it with that version, or fit the function again, "
