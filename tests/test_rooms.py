@@ -30,7 +30,7 @@ VAULT_MAY_USE = (
 )
 VAULT_MAY_IMPORT = {"__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections",
     "dataclasses", "decimal", "functools", "math", "numbers", "privgp", "scipy", "threading",
-    "os"}  # fmt: skip
+    "os", "contextlib"}  # fmt: skip
 # States are files that a curator keeps: this one writes lines itself, the others through storage.
 WRITES_LINES = "privgp.vault.states.search_file"
 PUBLIC_WORDS = {"rows", "most", "answered", "path"}

@@ -7,7 +7,8 @@ import math
 import os
 import pickle
 import stat
-from concurrent.futures import ThreadPoolExecutor
+import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +28,7 @@ import privgp
 from privgp import PosteriorPaths, PrivateFunction
 from privgp.privacy.rdp import epsilon_for
 from privgp.storage.archive import DamagedFile
-from privgp.vault.states.path_sampler import PathSampler
+from privgp.vault.states.paths import extended_paths
 
 RNG = np.random.default_rng(5)
 X = RNG.random((40, 1))
@@ -347,45 +348,74 @@ def test_an_excursion_set_over_two_inputs_has_a_boundary():
         three.excursion(RNG.random((4, 3)), 0.0).plot()
 
 
-def test_a_forked_process_refuses(monkeypatch, tmp_path):
+def test_an_interrupt_at_any_line_leaves_all_of_a_draw_or_nothing(tmp_path):
+    start, file = tmp_path / "start.private-state", tmp_path / "p.private-state"
+    paths(n_paths=2).fit(X, Y, state=start).release(ASKED[:5])
+    lines = {"last": 0, "seen": 0}
+
+    def counted(frame, event, arg):
+        lines["seen"] += event == "line"
+        if lines["seen"] == lines["last"]:
+            raise KeyboardInterrupt
+        return counted
+
+    def traced(frame, event, arg):
+        ours = ("states/paths.py", "states/path_sampler.py", "states/kept.py")
+        return counted if frame.f_code.co_filename.endswith(ours) else None
+
+    interrupted, before = True, sys.gettrace()
+    while interrupted:
+        file.write_bytes(start.read_bytes())
+        model = PosteriorPaths.load_state(file)
+        lines["last"], lines["seen"] = lines["last"] + 1, 0
+        sys.settrace(traced)
+        try:
+            model.release(ASKED[:7])
+            interrupted = False
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        told = model.release(ASKED[3:9])  # goes on, and is kept
+        kept = PosteriorPaths.load_state(file)
+        assert np.array_equal(kept.release(ASKED[3:9]), told)
+        contents = kept._kept.contents
+        anew = contents.engine().extend(contents.draws.points)
+        rows = contents.draws.lower.rows
+        assert all(np.allclose(a, b, atol=1e-9) for a, b in zip(anew, rows, strict=True))
+    assert lines["last"] > 50
+
+
+def test_a_forked_process_refuses(tmp_path, monkeypatch):
     model = paths().fit(X, Y)
     monkeypatch.setattr("privgp.vault.states.kept.os.getpid", lambda: -1)
-    with pytest.raises(RuntimeError, match="another process"):
-        model.release(ASKED)
-    with pytest.raises(RuntimeError, match="another process"):
-        model.save_state(tmp_path / "p.private-state")
+    refusals = (
+        lambda: model.release(ASKED),
+        lambda: model.save_state(tmp_path / "p.private-state"),
+    )
+    for refused in refusals:
+        with pytest.raises(RuntimeError, match="another process"):
+            refused()
     assert [*tmp_path.iterdir()] == []
+    assert model.fit(X, Y).release(ASKED).shape == (1, 60)
 
 
-def test_an_interrupt_leaves_all_of_a_draw_or_nothing_and_no_sampler_that_was_stopped(monkeypatch):
-    model, whole = paths(random_state=3).fit(X, Y), paths(random_state=3).fit(X, Y)
-    first = model.release(ASKED[:5])
-    add = PathSampler._add
+def test_new_records_wait_for_an_answer_about_the_old_ones(monkeypatch):
+    model = paths().fit(X, Y)
+    fit = threading.Thread(target=lambda: model.fit(X[:7], Y[:7]))
 
-    def interrupted(self, points):
-        add(self, points)
-        raise KeyboardInterrupt
+    def meanwhile(*given):
+        fit.start()
+        fit.join(0.5)
+        assert len(model._kept.contents.draws.outputs) == 40
+        return extended_paths(*given)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(PathSampler, "_add", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            model.release(ASKED)
-    assert model.points_answered_ == 5
+    monkeypatch.setattr("privgp.vault.states.paths.extended_paths", meanwhile)
+    assert model.release(ASKED).shape == (1, 60)
+    fit.join()
+    assert len(model._kept.contents.draws.outputs) == 7
+    assert model.points_answered_ == 0
     assert model._kept._engine is None
-    assert np.array_equal(model.release(ASKED)[:, :5], first)
-    assert np.allclose(model.release(ASKED), whole.release(ASKED), atol=1e-6)
-
-
-def test_a_fit_while_others_ask_leaves_each_its_own_paths():
-    model = paths(random_state=0).fit(X, Y)
-    before = model._kept
-    with ThreadPoolExecutor(2) as pool:
-        asked = pool.submit(lambda: [model.release(x[None]) for x in ASKED])
-        for _ in range(5):
-            model.fit(X, Y)
-        assert all(np.isfinite(answer).all() for answer in asked.result())
-    assert model._kept is not before
-    assert len(model._kept.contents.draws.points) == model.points_answered_
 
 
 def test_single_questions_answer_what_one_question_does(tmp_path):

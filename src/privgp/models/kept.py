@@ -62,14 +62,15 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         return clone(self), int(check_random_state(self.random_state).randint(2**31))
 
     def _take(self, kept: Kept) -> None:
-        """Become what is kept."""
-        c = kept.contents
-        self.n_features_in_ = c.draws.points.shape[1]
-        self.__dict__.pop("feature_names_in_", None)
-        if c.names is not None:
-            self.feature_names_in_ = np.array(c.names, dtype=object)
-        self.guarantee_ = c.guarantee
-        self._kept = kept
+        """Become what is kept, after any answer about what was kept before."""
+        c, former = kept.contents, getattr(self, "_kept", kept)
+        with former.at_rest():
+            self.n_features_in_ = c.model.columns
+            self.__dict__.pop("feature_names_in_", None)
+            if c.names is not None:
+                self.feature_names_in_ = np.array(c.names, dtype=object)
+            self.guarantee_ = c.guarantee
+            self._kept = kept
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_kept")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -124,6 +125,10 @@ class Kept:
                 raise RuntimeError(self.contents.second_file(self.file.path))
             self.file = StateFile.create(path, self.contents, self._codec)
             self._unsaved = False
+
+    def at_rest(self) -> AbstractContextManager[Any]:
+        """Waits for a question of another thread, and lets none begin."""
+        return self._lock if self._process == os.getpid() else nullcontext()
 
     def _answers(self, X: Array) -> Array:
         at_once = self.contents.drawn_at_once()
