@@ -1,10 +1,36 @@
-"""What every room shares: array types, float64 unless a docstring says otherwise, and one warning."""
+"""Types used throughout, and what a declaration says besides: files are checked against it.
+
+``Annotated[Array, "rows columns"]`` names the axes of an array. Axes of one name have one length in
+all of a file; ``*`` is any length.
+"""
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+Array = NDArray[np.float64]  # float64 unless a docstring says otherwise
 Integers = NDArray[np.int64]
 STAMP = "SIMULATION, not for release"  # on whatever is shown, drawn or written of a simulation
+
+
+@dataclass(frozen=True)
+class Within:
+    """Bounds of a number, both included; infinity only where it is ``infinite``."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    infinite: bool = False
+
+
+Positive = Annotated[float, Within(math.ulp(0.0))]
+NotNegative = Annotated[float, Within(0.0)]
+Share = Annotated[float, Within(0.0, 1.0)]
+Count = Annotated[int, Within(1, 10**9)]
+Exponent = Annotated[int, Within(-2000, 2000)]  # of a power of two
+Seed = Annotated[int, Within(0, 2**31)]
+Pair = tuple[float, float]

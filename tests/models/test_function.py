@@ -207,9 +207,11 @@ def test_a_refused_fit_leaves_the_former_function_as_it_was():
 def test_nothing_shown_holds_a_private_value():
     made = function().fit(X, Y)
     made.release(ASKED)
-    shown = repr(made) + str(made.guarantee_) + made.guarantee_.describe() + repr(made._contents)
+    shown = (
+        repr(made) + str(made.guarantee_) + made.guarantee_.describe() + repr(made._kept.contents)
+    )
     assert not any(f"{value:.7f}"[:8] in shown for value in Y)
-    assert not any(f"{value:.6g}" in shown for value in made._contents.draws.sums)
+    assert not any(f"{value:.6g}" in shown for value in made._kept.contents.draws.sums)
 
 
 def test_there_is_a_most_of_points_and_none_through_inducing_inputs(monkeypatch):
@@ -218,7 +220,7 @@ def test_there_is_a_most_of_points_and_none_through_inducing_inputs(monkeypatch)
     made.release(ASKED[:8])
     with pytest.raises(ValueError, match="at most"):
         made.release(ASKED)
-    assert len(made._contents.points) == 8
+    assert len(made._kept.contents.draws.points) == 8
     assert len(function(inducing=5).fit(X, Y).release(np.linspace(0, 9, 700)[:, None])) == 700
 
 

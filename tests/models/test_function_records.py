@@ -90,8 +90,13 @@ def test_any_flipped_byte_of_a_state_is_found(tmp_path):
 def test_nothing_shown_holds_a_private_value():
     made = records().fit(X, Y)
     made.release(ASKED)
-    shown = repr(made) + made.guarantee_.describe() + repr(made._contents)
-    for value in [*X[:, 0], *Y, *made._contents.draws.weights, *made._contents.draws.exact]:
+    shown = repr(made) + made.guarantee_.describe() + repr(made._kept.contents)
+    for value in [
+        *X[:, 0],
+        *Y,
+        *made._kept.contents.draws.weights,
+        *made._kept.contents.draws.exact,
+    ]:
         assert f"{value:.6g}" not in shown
 
 

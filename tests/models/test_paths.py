@@ -28,7 +28,7 @@ import privgp
 from privgp import PosteriorPaths, PrivateFunction
 from privgp.privacy.rdp import epsilon_for
 from privgp.storage.archive import DamagedFile
-from privgp.vault.states.paths_draws import further, sampler_of
+from privgp.vault.states.paths import extended_paths
 
 RNG = np.random.default_rng(5)
 X = RNG.random((40, 1))
@@ -116,7 +116,7 @@ def test_asking_again_gives_the_same_paths():
 
 def test_values_lie_on_a_lattice_far_below_their_noise():
     model = paths().fit(X, Y)
-    lattice = model._contents.model.precision(40).lattice_nugget
+    lattice = model._kept.contents.model.precision(40).lattice_nugget
     step = 2.0 ** (math.floor(0.5 * math.log2(lattice)) - 40)
     values = model.release(ASKED) / step
     assert np.array_equal(values, np.round(values))
@@ -200,70 +200,6 @@ def test_a_restart_goes_on_with_the_same_paths(tmp_path):
     assert b"PRIVATE" in file.read_bytes()
 
 
-def test_an_interrupt_at_any_line_leaves_all_of_a_draw_or_nothing(tmp_path):
-    start, file = tmp_path / "start.private-state", tmp_path / "p.private-state"
-    paths(n_paths=2).fit(X, Y, state=start).release(ASKED[:5])
-    lines = {"last": 0, "seen": 0}
-
-    def counted(frame, event, arg):
-        lines["seen"] += event == "line"
-        if lines["seen"] == lines["last"]:
-            raise KeyboardInterrupt
-        return counted
-
-    def traced(frame, event, arg):
-        ours = ("vault/paths.py", "models/paths.py", "models/paths_draws.py")
-        return counted if frame.f_code.co_filename.endswith(ours) else None
-
-    interrupted, before = True, sys.gettrace()
-    while interrupted:
-        file.write_bytes(start.read_bytes())
-        model = PosteriorPaths.load_state(file)
-        lines["last"], lines["seen"] = lines["last"] + 1, 0
-        sys.settrace(traced)
-        try:
-            model.release(ASKED[:7])
-            interrupted = False
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(before)
-        told = model.release(ASKED[3:9])  # goes on, and is kept
-        kept = PosteriorPaths.load_state(file)
-        assert np.array_equal(kept.release(ASKED[3:9]), told)
-        c = kept._contents
-        anew = sampler_of(c).extend(c.points)
-        assert all(np.allclose(a, b, atol=1e-9) for a, b in zip(anew, c.lower, strict=True))
-    assert lines["last"] > 50
-
-
-def test_a_forked_process_refuses(tmp_path, monkeypatch):
-    model = paths().fit(X, Y)
-    monkeypatch.setattr("privgp.models.paths.os.getpid", lambda: -1)
-    for refused in (lambda: model.release(ASKED), lambda: model.save_state(tmp_path / "p")):
-        with pytest.raises(RuntimeError, match="another process"):
-            refused()
-    assert model.fit(X, Y).release(ASKED).shape == (1, 60)
-
-
-def test_new_records_wait_for_an_answer_about_the_old_ones(monkeypatch):
-    model = paths().fit(X, Y)
-    fit = threading.Thread(target=lambda: model.fit(X[:7], Y[:7]))
-
-    def meanwhile(*given):
-        fit.start()
-        fit.join(0.5)
-        assert len(model._contents.records.outputs) == 40
-        return further(*given)
-
-    monkeypatch.setattr("privgp.models.paths.further", meanwhile)
-    assert model.release(ASKED).shape == (1, 60)
-    fit.join()
-    assert len(model._contents.records.outputs) == 7
-    assert model.points_answered_ == 0
-    assert model._sampler is None
-
-
 def test_simulations_go_on_as_if_there_had_been_no_restart(tmp_path):
     file = tmp_path / "p.private-state"
     whole = paths(random_state=3, n_paths=2).fit(X, Y).release(ASKED)
@@ -307,7 +243,7 @@ def test_fitted_paths_cannot_be_copied():
 
 def test_nothing_public_shows_a_record():
     model = paths().fit(np.full((7, 1), 0.123456789), np.full(7, 0.987654321))
-    shown = repr(model) + repr(model.guarantee_) + repr(model._contents) + str(vars(model))
+    shown = repr(model) + repr(model.guarantee_) + repr(model._kept.contents) + str(vars(model))
     assert "0.12345" not in shown
     assert "0.98765" not in shown
 
@@ -324,7 +260,6 @@ def test_nothing_public_shows_a_record():
         ({"noise_variance": math.inf}, "noise_variance"), ({"noise_variance": 1e30}, "variance"),
         ({"n_paths": 0}, "n_paths"), ({"n_paths": 1.5}, "n_paths"), ({"n_paths": True}, "n_paths"),
         ({"extra_noise": -1}, "extra_noise"), ({"extra_noise": math.nan}, "extra_noise"),
-        ({"extra_noise": 1e160}, "extra_noise"),
         ({"delta": 0.0}, "delta"), ({"delta": 1.0}, "delta"), ({"delta": "small"}, "delta"),
         ({"sensitivity": "best"}, "sensitivity"), ({"sensitivity": ("function", -1)}, "sensitivity"),
         ({"sensitivity": 3}, "sensitivity"), ({"max_points": 0}, "max_points"),
@@ -411,3 +346,86 @@ def test_an_excursion_set_over_two_inputs_has_a_boundary():
     three = paths(domain=[(0, 1)] * 3).fit(RNG.random((9, 3)), np.zeros(9))
     with pytest.raises(ValueError, match="two"):
         three.excursion(RNG.random((4, 3)), 0.0).plot()
+
+
+def test_an_interrupt_at_any_line_leaves_all_of_a_draw_or_nothing(tmp_path):
+    start, file = tmp_path / "start.private-state", tmp_path / "p.private-state"
+    paths(n_paths=2).fit(X, Y, state=start).release(ASKED[:5])
+    lines = {"last": 0, "seen": 0}
+
+    def counted(frame, event, arg):
+        lines["seen"] += event == "line"
+        if lines["seen"] == lines["last"]:
+            raise KeyboardInterrupt
+        return counted
+
+    def traced(frame, event, arg):
+        ours = ("states/paths.py", "states/path_sampler.py", "states/kept.py")
+        return counted if frame.f_code.co_filename.endswith(ours) else None
+
+    interrupted, before = True, sys.gettrace()
+    while interrupted:
+        file.write_bytes(start.read_bytes())
+        model = PosteriorPaths.load_state(file)
+        lines["last"], lines["seen"] = lines["last"] + 1, 0
+        sys.settrace(traced)
+        try:
+            model.release(ASKED[:7])
+            interrupted = False
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        told = model.release(ASKED[3:9])  # goes on, and is kept
+        kept = PosteriorPaths.load_state(file)
+        assert np.array_equal(kept.release(ASKED[3:9]), told)
+        contents = kept._kept.contents
+        anew = contents.engine().extend(contents.draws.points)
+        rows = contents.draws.lower.rows
+        assert all(np.allclose(a, b, atol=1e-9) for a, b in zip(anew, rows, strict=True))
+    assert lines["last"] > 50
+
+
+def test_a_forked_process_refuses(tmp_path, monkeypatch):
+    model = paths().fit(X, Y)
+    monkeypatch.setattr("privgp.vault.states.kept.os.getpid", lambda: -1)
+    refusals = (
+        lambda: model.release(ASKED),
+        lambda: model.save_state(tmp_path / "p.private-state"),
+    )
+    for refused in refusals:
+        with pytest.raises(RuntimeError, match="another process"):
+            refused()
+    assert [*tmp_path.iterdir()] == []
+    assert model.fit(X, Y).release(ASKED).shape == (1, 60)
+
+
+def test_new_records_wait_for_an_answer_about_the_old_ones(monkeypatch):
+    model = paths().fit(X, Y)
+    fit = threading.Thread(target=lambda: model.fit(X[:7], Y[:7]))
+
+    def meanwhile(*given):
+        fit.start()
+        fit.join(0.5)
+        assert len(model._kept.contents.draws.outputs) == 40
+        return extended_paths(*given)
+
+    monkeypatch.setattr("privgp.vault.states.paths.extended_paths", meanwhile)
+    assert model.release(ASKED).shape == (1, 60)
+    fit.join()
+    assert len(model._kept.contents.draws.outputs) == 7
+    assert model.points_answered_ == 0
+    assert model._kept._engine is None
+
+
+def test_single_questions_answer_what_one_question_does(tmp_path):
+    """The rows of the factor are stored as they were used: restarts and batches change rounding only."""
+    state = tmp_path / "p.private-state"
+    model, whole = paths(random_state=3), paths(random_state=3).fit(X, Y).release(ASKED)
+    model.fit(X, Y, state=state)
+    single = np.hstack([model.release(x[None]) for x in ASKED])
+    assert np.allclose(single, whole, atol=1e-6)
+    again = PosteriorPaths.load_state(state)
+    assert np.array_equal(again.release(ASKED), single)
+    rows, before = again._kept.contents.draws.lower.rows, model._kept.contents.draws.lower.rows
+    assert all(map(np.array_equal, rows, before))

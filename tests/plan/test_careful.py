@@ -295,9 +295,9 @@ def test_one_record_of_a_rational_quadratic_function_keeps_to_its_sensitivity(al
             protect="records", domain=(0, 3), random_state=0,
         ).fit([[0.0]], [y])  # fmt: skip
         function.release(points[:, None])
-        exact.append(function._contents.draws.exact)
+        exact.append(function._kept.contents.draws.exact)
     moved = np.linalg.norm(exact[1] - exact[0])
-    assert 0.5 < moved / (2.0 * function._contents.norm) <= 1.0
+    assert 0.5 < moved / (2.0 * function._kept.contents.norm) <= 1.0
 
 
 def test_paths_of_a_rational_quadratic_of_large_alpha_promise_what_those_of_its_limit_do():

@@ -187,7 +187,7 @@ def test_coordinates_err_no_more_than_was_added_to_the_sensitivity():
     model = RecordsModel(kernel, noise, ((0.0, 1.0),), 12)
     X, y = rng.uniform(0, 1, (12, 1)), rng.choice([0.0, 1.0], 12)
     lattice = model.noise(1.0, 1e-5, model.norm("exact"))
-    draws = first_record_draws(X, y, model.domain, (0.0, 1.0), kernel, noise, lattice, 0)
+    draws = first_record_draws(X, y, model, (0.0, 1.0), lattice, 0)
     factor, points = CheckedFactor(kernel, np.ones(1)), np.linspace(0, 1, 20)[:, None]
     for part in np.split(points, [1, 12]):
         rows = factor.propose(part)
@@ -203,9 +203,9 @@ def test_coordinates_err_no_more_than_was_added_to_the_sensitivity():
         for i in range(20):
             value = sum(exactly(kernel, points[i], X[j]) * weights[j] for j in range(12))
             value -= sum(
-                mpmath.mpf(float(a)) * b for a, b in zip(draws.lower[i], exact, strict=False)
+                mpmath.mpf(float(a)) * b for a, b in zip(draws.lower.rows[i], exact, strict=False)
             )
-            exact.append(value / mpmath.mpf(float(draws.lower[i][-1])))
+            exact.append(value / mpmath.mpf(float(draws.lower.rows[i][-1])))
         error = mpmath.sqrt(
             sum((a - mpmath.mpf(float(b))) ** 2 for a, b in zip(exact, draws.exact, strict=True))
         )

@@ -1,9 +1,10 @@
-"""The law of a whole function's answers that are drawn one by one."""
+"""Attacks on a whole function, and the law of answers that are drawn one by one."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,90 @@ from scipy.stats import chi2, norm
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from privgp import PrivateFunction
+from privgp.audit import trade_off
+from privgp.audit.promises import Promise
+from privgp.audit.result import from_errors
 from privgp.gp.kernels.evaluate import evaluate
+from privgp.plan.functions.checked_factor import CheckedFactor
+from privgp.plan.functions.records import RecordsModel
+from privgp.vault.states.records import extended_records, first_record_draws
 
 pytestmark = pytest.mark.statistical
 
+DRAWS = 2400
 INPUTS = np.linspace(0, 10, 25)[:, None]
+POINTS = np.sort(np.vstack([INPUTS, np.random.default_rng(0).uniform(-2, 12, (25, 1))]), axis=0)
+
+
+def attacked(noise_scale: float, *, inducing: bool = False):
+    """The worst person at one end of the bounds or the other; all others known."""
+    nodes = np.linspace(0, 10, 12)[:, None] if inducing else None
+    function = PrivateFunction(
+        Matern(2.0, nu=2.5), 0.3, y_bounds=(0.0, 1.0), epsilon=8.0, delta=0.01, inducing=nodes
+    )
+    return trade_off(function, INPUTS, points=POINTS, draws=DRAWS, noise_scale=noise_scale)
+
+
+@pytest.mark.parametrize("inducing", [False, True], ids=["50 points", "inducing"])
+def test_the_best_attack_stays_within_the_promise(inducing):
+    """Fails by chance with probability at most 1e-6."""
+    result = attacked(1.0, inducing=inducing)
+    assert result.holds, result.describe()
+    assert result.is_tight, result.describe()
+
+
+def test_the_attack_finds_noise_that_is_a_fifth_too_small():
+    """At 0.8 of the noise the attack's mu is 1.25 times the promise, ten standard errors above it."""
+    assert not attacked(0.8).holds
+
+
+def attacked_record(noise_scale: float, first, second):
+    """Two neighbouring sets of records, known in full; the best test over 20 points."""
+    kernel = RBF(0.5)
+    model = RecordsModel(kernel, 1.0, ((0.0, 1.0),), len(first[0]))
+    noise = model.noise(8.0, 0.01, model.norm("exact"))
+    rows = CheckedFactor(kernel, np.ones(1)).propose(np.linspace(0, 1, 20)[:, None])
+    started = []
+    for inputs, y in (first, second):
+        lattice = replace(noise, std=noise.std * noise_scale)
+        given = (np.array(inputs)[:, None], y, model, (0.0, 1.0))
+        started.append(first_record_draws(*given, lattice, None))
+    drawn = [
+        np.array(
+            [
+                extended_records(start, kernel, rows.points, rows.lower, 0.0).numbers
+                for _ in range(DRAWS)
+            ]
+        )
+        for start in started
+    ]
+    exact = [
+        extended_records(replace(s, seed=0), kernel, rows.points, rows.lower, 0.0).exact
+        for s in started
+    ]
+    direction = exact[1] - exact[0]
+    middle = 0.5 * (exact[0] + exact[1]) @ direction
+    errors = [
+        int(np.count_nonzero(sign * (d @ direction - middle) > 0))
+        for sign, d in zip((1.0, -1.0), drawn, strict=True)
+    ]
+    promise = Promise(mu=1.0 / noise.multiplier)
+    return from_errors(promise, errors[0], errors[1], DRAWS, 1e-6)
+
+
+# As far apart as the bound, but for 1e-4: another output, and another input.
+NEIGHBOURS = (([0.5], [1.0]), ([0.52], [0.0]))
+
+
+def test_the_best_attack_on_a_record_stays_within_the_promise():
+    """Fails by chance with probability at most 1e-6."""
+    result = attacked_record(1.0, *NEIGHBOURS)
+    assert result.holds, result.describe()
+    assert result.is_tight, result.describe()
+
+
+def test_the_attack_on_a_record_finds_noise_that_is_a_fifth_too_small():
+    assert not attacked_record(0.8, *NEIGHBOURS).holds
 
 
 def test_answers_one_by_one_across_restarts_are_one_joint_draw(tmp_path):
@@ -69,7 +149,7 @@ def test_five_thousand_points_one_by_one_across_restarts_are_one_function(memory
     again = PrivateFunction.load_state(path)
     assert np.array_equal(again.release(points), answers)
     assert np.array_equal(made.release(points[::-1]), answers[::-1])
-    draws = again._contents.draws
+    draws = again._kept.contents.draws
     assert np.all(draws.squares <= draws.limit)
     # In law: minus the posterior mean and whitened by the joint covariance, they are 5,000
     # independent standard normal numbers.

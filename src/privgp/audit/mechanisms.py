@@ -81,7 +81,7 @@ def pair_of_function(
         X = np.asarray(_inputs_alone(data), dtype=float)
         outputs = np.full((2, len(X)), 0.5 * low + 0.5 * high)
         fitted = clone(function).fit(X, outputs[0])
-        model = fitted._contents.model
+        model = fitted._kept.contents.model
         worst = model.inputs[int(np.argmax(model.exact_norms()))]
         outputs[:, int(np.flatnonzero((worst == X).all(axis=1))[0])] = low, high
     else:
@@ -90,7 +90,7 @@ def pair_of_function(
             raise ValueError(NOT_NEIGHBOURS)
         _check_one_person(y != v, None)
         outputs = np.stack([y, v])
-    states = [clone(function).fit(X, y)._contents for y in outputs]
+    states = [clone(function).fit(X, y)._kept.contents for y in outputs]
     model, start = states[0].model, states[0].draws
     if model.nodes is not None:
         rows = model.node_rows

@@ -8,10 +8,11 @@ leaves out is kept as a separate term; then nothing here grows with the number o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from privgp.types import Array
+from privgp.types import Array, Positive
 
 
 @dataclass(frozen=True)
@@ -32,17 +33,17 @@ class Functionals:
     varies within bins remains.
     """
 
-    nodes: Array
-    weights: Array
-    noise_gram: Array
-    residual_gram: Array
-    energy_total: float
-    energy_gram: Array
-    energy_cross: Array
-    energy_noise_gram: Array
-    fixed_gram: Array | None = None
-    scatter: Array | None = None
-    shares: Array | None = None
+    nodes: Annotated[Array, "nodes columns"]
+    weights: Annotated[Array, "measured nodes"]
+    noise_gram: Annotated[Array, "measured measured"]
+    residual_gram: Annotated[Array, "measured measured"]
+    energy_total: Positive
+    energy_gram: Annotated[Array, "nodes nodes"]
+    energy_cross: Annotated[Array, "nodes measured"]
+    energy_noise_gram: Annotated[Array, "measured measured"]
+    fixed_gram: Annotated[Array, "measured measured"] | None = None
+    scatter: Annotated[Array, "measured bins"] | None = None
+    shares: Annotated[Array, "parts"] | None = None
 
     def average_variances(self, K: Array) -> Array:
         """v, (bins,), from K, (nodes, nodes)."""

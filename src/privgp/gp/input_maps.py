@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, Share
 
 KNOTS = 25  # few enough that the map is smooth
 
@@ -21,9 +22,9 @@ class InputMap:
     Beyond the observed range the ranked part stays at its end.
     """
 
-    share: float = 0.0
-    knots: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
-    ranks: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    share: Share = 0.0
+    knots: Annotated[Array, "* *"] = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    ranks: Annotated[Array, "* *"] = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     def __call__(self, X: Array) -> Array:
         if self.share == 0.0:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from privgp.types import Array
+from privgp.types import Array, NotNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -16,8 +17,8 @@ class Measurement:
     (measured,), B times the records per bin plus noise, where inputs are private.
     """
 
-    values: Array
-    noise_std: float
+    values: Annotated[Array, "measured"]
+    noise_std: Positive
     energy: float | None
-    energy_noise_std: float
-    counts: Array | None = None
+    energy_noise_std: NotNegative
+    counts: Annotated[Array, "measured"] | None = None

@@ -5,12 +5,13 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
+from typing import Annotated
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.input_maps import InputMap
-from privgp.types import Array
+from privgp.types import Array, Positive
 
 COMMON_LENGTHSCALE_STD = 1.0
 OTHER_STD = 0.7
@@ -22,9 +23,9 @@ class Hyperparameters:
     """One model: a kernel on mapped inputs and the variance of an output about the function."""
 
     kernel: Kernel
-    noise_variance: float
+    noise_variance: Positive
     input_map: InputMap = field(default_factory=InputMap)
-    weight: float = 1.0
+    weight: Positive = 1.0
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Prior:
     """
 
     start: Hyperparameters
-    centre: Array
-    root: Array
+    centre: Annotated[Array, "parameters"]
+    root: Annotated[Array, "parameters parameters"]
     noise_free: bool
 
     @property

@@ -14,8 +14,7 @@ from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.streamed.columns import StreamedSums
 from privgp.release.at_targets import AtTargets
 from privgp.release.certificate.certificate import certificate
-from privgp.release.contents import Contents, encode
-from privgp.release.decode import decode
+from privgp.release.file import CODEC, Contents, Parameters, decode
 from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def save(
     """
     check_is_fitted(model)
     check_target(path, overwrite=overwrite)
-    members = encode(_contents_of(model))
+    members = CODEC.encode(_contents_of(model))
     try:
         decode(members)  # a file that could not be read back is never written
     except DamagedFile as problem:
@@ -85,16 +84,19 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
     names = getattr(model, "feature_names_in_", None)
     return Contents(
         # What was asked for then, should a parameter have been changed since.
-        parameters={
-            **model.get_params(deep=False),
-            "y_bounds": plan.y_bounds,
-            # of the whole, should part of it have been spent on a choice of hyperparameters
-            "epsilon": model.guarantee_.epsilon,
-            "delta": plan.delta,  # what was offered: a pure promise needs none of it
-            "reconstruct": plan.reconstruct,
-            "inducing": _inducing_of(model),
-            **({"protect": "records", "x_bounds": plan.x_bounds} if records else {}),
-        },
+        parameters=Parameters.of(
+            {
+                **model.get_params(deep=False),
+                "y_bounds": plan.y_bounds,
+                # of the whole, should part of it have been spent on a choice of hyperparameters
+                "epsilon": model.guarantee_.epsilon,
+                "delta": plan.delta,  # what was offered: a pure promise needs none of it
+                "reconstruct": plan.reconstruct,
+                "inducing": _inducing_of(model),
+                **({"protect": "records", "x_bounds": plan.x_bounds} if records else {}),
+            },
+            model.functionals_,
+        ),
         columns=int(model.n_features_in_),
         names=None if names is None else tuple(str(name) for name in names),
         guarantee=model.guarantee_,
@@ -122,7 +124,7 @@ def _model_from(contents: Contents) -> PrivateGPRegressor:
     from privgp.models.regressor import PrivateGPRegressor  # which imports this module's save
 
     c = contents
-    model = PrivateGPRegressor(**c.parameters)
+    model = PrivateGPRegressor(**vars(c.parameters))
     model.n_features_in_ = c.columns
     if c.names is not None:
         model.feature_names_in_ = np.array(c.names, dtype=object)
@@ -139,7 +141,7 @@ def _model_from(contents: Contents) -> PrivateGPRegressor:
 
 
 def _posterior(c: Contents) -> Posterior:
-    low, high = c.parameters["y_bounds"]
+    low, high = c.parameters.y_bounds
     if len(c.models) * c.functionals.weights.size > MOST_ENTRIES:
         raise DamagedFile("it is larger than any release")
     try:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from privgp.gp.threads import one_thread
-from privgp.models.spending import SpendsAtFit
+from privgp.models.kept import KeptEstimator, names_of
 from privgp.plan.functions.paths import (
     NOISE,
     Calibration,
@@ -20,21 +16,16 @@ from privgp.plan.functions.paths import (
     check_count,
     path_model,
 )
-from privgp.plan.inputs.arguments import check_inside
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, check_vote, excursion_set
-from privgp.storage.state_file import StateFile, check_new
 from privgp.types import Array
-from privgp.vault.states import paths_file as paths_contents
-from privgp.vault.states.paths import PathSampler, taken_records
-from privgp.vault.states.paths_draws import further, sampler_of
-from privgp.vault.states.paths_file import PathContents, first_contents, parameters
+from privgp.vault.states.files import PATHS
+from privgp.vault.states.kept import Kept
+from privgp.vault.states.paths import PathContents, first_path_draws
 from privgp.vault.validate import checked_inputs, checked_outputs
 
-BATCH = 1024
 
-
-class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
+class PosteriorPaths(KeptEstimator):
     """Paths drawn from the posterior of private records: the draw itself is what hides them.
 
     They are drawn lazily, where they are asked for, so the records stay with the curator as long as
@@ -65,10 +56,7 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
     """
 
-    _file: StateFile | None
-    _lock: threading.Lock
-    _process: int
-    _unsaved: bool
+    _CODEC = PATHS
 
     def __init__(
         self,
@@ -114,28 +102,16 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         ``state``: a new file, ending in ``.private-state``, in which every draw is kept before its
         answer is given. Every fit makes other paths, with a budget of their own.
         """
-        if y is None:
-            raise ValueError("PosteriorPaths requires y to be passed, but the target y is None.")
+        tried, seed = self._prepared(y, state)
         model = self._model()
         inputs = checked_inputs(X, len(model.domain))
         y = checked_outputs(y, len(inputs))
-        columns = clone(self)  # a fit that is refused leaves the former paths as they were
-        validate_data(columns, X, skip_check_array=True)  # remembers the names of the columns
+        validate_data(tried, X, skip_check_array=True)  # remembers the names of the columns
         n = check_count(len(inputs))
-        if state is not None:
-            check_new(state)
-        seed = None
-        if self.random_state is not None:
-            seed = int(check_random_state(self.random_state).randint(2**31))
-        records = taken_records(inputs, y, model.domain, model.y_bounds)
+        draws = first_path_draws(inputs, y, model, seed)
         del inputs, X, y
-        names = getattr(columns, "feature_names_in_", None)
-        contents = first_contents(model, records, n, seed, names)
-        file = None if state is None else StateFile.create(state, contents, paths_contents)
-        if getattr(self, "_process", None) != os.getpid():
-            self._lock = threading.Lock()
-        with self._lock:  # a release in another thread ends first
-            self._take(contents, file, n)
+        promised = model.guarantee(n, simulated=seed is not None)
+        self._take(Kept.new(PathContents(promised, names_of(tried), model, draws), PATHS, state))
         return self
 
     def release(self, X_new: Any) -> Array:
@@ -143,27 +119,7 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
         What was asked before gets the same answer. A state file is written before this returns.
         """
-        check_is_fitted(self)
-        self._check_process()
-        X = validate_data(self, X_new, reset=False, dtype=np.float64) + 0.0  # no negative zeros
-        with self._lock, one_thread(), np.errstate(all="ignore"):
-            check_inside(X, self._contents.model.domain)
-            asked = [row.tobytes() for row in X]
-            self._find_places()
-            new = list(dict.fromkeys(point for point in asked if point not in self._places))
-            if len(new) > self.points_left_:
-                raise ValueError(
-                    f"these paths answer at most {self._contents.model.max_points:,} points "
-                    f"(max_points), and have answered {len(self._places):,}: ask for fewer."
-                )
-            for start in range(0, len(new), BATCH):
-                part = new[start : start + BATCH]
-                self._draw_at(np.frombuffer(b"".join(part)).reshape(len(part), -1))
-            self._find_places()
-            if self._file is not None and self._unsaved:
-                self._file.keep(self._contents)
-                self._unsaved = False
-            return self._contents.answers[:, [self._places[point] for point in asked]]
+        return self._ask(X_new).T
 
     def excursion(
         self, X_new: Any, threshold: float, *, vote: float = 0.5, smoothing: float | None = None
@@ -182,37 +138,6 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             guarantee=self.guarantee_,
         )  # fmt: skip
 
-    def save_state(self, path: str | os.PathLike[str]) -> None:
-        """Write the private state to a new ``.private-state`` file, and keep it up to date there."""
-        check_is_fitted(self)
-        self._check_process()
-        with self._lock:
-            if self._file is not None:
-                raise RuntimeError(
-                    f"these paths are kept in {self._file.path!r}: a second file would fall behind."
-                )
-            self._file = StateFile.create(path, self._contents, paths_contents)
-            self._unsaved = False
-
-    @classmethod
-    def load_state(cls, path: str | os.PathLike[str]) -> Self:
-        """Go on with the paths of a state file, which is kept up to date."""
-        file, c = StateFile.open(path, paths_contents)
-        made = cls(**parameters(c))
-        made._lock = threading.Lock()
-        made._take(c, file, len(c.records.outputs))
-        return made
-
-    @property
-    def points_answered_(self) -> int:
-        """How many points have an answer."""
-        return len(self._contents.points)
-
-    @property
-    def points_left_(self) -> int:
-        """How many more may be asked for."""
-        return self._contents.model.max_points - len(self._contents.points)
-
     def _model(self) -> PathModel:
         return path_model(
             self.kernel, self.noise_variance, domain=self.domain, y_bounds=self.y_bounds,
@@ -220,49 +145,8 @@ class PosteriorPaths(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             sensitivity=self.sensitivity, max_points=self.max_points,
         )  # fmt: skip
 
-    def _take(self, contents: PathContents, file: StateFile | None, n: int) -> None:
-        """Become the paths of these contents, which a file may hold."""
-        c = self._contents = contents
-        self._sampler: PathSampler | None = None
-        self._places: dict[bytes, int] = {}
-        self._file, self._unsaved = file, False
-        self._process = os.getpid()
-        self.n_features_in_ = len(c.model.domain)
-        self.__dict__.pop("feature_names_in_", None)
-        if c.names is not None:
-            self.feature_names_in_ = np.array(c.names, dtype=object)
-        self.sensitivity_ = c.model.mean_sensitivity(n).value
-        self.nugget_std_ = c.model.nugget_std(n)
-        self.guarantee_ = c.guarantee
-
-    def _find_places(self) -> None:
-        """Where every point stands among the answers."""
-        for place in range(len(self._places), len(self._contents.points)):
-            self._places[self._contents.points[place].tobytes()] = place
-
-    def _draw_at(self, points: Array) -> None:
-        """Draw one number per path for each of these new points, and compute their answers."""
-        # An interrupt leaves no sampler that was stopped halfway, and all of the draw or nothing.
-        sampler, self._sampler = self._sampler or sampler_of(self._contents), None
-        found = further(self._contents, sampler, points)
-        self._unsaved = True
-        self._contents = found
-        self._sampler = sampler
-
-    def _check_process(self) -> None:
-        if self._process != os.getpid():
-            raise RuntimeError(
-                "these paths belong to another process, which would draw them otherwise: "
-                "give them a state file and load that with load_state."
-            )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_contents")
-
-    def __getstate__(self) -> Any:
-        if hasattr(self, "_contents"):
-            raise TypeError(
-                "fitted PosteriorPaths cannot be copied or pickled: two copies would draw "
-                "different paths. Use save_state and load_state."
-            )
-        return super().__getstate__()
+    def _take(self, kept: Kept) -> None:
+        super()._take(kept)
+        model, records = kept.contents.model, len(kept.contents.draws.outputs)
+        self.sensitivity_ = model.mean_sensitivity(records).value
+        self.nugget_std_ = model.nugget_std(records)

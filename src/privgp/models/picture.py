@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from privgp.types import Array
 
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
-    from privgp.vault.states.function_file import Contents
+    from privgp.vault.states.kept import Kept
 
 # Points along a curve, either side of a map, a slice.
 MODEL_POINTS, FUNCTION_POINTS = (300, 80, 300), (200, 32, 80)
@@ -63,15 +62,14 @@ def ranges(
     return mean, {name: np.sqrt(variance) for name, variance in variances.items()}
 
 
-def released_function(
-    contents: Contents, release: Callable[[Array], Array], output: str
-) -> Released:
+def released_function(kept: Kept, output: str) -> Released:
     """The function over the range of its public inputs, or over its declared domain.
 
     With the range of its noise, in which the prediction without noise lies, point by point, and the
     points answered before. Drawing asks for 200 points, 1,024 on a map, 80 per slice, which are
     remembered like any other answers: ValueError if that many are not left.
     """
+    contents: Any = kept.contents
     model, promise = contents.model, contents.guarantee
     inputs = None if isinstance(model, RecordsModel) else model.inputs
     extent = np.array(model.domain) if isinstance(model, RecordsModel) else _range_of(model.inputs)
@@ -79,7 +77,7 @@ def released_function(
     scale = 0.5 * (high - low) * contents.draws.noise.std
     largest = number(scale * float(np.sqrt(kernel_variance(model.kernel))))
     return Released(
-        values=lambda X: (release(X), {NOISE: scale * model.noise_shape(X)}),
+        values=lambda X: (kept.ask(X), {NOISE: scale * model.noise_shape(X)}),
         extent=extent,
         points=FUNCTION_POINTS[min(len(extent), 3) - 1],
         held_at=extent.mean(axis=1),
@@ -90,7 +88,7 @@ def released_function(
         curve="released function",
         public_inputs=inputs,
         simulation=promise.is_simulation,
-        answered=(contents.points, contents.answers),
+        answered=(contents.draws.points, contents.draws.answers),
         bounds=contents.y_bounds,
     )
 

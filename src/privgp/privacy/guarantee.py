@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from privgp.privacy.budget import check_budget, gaussian_delta
 from privgp.privacy.pure import mixed_delta, total_epsilon
 from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
+from privgp.types import NotNegative, Positive, Share
 
 SIMULATION = "simulation, not for release"
 SIMULATED_SAMPLER = f"ordinary floating-point noise: {SIMULATION}"
@@ -69,17 +70,24 @@ class Guarantee:
     nothing else the promise is pure: delta is 0, whatever delta was offered.
     """
 
-    epsilon: float
-    delta: float
+    epsilon: NotNegative
+    delta: Share
     unit: str
     neighbours: str
     assumptions: tuple[str, ...]
     mechanism: str
     sampler: str
-    noise_multipliers: tuple[float, ...]
-    delta_slack: float = 0.0
+    noise_multipliers: tuple[Positive, ...]
+    delta_slack: Share = 0.0
     path_curves: tuple[PathCurve, ...] = ()
-    pure_epsilons: tuple[float, ...] = ()
+    pure_epsilons: tuple[Positive, ...] = ()
+
+    def check(self) -> None:
+        """Refuse what no mechanism promises, as only a file can have it."""
+        if not (self.noise_multipliers or self.path_curves or self.pure_epsilons):
+            raise ValueError("the guarantee names no mechanism.")
+        if self.delta == 0 and not self.is_pure:
+            raise ValueError("delta is out of range.")
 
     @property
     def mu(self) -> float:

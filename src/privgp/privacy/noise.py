@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol
 
 from privgp.privacy.budget import check_budget, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK, Event
+from privgp.types import Count, Exponent, Positive, Share
 
 GAUSSIAN, LAPLACE = "gaussian", "laplace"
 GAUSSIAN_SAMPLER = (
@@ -64,11 +65,11 @@ class GaussianNoise:
 
     law: ClassVar[str] = GAUSSIAN
     sampler: ClassVar[str] = GAUSSIAN_SAMPLER
-    size: int
-    std: float
-    exponent: int
-    multiplier: float
-    delta_slack: float
+    size: Count
+    std: Positive
+    exponent: Exponent
+    multiplier: Positive
+    delta_slack: Share
 
     @property
     def event(self) -> Event:
@@ -87,10 +88,10 @@ class LaplaceNoise:
 
     law: ClassVar[str] = LAPLACE
     sampler: ClassVar[str] = LAPLACE_SAMPLER
-    size: int
-    scale: float
-    exponent: int
-    epsilon: float
+    size: Count
+    scale: Positive
+    exponent: Exponent
+    epsilon: Positive
 
     @property
     def std(self) -> float:

@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+
+from privgp.types import Within
 
 SMALLEST_STEP = 1e-4
 LARGEST_ORDER = 1e9
@@ -40,7 +43,7 @@ class PathCurve:
     paths: int = 1
     covariance: str = "sharp"
     charge: float = 0.0
-    charge_limit: float = math.inf
+    charge_limit: Annotated[float, Within(0.0, infinite=True)] = math.inf
 
     def __post_init__(self) -> None:
         if not (0.0 < self.influence < 1.0 and math.isfinite(self.shift) and self.shift >= 0):

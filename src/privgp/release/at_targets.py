@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.plan.preview import Plan
-from privgp.types import Array
+from privgp.types import Array, Positive
 
 
 class Release(Protocol):
@@ -27,11 +27,11 @@ class AtTargets:
     """``C y`` plus noise at the targets. ``covariance``: of f about it, (targets, targets) as
     ``diag(model_variance) + noise_root noise_root^T``."""
 
-    targets: Array
-    mean: Array
-    model_variance: Array
-    noise_root: Array
-    noise_variance: float
+    targets: Annotated[Array, "targets columns"]
+    mean: Annotated[Array, "targets"]
+    model_variance: Annotated[Array, "targets"]
+    noise_root: Annotated[Array, "targets measured"]
+    noise_variance: Positive
 
     @classmethod
     def of(cls, plan: Plan, measurement: Measurement, centre: float) -> AtTargets:

@@ -21,7 +21,7 @@ from typing import Any
 from privgp.storage.parts import PUBLIC, part_beside, remove_stale
 
 FORMAT = "privgp"
-VERSION = 1
+VERSION = 2
 ENDING = ".privgp"
 MANIFEST = "manifest.json"
 LARGEST_FILE = 2**30

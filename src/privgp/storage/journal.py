@@ -1,7 +1,7 @@
 """The bytes of a state file: a line of text, an archive, and an entry for every further question.
 
-    b"draw", count, CRC-32 of both and of the seal before       12 bytes
-    what these so many points have added                        float64, little-endian
+    b"draw", number of points, CRC-32 of both and of the seal before     12 bytes
+    what these points have added                                         float64, little-endian
     the entry's seal: SHA-256 of the seal before and of all this
 
 The archive's own digest is the seal before the first entry. An entry that ends too early was being
@@ -11,14 +11,20 @@ written when the process died: its answer was never given, and it does not count
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import struct
 import zlib
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from privgp.storage import archive
 from privgp.storage.archive import DamagedFile
+from privgp.storage.codec import Codec, checked
+from privgp.storage.triangles import Triangle, entries
 from privgp.types import Array
 
 FORM = "private-state"
@@ -30,74 +36,123 @@ _FLOAT = np.dtype("<f8")
 _CHANGED = "an entry was changed since it was saved"
 
 
-class Codec(Protocol):
-    """What a file holds, as bytes and back: a function, or sample paths.
+class Draws(Protocol):
+    """A dataclass of draws. Its class names the fields that an entry adds to or replaces.
 
-    A codec with entries has three more functions: ``added(contents, first)``, what the points from
-    the first on have added, as arrays, or None if all must be written anew;
-    ``added_size(contents, first, count)``, how many numbers that is; and
-    ``with_added(contents, [(count, numbers), ...])``.
+    ``GROWS``: arrays with one row per point, and triangles; ``CHANGES``: numbers and vectors whose
+    size stays, replaced by every entry.
     """
 
-    def encode(self, contents: Any, /) -> bytes: ...
+    GROWS: ClassVar[tuple[str, ...]]
+    CHANGES: ClassVar[tuple[str, ...]]
 
-    def decode(self, data: bytes, /) -> Any: ...
+    @property
+    def points(self) -> Array: ...
 
 
-def whole(contents: Any, codec: Codec) -> bytes:
+class Contents(Protocol):
+    """What a state file holds: what never changes, and the draws."""
+
+    @property
+    def draws(self) -> Draws: ...
+
+
+def whole(contents: Contents, codec: Codec) -> bytes:
     """A file with everything in its archive and no entries."""
-    data = codec.encode(contents)
+    data = archive.pack(codec.encode(contents), FORM)
     return _line(len(data)) + data
 
 
-def entry(contents: Any, first: int, seal: bytes, codec: Any) -> bytes | None:
+def entry(draws: Draws, first: int, seal: bytes) -> bytes:
     """What the points from the ``first`` on have added, to follow what has this seal."""
-    parts = codec.added(contents, first) if hasattr(codec, "added") else None
-    if parts is None:
-        return None
-    body = _head(len(contents.points) - first, seal)
-    body += b"".join(np.asarray(part, dtype=_FLOAT).tobytes() for part in parts)
+    added = [_rows(getattr(draws, name), first) for name in draws.GROWS]
+    added += [np.ravel(getattr(draws, name)) for name in draws.CHANGES]
+    body = _head(len(draws.points) - first, seal)
+    body += b"".join(np.asarray(part, dtype=_FLOAT).tobytes() for part in added)
     return body + hashlib.sha256(seal + body).digest()
 
 
-def is_whole_entry(tail: bytes, first: int, seal: bytes, contents: Any, codec: Any) -> bool:
+def is_whole_entry(tail: bytes, draws: Draws, first: int, seal: bytes) -> bool:
     """Whether an entry follows; False if it was cut short."""
-    if not hasattr(codec, "added"):
-        return True
     if len(tail) < HEAD:
         return False
-    count = _count(tail[:HEAD], seal)
-    return len(tail) >= _size(codec.added_size(contents, first, count))
+    return len(tail) >= _size(draws, first, _count(tail[:HEAD], seal))
 
 
-def read_whole(data: bytes, codec: Any) -> tuple[Any, int, int]:
+def read_whole(data: bytes, codec: Codec) -> tuple[Any, int, int]:
     """The contents of a file, where its archive ends, and where its last whole entry does."""
-    found = re.match(rb'\{"format": "private-state", "bytes": ([1-9][0-9]{0,9}),[^\n]*\n', data)
-    if found is None or found[0] != _line(int(found[1])):
+    line = re.match(rb'\{"format": "private-state", "bytes": ([1-9][0-9]{0,9}),[^\n]*\n', data)
+    if line is None or line[0] != _line(int(line[1])):
         raise DamagedFile(f"it is no .{FORM} file, or was changed since it was saved")
-    base = end = found.end() + int(found[1])
+    base = end = line.end() + int(line[1])
     if len(data) < end:
         raise DamagedFile("it was cut short since it was saved")
-    contents = codec.decode(data[found.end() : end])
-    if not hasattr(codec, "added"):
-        if len(data) > end:
-            raise DamagedFile("it holds bytes that belong to nothing")
-        return contents, base, end
-    seal, first = data[end - SEAL : end], len(contents.points)
-    entries: list[tuple[int, Array]] = []
+    contents = codec.decode(archive.unpack(data[line.end() : end], FORM))
+    draws: Draws = contents.draws
+    seal, first = data[end - SEAL : end], len(draws.points)
+    bodies: list[tuple[int, Array]] = []
     while len(data) - end >= HEAD:
         count = _count(data[end : end + HEAD], seal)
-        size = _size(codec.added_size(contents, first, count))
+        size = _size(draws, first, count)
         if len(data) - end < size:
             break
         body = data[end : end + size - SEAL]
         before, seal = seal, data[end + size - SEAL : end + size]
         if hashlib.sha256(before + body).digest() != seal:
             raise DamagedFile(_CHANGED)
-        entries.append((count, np.frombuffer(body, _FLOAT, offset=HEAD).astype(np.float64)))
+        bodies.append((count, np.frombuffer(body, _FLOAT, offset=HEAD).astype(np.float64)))
         end += size
         first += count
-    return codec.with_added(contents, entries) if entries else contents, base, end
+    if bodies:
+        contents = checked(replace(contents, draws=_with_entries(draws, bodies)))
+    return contents, base, end
+
+
+def _with_entries(draws: Draws, bodies: Sequence[tuple[int, Array]]) -> Any:
+    """The draws with all entries added, each the number of its points and their numbers."""
+    if not all(np.all(np.isfinite(values)) for _, values in bodies):
+        raise DamagedFile("it holds numbers that are not finite")
+    grown: dict[str, list[Any]] = {name: [getattr(draws, name)] for name in draws.GROWS}
+    names, first = (*draws.GROWS, *draws.CHANGES), len(draws.points)
+    parts: dict[str, Array] = {}
+    for count, values in bodies:
+        ends = np.cumsum(_sizes(draws, first, count))
+        parts = dict(zip(names, np.split(values, ends[:-1]), strict=True))
+        for name, so_far in grown.items():
+            if isinstance(so_far[0], Triangle):
+                so_far[0] = so_far[0].extended(parts[name], count)
+            else:
+                so_far.append(parts[name].reshape(count, *so_far[0].shape[1:]))
+        first += count
+    changes: dict[str, Any] = {
+        name: one if isinstance(one := so_far[0], Triangle) else np.concatenate(so_far)
+        for name, so_far in grown.items()
+    }
+    for name in draws.CHANGES:
+        changes[name] = parts[name] if np.ndim(getattr(draws, name)) else float(parts[name][0])
+    return replace(draws, **changes)  # type: ignore[type-var]
+
+
+def _rows(value: Any, first: int) -> Array:
+    rows = value.packed(first) if isinstance(value, Triangle) else value[first:]
+    return np.ravel(rows)
+
+
+def _sizes(draws: Draws, first: int, count: int) -> list[int]:
+    """The number of numbers of every part of an entry of ``count`` points after the ``first``."""
+    sizes = []
+    for name in draws.GROWS:
+        value = getattr(draws, name)
+        if isinstance(value, Triangle):
+            sizes.append(entries(first + count) - entries(first))
+        else:
+            sizes.append(count * math.prod(value.shape[1:]))
+    return sizes + [np.size(getattr(draws, name)) for name in draws.CHANGES]
+
+
+def _size(draws: Draws, first: int, count: int) -> int:
+    """The bytes of an entry."""
+    return HEAD + sum(_sizes(draws, first, count)) * _FLOAT.itemsize + SEAL
 
 
 def _line(size: int) -> bytes:
@@ -110,12 +165,8 @@ def _head(count: int, seal: bytes) -> bytes:
 
 
 def _count(head: bytes, seal: bytes) -> int:
-    """How many points the entry that starts so has added."""
+    """The number of points that the entry with this head has added."""
     count = int(struct.unpack_from("<I", head, len(_MARK))[0])
     if head != _head(count, seal):
         raise DamagedFile(_CHANGED)
     return count
-
-
-def _size(numbers: int) -> int:
-    return HEAD + numbers * _FLOAT.itemsize + SEAL

@@ -17,7 +17,8 @@ from typing import Any, BinaryIO, cast
 
 from privgp.storage import archive
 from privgp.storage.archive import DamagedFile
-from privgp.storage.journal import FORM, SEAL, Codec, entry, is_whole_entry, read_whole, whole
+from privgp.storage.codec import Codec
+from privgp.storage.journal import FORM, SEAL, Contents, entry, is_whole_entry, read_whole, whole
 from privgp.storage.parts import PRIVATE
 
 MOST_ENTRIES = 2**23  # bytes, or as many as the rest of the file has
@@ -32,7 +33,7 @@ def check_new(path: PathLike) -> None:
 
 @dataclass(frozen=True)
 class Mark:
-    """A file that ends here with this seal, holds so many points, and its archive ends at base."""
+    """A file that ends here with this seal and holds this many points; its archive ends at base."""
 
     end: int
     seal: bytes
@@ -50,13 +51,13 @@ class StateFile:
         self._marks, self._codec = [mark], codec
 
     @classmethod
-    def create(cls, path: PathLike, contents: Any, codec: Codec) -> StateFile:
+    def create(cls, path: PathLike, contents: Contents, codec: Codec) -> StateFile:
         """Write a new file; never in place of another."""
         data = whole(contents, codec)
         with _locked(path) as folder:
             archive.write(path, data, overwrite=False, form=FORM, mode=PRIVATE)
             os.fsync(folder)
-        mark = Mark(len(data), data[-SEAL:], len(contents.points), len(data))
+        mark = Mark(len(data), data[-SEAL:], len(contents.draws.points), len(data))
         return cls(path, mark, codec)
 
     @classmethod
@@ -67,23 +68,22 @@ class StateFile:
             contents, base, end = read_whole(data, codec)
         except DamagedFile as problem:
             raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
-        mark = Mark(end, data[end - SEAL : end], len(contents.points), base)
+        mark = Mark(end, data[end - SEAL : end], len(contents.draws.points), base)
         return cls(path, mark, codec), contents
 
-    def keep(self, contents: Any) -> None:
+    def keep(self, contents: Contents) -> None:
         """Bring the file to these contents; on return they are on the disk."""
         with _locked(self.path) as folder, self._opened() as file:
-            mark = self._current(file, contents)
-            data = None
-            if not _outgrown(mark):
-                data = entry(contents, mark.points, mark.seal, self._codec)
-            if data is not None:
+            mark, draws = self._current(file, contents), contents.draws
+            # Draws without a new point, as those through inducing inputs, go into the archive.
+            if len(draws.points) > mark.points and not _outgrown(mark):
+                data = entry(draws, mark.points, mark.seal)
                 end, base = mark.end + len(data), mark.base
             else:
                 data = whole(contents, self._codec)
                 end = base = len(data)
             # Known from now on, whether or not the rest gets through.
-            self._marks.append(Mark(end, data[-SEAL:], len(contents.points), base))
+            self._marks.append(Mark(end, data[-SEAL:], len(draws.points), base))
             if base == end:
                 archive.write(self.path, data, overwrite=True, form=FORM, mode=PRIVATE)
                 os.fsync(folder)
@@ -101,7 +101,7 @@ class StateFile:
                 f"{self.path!r} is gone or cannot be written: without it nothing is answered."
             ) from None
 
-    def _current(self, file: BinaryIO, contents: Any) -> Mark:
+    def _current(self, file: BinaryIO, contents: Contents) -> Mark:
         """Where the file stands, if this process left it there; else it is refused."""
         for mark in reversed(self._marks):
             file.seek(mark.end - SEAL)
@@ -111,7 +111,7 @@ class StateFile:
             raise RuntimeError(self._MOVED.format(self.path))
         if tail := file.read():
             try:
-                moved = is_whole_entry(tail, mark.points, mark.seal, contents, self._codec)
+                moved = is_whole_entry(tail, contents.draws, mark.points, mark.seal)
             except DamagedFile:
                 moved = True
             if moved:

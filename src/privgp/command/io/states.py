@@ -79,11 +79,11 @@ def answers(kept: PrivateFunction | PosteriorPaths, points: Array, step: Step) -
 
 def _check_room(kept: PrivateFunction | PosteriorPaths, points: Array) -> None:
     """Refuse points that cannot all be answered before any is: answers cannot be taken back."""
-    domain = getattr(kept._contents.model, "domain", None)
+    domain = kept._kept.contents.model.domain
     if domain is not None:
         with answering():
             check_inside(points, domain)
-    known = {row.tobytes() for row in kept._contents.points}
+    known = {row.tobytes() for row in kept._kept.contents.draws.points}
     new = {row.tobytes() for row in points + 0.0} - known  # no negative zeros
     if len(new) > kept.points_left_:
         raise Refusal(

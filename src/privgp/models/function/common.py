@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import check_kernel, split_noise
-from privgp.plan.functions.records import RecordsModel
-from privgp.vault.states.function_file import Contents
+from privgp.plan.inputs.arguments import check_bounds
+from privgp.privacy.budget import check_budget
+from privgp.privacy.guarantee import Guarantee, Protected, promise
+from privgp.vault.states.outputs import Draws
+from privgp.vault.states.records import RecordDraws
+
+if TYPE_CHECKING:
+    from privgp.models.function.estimator import PrivateFunction
 
 
 def kernel_and_noise(given: Any, noise_variance: Any, columns: int) -> tuple[Kernel, float]:
@@ -34,19 +40,42 @@ def kernel_and_noise(given: Any, noise_variance: Any, columns: int) -> tuple[Ker
     return kernel, noise
 
 
-def parameters(contents: Contents) -> dict[str, Any]:
-    """The arguments that a function was made with."""
-    c = contents
+def asked_of(function: PrivateFunction) -> dict[str, Any]:
+    """What was asked for, checked, as every function keeps it."""
+    check_budget(function.epsilon, function.delta)
+    dominance = function.dominance
     return {
-        "protect": "records" if isinstance(c.model, RecordsModel) else "outputs",
-        "domain": c.model.domain if isinstance(c.model, RecordsModel) else None,
-        "kernel": c.model.kernel,
-        "noise_variance": c.model.noise_variance,
-        "y_bounds": c.y_bounds,
-        "epsilon": c.epsilon,
-        "delta": c.delta,
-        "sensitivity": c.sensitivity,
-        "dominance": c.dominance,
-        "inducing": c.model.nodes,
-        "random_state": c.draws.seed,
+        "y_bounds": check_bounds("y_bounds", function.y_bounds),
+        "epsilon": float(function.epsilon),
+        "delta": float(function.delta),
+        "sensitivity": function.sensitivity,
+        "dominance": float(dominance) if isinstance(dominance, Real) else dominance,
     }
+
+
+def promised(
+    protected: Protected,
+    asked: dict[str, Any],
+    draws: Draws | RecordDraws,
+    *,
+    public: str,
+    chosen: str,
+    how: str,
+) -> Guarantee:
+    """What is promised of all answers together; ``how``: the function is drawn, {} for its size."""
+    noise = draws.noise
+    return promise(
+        protected,
+        [noise.event],
+        epsilon=asked["epsilon"],
+        delta=asked["delta"],
+        assumptions=(
+            public,
+            chosen,
+            "no draw is made twice: the state of the function is kept and never set back",
+        ),
+        mechanism=f"{noise.describe()} on the posterior mean as a function, "
+        f"{how.format(f'{noise.size:,}')}; all answers together are covered",
+        sampler=noise.sampler,
+        simulated=draws.seed is not None,
+    )

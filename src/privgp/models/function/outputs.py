@@ -12,14 +12,13 @@ from sklearn.utils.validation import validate_data
 from privgp.gp.input_maps import collapse
 from privgp.gp.smoothers import choose_nodes
 from privgp.gp.threads import threads_for
-from privgp.models.function.common import kernel_and_noise
+from privgp.models.function.common import asked_of, kernel_and_noise, promised
+from privgp.models.kept import names_of
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
-from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs
-from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import OUTPUTS, Guarantee, promise
+from privgp.plan.inputs.arguments import check_choice, inducing_inputs
+from privgp.privacy.guarantee import OUTPUTS
 from privgp.types import Array
-from privgp.vault.states.function_file import Contents
-from privgp.vault.states.outputs import Draws, first_draws
+from privgp.vault.states.outputs import OutputsContents, first_draws
 from privgp.vault.validate import checked_outputs
 
 if TYPE_CHECKING:
@@ -27,17 +26,15 @@ if TYPE_CHECKING:
 
 
 def fit_outputs(
-    function: PrivateFunction, X: Any, y: Any, columns: PrivateFunction, seed: int | None
-) -> Contents:
+    function: PrivateFunction, X: Any, y: Any, tried: PrivateFunction, seed: int | None
+) -> OutputsContents:
     """A function of which nothing has been asked. Outputs go to the vault.
 
-    ``columns`` is told the names of the columns.
+    ``tried`` is told the names of the columns.
     """
-    X = validate_data(columns, X, dtype=np.float64) + 0.0  # no negative zeros
+    X = validate_data(tried, X, dtype=np.float64) + 0.0  # no negative zeros
     y = checked_outputs(y, len(X))
-    check_budget(function.epsilon, function.delta)
-    epsilon, delta = float(function.epsilon), float(function.delta)
-    bounds = check_bounds("y_bounds", function.y_bounds)
+    asked = asked_of(function)
     if function.domain is not None:
         raise ValueError("domain goes with protect='records' only.")
     inputs, index = collapse(X)
@@ -46,24 +43,20 @@ def fit_outputs(
         norm = model.norm(function.sensitivity, function.dominance)
     if not (np.isfinite(norm) and norm > 0):
         raise ValueError("the sensitivity is not finite: choose other units for the kernel.")
-    noise = model.noise(epsilon, delta, norm)
-    draws = first_draws(y, bounds, index, noise, norm, seed)
+    noise = model.noise(asked["epsilon"], asked["delta"], norm)
+    draws = first_draws(y, asked["y_bounds"], index, noise, norm, seed, model.columns)
     del y
-    names = getattr(columns, "feature_names_in_", None)
-    return Contents(
-        model=model,
-        y_bounds=bounds,
-        epsilon=epsilon,
-        delta=delta,
-        sensitivity=function.sensitivity,
-        dominance=None if function.dominance is None else float(function.dominance),
-        norm=norm,
-        guarantee=_guarantee(epsilon, delta, model, draws),
-        names=None if names is None else tuple(str(name) for name in names),
-        draws=draws,
-        points=np.empty((0, model.columns)),
-        answers=np.empty(0),
+    how = "drawn where it is asked for, at most {} points"
+    guarantee = promised(
+        OUTPUTS,
+        asked,
+        draws,
+        public="the inputs and the number of rows are public",
+        chosen="kernel, noise variance, bounds, inducing inputs and budget were chosen without "
+        "looking at the outputs",
+        how=how if model.nodes is None else "in {} numbers through inducing inputs",
     )
+    return OutputsContents(guarantee, names_of(tried), model, draws, norm=norm, **asked)
 
 
 def _model(function: PrivateFunction, inputs: Array, counts: Array) -> FunctionModel:
@@ -92,32 +85,6 @@ def _check_dominance(sensitivity: str, dominance: Any) -> None:
 
 
 def _nodes(inducing: Any, kernel: Kernel, inputs: Array) -> Array:
-    """Inducing inputs as given, or so many of the inputs, chosen by the kernel."""
+    """Inducing inputs as given, or this number of inputs, chosen by the kernel."""
     given = inducing_inputs(inducing, inputs.shape[1])
     return inputs[choose_nodes(kernel, inputs, given)] if isinstance(given, int) else given
-
-
-def _guarantee(epsilon: float, delta: float, model: FunctionModel, draws: Draws) -> Guarantee:
-    """What is promised of all answers together."""
-    noise = draws.noise
-    how = (
-        f"in {noise.size:,} numbers through inducing inputs"
-        if model.nodes is not None
-        else f"drawn where it is asked for, at most {noise.size:,} points"
-    )
-    return promise(
-        OUTPUTS,
-        [noise.event],
-        epsilon=epsilon,
-        delta=delta,
-        assumptions=(
-            "the inputs and the number of rows are public",
-            "kernel, noise variance, bounds, inducing inputs and budget were chosen without "
-            "looking at the outputs",
-            "no draw is made twice: the state of the function is kept and never set back",
-        ),
-        mechanism=f"{noise.describe()} on the posterior mean as a function, {how}; all answers "
-        "together are covered",
-        sampler=noise.sampler,
-        simulated=draws.seed is not None,
-    )

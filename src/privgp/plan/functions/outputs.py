@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
@@ -19,7 +20,7 @@ from privgp.gp.smoothers import JITTERS, stable_cholesky
 from privgp.plan.functions.varah import dominance, varah_bound
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.privacy.sensitivity import column_norms
-from privgp.types import Array
+from privgp.types import Array, Positive
 
 SENSITIVITIES = ("exact", "infinity", "nonnegative", "varah")
 MAX_POINTS = 20_000
@@ -35,10 +36,12 @@ class FunctionModel:
     """
 
     kernel: Kernel
-    noise_variance: float
-    inputs: Array
-    counts: Array
-    nodes: Array | None = None
+    noise_variance: Positive
+    inputs: Annotated[Array, "inputs columns"]
+    counts: Annotated[Array, "inputs"]
+    nodes: Annotated[Array, "nodes columns"] | None = None
+
+    domain = None  # points anywhere are answered
 
     @property
     def columns(self) -> int:

@@ -66,6 +66,28 @@ class PathModel:
     sensitivity: str | float
     max_points: int
 
+    def parameters(self) -> dict[str, Any]:
+        """The arguments of ``path_model``."""
+        names = (
+            "kernel",
+            "noise_variance",
+            "domain",
+            "y_bounds",
+            "extra_noise",
+            "delta",
+            "max_points",
+        )
+        norm = self.sensitivity
+        return {
+            **{name: getattr(self, name) for name in names},
+            "n_paths": self.paths,
+            "sensitivity": norm if isinstance(norm, str) else ("function", norm),
+        }
+
+    @property
+    def columns(self) -> int:
+        return len(self.domain)
+
     @property
     def widths(self) -> Array:
         """The sides of the domain, (inputs,)."""

@@ -24,7 +24,7 @@ from privgp.privacy.posterior_mean import (
     mean_sensitivity,
     posterior_shape,
 )
-from privgp.types import Array
+from privgp.types import Array, Count, Pair, Positive
 
 RECORD_SENSITIVITIES = ("exact", "paper")
 CELLS = 4000
@@ -35,9 +35,9 @@ class RecordsModel:
     """The public part of a whole-function release of private records."""
 
     kernel: Kernel
-    noise_variance: float
-    domain: tuple[tuple[float, float], ...]
-    rows: int
+    noise_variance: Positive
+    domain: tuple[Pair, ...]
+    rows: Count
 
     nodes = None  # there are no inducing inputs
 

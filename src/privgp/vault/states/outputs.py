@@ -6,15 +6,20 @@ rows ever drawn together, whatever computed them. Proof: docs/proofs/function.md
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from privgp.gp.growing import Coordinates
 from privgp.gp.rounding import rounding
+from privgp.plan.functions.outputs import MAX_POINTS, SENSITIVITIES, FunctionModel
 from privgp.privacy.noise import GaussianNoise
-from privgp.types import Array, Integers
-from privgp.vault.noise import add_noise
+from privgp.storage.archive import DamagedFile
+from privgp.types import Array, Integers, Positive, Seed
+from privgp.vault.states.functions import FunctionContents, with_noise
+from privgp.vault.states.kept import NOT_TOGETHER, TOO_MUCH
 from privgp.vault.validate import clipped_outputs
 
 
@@ -22,17 +27,23 @@ from privgp.vault.validate import clipped_outputs
 class Draws:
     """What has been drawn of one function, and what is needed to go on.
 
-    ``sums``: (inputs,) of the scaled outputs, private; ``squares``: (inputs,) squared norms of the
-    columns drawn so far; ``numbers``: the noisy coordinates; ``noise``: for the most coordinates
-    there may be; ``seed``: for simulations, else None.
+    Private: ``sums`` (inputs,) of the scaled outputs. ``noise``: for the most coordinates there may
+    be; ``limit``, of ``squares`` (inputs,): squared norms of the columns drawn so far; ``seed``: for
+    simulations, else None; ``numbers``: the noisy coordinates. ``points`` (asked, columns) have
+    ``answers`` (asked,) in units of y; there are none through inducing inputs.
     """
 
-    sums: Array = field(repr=False)
+    sums: Annotated[Array, "inputs"] = field(repr=False)
     noise: GaussianNoise
-    limit: float
-    seed: int | None
-    squares: Array = field(repr=False)
-    numbers: Array = field(repr=False)
+    limit: Positive
+    seed: Seed | None
+    squares: Annotated[Array, "inputs"] = field(repr=False)
+    points: Annotated[Array, "points columns"]
+    numbers: Annotated[Array, "*"] = field(default_factory=lambda: np.empty(0), repr=False)
+    answers: Annotated[Array, "points"] = field(default_factory=lambda: np.empty(0))
+
+    GROWS: ClassVar[tuple[str, ...]] = ("points", "answers", "numbers")
+    CHANGES: ClassVar[tuple[str, ...]] = ("squares",)
 
 
 def first_draws(
@@ -42,11 +53,12 @@ def first_draws(
     noise: GaussianNoise,
     norm: float,
     seed: int | None,
+    columns: int,
 ) -> Draws:
     """Nothing drawn yet: outputs clipped, scaled to [-1, 1] and added up per distinct input."""
     sums = np.bincount(index, clipped_outputs(y, len(index), bounds)).astype(np.float64)
     limit = norm**2 * (1.0 - rounding(2 * noise.size + 8))  # squares are sums of that many
-    return Draws(sums, noise, limit, seed, np.zeros(len(sums)), np.empty(0))
+    return Draws(sums, noise, limit, seed, np.zeros(len(sums)), np.empty((0, columns)))
 
 
 def extended(draws: Draws, rows: Array) -> Draws:
@@ -58,12 +70,7 @@ def extended(draws: Draws, rows: Array) -> Draws:
         raise ValueError("this function has no coordinates left.")
     rows, squares = within_limit(rows, draws.squares, draws.limit)
     exact = rows @ draws.sums
-    if draws.seed is None:
-        released = add_noise(exact, replace(draws.noise, size=count))
-    else:
-        # one stream per coordinate: a simulation does not depend on batches or restarts
-        streams = (np.random.default_rng([draws.seed, i]) for i in range(first, first + count))
-        released = exact + draws.noise.std * np.array([s.standard_normal() for s in streams])
+    released = with_noise(exact, draws.noise, draws.seed, first)
     return replace(draws, squares=squares, numbers=np.concatenate([draws.numbers, released]))
 
 
@@ -82,3 +89,52 @@ def within_limit(rows: Array, squares: Array, limit: float) -> tuple[Array, Arra
         np.clip(row, -room, room, out=row)
         total += row * row
     return kept, total
+
+
+@dataclass(frozen=True)
+class OutputsContents(FunctionContents):
+    """A function of private outputs. The rows that measure a point are public, and computed first."""
+
+    model: FunctionModel
+    draws: Draws
+
+    PROTECT = "outputs"
+    SENSITIVITIES = SENSITIVITIES
+    ADVICE = ", or give inducing= for any number."
+
+    @property
+    def most(self) -> float:
+        return super().most if self.model.nodes is None else math.inf
+
+    def engine(self) -> Coordinates:
+        return Coordinates(self.model.kernel, self.model.inputs, self.model.coefficients)
+
+    def extended(self, engine: Coordinates, points: Array) -> Draws:
+        engine.catch_up(self.draws.points)
+        extension = engine.propose(points)
+        draws = self.with_answers(extended(self.draws, extension.rows), points, extension.lower)
+        engine.accept(extension)
+        return draws
+
+    def drawn_at_once(self) -> Draws | None:
+        """Through inducing inputs all numbers are drawn with the first question."""
+        if self.model.nodes is None:
+            return None
+        drawn = len(self.draws.numbers) > 0
+        return self.draws if drawn else extended(self.draws, self.model.node_rows)
+
+    def values(self, X: Array) -> Array:
+        return self.in_units(self.model.node_values(X, self.draws.numbers))
+
+    def check(self) -> None:
+        super().check()
+        model, draws = self.model, self.draws
+        numbers, points, size = len(draws.numbers), len(draws.points), draws.noise.size
+        if model.nodes is None:
+            aligned = numbers == points <= size <= MAX_POINTS
+        else:
+            aligned = points == 0 and numbers in (0, size) and size == len(model.nodes)
+        if not aligned or len(model.inputs) == 0 or not np.all(model.counts >= 1):
+            raise DamagedFile(NOT_TOGETHER)
+        if not np.all((draws.squares >= 0) & (draws.squares <= draws.limit * (1.0 + 1e-9))):
+            raise DamagedFile(TOO_MUCH)

@@ -8,140 +8,86 @@ nothing that was drawn is ever computed again. Proof: docs/proofs/path_rounding.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
-from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.blocked import RUN, blocked_cholesky, blocked_product, blocked_solve
+from privgp.gp.blocked import blocked_cholesky
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import careful_values
+from privgp.plan.functions.paths import PathModel, path_model
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.path_rounding import LATTICE_DEPTH, NORMAL_DEPTH
-from privgp.types import Array
+from privgp.storage.archive import DamagedFile
+from privgp.storage.triangles import NO_ROWS, Triangle
+from privgp.types import Array, Seed
 from privgp.vault.noise import add_noise
+from privgp.vault.states.kept import NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH, Contents
+from privgp.vault.states.path_sampler import PathSampler
 from privgp.vault.validate import checked_inputs, clipped_outputs
 
 
 @dataclass(frozen=True)
-class PathRecords:
-    """The private records: inputs in the domain (records, columns), outputs about their centre."""
+class PathDraws:
+    """The private records and what has been drawn of their paths.
 
-    inputs: Array = field(repr=False)
-    outputs: Array = field(repr=False)
-
-
-def taken_records(
-    X: Any, y: Any, box: tuple[tuple[float, float], ...], bounds: tuple[float, float]
-) -> PathRecords:
-    """Refuse what is not finite; project inputs onto the domain, clip outputs."""
-    inputs = checked_inputs(X, len(box))
-    low, high = np.array(box).T
-    half = 0.5 * bounds[1] - 0.5 * bounds[0]
-    outputs = half * clipped_outputs(y, len(inputs), bounds)
-    return PathRecords(np.clip(inputs, low, high) + 0.0, outputs)
-
-
-def within(
-    records: PathRecords, box: tuple[tuple[float, float], ...], bounds: tuple[float, float]
-) -> bool:
-    """Whether all records keep to the domain and the bounds, as those that were taken do."""
-    low, high = np.array(box).T
-    half = 0.5 * bounds[1] - 0.5 * bounds[0]
-    inside = np.all((records.inputs >= low) & (records.inputs <= high))
-    return bool(inside and np.all(np.abs(records.outputs) <= half))
-
-
-def record_factor(records: PathRecords, kernel: Kernel, noise_variance: float) -> Array:
-    """R with ``R R^T = k(X, X) + noise variance``, (records, records): computed once and stored."""
-    K = careful_values(kernel, records.inputs, records.inputs)
-    K.flat[:: len(K) + 1] += noise_variance
-    return blocked_cholesky(K)
-
-
-class PathSampler:
-    """The posterior given the records, and how far its paths were drawn.
-
-    ``factor``: of the records, as stored; extra noise is a Gaussian process with the same kernel and
-    ``extra_share`` times its variance. A call that does not return leaves a sampler of no more use.
+    Private: ``inputs`` (records, columns) in the domain, ``outputs`` (records,) about their centre,
+    ``factor`` (records, records): R with ``R R^T = k(X, X) + noise variance``, computed once. ``seed``:
+    for simulations. ``points`` (asked, columns), ``normals``, ``answers`` (asked, paths); ``lower``: the
+    rows of the factor of the points, as they were used.
     """
 
-    def __init__(
-        self, records: PathRecords, factor: Array, kernel: Kernel, extra_share: float, nugget: float
-    ) -> None:
-        self._inputs, self._factor, self._kernel = records.inputs, factor, kernel
-        self._total, self._nugget = 1.0 + extra_share, nugget * variance(kernel)
-        self._weights = blocked_solve(factor, records.outputs[:, None])
-        self._asked = 0  # of the rows and columns below, which have room for more
-        self._points = np.empty((0, records.inputs.shape[1]))
-        self._half = np.empty((len(factor), 0))
-        self._lower = np.zeros((0, 0))
+    inputs: Annotated[Array, "records columns"] = field(repr=False)
+    outputs: Annotated[Array, "records"] = field(repr=False)
+    factor: Annotated[Array, "records records"] = field(repr=False)
+    seed: Seed | None
+    points: Annotated[Array, "points columns"]
+    normals: Annotated[Array, "points paths"] = field(repr=False)
+    answers: Annotated[Array, "points paths"]
+    lower: Triangle = NO_ROWS
 
-    def catch_up(self, points: Array, rows: tuple[Array, ...]) -> None:
-        """Hold exactly these points, whose rows of L are those that were stored."""
-        if not np.array_equal(self._points[: self._asked], points[: self._asked]):
-            self._asked = 0
-        have = self._asked
-        if have == len(points):
-            return
-        self._make_room(len(points))
-        self._half[:, have : len(points)] = self._columns(points[have:])
-        self._points[have : len(points)] = points[have:]
-        for place, row in enumerate(rows[have:], start=have):
-            self._lower[place, : place + 1] = row
-        self._asked = len(points)
+    GROWS: ClassVar[tuple[str, ...]] = ("points", "normals", "answers", "lower")
+    CHANGES: ClassVar[tuple[str, ...]] = ()
 
-    def extend(self, points: Array) -> tuple[Array, ...]:
-        """Add new points; their rows of L, the first of length old + 1."""
-        old = self._asked
-        self._make_room(old + len(points))
-        for start in range(0, len(points), RUN):
-            self._add(points[start : start + RUN])
-        return tuple(self._lower[i, : i + 1].copy() for i in range(old, self._asked))
 
-    def values(self, normals: Array, first: int) -> Array:
-        """Values about the centre, (paths, points from the first on).
+def first_path_draws(X: Any, y: Any, model: PathModel, seed: int | None) -> PathDraws:
+    """Nothing drawn yet: inputs projected onto the domain, outputs clipped."""
+    low, high = np.array(model.domain).T
+    inputs = np.clip(checked_inputs(X, len(model.domain)), low, high) + 0.0
+    half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
+    outputs = half * clipped_outputs(y, len(inputs), model.y_bounds)
+    K = careful_values(model.kernel, inputs, inputs)
+    K.flat[:: len(K) + 1] += model.noise_variance
+    nothing = np.empty((0, model.paths))
+    points = np.empty((0, len(model.domain)))
+    return PathDraws(inputs, outputs, blocked_cholesky(K), seed, points, nothing, nothing)
 
-        ``normals``: (paths, all points so far).
-        """
-        mean = blocked_product(self._weights.T, self._half[:, first : self._asked])
-        return np.asarray(mean + normals @ self._lower[first : self._asked, : self._asked].T)
 
-    def _columns(self, points: Array) -> Array:
-        """``R^-1 k(X, points)``."""
-        return blocked_solve(self._factor, careful_values(self._kernel, self._inputs, points))
-
-    def _add(self, points: Array) -> None:
-        """At most 64 points: ``(1 + extra) k - k_X (K + s^2)^-1 k_X`` and the nugget, factored."""
-        old, new = self._asked, self._asked + len(points)
-        half = self._columns(points)
-        cross = self._total * careful_values(self._kernel, self._points[:old], points)
-        cross -= blocked_product(self._half[:, :old].T, half)
-        own = self._total * careful_values(self._kernel, points, points)
-        own -= blocked_product(half.T, half)
-        own.flat[:: len(points) + 1] += self._nugget
-        side = blocked_solve(self._lower[:old, :old], cross).T
-        own -= blocked_product(side, side.T)
-        try:
-            corner = cholesky(own, lower=True, check_finite=False)
-        except LinAlgError:  # ruled out by the proof wherever arithmetic is that of IEEE 754
-            raise RuntimeError("the factor of the paths broke down; nothing was drawn.") from None
-        self._lower[old:new, :old], self._lower[old:new, old:new] = side, corner
-        self._half[:, old:new], self._points[old:new] = half, points
-        self._asked = new
-
-    def _make_room(self, points: int) -> None:
-        """Room for so many points in all, and some more: single questions do not copy everything."""
-        if points <= len(self._points):
-            return
-        asked, room = self._asked, points + points // 8 + RUN
-        had = self._points[:asked], self._half[:, :asked], self._lower[:asked, :asked]
-        self._points = np.empty((room, self._inputs.shape[1]))
-        self._half = np.empty((len(self._factor), room))
-        self._lower = np.zeros((room, room))
-        self._points[:asked], self._half[:, :asked], self._lower[:asked, :asked] = had
+def extended_paths(
+    draws: PathDraws, model: PathModel, sampler: PathSampler, points: Array
+) -> PathDraws:
+    """The same paths at further points, (points, columns)."""
+    first, count = len(draws.points), len(points)
+    precision = model.precision(len(draws.factor))
+    std = math.sqrt(precision.lattice_nugget * variance(model.kernel))
+    sampler.catch_up(draws.points, draws.lower)
+    rows = sampler.extend(points)
+    if draws.seed is None:
+        normals = np.vstack([draws.normals, drawn_normals(model.paths, count).T])
+        values = with_lattice_noise(sampler.values(normals.T, first), std)
+    else:
+        drawn, added = seeded_normals(draws.seed, model.paths, first, count)
+        normals = np.vstack([draws.normals, drawn.T])
+        values = sampler.values(normals.T, first) + std * added
+    middle = 0.5 * model.y_bounds[0] + 0.5 * model.y_bounds[1]
+    return replace(
+        draws,
+        points=np.vstack([draws.points, points]),
+        normals=normals,
+        answers=np.vstack([draws.answers, (middle + values).T]),
+        lower=Triangle((*draws.lower.rows, *rows)),
+    )
 
 
 def drawn_normals(paths: int, points: int) -> Array:
@@ -162,3 +108,62 @@ def seeded_normals(seed: int, paths: int, first: int, points: int) -> Array:
     """For simulations: (2, paths, points), one stream per point, whatever the batches and restarts."""
     streams = (np.random.default_rng([seed, i]) for i in range(first, first + points))
     return np.stack([stream.standard_normal((2, paths)) for stream in streams], axis=2)
+
+
+@dataclass(frozen=True)
+class PathContents(Contents):
+    """All there is to some paths."""
+
+    model: PathModel
+    draws: PathDraws
+
+    COPIED = (
+        "fitted PosteriorPaths cannot be copied or pickled: two copies would draw different paths. "
+        "Use save_state and load_state."
+    )
+    OTHER_PROCESS = (
+        "these paths belong to another process, which would draw them otherwise: give them a state "
+        "file and load that with load_state."
+    )
+
+    @property
+    def most(self) -> float:
+        return self.model.max_points
+
+    def parameters(self) -> dict[str, Any]:
+        return {**self.model.parameters(), "random_state": self.draws.seed}
+
+    def engine(self) -> PathSampler:
+        model, draws = self.model, self.draws
+        extra = model.extra_noise**2 / variance(model.kernel)
+        nugget = model.precision(len(draws.factor)).nugget
+        return PathSampler(draws.inputs, draws.outputs, draws.factor, model.kernel, extra, nugget)
+
+    def extended(self, engine: PathSampler, points: Array) -> PathDraws:
+        return extended_paths(self.draws, self.model, engine, points)
+
+    def too_many(self, most: float, answered: int) -> str:
+        return (
+            f"these paths answer at most {most:,} points (max_points), and have answered "
+            f"{answered:,}: ask for fewer."
+        )
+
+    def second_file(self, path: str) -> str:
+        return f"these paths are kept in {path!r}: a second file would fall behind."
+
+    def check(self) -> None:
+        super().check()
+        model, draws = path_model(**self.model.parameters()), self.draws
+        records, points = len(draws.inputs), len(draws.points)
+        if records == 0 or (draws.normals.shape[1], draws.lower.size) != (model.paths, points):
+            raise DamagedFile(NOT_TOGETHER)
+        if points > model.max_points:
+            raise DamagedFile(TOO_MUCH)
+        low, high = np.array(model.domain).T
+        half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
+        inside = np.all((draws.inputs >= low) & (draws.inputs <= high))
+        if not (inside and np.all(np.abs(draws.outputs) <= half)):
+            raise DamagedFile("its records leave their bounds")
+        promised = self.guarantee
+        if (promised.delta, promised.path_curves) != (model.delta, (model.curve(records),)):
+            raise DamagedFile(OTHER_PROMISE)

@@ -7,16 +7,22 @@ L public and stored as it was used. Proof: docs/proofs/function_records.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.proved import careful_values
+from privgp.plan.functions.checked_factor import MOST_POINTS, CheckedFactor
+from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
+from privgp.plan.inputs.arguments import check_bounds
 from privgp.privacy.noise import GaussianNoise
-from privgp.types import Array
-from privgp.vault.noise import add_noise
+from privgp.storage.archive import DamagedFile
+from privgp.storage.triangles import NO_ROWS, Triangle
+from privgp.types import Array, NotNegative, Seed
+from privgp.vault.states.functions import FunctionContents, with_noise
+from privgp.vault.states.kept import NOT_TOGETHER, TOO_MUCH
 from privgp.vault.validate import checked_inputs, clipped_outputs
 
 
@@ -25,39 +31,43 @@ class RecordDraws:
     """What has been drawn of one function, and what is needed to go on.
 
     Private: ``inputs`` (records, columns), ``weights`` (records,), ``exact`` coordinates. Public:
-    ``numbers``, the noisy ones; ``lower``, the rows of L as they were used; ``residual``, the squared
-    error of L; ``noise``, for the most coordinates there may be; ``seed``, for simulations.
+    ``noise``, for the most coordinates there may be; ``seed``, for simulations; ``numbers``, the noisy
+    coordinates; ``lower``, the rows of L as they were used; ``residual``, the squared error of L;
+    ``points`` (asked, columns) and their ``answers`` (asked,) in units of y.
     """
 
-    inputs: Array = field(repr=False)
-    weights: Array = field(repr=False)
+    inputs: Annotated[Array, "records columns"] = field(repr=False)
+    weights: Annotated[Array, "records"] = field(repr=False)
     noise: GaussianNoise
-    seed: int | None
-    exact: Array = field(repr=False)
-    numbers: Array = field(repr=False)
-    lower: tuple[Array, ...] = field(repr=False)
-    residual: float
+    seed: Seed | None
+    points: Annotated[Array, "points columns"]
+    answers: Annotated[Array, "points"] = field(default_factory=lambda: np.empty(0))
+    exact: Annotated[Array, "points"] = field(default_factory=lambda: np.empty(0), repr=False)
+    numbers: Annotated[Array, "points"] = field(default_factory=lambda: np.empty(0), repr=False)
+    lower: Triangle = NO_ROWS
+    residual: NotNegative = 0.0
+
+    GROWS: ClassVar[tuple[str, ...]] = ("points", "answers", "numbers", "exact", "lower")
+    CHANGES: ClassVar[tuple[str, ...]] = ("residual",)
 
 
 def first_record_draws(
     X: Any,
     y: Any,
-    domain: tuple[tuple[float, float], ...],
+    model: RecordsModel,
     bounds: tuple[float, float],
-    kernel: Kernel,
-    noise_variance: float,
     noise: GaussianNoise,
     seed: int | None,
 ) -> RecordDraws:
     """Nothing drawn yet: inputs projected onto the domain, outputs clipped and scaled to [-1, 1]."""
-    low, high = np.array(domain).T
-    inputs = np.clip(checked_inputs(X, len(domain)), low, high)
+    low, high = np.array(model.domain).T
+    inputs = np.clip(checked_inputs(X, model.columns), low, high)
     outputs = clipped_outputs(y, len(inputs), bounds)
-    K = careful_values(kernel, inputs, inputs)
-    K.flat[:: len(K) + 1] += noise_variance
+    K = careful_values(model.kernel, inputs, inputs)
+    K.flat[:: len(K) + 1] += model.noise_variance
     factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
     weights = np.asarray(cho_solve(factor, outputs, check_finite=False))
-    return RecordDraws(inputs, weights, noise, seed, np.empty(0), np.empty(0), (), 0.0)
+    return RecordDraws(inputs, weights, noise, seed, np.empty((0, model.columns)))
 
 
 def extended_records(
@@ -72,16 +82,47 @@ def extended_records(
     values = careful_values(kernel, points, draws.inputs) @ draws.weights
     rest = values - lower[:, :first] @ draws.exact
     exact = solve_triangular(lower[:, first:], rest, lower=True, check_finite=False)
-    if draws.seed is None:
-        released = add_noise(exact, replace(draws.noise, size=count))
-    else:
-        # one stream per coordinate: a simulation does not depend on batches or restarts
-        streams = (np.random.default_rng([draws.seed, i]) for i in range(first, first + count))
-        released = exact + draws.noise.std * np.array([s.standard_normal() for s in streams])
     return replace(
         draws,
         exact=np.concatenate([draws.exact, exact]),
-        numbers=np.concatenate([draws.numbers, released]),
-        lower=(*draws.lower, *(row[: first + i + 1].copy() for i, row in enumerate(lower))),
+        numbers=np.concatenate([draws.numbers, with_noise(exact, draws.noise, draws.seed, first)]),
+        lower=Triangle(
+            (*draws.lower.rows, *(row[: first + i + 1].copy() for i, row in enumerate(lower)))
+        ),
         residual=residual,
     )
+
+
+@dataclass(frozen=True)
+class RecordsContents(FunctionContents):
+    """A function of private records. Only the factor at the points asked is public."""
+
+    model: RecordsModel
+    draws: RecordDraws
+
+    PROTECT = "records"
+    SENSITIVITIES = RECORD_SENSITIVITIES
+    ADVICE = "."
+
+    def engine(self) -> CheckedFactor:
+        return CheckedFactor(self.model.kernel, self.model.widths)
+
+    def extended(self, engine: CheckedFactor, points: Array) -> RecordDraws:
+        engine.catch_up(self.draws.points, self.draws.lower.rows, self.draws.residual)
+        rows = engine.propose(points)
+        drawn = extended_records(self.draws, engine.kernel, points, rows.lower, rows.residual)
+        engine.accept(rows)
+        return self.with_answers(drawn, points, rows.lower)
+
+    def check(self) -> None:
+        super().check()
+        model, draws = self.model, self.draws
+        for pair in model.domain:
+            check_bounds("domain", pair)
+        low, high = np.array(model.domain).T
+        inside = np.all((draws.inputs >= low) & (draws.inputs <= high))
+        counts = (len(draws.inputs), draws.lower.size, draws.noise.size)
+        if counts != (model.rows, len(draws.points), MOST_POINTS) or not inside:
+            raise DamagedFile(NOT_TOGETHER)
+        if len(draws.points) > MOST_POINTS:
+            raise DamagedFile(TOO_MUCH)

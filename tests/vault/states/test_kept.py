@@ -22,7 +22,7 @@ from privgp import PrivateFunction
 from privgp.storage import archive, state_file
 from privgp.storage.archive import DamagedFile
 from privgp.storage.state_file import StateFile
-from privgp.vault.states import function_file as state_contents
+from privgp.vault.states.kept import Kept
 from tests.models.functions import ASKED, X, Y, function
 
 
@@ -113,13 +113,11 @@ MOMENTS = {
     "before the entry": lambda patch: patch.setattr(state_file, "entry", killed),
     "half an entry": lambda patch: patch.setattr(StateFile, "_opened", _half(StateFile._opened)),
     "entry on its way": lambda patch: patch.setattr(state_file.os, "fdatasync", killed),
-    "before the archive": lambda patch: patch.setattr(state_contents.archive, "pack", killed),
+    "before the archive": lambda patch: patch.setattr(archive, "pack", killed),
     "archive on its way": lambda patch: patch.setattr(archive.os, "fsync", killed),
     "before it is moved": lambda patch: patch.setattr(archive.os, "replace", killed),
     "after it is moved": lambda patch: patch.setattr(archive.os, "replace", _then(os.replace)),
-    "before the answer": lambda patch: patch.setattr(
-        PrivateFunction, "_persist", _then(PrivateFunction._persist)
-    ),
+    "before the answer": lambda patch: patch.setattr(Kept, "_persist", _then(Kept._persist)),
 }
 ENTRIES, ARCHIVES = [*MOMENTS][:3], [*MOMENTS][3:7]
 
@@ -143,12 +141,12 @@ def test_killed_at_any_moment_it_goes_on_with_the_same_function(tmp_path, monkey
         with pytest.raises(Killed):
             made.release(ASKED)
     # The process that was interrupted and lived on, and one that starts anew:
-    drawn = made._contents.draws.numbers.copy()
+    drawn = made._kept.contents.draws.numbers.copy()
     other = PrivateFunction.load_state(path)
     if moment in ("entry on its way", "after it is moved", "before the answer"):
-        assert np.array_equal(other._contents.draws.numbers, drawn)
+        assert np.array_equal(other._kept.contents.draws.numbers, drawn)
     else:
-        assert np.array_equal(other._contents.draws.numbers, drawn[: len(known)])
+        assert np.array_equal(other._kept.contents.draws.numbers, drawn[: len(known)])
     if moment == "half an entry":  # what a process finds that starts after the kill
         copied = tmp_path / "copied.private-state"
         shutil.copy(path, copied)
@@ -158,7 +156,7 @@ def test_killed_at_any_moment_it_goes_on_with_the_same_function(tmp_path, monkey
         assert np.array_equal(PrivateFunction.load_state(copied).release(ASKED), answers)
         copied.unlink()
     survived = made.release(ASKED)
-    assert np.array_equal(made._contents.draws.numbers, drawn)
+    assert np.array_equal(made._kept.contents.draws.numbers, drawn)
     made.release([[0.123]])
     anew = PrivateFunction.load_state(path)
     assert np.array_equal(anew.release(ASKED), survived)
@@ -181,7 +179,7 @@ def test_entries_that_outgrow_the_rest_go_into_it(tmp_path, monkeypatch):
     first = path.stat().st_size
     points = np.linspace(0, 10, 60)[:, None]
     answers = np.concatenate([made.release(x[None]) for x in points])
-    marks = made._file._marks
+    marks = made._kept.file._marks
     assert len(marks) == 1
     assert marks[0].base > first
     assert np.array_equal(PrivateFunction.load_state(path).release(points), answers)
@@ -244,7 +242,7 @@ def test_two_processes_cannot_draw_one_function_differently(tmp_path):
 
 def test_a_forked_process_refuses(monkeypatch):
     made = function().fit(X, Y)
-    monkeypatch.setattr("privgp.models.function.estimator.os.getpid", lambda: -1)
+    monkeypatch.setattr("privgp.vault.states.kept.os.getpid", lambda: -1)
     with pytest.raises(RuntimeError, match="another process"):
         made.release(ASKED)
 
@@ -254,7 +252,7 @@ def test_threads_share_one_function():
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: made.release(ASKED), range(8)))
     assert all(np.array_equal(answer, answers[0]) for answer in answers)
-    assert len(made._contents.points) == 12
+    assert len(made._kept.contents.draws.points) == 12
 
 
 def test_a_fitted_function_cannot_be_copied_but_its_settings_can():

@@ -16,7 +16,7 @@ SECRETS = [0.123456789, 0.987654321, 0.5, 0.25]
 
 
 def draws(seed=None, norm=1.0):
-    return first_draws(SECRETS, (0.0, 1.0), INDEX, NOISE, norm, seed)
+    return first_draws(SECRETS, (0.0, 1.0), INDEX, NOISE, norm, seed, 1)
 
 
 @given(seed=st.integers(0, 2**31), size=st.floats(1e-6, 1e6), batch=st.integers(1, 40))
@@ -41,7 +41,7 @@ def test_rows_within_the_limit_are_not_touched():
 
 
 def test_outputs_are_clipped_scaled_and_added_up_per_input():
-    state = first_draws([5.0, 0.5, 0.25, -9.0], (0.0, 1.0), INDEX, NOISE, 1.0, None)
+    state = first_draws([5.0, 0.5, 0.25, -9.0], (0.0, 1.0), INDEX, NOISE, 1.0, None, 1)
     assert np.allclose(state.sums, [1.0, -0.5, -1.0])
 
 

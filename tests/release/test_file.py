@@ -87,7 +87,7 @@ def kind(value) -> type:
 @given(st.data())
 def test_a_value_of_another_type_is_refused(folder, data):
     case = data.draw(st.sampled_from(list(CASES)))
-    name = data.draw(st.sampled_from(["model.json", "certificate.json"]))
+    name = "release.json"
     document = json.loads(saved(case)[name])
     path = data.draw(st.sampled_from(list(places(document))))
     old = at(document, path)
@@ -104,7 +104,7 @@ def test_a_value_of_another_type_is_refused(folder, data):
 
 @given(st.data())
 def test_a_missing_or_unknown_name_is_refused(folder, data):
-    name = data.draw(st.sampled_from(["model.json", "certificate.json"]))
+    name = "release.json"
     document = json.loads(saved()[name])
     objects = [p for p in places(document) if isinstance(at(document, p), dict)]
     path = data.draw(st.sampled_from([p for p in objects if "software" not in p]))
@@ -118,31 +118,45 @@ def test_a_missing_or_unknown_name_is_refused(folder, data):
 
 
 EDITS = [
+    (("type",), "Guarantee"),
+    (("models", 0, "type"), "Prior"),
     (("models", 0, "kernel", "type"), "DotProduct"),
     (("models", 0, "weight"), 0.5),
     (("models", 0, "noise_variance"), -1.0),
-    (("models", 0, "input_map"), 7),
+    (("models", 0, "input_map", "share"), 0.5),
+    (("models", 0, "input_map", "knots"), {"zeros": [3, 2]}),
     (("measurement", "noise_std"), 10**400),
+    (("measurement", "counts"), {"array": "measurement_values"}),
     (("guarantee", "epsilon"), 1.0),
     (("guarantee", "delta"), 0.5),
+    (("guarantee", "delta"), 0.0),
     (("guarantee", "unit"), "everything"),
     (("guarantee", "noise_multipliers"), []),
     (("parameters", "y_bounds"), [3.0, -3.0]),
     (("parameters", "y_bounds"), [-2.0, 3.0]),
+    (("parameters", "x_bounds"), [[0.0, 1.0], [0.0, 1.0]]),
+    (("parameters", "epsilon"), 2e4),
+    (("parameters", "inducing"), {"array": "functionals_weights"}),
     (("parameters", "reconstruct"), "unbiased"),
+    (("parameters", "protect"), "records"),
     (("columns",), 2),
     (("names",), ["a", "b"]),
-    (("at_targets",), True),
-    (("functionals", "residual_gram"), "full"),
+    (("at_targets",), {}),
+    (("functionals", "residual_gram"), {"zeros": [2**14, 2**14]}),
+    (("functionals", "residual_gram"), {"zeros": [-1, 3]}),
+    (("functionals", "energy_gram", "form"), "full"),
+    (("functionals", "energy_gram", "form"), "lower"),
+    (("functionals", "energy_gram", "array"), "functionals_noise_gram"),
+    (("functionals", "energy_gram", "array"), "../functionals_noise_gram"),
+    (("functionals", "shares"), {"array": "measurement_values"}),
     (("models",), []),
-    (("input_maps",), [0.5]),
 ]
 
 
 @pytest.mark.parametrize(("path", "value"), EDITS, ids=str)
 def test_a_value_that_does_not_fit_the_rest_is_refused(path, value, folder):
-    document = replaced(json.loads(saved()["model.json"]), path, value)
-    assert_refused({**saved(), "model.json": json.dumps(document).encode()}, folder)
+    document = replaced(json.loads(saved()["release.json"]), path, value)
+    assert_refused({**saved(), "release.json": json.dumps(document).encode()}, folder)
 
 
 @pytest.mark.parametrize(
@@ -157,17 +171,16 @@ def test_a_value_that_does_not_fit_the_rest_is_refused(path, value, folder):
     ],
 )
 def test_broken_json_is_refused(text, folder):
-    for name in ("model.json", "certificate.json"):
-        assert_refused({**saved(), name: text}, folder)
+    assert_refused({**saved(), "release.json": text}, folder)
 
 
 def test_a_kernel_without_end_is_refused(folder):
-    document = json.loads(saved()["model.json"])
+    document = json.loads(saved()["release.json"])
     leaf = document["models"][0]["kernel"]
     for _ in range(300):
         leaf = {"type": "Sum", "k1": leaf, "k2": leaf["k2"]}
     document["models"][0]["kernel"] = leaf
-    assert_refused({**saved(), "model.json": json.dumps(document).encode()}, folder)
+    assert_refused({**saved(), "release.json": json.dumps(document).encode()}, folder)
 
 
 def npy(values, version=(1, 0), **options) -> bytes:
@@ -178,10 +191,10 @@ def npy(values, version=(1, 0), **options) -> bytes:
 
 @pytest.mark.parametrize("name", ["weights", "nodes", "noise_gram", "energy_gram"])
 def test_broken_arrays_are_refused(name, folder):
-    good = np.load(io.BytesIO(saved()[f"{name}.npy"]))
+    good = np.load(io.BytesIO(saved()[f"functionals_{name}.npy"]))
     spoilt = good.copy()
     spoilt.flat[0] = np.nan
-    huge = saved()[f"{name}.npy"].replace(b"(", b"(9999999999999, ", 1)
+    huge = saved()[f"functionals_{name}.npy"].replace(b"(", b"(9999999999999, ", 1)
     for data in (
         b"",
         b"\x93NUMPY",
@@ -198,7 +211,7 @@ def test_broken_arrays_are_refused(name, folder):
         npy(good)[:-1],
         huge,
     ):
-        assert_refused({**saved(), f"{name}.npy": data}, folder)
+        assert_refused({**saved(), f"functionals_{name}.npy": data}, folder)
 
 
 @pytest.mark.parametrize("case", ["fixed", "kernel"])

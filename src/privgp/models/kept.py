@@ -1,0 +1,87 @@
+"""Estimators whose fitted state is private and kept by a curator, who asks it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privgp.models.spending import SpendsAtFit
+from privgp.storage.codec import Codec
+from privgp.storage.state_file import check_new
+from privgp.types import Array
+from privgp.vault.states.kept import Kept
+
+
+class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
+    """What functions and paths have in common: they ask what the vault keeps, and its file."""
+
+    _kept: Kept
+    _CODEC: ClassVar[Codec]
+
+    def save_state(self, path: str | os.PathLike[str]) -> None:
+        """Write the private state to a new ``.private-state`` file, and keep it up to date there."""
+        check_is_fitted(self)
+        self._kept.save(path)
+
+    @classmethod
+    def load_state(cls, path: str | os.PathLike[str]) -> Self:
+        """Go on with what a state file holds, which is kept up to date."""
+        kept = Kept.load(path, cls._CODEC)
+        made = cls(**kept.contents.parameters())
+        made._take(kept)
+        return made
+
+    @property
+    def points_answered_(self) -> int:
+        """How many points have an answer; through inducing inputs they are not counted."""
+        return len(self._kept.contents.draws.points)
+
+    @property
+    def points_left_(self) -> float:
+        """How many more may be asked for; infinite through inducing inputs."""
+        return self._kept.contents.most - self.points_answered_
+
+    def _ask(self, X_new: Any) -> Array:
+        check_is_fitted(self)
+        return self._kept.ask(validate_data(self, X_new, reset=False, dtype=np.float64))
+
+    def _prepared(self, y: Any, state: str | os.PathLike[str] | None) -> tuple[Self, int | None]:
+        """An estimator to try the data on, so that a fit that is refused changes nothing; a seed."""
+        if y is None:
+            name = type(self).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+        if state is not None:
+            check_new(state)
+        if self.random_state is None:
+            return clone(self), None
+        return clone(self), int(check_random_state(self.random_state).randint(2**31))
+
+    def _take(self, kept: Kept) -> None:
+        """Become what is kept, after any answer about what was kept before."""
+        c, former = kept.contents, getattr(self, "_kept", kept)
+        with former.at_rest():
+            self.n_features_in_ = c.model.columns
+            self.__dict__.pop("feature_names_in_", None)
+            if c.names is not None:
+                self.feature_names_in_ = np.array(c.names, dtype=object)
+            self.guarantee_ = c.guarantee
+            self._kept = kept
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_kept")
+
+    def __getstate__(self) -> Any:
+        if hasattr(self, "_kept"):
+            raise TypeError(self._kept.contents.COPIED)
+        return super().__getstate__()
+
+
+def names_of(tried: BaseEstimator) -> tuple[str, ...] | None:
+    """The names of the columns that an estimator was tried on."""
+    names = getattr(tried, "feature_names_in_", None)
+    return None if names is None else tuple(str(name) for name in names)

@@ -1,0 +1,285 @@
+"""Frozen values as JSON and arrays, and back from files that nobody vouches for.
+
+A dataclass becomes an object with its class's name as ``type`` and its fields; a tuple a list; an
+array a member of its own, named in its place. Reading goes by the declared types: whatever is of
+another type, out of its declared range (``privgp.types``), missing or left over raises
+``DamagedFile``, and so does a class whose constructor or ``check()`` raises ValueError. Names of
+classes and fields are part of the format: whoever changes one raises ``archive.VERSION``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from collections.abc import Callable, Mapping
+from functools import cache
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from privgp.storage import fields as field
+from privgp.storage.archive import DamagedFile, dump, parse
+from privgp.storage.triangles import Triangle
+from privgp.types import Array, Within
+
+LONGEST_DIAGONAL = 2**13
+MOST_EXPANDED = 2**28  # entries of diagonal and zero matrices together, which files do not hold
+LONGEST_NAME = 50
+ANYTHING = Within()
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """How values of a class from elsewhere are written: as values of the type ``stored``."""
+
+    stored: Any
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+Leaves = Mapping[type, Leaf]
+TRIANGLES: Leaves = {Triangle: Leaf(Annotated[Array, "*"], Triangle.packed, Triangle.of)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Codec:
+    """Values of one declared type as members of an archive.
+
+    ``name``: of the member that holds the JSON; ``leaves``: how classes from elsewhere are written.
+    """
+
+    kind: Any
+    name: str
+    leaves: Leaves = dataclasses.field(default_factory=dict)
+
+    def encode(self, value: Any) -> dict[str, bytes]:
+        """The members; equal values give equal bytes."""
+        writer = _Writer({**TRIANGLES, **self.leaves})
+        tree = writer.tree(value, ())
+        arrays = {f"{name}.npy": data for name, data in writer.arrays.items()}
+        return {f"{self.name}.json": dump(tree), **arrays}
+
+    def decode(self, members: Mapping[str, bytes]) -> Any:
+        """The value, every part of it checked."""
+        arrays = dict(members)
+        if f"{self.name}.json" not in arrays:
+            raise DamagedFile("a member is missing")
+        tree = parse(arrays.pop(f"{self.name}.json"))
+        reader = _Reader(arrays, {**TRIANGLES, **self.leaves})
+        value = reader.value(tree, self.kind, self.name.replace("_", " "))
+        if arrays.keys() - {f"{name}.npy" for name in reader.used}:
+            raise DamagedFile("it has members that it should not have")
+        return value
+
+
+class _Writer:
+    """Collects the arrays of a value. An array that comes twice is written once."""
+
+    def __init__(self, leaves: Leaves) -> None:
+        self.arrays: dict[str, bytes] = {}
+        self._leaves = leaves
+        self._written: dict[int, tuple[Any, Any]] = {}  # the arrays too, so that no id comes again
+
+    def tree(self, value: Any, path: tuple[str, ...]) -> Any:
+        for kind, leaf in self._leaves.items():
+            if isinstance(value, kind):
+                return self.tree(leaf.write(value), path)
+        if value is None or isinstance(value, bool | str | dict):
+            return value
+        if isinstance(value, Integral):
+            return int(value)
+        if isinstance(value, Real):
+            return "inf" if value == math.inf else float(value)
+        if isinstance(value, tuple):
+            return [self.tree(entry, (*path, str(i))) for i, entry in enumerate(value)]
+        if isinstance(value, np.ndarray):
+            return self._array(value, path)
+        if not dataclasses.is_dataclass(value):
+            raise ValueError(f"{type(value).__name__} cannot be saved.")
+        named = ((f.name, getattr(value, f.name)) for f in dataclasses.fields(value))
+        parts = {name: self.tree(part, (*path, name)) for name, part in named}
+        return {"type": type(value).__name__, **parts}
+
+    def _array(self, value: Any, path: tuple[str, ...]) -> Any:
+        if id(value) not in self._written:
+            self._written[id(value)] = value, self._stored(np.asarray(value, "<f8"), path)
+        return self._written[id(value)][1]
+
+    def _stored(self, values: Array, path: tuple[str, ...]) -> dict[str, Any]:
+        """Write an array in the shortest of its forms, and say where it is."""
+        form, written = _shortest(values)
+        if form == "zeros":
+            return {"zeros": list(values.shape)}
+        name = "_".join(path).lower()[-LONGEST_NAME:] or "value"
+        while name in self.arrays:
+            name += "x"
+        self.arrays[name] = field.array_bytes(written)
+        return {"array": name} if form == "full" else {"array": name, "form": form}
+
+
+def _shortest(values: Array) -> tuple[str, Array]:
+    """Zeros (or nothing), a diagonal, a lower triangle, or all of it. -0.0 is no zero."""
+    bits = np.ascontiguousarray(values).view(np.int64)
+    filled = np.count_nonzero(bits)
+    if not filled:
+        return "zeros", values
+    rows = len(values) if values.ndim else 0
+    if values.ndim == 2 and values.shape == (rows, rows) and rows > 1:
+        if rows <= LONGEST_DIAGONAL and filled == np.count_nonzero(np.diag(bits)):
+            return "diagonal", np.diag(values)
+        if not any(row[i + 1 :].any() for i, row in enumerate(bits)):
+            return "lower", Triangle.below(values).packed()
+    return "full", values
+
+
+class _Reader:
+    """Takes members as they are referred to."""
+
+    def __init__(self, members: Mapping[str, bytes], leaves: Leaves) -> None:
+        self.used: set[str] = set()
+        self._members, self._leaves = members, leaves
+        self._read: dict[tuple[str, str], Array] = {}
+        self._lengths: dict[str, int] = {}
+        self._entries = 0
+
+    def value(self, tree: Any, kind: Any, what: str, mark: Any = None) -> Any:
+        """The value of this type; ``mark``: what its annotation declares besides."""
+        origin, inner = get_origin(kind), get_args(kind)
+        if origin is Annotated:
+            return self.value(tree, inner[0], what, inner[1])
+        if origin in (types.UnionType, Union):
+            return self._one_of(tree, inner, what)
+        if origin is Literal:
+            return field.choice(tree, what, inner)
+        if origin is tuple:
+            return self._tuple(tree, inner, what)
+        if origin is np.ndarray:
+            return self._fitting(self._array(tree, what), what, mark)
+        if origin is dict or kind is Any:
+            if origin is dict and not isinstance(tree, dict):
+                raise DamagedFile(f"its {what} is broken")
+            return tree
+        if kind in self._leaves:
+            leaf = self._leaves[kind]
+            stored = self.value(tree, leaf.stored, what)
+            return _made(what, leaf.read, stored)
+        if dataclasses.is_dataclass(kind):
+            return self._dataclass(tree, kind, what)
+        return _plain(tree, kind, what, mark or ANYTHING)
+
+    def _one_of(self, tree: Any, kinds: tuple[Any, ...], what: str) -> Any:
+        """The first alternative that fits; among classes the one with the name that is told."""
+        if tree is None and type(None) in kinds:
+            return None
+        left = [kind for kind in kinds if kind is not type(None)]
+        if isinstance(tree, dict) and isinstance(tree.get("type"), str):
+            left = [k for k in left if getattr(k, "__name__", "") == tree["type"]] or left
+        for kind in left[:-1]:
+            try:
+                return self.value(tree, kind, what)
+            except DamagedFile:
+                pass
+        return self.value(tree, left[-1], what)
+
+    def _tuple(self, tree: Any, kinds: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+        entries = field.items(tree, what)
+        if len(kinds) == 2 and kinds[1] is Ellipsis:
+            return tuple(self.value(entry, kinds[0], what) for entry in entries)
+        if len(entries) != len(kinds):
+            raise DamagedFile(f"its {what} is not a list of the right length")
+        return tuple(self.value(e, kind, what) for e, kind in zip(entries, kinds, strict=True))
+
+    def _dataclass(self, tree: Any, kind: Any, what: str) -> Any:
+        declared = _declared(kind)
+        parts = dict(field.record(tree, what, ("type", *declared)))
+        if parts.pop("type") != kind.__name__:
+            raise DamagedFile(f"its {what} is of another kind")
+        made = {
+            name: self.value(parts[name], declared[name], name.replace("_", " "))
+            for name in declared
+        }
+        return _made(what, lambda parts: kind(**parts), made)
+
+    def _fitting(self, values: Array, what: str, axes: str | None) -> Array:
+        """The same array, if its axes have the lengths that others of their names have."""
+        names = ["*"] * values.ndim if axes is None else axes.split()
+        lengths = self._lengths
+        if len(names) != values.ndim or any(
+            name != "*" and lengths.setdefault(name, length) != length
+            for name, length in zip(names, values.shape, strict=True)
+        ):
+            raise DamagedFile(f"its array {what} has a wrong shape")
+        return values
+
+    def _array(self, tree: Any, what: str) -> Array:
+        if isinstance(tree, dict) and "zeros" in tree:
+            shape = field.items(field.record(tree, what, ("zeros",))["zeros"], what)
+            self._expand(math.prod(field.whole(n, what, 0, MOST_EXPANDED) for n in shape))
+            return np.zeros(shape)
+        names = ("array", "form") if isinstance(tree, dict) and "form" in tree else ("array",)
+        given = field.record(tree, what, names)
+        name = field.text(given["array"], what)
+        form = field.choice(given.get("form", "full"), what, ("full", "diagonal", "lower"))
+        if f"{name}.npy" not in self._members:
+            raise DamagedFile(f"its array {what} is missing")
+        self.used.add(name)
+        if (name, form) not in self._read:
+            values = field.array(self._members[f"{name}.npy"], what, 1 if form != "full" else None)
+            self._read[name, form] = self._expanded(values, what, form)
+        return self._read[name, form]
+
+    def _expanded(self, values: Array, what: str, form: str) -> Array:
+        if form == "full":
+            return values
+        if form == "diagonal":
+            self._expand(len(values) ** 2)
+            return np.diag(values)
+        triangle: Triangle = _made(f"array {what}", Triangle.of, values)
+        return triangle.matrix()  # at most twice what the file holds
+
+    def _expand(self, entries: int) -> None:
+        self._entries += entries
+        if self._entries > MOST_EXPANDED:
+            raise DamagedFile("it is larger than any file of ours")
+
+
+def checked(value: Any, what: str = "state") -> Any:
+    """The same value, if its own ``check`` finds nothing wrong."""
+    return _made(what, lambda value: value, value)
+
+
+def _made(what: str, make: Callable[[Any], Any], given: Any) -> Any:
+    """What a constructor makes of checked parts, if it and its ``check`` find nothing wrong."""
+    try:
+        value = make(given)
+        if hasattr(value, "check"):
+            value.check()
+    except DamagedFile:
+        raise
+    except (ValueError, TypeError, ArithmeticError):
+        raise DamagedFile(f"its {what} is broken") from None
+    return value
+
+
+@cache
+def _declared(kind: Any) -> dict[str, Any]:
+    """The fields of a dataclass and their types."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {f.name: hints[f.name] for f in dataclasses.fields(kind)}
+
+
+def _plain(tree: Any, kind: Any, what: str, mark: Any) -> Any:
+    """A bool, a whole number, a number or a text; ``mark``: its range, or its choices."""
+    if kind is str:
+        return field.text(tree, what) if mark is ANYTHING else field.choice(tree, what, mark)
+    if kind in (bool, type(None)) and isinstance(tree, kind):
+        return tree
+    if kind is int:
+        return field.whole(tree, what, mark.low, mark.high)
+    if kind is float:
+        if tree == "inf" and mark.infinite:
+            return math.inf
+        return field.number(tree, what, mark.low, mark.high)
+    raise DamagedFile(f"its {what} is broken")

@@ -1,0 +1,188 @@
+"""What a curator keeps and answers from: drawn where it is asked for, stored, then answered.
+
+Every point is drawn once and answered the same for ever. Two copies would draw differently, so a
+state is neither copied nor used by two processes. Proofs: docs/proofs/function.md,
+function_records.md, path_rounding.md.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+
+from privgp.gp.threads import one_thread
+from privgp.plan.inputs.arguments import check_inside
+from privgp.privacy.guarantee import Guarantee
+from privgp.storage.archive import DamagedFile
+from privgp.storage.codec import Codec
+from privgp.storage.state_file import PathLike, StateFile
+from privgp.types import Array
+
+BATCH = 1024
+NOT_TOGETHER = "its parts do not belong together"
+OTHER_PROMISE = "its guarantee does not belong to it"
+TOO_MUCH = "it has drawn more than it may"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All there is to a function, or to some paths. A subclass says how they go on.
+
+    ``names``: of the input columns; ``model``: the public part; ``draws``: the private values and
+    all that was drawn, which alone changes.
+    """
+
+    guarantee: Guarantee
+    names: tuple[str, ...] | None
+    model: Any
+    draws: Any
+
+    COPIED: ClassVar[str]
+    OTHER_PROCESS: ClassVar[str]
+
+    @property
+    def most(self) -> float:
+        """The most points that are ever answered."""
+        raise NotImplementedError
+
+    def parameters(self) -> dict[str, Any]:
+        """The arguments that an estimator of these contents was made with."""
+        raise NotImplementedError
+
+    def engine(self) -> Any:
+        """What computes further points; it may be lost and made anew at any time."""
+        raise NotImplementedError
+
+    def extended(self, engine: Any, points: Array) -> Any:
+        """The draws with these new points among them."""
+        raise NotImplementedError
+
+    def drawn_at_once(self) -> Any:
+        """The draws after which no point needs a further one, if there are such."""
+        return None
+
+    def values(self, X: Array) -> Array:
+        """Answers that need no further draw."""
+        raise NotImplementedError
+
+    def too_many(self, most: float, answered: int) -> str:
+        raise NotImplementedError
+
+    def second_file(self, path: str) -> str:
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Refuse parts that do not belong together, as only a file can have them."""
+        columns = self.model.columns
+        named = self.names is None or len(self.names) == columns
+        if not named or self.draws.points.shape[1] != columns:
+            raise DamagedFile(NOT_TOGETHER)
+
+
+class Kept:
+    """Contents with the file that holds them; one question at a time."""
+
+    def __init__(self, contents: Contents, codec: Codec, file: StateFile | None = None) -> None:
+        self.contents, self.file, self._codec = contents, file, codec
+        self._unsaved = False
+        self._engine: Any = None
+        self._places: dict[bytes, int] = {}
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    @classmethod
+    def new(cls, contents: Contents, codec: Codec, path: PathLike | None) -> Self:
+        """``path``: a new file."""
+        file = None if path is None else StateFile.create(path, contents, codec)
+        return cls(contents, codec, file)
+
+    @classmethod
+    def load(cls, path: PathLike, codec: Codec) -> Self:
+        file, contents = StateFile.open(path, codec)
+        return cls(contents, codec, file)
+
+    def ask(self, X: Array) -> Array:
+        """The answers at these points, (points, ...); the file holds them before they are returned."""
+        self._check_process()
+        X = X + 0.0  # no negative zeros
+        if X.ndim != 2 or X.shape[1] != self.contents.model.columns:
+            raise ValueError("X must have one column per input.")
+        with self._lock, one_thread(), np.errstate(all="ignore"):
+            if self.contents.model.domain is not None:
+                check_inside(X, self.contents.model.domain)
+            return self._answers(X)
+
+    def save(self, path: PathLike) -> None:
+        """Write a new file, and keep it up to date."""
+        self._check_process()
+        with self._lock:
+            if self.file is not None:
+                raise RuntimeError(self.contents.second_file(self.file.path))
+            self.file = StateFile.create(path, self.contents, self._codec)
+            self._unsaved = False
+
+    def at_rest(self) -> AbstractContextManager[Any]:
+        """Waits for a question of another thread, and lets none begin."""
+        return self._lock if self._process == os.getpid() else nullcontext()
+
+    def _answers(self, X: Array) -> Array:
+        at_once = self.contents.drawn_at_once()
+        if at_once is not None:
+            if at_once is not self.contents.draws:
+                self._take(at_once)
+            self._persist()
+            return self.contents.values(X)
+        asked = [row.tobytes() for row in X]
+        self._find_places()
+        new = list(dict.fromkeys(point for point in asked if point not in self._places))
+        most, answered = self.contents.most, len(self._places)
+        if answered + len(new) > most:
+            raise ValueError(self.contents.too_many(most, answered))
+        for start in range(0, len(new), BATCH):
+            part = new[start : start + BATCH]
+            self._draw_at(np.frombuffer(b"".join(part)).reshape(len(part), -1))
+        self._find_places()
+        self._persist()
+        answers: Array = self.contents.draws.answers[[self._places[point] for point in asked]]
+        return answers
+
+    def _draw_at(self, points: Array) -> None:
+        """Draw these new points. An interrupt leaves all of the draw or nothing of it."""
+        # Nor does an interrupt leave an engine that was stopped halfway.
+        engine, self._engine = self._engine or self.contents.engine(), None
+        try:
+            draws = self.contents.extended(engine, points)
+        except ValueError:  # these points are refused, before anything was changed
+            self._engine = engine
+            raise
+        self._take(draws)
+        self._engine = engine
+
+    def _take(self, draws: Any) -> None:
+        """Go on with these draws, by one assignment."""
+        self._unsaved = True
+        self.contents = replace(self.contents, draws=draws)
+
+    def _persist(self) -> None:
+        """Bring the file up to date; answers wait for it."""
+        if self.file is not None and self._unsaved:
+            self.file.keep(self.contents)
+            self._unsaved = False
+
+    def _find_places(self) -> None:
+        """Where every point stands among the answers."""
+        points = self.contents.draws.points
+        for place in range(len(self._places), len(points)):
+            self._places[points[place].tobytes()] = place
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise RuntimeError(self.contents.OTHER_PROCESS)
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError(self.contents.COPIED)
