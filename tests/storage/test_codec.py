@@ -18,7 +18,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import part_ranked
 from privgp.gp.kernels.codec import KERNELS
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
-from privgp.privacy.noise import GaussianNoise, lattice_noise
+from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import MOST_EXPANDED, Codec
 from privgp.storage.triangles import Triangle
@@ -144,7 +144,7 @@ def test_nested_values_of_other_rooms_need_no_code_of_their_own():
     functionals = Functionals(X[:2], X[:3], square, 0 * square, 1.0, np.eye(2), X[:3].T, square)
     value = (
         prior_about(start, noise_free=True),
-        lattice_noise(1.0, 1e-5, 3, 1.0, 0.0),
+        gaussian_noise(1.0, 1e-5, 3, 1.0, 0.0),
         functionals,
     )
     assert same(codec.decode(codec.encode(value)), value)
