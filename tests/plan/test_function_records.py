@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
-from privgp.gp.kernels.proved import careful_error, careful_values
+from privgp.gp.kernels.proved import rounding_error, values_by_differences
 from privgp.plan.functions.checked_factor import NUGGET, CheckedFactor
 from privgp.plan.functions.records import RecordsModel, prior_norm_bound
 from privgp.privacy.posterior_mean import PosteriorShape
@@ -135,17 +135,17 @@ CAREFUL = [
 
 
 @pytest.mark.parametrize("kernel", CAREFUL, ids=str)
-def test_careful_values_err_no_more_than_they_say(kernel):
+def test_values_by_differences_err_no_more_than_they_say(kernel):
     rng = np.random.default_rng(0)
     X = np.vstack([rng.uniform(-1, 1, (6, 2)), 1e6 + 1e-3 * rng.uniform(-1, 1, (6, 2))])
-    values = careful_values(kernel, X, X)
+    values = values_by_differences(kernel, X, X)
     with mpmath.workdps(50):
         errors = [
             abs(mpmath.mpf(float(values[i, j])) - exactly(kernel, X[i], X[j]))
             for i in range(12)
             for j in range(12)
         ]
-    assert float(max(errors)) <= careful_error(kernel, np.full(2, 1e7)) * float(
+    assert float(max(errors)) <= rounding_error(kernel, np.full(2, 1e7)) * float(
         kernel.diag(X[:1])[0]
     )
 
@@ -153,7 +153,7 @@ def test_careful_values_err_no_more_than_they_say(kernel):
 def test_kernels_whose_error_is_not_known_are_refused():
     for kernel in (Matern(1.0, nu=0.7), 2.0 * DotProduct()):
         with pytest.raises(ValueError, match="not available"):
-            careful_error(kernel, np.ones(1))
+            rounding_error(kernel, np.ones(1))
     many = Matern(1.0, nu=2.5)
     for _ in range(10):
         many = many * many

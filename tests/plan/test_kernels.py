@@ -17,7 +17,8 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from privgp.gp.kernels import evaluate as kernels
-from privgp.gp.kernels.evaluate import evaluate, split_noise, value_and_pullback, variance
+from privgp.gp.kernels.evaluate import evaluate, value_and_pullback, variance
+from privgp.gp.kernels.noise import split_noise
 
 KERNELS = [
     RBF(2.0),

@@ -20,7 +20,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from privgp.gp.kernels.evaluate import evaluate, variance
-from privgp.gp.kernels.on_boxes import exponential_rate, least_value
+from privgp.gp.kernels.proved import exponential_rate, least_value
 from privgp.privacy import posterior_mean as pm
 from privgp.privacy.posterior_mean import PosteriorShape, mean_sensitivity, posterior_shape
 

@@ -19,7 +19,7 @@ from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.request import Request, public_computation
 from privgp.command.io.screen import progress, say, say_json
 from privgp.command.io.tables import load, open_table
-from privgp.gp.kernels.evaluate import split_noise
+from privgp.gp.kernels.noise import split_noise
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.pictures.pictures import save_figure

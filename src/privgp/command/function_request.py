@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privgp.command.errors import Refusal
+from privgp.command.io.bounds import read_ranges
 from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.request import Request
-from privgp.command.paths_request import ranges
 from privgp.models.function.estimator import PrivateFunction
 
 
@@ -42,6 +42,6 @@ class FunctionRequest:
             dominance=self.dominance,
             inducing=self.inducing,
             protect=self.protect,
-            domain=None if self.domain is None else ranges(self.domain, self.base.input_names),
+            domain=None if self.domain is None else read_ranges(self.domain, self.base.input_names),
             random_state=self.base.seed,
         )

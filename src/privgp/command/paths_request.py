@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from privgp.command.errors import Refusal, listed
+from privgp.command.io.bounds import read_ranges
 from privgp.command.io.kernel_text import read_kernel
-from privgp.gp.kernels.evaluate import split_noise, variance
+from privgp.gp.kernels.evaluate import variance
+from privgp.gp.kernels.noise import split_noise
 from privgp.models.paths import PosteriorPaths
 
 
@@ -34,7 +35,7 @@ class PathsRequest:
         if calibrated and noise is None and white is None and signal is not None:
             noise = variance(signal)
         return PosteriorPaths(
-            kernel, noise, domain=ranges(self.domain, inputs), y_bounds=self.bounds,
+            kernel, noise, domain=read_ranges(self.domain, inputs), y_bounds=self.bounds,
             n_paths=self.n_paths, extra_noise=self.extra_noise, delta=self.delta,
             sensitivity=self.sensitivity, max_points=self.max_points, random_state=self.seed,
         )  # fmt: skip
@@ -50,28 +51,3 @@ class PathsRequest:
             kernel=signal, noise_variance=found.noise_variance, extra_noise=found.extra_noise
         )
         return made
-
-
-def ranges(text: str, inputs: Sequence[str] | None) -> list[tuple[float, float]]:
-    """``age=0:90,bmi=15:50`` in the order of the inputs, or ``0:90,15:50`` as it stands."""
-    found: dict[str, tuple[float, float]] = {}
-    for place, part in enumerate(text.split(",")):
-        name, equals, span = part.rpartition("=")
-        try:
-            low, high = (float(value) for value in span.split(":"))
-        except ValueError:
-            raise Refusal(
-                f"--domain '{text}' must be ranges such as age=0:90,bmi=15:50 (low:high)."
-            ) from None
-        key = name.strip() if equals else str(place)
-        if key in found:
-            raise Refusal(f"--domain has the input '{key}' twice.")
-        found[key] = (low, high)
-    if inputs is None or set(found) == {str(place) for place in range(len(inputs))}:
-        return list(found.values())
-    if set(found) != set(inputs):
-        raise Refusal(
-            f"--domain must have one range for each input, {listed(list(inputs))}; "
-            f"it has {listed(list(found))}."
-        )
-    return [found[name] for name in inputs]

@@ -10,14 +10,7 @@ import numpy as np
 import polars as pl
 from rich.table import Table
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    ExpSineSquared,
-    Kernel,
-    Matern,
-    RationalQuadratic,
-)
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
 from privgp.command.errors import Refusal
 from privgp.command.io.columns import output_column
@@ -26,13 +19,14 @@ from privgp.command.io.results import Results
 from privgp.command.io.screen import progress, say_json, show
 from privgp.command.io.tables import check_lines, load, open_table
 from privgp.command.release import rehearse, spending
-from privgp.gp.kernels.evaluate import split_noise
+from privgp.gp.kernels.algebra import leaves
+from privgp.gp.kernels.noise import split_noise
+from privgp.gp.kernels.registry import kind_of
 from privgp.models.search.candidates import models_of
 from privgp.models.search.grid import PrivateGridSearchCV
 from privgp.plan.inputs.start import SIGNAL_SHARE
 
 MOST = 200
-SCALED = (RBF, RationalQuadratic, ExpSineSquared)
 
 
 @dataclass(frozen=True)
@@ -172,7 +166,7 @@ def _with(kernel: Kernel, scales: list[float]) -> Kernel:
     """The kernel with these lengthscales."""
     changed = clone(kernel)
     part = _scaled_part(changed)
-    if len(scales) > 1 and not isinstance(part, RBF):
+    if len(scales) > 1 and not kind_of(part).per_input:
         raise Refusal("--lengthscales: rq and periodic have one lengthscale for all inputs.")
     part.length_scale = scales[0] if len(scales) == 1 else scales
     return changed
@@ -180,18 +174,12 @@ def _with(kernel: Kernel, scales: list[float]) -> Kernel:
 
 def _scaled_part(kernel: Kernel) -> Any:
     """The one part of the kernel that has a lengthscale."""
-    parts = _parts(kernel)
+    parts = [leaf for leaf in leaves(kernel) if hasattr(leaf, "length_scale")]
     if len(parts) != 1:
         raise Refusal(
             f"--kernel must have one part with a lengthscale to search over, not {len(parts)}."
         )
     return parts[0]
-
-
-def _parts(kernel: Kernel) -> list[Kernel]:
-    if hasattr(kernel, "k1"):
-        return [*_parts(kernel.k1), *_parts(kernel.k2)]
-    return [kernel] if isinstance(kernel, SCALED) else []
 
 
 def _scales(text: str, columns: int) -> list[float]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import InputMap
+from privgp.gp.kernels.codec import kernel_tree
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.privacy.guarantee import Guarantee
@@ -97,7 +98,7 @@ def encode(contents: Contents) -> dict[str, bytes]:
         },
         "models": [
             {
-                "kernel": field.kernel_tree(model.kernel),
+                "kernel": kernel_tree(model.kernel),
                 "noise_variance": float(model.noise_variance),
                 "input_map": places[id(model.input_map)],
                 "weight": float(model.weight),

@@ -10,6 +10,7 @@ import numpy as np
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import InputMap
+from privgp.gp.kernels.codec import kernel_from
 from privgp.gp.kernels.evaluate import check_kernel
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
@@ -220,7 +221,7 @@ def _input_map(value: Any, place: int, columns: int, take: Take) -> InputMap:
 
 def _hyperparameters(value: Any, maps: list[InputMap], columns: int) -> Hyperparameters:
     parts = field.record(value, "model", ("kernel", "noise_variance", "input_map", "weight"))
-    kernel = field.kernel_from(parts["kernel"])
+    kernel = kernel_from(parts["kernel"])
     try:
         check_kernel(kernel, columns)
     except ValueError:

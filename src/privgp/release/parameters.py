@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privgp.gp.kernels.codec import kernel_from, kernel_tree
 from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
 from privgp.plan.inputs.arguments import MOST_INDUCING, check_bounds, target_points
 from privgp.privacy.budget import MAX_EPSILON
@@ -35,7 +36,7 @@ def parameters_tree(
     kernel, noise = parameters["kernel"], parameters["noise_variance"]
     x_bounds = parameters["x_bounds"]
     tree = {
-        "kernel": None if kernel is None else field.kernel_tree(kernel),
+        "kernel": None if kernel is None else kernel_tree(kernel),
         "noise_variance": None if noise is None else float(noise),
         "y_bounds": [float(end) for end in parameters["y_bounds"]],
         "x_bounds": None if x_bounds is None else np.asarray(x_bounds, dtype=float).tolist(),
@@ -52,7 +53,7 @@ def parameters_from(value: Any, columns: int, targets: Array | None) -> dict[str
     tree = field.record(value, "parameters", _NAMES)
     kernel, noise, x_bounds = tree["kernel"], tree["noise_variance"], tree["x_bounds"]
     return {
-        "kernel": None if kernel is None else field.kernel_from(kernel),
+        "kernel": None if kernel is None else kernel_from(kernel),
         "noise_variance": None if noise is None else field.positive(noise, "noise variance"),
         "y_bounds": _interval(tree["y_bounds"]),
         "x_bounds": None if x_bounds is None else _intervals(x_bounds, columns),

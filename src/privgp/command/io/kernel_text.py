@@ -10,32 +10,18 @@ import ast
 import math
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    ExpSineSquared,
-    Kernel,
-    Matern,
-    Product,
-    RationalQuadratic,
-    Sum,
-    WhiteKernel,
-)
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product, Sum, WhiteKernel
 
 from privgp.command.errors import Refusal
+from privgp.gp.kernels.algebra import fold
+from privgp.gp.kernels.registry import NOTATIONS, notation_of
 
 LONGEST_TEXT, DEEPEST, MOST_PARTS = 1000, 20, 100
 SMALLEST, LARGEST = 1e-50, 1e50
-MATERN = {"exp": 0.5, "matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
-NAMES = "rbf, matern12 (or exp), matern32, matern52, rq, periodic and white"
-SHAPES = {
-    "rq": "rq(lengthscale, alpha)",
-    "periodic": "periodic(lengthscale, period)",
-    "white": "white(variance)",
-}
+NAMES = {name: (kind, settings) for kind in NOTATIONS for name, settings in kind.names.items()}
+LISTED = f"{', '.join([*NAMES][:-1])} and {[*NAMES][-1]}"
 
 
 def read_kernel(text: str) -> Kernel:
@@ -84,29 +70,29 @@ def write_kernel(kernel: Kernel, figures: int | None = None) -> str:
         shown = repr(float(value)) if figures is None else f"{float(value):.{figures}g}"
         return shown.removesuffix(".0")
 
-    def grouped(part: Kernel, kinds: Any) -> str:
-        text = write_kernel(part, figures)
-        return f"({text})" if isinstance(part, kinds) else text
+    def leaf(part: Kernel) -> tuple[str, str]:
+        if isinstance(part, ConstantKernel):
+            return number(part.constant_value), ""
+        for name, (notation, settings) in NAMES.items():
+            if notation is notation_of(part) and all(
+                getattr(part, setting) == value for setting, value in settings.items()
+            ):
+                values = np.hstack([np.ravel(getattr(part, each)) for each in notation.parameters])
+                return f"{name}({', '.join(map(number, values))})", ""
+        return str(part), ""
 
-    if isinstance(kernel, Sum):
-        return f"{write_kernel(kernel.k1, figures)} + {grouped(kernel.k2, Sum)}"
-    if isinstance(kernel, Product):
-        return f"{grouped(kernel.k1, Sum)}*{grouped(kernel.k2, Sum | Product)}"
-    if isinstance(kernel, ConstantKernel):
-        return number(kernel.constant_value)
-    if isinstance(kernel, WhiteKernel):
-        return f"white({number(kernel.noise_level)})"
-    if isinstance(kernel, RationalQuadratic):
-        return f"rq({number(kernel.length_scale)}, {number(kernel.alpha)})"
-    if isinstance(kernel, ExpSineSquared):
-        return f"periodic({number(kernel.length_scale)}, {number(kernel.periodicity)})"
-    if isinstance(kernel, RBF):
-        name = "rbf"
-        if isinstance(kernel, Matern):
-            name = {nu: name for name, nu in MATERN.items()}.get(kernel.nu, "")
-        if name:
-            return f"{name}({', '.join(number(scale) for scale in np.ravel(kernel.length_scale))})"
-    return str(kernel)
+    def grouped(part: tuple[str, str], operations: str) -> str:
+        text, operation = part
+        return f"({text})" if operation and operation in operations else text
+
+    # pairs of a text and its outermost operation
+    text, _ = fold(
+        kernel,
+        leaf,
+        lambda left, right: (f"{left[0]} + {grouped(right, '+')}", "+"),
+        lambda left, right: (f"{grouped(left, '+')}*{grouped(right, '+*')}", "*"),
+    )
+    return text
 
 
 def _walk(node: ast.expr) -> Kernel | float:
@@ -122,7 +108,7 @@ def _walk(node: ast.expr) -> Kernel | float:
         raise Refusal(f"--kernel: '{node.id}' needs parentheses and numbers, such as rbf(5).")
     raise Refusal(
         "--kernel may hold sums, products, parentheses, positive numbers and the kernels "
-        f"{NAMES}, and nothing else."
+        f"{LISTED}, and nothing else."
     )
 
 
@@ -137,27 +123,24 @@ def _product(left: Kernel | float, right: Kernel | float) -> Kernel | float:
 
 
 def _call(node: ast.Call, name: str) -> Kernel:
-    if name not in SHAPES and name != "rbf" and name not in MATERN:
-        raise Refusal(f"--kernel: '{name}' is unknown; the kernels are {NAMES}.")
+    if name not in NAMES:
+        raise Refusal(f"--kernel: '{name}' is unknown; the kernels are {LISTED}.")
+    notation, settings = NAMES[name]
     arguments: list[ast.expr] = list(node.args)
-    listed = len(arguments) == 1 and isinstance(arguments[0], ast.List)
-    if listed and isinstance(arguments[0], ast.List) and name not in SHAPES:
-        arguments = list(arguments[0].elts)
-    shape = SHAPES.get(name, f"{name}(lengthscale) or {name}(lengthscale, lengthscale, ...)")
-    count = shape.count(",") + 1 if name in SHAPES else max(1, len(arguments))
+    shape = f"{name}({', '.join(notation.words)})"
+    count = len(notation.parameters)
+    if notation.per_input:
+        shape += f" or {name}(lengthscale, lengthscale, ...)"
+        if len(arguments) == 1 and isinstance(arguments[0], ast.List):
+            arguments = list(arguments[0].elts)
+        count = max(1, len(arguments))
     if node.keywords or len(arguments) != count:
         raise Refusal(f"--kernel: write {shape}.")
     if any(not isinstance(argument, ast.Constant) for argument in arguments):
         raise Refusal(f"--kernel: write {shape} with positive numbers.")
     values = [_positive(argument) for argument in arguments]
-    if name == "white":
-        return WhiteKernel(values[0])
-    if name == "rq":
-        return RationalQuadratic(values[0], values[1])
-    if name == "periodic":
-        return ExpSineSquared(values[0], values[1])
-    scale = values if len(values) > 1 else values[0]
-    return RBF(scale) if name == "rbf" else Matern(scale, nu=MATERN[name])
+    given = values if count == len(notation.parameters) else [values]
+    return notation.kernel_class(**dict(zip(notation.parameters, given, strict=True)), **settings)
 
 
 def _positive(node: ast.expr) -> float:

@@ -11,13 +11,17 @@ of widths w, v. Everything else is integrated numerically: see privgp.gp.kernels
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from scipy.special import erf, expm1
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product, Sum
 
+from privgp.gp.kernels.algebra import operands
+from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.quadrature import gauss, mean_of_differences
 from privgp.types import Array, Integers
 
@@ -56,22 +60,19 @@ def _checked(low: Array, high: Array) -> tuple[Array, Array]:
 
 def _between(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
     """Covariance of the averages over [a, b] and over [c, d], (rows of a, rows of c)."""
-    if isinstance(kernel, Sum):
-        return _between(kernel.k1, a, b, c, d) + _between(kernel.k2, a, b, c, d)
-    scale, rest = 1.0, []
-    for factor in _factors(kernel):
-        if isinstance(factor, ConstantKernel):
-            scale *= float(factor.constant_value)
-        else:
-            rest.append(factor)
+    return reduce(np.add, (_product(term, a, b, c, d) for term in operands(kernel, Sum)))
+
+
+def _product(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
+    """The same of one term, whose constant factors come out of the integral."""
+    factors = operands(kernel, Product)
+    rest = [factor for factor in factors if not isinstance(factor, ConstantKernel)]
+    scale = math.prod([variance(k) for k in factors if isinstance(k, ConstantKernel)], start=1.0)
     if not rest:
         return np.full((len(a), len(c)), scale)
     closed = _closed(rest, a.shape[1])
     if closed is None:
-        product = rest[0]
-        for factor in rest[1:]:
-            product = Product(product, factor)
-        return scale * mean_of_differences(product, a, b, c, d)
+        return np.asarray(scale * mean_of_differences(reduce(Product, rest), a, b, c, d))
     profile, scales = closed
     out = np.full((len(a), len(c)), scale)
     for j, unit in enumerate(scales):
@@ -87,12 +88,6 @@ def _distinct(low: Array, high: Array) -> tuple[Array, Integers]:
     """The distinct pairs (low, high), (2, distinct), and which of them every pair is."""
     sides, index = np.unique(np.vstack([low, high]), axis=1, return_inverse=True)
     return sides, np.ravel(index)
-
-
-def _factors(kernel: Kernel) -> list[Kernel]:
-    if isinstance(kernel, Product):
-        return _factors(kernel.k1) + _factors(kernel.k2)
-    return [kernel]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ExpSineSquared, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.kernels.algebra import leaves
 from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.kernels.registry import kind_of
 from privgp.types import Array, Integers
 
 CROWDED = {1: 14, 2: 12, 3: 6}  # nodes per piece at the kink, by the number of inputs
@@ -141,9 +143,9 @@ def _trapezoid(start: Array, w: Array, v: Array, count: int, at_kink: bool) -> t
 
 def _shortest_scale(kernel: Kernel) -> float:
     """The least distance over which the kernel changes much."""
-    if hasattr(kernel, "k1"):
-        return min(_shortest_scale(kernel.k1), _shortest_scale(kernel.k2))
-    scale = float(np.min(getattr(kernel, "length_scale", np.inf)))
-    if isinstance(kernel, ExpSineSquared):
-        return float(kernel.periodicity) * min(scale, 1.0) / np.pi
-    return scale
+    scales = [np.inf]
+    for leaf in leaves(kernel):
+        kind = kind_of(leaf)
+        if kind.unit is not None:
+            scales.append(np.min(getattr(leaf, kind.unit)) * kind.finest(leaf))
+    return float(min(scales))

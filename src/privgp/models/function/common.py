@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.evaluate import check_kernel, split_noise, variance
+from privgp.gp.kernels.evaluate import variance
 from privgp.plan.functions.records import RecordsModel
 from privgp.types import Array
 from privgp.vault.states.function_file import Contents
 
 if TYPE_CHECKING:
     from privgp.pictures.functions import Shown
-
-
-def kernel_and_noise(given: Any, noise_variance: Any, columns: int) -> tuple[Kernel, float]:
-    """The kernel without its WhiteKernel, and the noise variance, from whichever gave it."""
-    if not isinstance(given, Kernel):
-        raise ValueError("kernel must be a scikit-learn kernel.")
-    kernel, white = split_noise(clone(given))
-    if kernel is None:
-        raise ValueError("kernel holds nothing but noise.")
-    check_kernel(kernel, columns)
-    if white is not None:
-        if noise_variance is not None:
-            raise ValueError("give the noise once: as noise_variance or as a WhiteKernel.")
-        noise_variance = float(white.noise_level)
-    if isinstance(noise_variance, bool) or not isinstance(noise_variance, Real):
-        raise ValueError("noise_variance must be a positive number.")
-    noise = float(noise_variance)
-    if not (np.isfinite(noise) and noise > 0):
-        raise ValueError(f"noise_variance must be positive and finite, got {noise}.")
-    return kernel, noise
 
 
 def parameters(contents: Contents) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import validate_data
 
 from privgp.gp.input_maps import collapse
+from privgp.gp.kernels.noise import signal_and_noise
 from privgp.gp.smoothers import choose_nodes
 from privgp.gp.threads import threads_for
-from privgp.models.function.common import kernel_and_noise
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs
 from privgp.privacy.budget import check_budget
@@ -72,7 +72,7 @@ def _model(function: PrivateFunction, inputs: Array, counts: Array) -> FunctionM
     sensitivity, inducing = function.sensitivity, function.inducing
     check_choice("sensitivity", sensitivity, SENSITIVITIES)
     _check_dominance(sensitivity, function.dominance)
-    kernel, noise = kernel_and_noise(function.kernel, function.noise_variance, inputs.shape[1])
+    kernel, noise = signal_and_noise(function.kernel, function.noise_variance, inputs.shape[1])
     if inducing is None:
         return FunctionModel(kernel, noise, inputs, counts)
     if sensitivity != "exact":

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from privgp.gp.kernels.proved import careful_error
+from privgp.gp.kernels.noise import signal_and_noise
+from privgp.gp.kernels.proved import rounding_error
 from privgp.gp.threads import threads_for
-from privgp.models.function.common import kernel_and_noise
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
-from privgp.plan.inputs.arguments import check_bounds, check_choice
+from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
 from privgp.privacy.lattice import LATTICE_SAMPLER
@@ -25,34 +25,17 @@ if TYPE_CHECKING:
 MOST_RECORDS = 10_000
 
 
-def declared_domain(domain: Any) -> tuple[tuple[float, float], ...]:
-    """One (low, high) per input."""
-    if domain is None:
-        raise ValueError(
-            "domain must be given as (low, high), one pair per input: with protect='records' it is "
-            "declared, never read from the data."
-        )
-    try:
-        pairs = np.asarray(domain, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError("domain must be (low, high), or one such pair per input.") from None
-    pairs = pairs[None, :] if pairs.shape == (2,) else pairs
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
-        raise ValueError("domain must be (low, high), or one such pair per input.")
-    return tuple(check_bounds("domain", pair) for pair in pairs)
-
-
 def records_model(function: PrivateFunction, rows: int) -> RecordsModel:
     """The public model, from the arguments and the number of records alone."""
     check_choice("sensitivity", function.sensitivity, RECORD_SENSITIVITIES)
     if function.inducing is not None or function.dominance is not None:
         raise ValueError("inducing and dominance are not available with protect='records'.")
-    domain = declared_domain(function.domain)
-    kernel, noise = kernel_and_noise(function.kernel, function.noise_variance, len(domain))
+    domain = domain_pairs("domain", function.domain)
+    kernel, noise = signal_and_noise(function.kernel, function.noise_variance, len(domain))
     if not 1 <= rows <= MOST_RECORDS:
         raise ValueError(f"X must hold 1 to {MOST_RECORDS:,} records, got {rows}.")
     model = RecordsModel(kernel, noise, domain, rows)
-    careful_error(model.kernel, model.widths)  # refuses what has no proved error
+    rounding_error(model.kernel, model.widths)  # refuses what has no proved error
     return model
 
 
@@ -66,7 +49,7 @@ def fit_records(
     check_budget(function.epsilon, function.delta)
     epsilon, delta = float(function.epsilon), float(function.delta)
     bounds = check_bounds("y_bounds", function.y_bounds)
-    inputs = checked_inputs(X, len(declared_domain(function.domain)))
+    inputs = checked_inputs(X, len(domain_pairs("domain", function.domain)))
     y = checked_outputs(y, len(inputs))
     validate_data(columns, X, skip_check_array=True)
     model = records_model(function, len(inputs))

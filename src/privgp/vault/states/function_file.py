@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from privgp.gp.kernels.codec import kernel_from, kernel_tree
 from privgp.gp.kernels.evaluate import check_kernel
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
@@ -23,8 +24,6 @@ from privgp.storage.fields import (
     array,
     array_bytes,
     choice,
-    kernel_from,
-    kernel_tree,
     number,
     positive,
     record,

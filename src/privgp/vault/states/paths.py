@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.blocked import RUN, blocked_cholesky, blocked_product, blocked_solve
 from privgp.gp.kernels.evaluate import variance
-from privgp.gp.kernels.proved import careful_values
+from privgp.gp.kernels.proved import values_by_differences
 from privgp.privacy.lattice import LatticeNoise
 from privgp.privacy.path_rounding import LATTICE_DEPTH, NORMAL_DEPTH
 from privgp.types import Array
@@ -56,7 +56,7 @@ def within(
 
 def record_factor(records: PathRecords, kernel: Kernel, noise_variance: float) -> Array:
     """R with ``R R^T = k(X, X) + noise variance``, (records, records): computed once and stored."""
-    K = careful_values(kernel, records.inputs, records.inputs)
+    K = values_by_differences(kernel, records.inputs, records.inputs)
     K.flat[:: len(K) + 1] += noise_variance
     return blocked_cholesky(K)
 
@@ -109,15 +109,17 @@ class PathSampler:
 
     def _columns(self, points: Array) -> Array:
         """``R^-1 k(X, points)``."""
-        return blocked_solve(self._factor, careful_values(self._kernel, self._inputs, points))
+        return blocked_solve(
+            self._factor, values_by_differences(self._kernel, self._inputs, points)
+        )
 
     def _add(self, points: Array) -> None:
         """At most 64 points: ``(1 + extra) k - k_X (K + s^2)^-1 k_X`` and the nugget, factored."""
         old, new = len(self._points), len(points)
         half = self._columns(points)
-        cross = self._total * careful_values(self._kernel, self._points, points)
+        cross = self._total * values_by_differences(self._kernel, self._points, points)
         cross -= blocked_product(self._half.T, half)
-        own = self._total * careful_values(self._kernel, points, points)
+        own = self._total * values_by_differences(self._kernel, points, points)
         own -= blocked_product(half.T, half)
         own.flat[:: new + 1] += self._nugget
         side = blocked_solve(self._lower, cross).T

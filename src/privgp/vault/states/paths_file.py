@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from privgp.gp.kernels.codec import kernel_from, kernel_tree
 from privgp.plan.functions.paths import PathModel, path_model
 from privgp.privacy.guarantee import Guarantee
 from privgp.storage import archive
 from privgp.storage.archive import DamagedFile
-from privgp.storage.fields import array, array_bytes, kernel_from, kernel_tree, record, text, whole
+from privgp.storage.fields import array, array_bytes, record, text, whole
 from privgp.storage.journal import FORM
 from privgp.storage.triangles import split_rows, triangle
 from privgp.types import Array

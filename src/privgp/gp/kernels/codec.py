@@ -1,0 +1,88 @@
+"""Kernels as trees of plain values for files, and back; readers refuse whatever is not a kernel."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel, Product, Sum
+
+from privgp.gp.kernels.algebra import fold
+from privgp.gp.kernels.registry import NOTATIONS, notation_of
+from privgp.storage.archive import DamagedFile
+from privgp.storage.fields import choice, items, number, positive, record
+
+DEEPEST_KERNEL = 100
+BOUNDS = "kernel's bounds"
+_NOTATIONS = {notation.kernel_class.__name__: notation for notation in NOTATIONS}
+_PAIRS: dict[str, type[Kernel]] = {"Sum": Sum, "Product": Product}
+
+
+def kernel_tree(kernel: Kernel) -> dict[str, Any]:
+    """A kernel as type, values and bounds."""
+    return fold(
+        kernel,
+        _leaf_tree,
+        lambda left, right: {"type": "Sum", "k1": left, "k2": right},
+        lambda left, right: {"type": "Product", "k1": left, "k2": right},
+    )
+
+
+def _leaf_tree(kernel: Kernel) -> dict[str, Any]:
+    notation = notation_of(kernel)
+    if notation is None:
+        raise ValueError(f"kernel {type(kernel).__name__} cannot be saved.")
+    tree: dict[str, Any] = {"type": notation.kernel_class.__name__}
+    for name in notation.parameters:
+        tree[name] = np.asarray(getattr(kernel, name), dtype=float).tolist()
+        tree[f"{name}_bounds"] = _with_infinity(getattr(kernel, f"{name}_bounds"))
+    return tree | {name: _with_infinity(getattr(kernel, name)) for name in notation.settings}
+
+
+def kernel_from(value: Any, depth: int = 0) -> Kernel:
+    """The kernel of a tree; only known types, whose values make sense."""
+    if not isinstance(value, dict) or depth > DEEPEST_KERNEL:
+        raise DamagedFile("its kernel is broken")
+    name = choice(value.get("type"), "kernel", (*_PAIRS, *_NOTATIONS))
+    if name in _PAIRS:
+        record(value, "kernel", ("type", "k1", "k2"))
+        return _PAIRS[name](*(kernel_from(value[k], depth + 1) for k in ("k1", "k2")))
+    notation = _NOTATIONS[name]
+    bounds = tuple(f"{parameter}_bounds" for parameter in notation.parameters)
+    record(value, "kernel", ("type", *notation.parameters, *bounds, *notation.settings))
+    arguments: dict[str, Any] = {bound: _bounds(value[bound]) for bound in bounds}
+    for parameter in notation.parameters:
+        if notation.per_input and isinstance(value[parameter], list):
+            scales = items(value[parameter], "lengthscales", least=1)
+            arguments[parameter] = np.array([positive(scale, "lengthscale") for scale in scales])
+        else:
+            arguments[parameter] = positive(value[parameter], "kernel's value")
+    for setting in notation.settings:
+        infinite = value[setting] == "inf"
+        arguments[setting] = math.inf if infinite else positive(value[setting], setting)
+    return notation.kernel_class(**arguments)
+
+
+def _bounds(value: Any) -> Any:
+    if isinstance(value, str):
+        return choice(value, BOUNDS, ("fixed",))
+    pairs = items(value, BOUNDS, least=1)
+    return np.array([_pair(p) for p in pairs]) if isinstance(pairs[0], list) else _pair(pairs)
+
+
+def _pair(value: Any) -> tuple[float, float]:
+    if len(items(value, BOUNDS)) != 2:
+        raise DamagedFile(f"its {BOUNDS} are not pairs")
+    low, high = value
+    return number(low, BOUNDS), math.inf if high == "inf" else number(high, BOUNDS)
+
+
+def _with_infinity(value: Any) -> Any:
+    """Numbers for JSON, which has no infinity."""
+    if isinstance(value, str):
+        return value
+    plain = np.asarray(value, dtype=float).tolist()
+    if isinstance(plain, list):
+        return [_with_infinity(entry) for entry in plain]
+    return "inf" if plain == math.inf else plain

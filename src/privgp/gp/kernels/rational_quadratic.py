@@ -1,0 +1,33 @@
+"""The rational quadratic kernel, ``(1 + s / (2 alpha))^-alpha``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RationalQuadratic
+
+from privgp.gp.kernels.kind import ULPS, KernelKind
+from privgp.types import Array
+
+
+def _profile(kernel: RationalQuadratic, s: Array) -> Array:
+    """By a formula whose error does not grow with alpha."""
+    return np.asarray(np.exp(-kernel.alpha * np.log1p(s / (2.0 * kernel.alpha))))
+
+
+def _by_alpha(kernel: RationalQuadratic, s: Array, K: Array) -> Array:
+    ratio = s / (2.0 * kernel.alpha)
+    return np.asarray(kernel.alpha * K * (ratio / (1.0 + ratio) - np.log1p(ratio)))
+
+
+RATIONAL_QUADRATIC = KernelKind(
+    RationalQuadratic,
+    ("length_scale", "alpha"),
+    ("lengthscale", "alpha"),
+    {"rq": {}},
+    profile=_profile,
+    slope=lambda kernel, s, K: K / (1.0 + s / (2.0 * kernel.alpha)),
+    derivatives={"alpha": _by_alpha},
+    error_units=lambda kernel, widths: (len(widths) + 6.0 + 2.0 * ULPS) / math.e + ULPS,
+)
