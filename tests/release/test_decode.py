@@ -161,15 +161,6 @@ def test_broken_json_is_refused(text, folder):
         assert_refused({**saved(), name: text}, folder)
 
 
-def test_a_kernel_without_end_is_refused(folder):
-    document = json.loads(saved()["model.json"])
-    leaf = document["models"][0]["kernel"]
-    for _ in range(300):
-        leaf = {"type": "Sum", "k1": leaf, "k2": leaf["k2"]}
-    document["models"][0]["kernel"] = leaf
-    assert_refused({**saved(), "model.json": json.dumps(document).encode()}, folder)
-
-
 def npy(values, version=(1, 0), **options) -> bytes:
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, values, version=version, **options)
