@@ -19,7 +19,7 @@ from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.request import Request, public_computation
 from privgp.command.io.screen import progress, say, say_json
 from privgp.command.io.tables import load, open_table
-from privgp.gp.kernels.noise import split_noise
+from privgp.gp.kernels.noise import signal_and_noise
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.pictures.pictures import save_figure
@@ -129,15 +129,10 @@ def run_membership(asked: Asked, *, plot: Path | None, force: bool, as_json: boo
     """Attack made-up posteriors and print; exit with 1 if their promise is broken."""
     check_destination(plot, PICTURES, force=force)
     _check_probability(asked.failure_probability)
-    kernel, white = split_noise(read_kernel(asked.kernel))
-    if kernel is None:
-        raise Refusal("--kernel holds nothing but noise.")
     if not all(map(math.isfinite, asked.record)):
         raise Refusal("--record must be two finite numbers.")
-    if (asked.noise_variance is None) == (white is None):
-        raise Refusal("Give the noise once: as --noise-variance, or as white() in --kernel.")
-    noise = float(asked.noise_variance or 0.0) if white is None else float(white.noise_level)
     with _telling() as tell, public_computation(x_bounds="--domain", n_paths="--paths"):
+        kernel, noise = signal_and_noise(read_kernel(asked.kernel), asked.noise_variance, inputs=1)
         reach = max(1.0, abs(asked.record[1]))
         promise = None
         if math.isfinite(asked.paths) and asked.paths >= 1:

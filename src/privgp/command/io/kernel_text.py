@@ -20,7 +20,7 @@ from privgp.gp.kernels.registry import NOTATIONS, notation_of
 
 LONGEST_TEXT, DEEPEST, MOST_PARTS = 1000, 20, 100
 SMALLEST, LARGEST = 1e-50, 1e50
-NAMES = {name: (kind, settings) for kind in NOTATIONS for name, settings in kind.names.items()}
+NAMES = {name: (row, given) for row in NOTATIONS.values() for name, given in row.names.items()}
 LISTED = f"{', '.join([*NAMES][:-1])} and {[*NAMES][-1]}"
 
 

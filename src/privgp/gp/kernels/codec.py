@@ -15,7 +15,7 @@ from privgp.storage.fields import choice, items, number, positive, record
 
 DEEPEST_KERNEL = 100
 BOUNDS = "kernel's bounds"
-_NOTATIONS = {notation.kernel_class.__name__: notation for notation in NOTATIONS}
+_NOTATIONS = {notation.kernel_class.__name__: notation for notation in NOTATIONS.values()}
 _PAIRS: dict[str, type[Kernel]] = {"Sum": Sum, "Product": Product}
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
 
 from privgp.gp.kernels.algebra import fold, leaves
-from privgp.gp.kernels.registry import check_inputs, kind_of
+from privgp.gp.kernels.registry import kind_of
 from privgp.types import Array
 
 Pullback = Callable[[Array], Array]
@@ -33,7 +33,14 @@ def check_kernel(kernel: Any, inputs: int) -> None:
                 "where it becomes the noise variance, or give noise_variance."
             )
         kind = kind_of(leaf)
-        check_inputs(leaf, inputs)
+        scales = np.size(getattr(leaf, "length_scale", 1.0))
+        if scales not in (1, inputs):
+            raise ValueError(
+                f"kernel has {scales} lengthscales but the inputs have {inputs} columns: give one "
+                "lengthscale, or one per input."
+            )
+        if kind.one_input and inputs > 1:
+            raise ValueError(f"kernel {type(leaf).__name__} is a covariance of one input only.")
         for name in (*kind.parameters, *kind.settings):
             values = np.asarray(getattr(leaf, name), dtype=float)
             finite = np.all(np.isfinite(values)) or name in kind.settings
@@ -65,11 +72,10 @@ def diagonal(kernel: Kernel, X: Array) -> Array:
 
 def variance(kernel: Kernel) -> float:
     """The prior variance k(x, x)."""
-    return float(fold(kernel, _leaf_variance, operator.add, operator.mul))
-
-
-def _leaf_variance(kernel: Any) -> float:
-    return float(kind_of(kernel).profile(kernel, np.zeros(1))[0])
+    at_zero = fold(
+        kernel, lambda leaf: kind_of(leaf).profile(leaf, np.zeros(1)), operator.add, operator.mul
+    )
+    return float(at_zero[0])
 
 
 def value_and_pullback(kernel: Kernel, X: Array, Z: Array | None = None) -> tuple[Array, Pullback]:

@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.algebra import fold, leaves
-from privgp.gp.kernels.evaluate import variance
-from privgp.gp.kernels.registry import check_inputs, kind_of
+from privgp.gp.kernels.evaluate import check_kernel, variance
+from privgp.gp.kernels.registry import kind_of
 from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.types import Array
 
@@ -64,7 +64,7 @@ def rounding_error(kernel: Kernel, widths: Array) -> float:
         kind = kind_of(part)
         for name in kind.parameters:
             _check(name, getattr(part, name), *kind.limits)
-        check_inputs(part, len(sides))
+        check_kernel(part, len(sides))
         return variance(part), kind.error_units(part, sides) * UNIT_ROUNDOFF * SLACK
 
     def rounded(size: float, share: float) -> tuple[float, float]:

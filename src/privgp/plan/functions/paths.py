@@ -214,16 +214,8 @@ def path_model(
     extra = _number("extra_noise", extra_noise)
     if extra < 0:
         raise ValueError(f"extra_noise must not be negative, got {extra}.")
-    if isinstance(n_paths, bool) or not isinstance(n_paths, Integral):
-        raise ValueError("n_paths must be a whole number.")
-    paths = int(n_paths)
-    if not 1 <= paths <= MOST_PATHS:
-        raise ValueError(f"n_paths must lie between 1 and {MOST_PATHS:,}, got {paths}.")
-    if isinstance(max_points, bool) or not isinstance(max_points, Integral):
-        raise ValueError("max_points must be a whole number.")
-    points = int(max_points)
-    if not 1 <= points <= MOST_POINTS:
-        raise ValueError(f"max_points must lie between 1 and {MOST_POINTS:,}, got {points}.")
+    paths = _whole("n_paths", n_paths, MOST_PATHS)
+    points = _whole("max_points", max_points, MOST_POINTS)
     check_budget(1.0, delta)
     model = PathModel(
         signal, noise, box, bounds, paths, extra, float(delta), _sensitivity(sensitivity), points
@@ -243,6 +235,14 @@ def _sensitivity(given: Any) -> str | float:
         if norm > 0:
             return norm
     raise ValueError("sensitivity must be 'auto', 'paper', or ('function', its norm).")
+
+
+def _whole(name: str, value: Any, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ValueError(f"{name} must be a whole number.")
+    if not 1 <= int(value) <= most:
+        raise ValueError(f"{name} must lie between 1 and {most:,}, got {value}.")
+    return int(value)
 
 
 def _number(name: str, value: Any) -> float:
