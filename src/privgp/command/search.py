@@ -167,7 +167,7 @@ def _with(kernel: Kernel, scales: list[float]) -> Kernel:
     changed = clone(kernel)
     part = _scaled_part(changed)
     if len(scales) > 1 and not kind_of(part).per_input:
-        raise Refusal("--lengthscales: rq and periodic have one lengthscale for all inputs.")
+        raise Refusal("--lengthscales: this --kernel has one lengthscale for all inputs.")
     part.length_scale = scales[0] if len(scales) == 1 else scales
     return changed
 

@@ -16,4 +16,5 @@ CONSTANT = KernelKind(
     error_units=lambda kernel, widths: 0.0,
     limits=(1e-100, 1e100),
     exponential_rate=lambda kernel: 0.0,
+    shortest_scale=lambda kernel: np.inf,
 )

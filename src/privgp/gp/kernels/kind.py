@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.types import Array
@@ -48,7 +49,7 @@ class KernelKind(Notation):
     ``least_at(kernel, widths)``: the differences in a box at which k is least; None if k falls with
     the distance.
     ``exponential_rate``: q where k = k(0) exp(-q |x - x'|) for one input; None otherwise.
-    ``finest``: the share of a unit over which k changes much.
+    ``shortest_scale``: the least distance over which k changes much.
     ``one_input``: whether it is a covariance of one input only.
     """
 
@@ -61,5 +62,5 @@ class KernelKind(Notation):
     by_differences: Callable[[Any, Array, Array], Array] | None = None
     least_at: Callable[[Any, Array], Array] | None = None
     exponential_rate: Callable[[Any], float | None] = lambda kernel: None
-    finest: Callable[[Any], float] = lambda kernel: 1.0
+    shortest_scale: Callable[[Any], float] = lambda kernel: float(np.min(kernel.length_scale))
     one_input: bool = False

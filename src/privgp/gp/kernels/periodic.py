@@ -59,6 +59,6 @@ PERIODIC = KernelKind(
     error_units=_error_units,
     by_differences=_by_differences,
     least_at=lambda kernel, widths: np.minimum(widths, 0.5 * kernel.periodicity),
-    finest=lambda kernel: min(kernel.length_scale, 1.0) / math.pi,
+    shortest_scale=lambda kernel: kernel.periodicity * min(kernel.length_scale, 1.0) / math.pi,
     one_input=True,
 )

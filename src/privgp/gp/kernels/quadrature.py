@@ -61,7 +61,8 @@ def mean_of_differences(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) 
 def _means(kernel: Kernel, start: Array, w: Array, v: Array, at_kink: bool) -> Array:
     """One mean per row of (pairs, inputs): the least difference and the two boxes' widths."""
     pairs, inputs = start.shape
-    widest = float(np.maximum(w, v).max(initial=0.0)) / _shortest_scale(kernel)
+    shortest = min(kind_of(leaf).shortest_scale(leaf) for leaf in leaves(kernel))
+    widest = float(np.maximum(w, v).max(initial=0.0)) / shortest
     # Crowding nodes at one end leaves them three times as far apart at the other.
     needed = CROWDED.get(inputs, 5) + 5.0 * widest if at_kink else 6.0 + 2.0 * widest
     count = int(min(needed, MOST_NODES.get(inputs, 5)))
@@ -139,13 +140,3 @@ def _trapezoid(start: Array, w: Array, v: Array, count: int, at_kink: bool) -> t
             nodes.append(low + length * share)
             weights.append(mass * np.abs(end - zero) * denser * (constant + slope * share))
     return np.hstack(nodes), np.hstack(weights)
-
-
-def _shortest_scale(kernel: Kernel) -> float:
-    """The least distance over which the kernel changes much."""
-    scales = [np.inf]
-    for leaf in leaves(kernel):
-        kind = kind_of(leaf)
-        if kind.unit is not None:
-            scales.append(np.min(getattr(leaf, kind.unit)) * kind.finest(leaf))
-    return float(min(scales))
