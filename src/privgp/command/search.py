@@ -19,9 +19,8 @@ from privgp.command.io.results import Results
 from privgp.command.io.screen import progress, say_json, show
 from privgp.command.io.tables import check_lines, load, open_table
 from privgp.command.release import rehearse, spending
-from privgp.gp.kernels.algebra import leaves
 from privgp.gp.kernels.noise import split_noise
-from privgp.gp.kernels.registry import kind_of
+from privgp.gp.kernels.registry import kind_of, leaves
 from privgp.models.search.candidates import models_of
 from privgp.models.search.grid import PrivateGridSearchCV
 from privgp.plan.inputs.start import SIGNAL_SHARE

@@ -15,10 +15,9 @@ import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product, Sum, WhiteKernel
 
 from privgp.command.errors import Refusal
-from privgp.gp.kernels.algebra import fold
-from privgp.gp.kernels.registry import NOTATIONS, notation_of
+from privgp.gp.kernels.registry import NOTATIONS, fold, notation_of
 
-LONGEST_TEXT, DEEPEST, MOST_PARTS = 1000, 20, 100
+LONGEST_TEXT, MOST_PARTS = 1000, 100
 SMALLEST, LARGEST = 1e-50, 1e50
 NAMES = {name: (row, given) for row in NOTATIONS.values() for name, given in row.names.items()}
 LISTED = f"{', '.join([*NAMES][:-1])} and {[*NAMES][-1]}"
@@ -47,8 +46,6 @@ def parse_kernel(text: str) -> Kernel:
         raise Refusal("--kernel is empty: write for example '100*matern52(10) + white(4)'.")
     if len(text) > LONGEST_TEXT:
         raise Refusal(f"--kernel is longer than {LONGEST_TEXT} characters.")
-    if _depth(text) > DEEPEST:
-        raise Refusal(f"--kernel is nested more than {DEEPEST} deep.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -60,7 +57,7 @@ def parse_kernel(text: str) -> Kernel:
         ) from None
     if sum(isinstance(node, ast.Call | ast.Constant) for node in ast.walk(tree)) > MOST_PARTS:
         raise Refusal(f"--kernel has more than {MOST_PARTS} kernels and numbers.")
-    return _as_kernel(_walk(tree.body))
+    return _walk(tree.body)
 
 
 def write_kernel(kernel: Kernel, figures: int | None = None) -> str:
@@ -95,13 +92,13 @@ def write_kernel(kernel: Kernel, figures: int | None = None) -> str:
     return text
 
 
-def _walk(node: ast.expr) -> Kernel | float:
+def _walk(node: ast.expr) -> Kernel:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return Sum(_as_kernel(_walk(node.left)), _as_kernel(_walk(node.right)))
+        return Sum(_walk(node.left), _walk(node.right))
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         return _product(_walk(node.left), _walk(node.right))
     if isinstance(node, ast.Constant):
-        return _positive(node)
+        return ConstantKernel(_positive(node))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return _call(node, node.func.id)
     if isinstance(node, ast.Name):
@@ -112,14 +109,13 @@ def _walk(node: ast.expr) -> Kernel | float:
     )
 
 
-def _product(left: Kernel | float, right: Kernel | float) -> Kernel | float:
-    if isinstance(left, float) and isinstance(right, float):
-        return _sized(left * right)
-    for number, kernel in ((left, right), (right, left)):
-        # A scaled noise is a noise: left as a product it would not be recognised as one.
-        if isinstance(number, float) and isinstance(kernel, WhiteKernel):
-            return WhiteKernel(_sized(number * kernel.noise_level))
-    return Product(_as_kernel(left), _as_kernel(right))
+def _product(left: Kernel, right: Kernel) -> Kernel:
+    """A scaled number is a number, and a scaled noise is a noise: as a product it would not be."""
+    for number, other in ((left, right), (right, left)):
+        if isinstance(number, ConstantKernel) and isinstance(other, ConstantKernel | WhiteKernel):
+            value = getattr(other, NOTATIONS[type(other)].parameters[0])
+            return type(other)(_sized(number.constant_value * value))
+    return Product(left, right)
 
 
 def _call(node: ast.Call, name: str) -> Kernel:
@@ -157,15 +153,3 @@ def _sized(value: float) -> float:
     if not SMALLEST <= value <= LARGEST:
         raise Refusal(f"--kernel: numbers must be positive, between {SMALLEST:g} and {LARGEST:g}.")
     return value
-
-
-def _as_kernel(part: Kernel | float) -> Kernel:
-    return ConstantKernel(part) if isinstance(part, float) else part
-
-
-def _depth(text: str) -> int:
-    deepest = depth = 0
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        deepest = max(deepest, depth)
-    return deepest

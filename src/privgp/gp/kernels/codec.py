@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, Product, Sum
 
-from privgp.gp.kernels.algebra import fold
-from privgp.gp.kernels.registry import NOTATIONS, notation_of
+from privgp.gp.kernels.registry import NOTATIONS, fold, notation_of
 from privgp.storage.archive import DamagedFile
 from privgp.storage.fields import choice, items, number, positive, record
 

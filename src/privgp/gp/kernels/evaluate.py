@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
 
-from privgp.gp.kernels.algebra import fold, leaves
-from privgp.gp.kernels.registry import kind_of
+from privgp.gp.kernels.registry import fold, kind_of, leaves
 from privgp.types import Array
 
 Pullback = Callable[[Array], Array]

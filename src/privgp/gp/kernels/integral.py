@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from scipy.special import erf, expm1
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product, Sum
 
-from privgp.gp.kernels.algebra import operands
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.quadrature import gauss, mean_of_differences
+from privgp.gp.kernels.registry import operands
 from privgp.types import Array, Integers
 
 # A second difference of G loses digits where the widths are small and the distance is not.

@@ -10,8 +10,8 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel, Sum, WhiteKernel
 
-from privgp.gp.kernels.algebra import operands
 from privgp.gp.kernels.evaluate import check_kernel
+from privgp.gp.kernels.registry import operands
 
 
 def split_noise(kernel: Kernel) -> tuple[Kernel | None, WhiteKernel | None]:

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.algebra import fold, leaves
 from privgp.gp.kernels.evaluate import check_kernel, variance
-from privgp.gp.kernels.registry import kind_of
+from privgp.gp.kernels.registry import fold, kind_of, leaves
 from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.types import Array
 

@@ -13,9 +13,8 @@ from functools import lru_cache
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.algebra import leaves
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.gp.kernels.registry import kind_of
+from privgp.gp.kernels.registry import kind_of, leaves
 from privgp.types import Array, Integers
 
 CROWDED = {1: 14, 2: 12, 3: 6}  # nodes per piece at the kink, by the number of inputs

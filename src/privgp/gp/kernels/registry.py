@@ -1,16 +1,19 @@
-"""The kernels that privgp supports, one row each; sums and products of them come for free."""
+"""The kernels that privgp supports: one row each, and their sums and products."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
+from sklearn.gaussian_process.kernels import Kernel, Product, Sum, WhiteKernel
 
 from privgp.gp.kernels.constant import CONSTANT
 from privgp.gp.kernels.kind import KernelKind, Notation
 from privgp.gp.kernels.matern import MATERN_KIND, RBF_KIND
 from privgp.gp.kernels.periodic import PERIODIC
 from privgp.gp.kernels.rational_quadratic import RATIONAL_QUADRATIC
+
+T = TypeVar("T")
 
 KINDS: tuple[KernelKind, ...] = (RBF_KIND, MATERN_KIND, RATIONAL_QUADRATIC, PERIODIC, CONSTANT)
 # Noise is no kernel of the function, but it is written like one.
@@ -32,3 +35,25 @@ def kind_of(kernel: Any) -> KernelKind:
             "products."
         )
     return kind
+
+
+def fold(
+    kernel: Any, part: Callable[[Any], T], add: Callable[[T, T], T], multiply: Callable[[T, T], T]
+) -> T:
+    """``part`` of every leaf, combined by ``add`` at sums and by ``multiply`` at products."""
+    if not isinstance(kernel, Sum | Product):
+        return part(kernel)
+    left, right = (fold(k, part, add, multiply) for k in (kernel.k1, kernel.k2))
+    return add(left, right) if isinstance(kernel, Sum) else multiply(left, right)
+
+
+def leaves(kernel: Any) -> list[Any]:
+    """All kernels of the tree that are neither sums nor products, from left to right."""
+    return fold(kernel, lambda leaf: [leaf], list.__add__, list.__add__)
+
+
+def operands(kernel: Any, operation: type[Kernel]) -> list[Any]:
+    """The terms of a nested sum, or the factors of a nested product."""
+    if not isinstance(kernel, operation):
+        return [kernel]
+    return operands(kernel.k1, operation) + operands(kernel.k2, operation)

@@ -10,8 +10,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel, Product, Sum
 from sklearn.model_selection import ParameterGrid
 
-from privgp.gp.kernels.algebra import fold
-from privgp.gp.kernels.registry import kind_of
+from privgp.gp.kernels.registry import fold, kind_of
 from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.inputs.arguments import check_bounds
