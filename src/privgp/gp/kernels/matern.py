@@ -74,10 +74,6 @@ def _error_units(kernel: Kernel, widths: Array) -> float:
     )
 
 
-def _exponential_rate(kernel: Kernel) -> float | None:
-    return 1.0 / float(np.max(kernel.length_scale)) if _nu(kernel) == 0.5 else None
-
-
 _family = partial(
     KernelKind,
     parameters=("length_scale",),
@@ -86,7 +82,7 @@ _family = partial(
     profile=_profile,
     slope=_slope,
     error_units=_error_units,
-    exponential_rate=_exponential_rate,
+    exponential_rate=lambda k: 1.0 / float(np.max(k.length_scale)) if _nu(k) == 0.5 else None,
 )
 RBF_KIND = _family(RBF, names={"rbf": {}})
 _ORDERS = {"matern12": 0.5, "exp": 0.5, "matern32": 1.5, "matern52": 2.5}

@@ -33,14 +33,8 @@ def gauss(count: int) -> tuple[Array, Array]:
 def mean_of_differences(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
     """Mean of k(x - z) for x in [a_i, b_i] and z in [c_j, d_j]; corners are (boxes, inputs)."""
     inputs = a.shape[1]
-    spans = np.concatenate(
-        [
-            a[:, None, :] - d[None, :, :],
-            np.broadcast_to((b - a)[:, None, :], (len(a), len(c), inputs)),
-            np.broadcast_to((d - c)[None, :, :], (len(a), len(c), inputs)),
-        ],
-        axis=2,
-    ).reshape(-1, 3 * inputs)
+    sides = np.broadcast_arrays(a[:, None] - d, (b - a)[:, None], d - c)
+    spans = np.concatenate(sides, axis=2).reshape(-1, 3 * inputs)
     inverse: Integers | slice = slice(None)
     if a is c:  # of the pairs on a regular grid few differ
         digits = 1e-13 * max(float(np.abs(spans).max()), 1e-300)
@@ -70,7 +64,8 @@ def _means(kernel: Kernel, start: Array, w: Array, v: Array, at_kink: bool) -> A
     step = max(1, BLOCK_ENTRIES // (parts * count) ** inputs)
     for begin in range(0, pairs, step):
         rows = slice(begin, begin + step)
-        T, weight = np.empty((0, 0, 0)), np.empty((0, 0))
+        many = len(start[rows])
+        T, weight = np.empty((many, 1, 0)), np.ones((many, 1))
         for j in range(inputs):
             sides = start[rows, j], w[rows, j], v[rows, j]
             if at_kink or (widest > SMALL and inputs <= 3):
@@ -79,12 +74,9 @@ def _means(kernel: Kernel, start: Array, w: Array, v: Array, at_kink: bool) -> A
                 nodes, share = _smooth_rule(*sides)
             used = share.any(axis=0)
             nodes, share = nodes[:, used, None], share[:, used]
-            if j == 0:
-                T, weight = nodes, share
-                continue
-            many, more = weight.shape[1], share.shape[1]
-            T = np.concatenate([np.repeat(T, more, axis=1), np.tile(nodes, (1, many, 1))], axis=2)
-            weight = (weight[:, :, None] * share[:, None, :]).reshape(len(share), -1)
+            before, more = weight.shape[1], share.shape[1]
+            T = np.concatenate([np.repeat(T, more, axis=1), np.tile(nodes, (1, before, 1))], axis=2)
+            weight = (weight[:, :, None] * share[:, None, :]).reshape(many, -1)
         values = evaluate(kernel, T.reshape(-1, inputs), np.zeros((1, inputs)))
         out[rows] = np.einsum("ij,ij->i", weight, values.reshape(weight.shape))
     return out

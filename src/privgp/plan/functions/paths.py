@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.noise import signal_and_noise
 from privgp.gp.kernels.proved import rounding_error
-from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
+from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs, whole_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import RECORDS_NEIGHBOURS, RECORDS_UNIT, SIMULATION, Guarantee
 from privgp.privacy.lattice import LATTICE_SAMPLER
@@ -214,8 +214,8 @@ def path_model(
     extra = _number("extra_noise", extra_noise)
     if extra < 0:
         raise ValueError(f"extra_noise must not be negative, got {extra}.")
-    paths = _whole("n_paths", n_paths, MOST_PATHS)
-    points = _whole("max_points", max_points, MOST_POINTS)
+    paths = whole_number("n_paths", n_paths, MOST_PATHS)
+    points = whole_number("max_points", max_points, MOST_POINTS)
     check_budget(1.0, delta)
     model = PathModel(
         signal, noise, box, bounds, paths, extra, float(delta), _sensitivity(sensitivity), points
@@ -235,14 +235,6 @@ def _sensitivity(given: Any) -> str | float:
         if norm > 0:
             return norm
     raise ValueError("sensitivity must be 'auto', 'paper', or ('function', its norm).")
-
-
-def _whole(name: str, value: Any, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise ValueError(f"{name} must be a whole number.")
-    if not 1 <= int(value) <= most:
-        raise ValueError(f"{name} must lie between 1 and {most:,}, got {value}.")
-    return int(value)
 
 
 def _number(name: str, value: Any) -> float:

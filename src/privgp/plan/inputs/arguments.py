@@ -42,6 +42,15 @@ def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
     return low, high
 
 
+def whole_number(name: str, value: Any, most: int) -> int:
+    """A whole number from 1 to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ValueError(f"{name} must be a whole number.")
+    if not 1 <= int(value) <= most:
+        raise ValueError(f"{name} must lie between 1 and {most:,}, got {value}.")
+    return int(value)
+
+
 def domain_pairs(
     name: str, given: Any, columns: int | None = None
 ) -> tuple[tuple[float, float], ...]:
