@@ -20,7 +20,7 @@ from privgp.command.io.screen import progress, say_json, show
 from privgp.command.io.tables import check_lines, load, open_table
 from privgp.command.release import rehearse, spending
 from privgp.gp.kernels.noise import split_noise
-from privgp.gp.kernels.registry import kind_of, leaves
+from privgp.gp.kernels.registry import kind_of, parts
 from privgp.models.search.candidates import models_of
 from privgp.models.search.grid import PrivateGridSearchCV
 from privgp.plan.inputs.start import SIGNAL_SHARE
@@ -173,12 +173,12 @@ def _with(kernel: Kernel, scales: list[float]) -> Kernel:
 
 def _scaled_part(kernel: Kernel) -> Any:
     """The one part of the kernel that has a lengthscale."""
-    parts = [leaf for leaf in leaves(kernel) if hasattr(leaf, "length_scale")]
-    if len(parts) != 1:
+    scaled = [leaf for leaf in parts(kernel) if hasattr(leaf, "length_scale")]
+    if len(scaled) != 1:
         raise Refusal(
-            f"--kernel must have one part with a lengthscale to search over, not {len(parts)}."
+            f"--kernel must have one part with a lengthscale to search over, not {len(scaled)}."
         )
-    return parts[0]
+    return scaled[0]
 
 
 def _scales(text: str, columns: int) -> list[float]:

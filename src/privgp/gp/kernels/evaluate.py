@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
+from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.registry import fold, kind_of, leaves
+from privgp.gp.kernels.registry import fold, kind_of, parts
 from privgp.types import Array
 
 Pullback = Callable[[Array], Array]
@@ -25,12 +25,7 @@ BLOCK_ENTRIES = 2**21
 
 def check_kernel(kernel: Any, inputs: int) -> None:
     """Refuse a kernel that cannot be evaluated on inputs with so many columns."""
-    for leaf in leaves(kernel):
-        if isinstance(leaf, WhiteKernel):
-            raise ValueError(
-                "kernel holds a WhiteKernel inside a product: put it into the top-level sum, "
-                "where it becomes the noise variance, or give noise_variance."
-            )
+    for leaf in parts(kernel):
         kind = kind_of(leaf)
         scales = np.size(getattr(leaf, "length_scale", 1.0))
         if scales not in (1, inputs):

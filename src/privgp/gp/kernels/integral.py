@@ -23,7 +23,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern
 
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.quadrature import gauss, mean_of_differences
-from privgp.gp.kernels.registry import operands
+from privgp.gp.kernels.registry import parts
 from privgp.types import Array, Integers
 
 # A second difference of G loses digits where the widths are small and the distance is not.
@@ -61,12 +61,12 @@ def _checked(low: Array, high: Array) -> tuple[Array, Array]:
 
 def _between(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
     """Covariance of the averages over [a, b] and over [c, d], (rows of a, rows of c)."""
-    return reduce(np.add, (_product(term, a, b, c, d) for term in operands(kernel, Sum)))
+    return reduce(np.add, (_product(term, a, b, c, d) for term in parts(kernel, Sum)))
 
 
 def _product(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
     """The same of one term, whose constant factors come out of the integral."""
-    factors = operands(kernel, Product)
+    factors = parts(kernel, Product)
     rest = [factor for factor in factors if not isinstance(factor, ConstantKernel)]
     scale = math.prod([variance(k) for k in factors if isinstance(k, ConstantKernel)], start=1.0)
     if not rest:

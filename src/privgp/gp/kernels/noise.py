@@ -11,12 +11,12 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel, Sum, WhiteKernel
 
 from privgp.gp.kernels.evaluate import check_kernel
-from privgp.gp.kernels.registry import operands
+from privgp.gp.kernels.registry import parts
 
 
 def split_noise(kernel: Kernel) -> tuple[Kernel | None, WhiteKernel | None]:
     """Take the WhiteKernel out of a top-level sum: (kernel without it, the WhiteKernel or None)."""
-    terms = operands(kernel, Sum)
+    terms = parts(kernel, Sum)
     whites = [term for term in terms if isinstance(term, WhiteKernel)]
     if not whites:
         return kernel, None

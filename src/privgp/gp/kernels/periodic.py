@@ -14,11 +14,13 @@ MOST_PERIODS = 1e12  # in the domain
 
 
 def _sine_squared(kernel: ExpSineSquared, s: Array) -> Array:
-    return np.asarray((np.sin(np.pi * np.sqrt(s)) / kernel.length_scale) ** 2)
+    return np.asarray((np.sin(np.pi * np.sqrt(s)) / float(kernel.length_scale)) ** 2)
 
 
 def _slope(kernel: ExpSineSquared, s: Array, K: Array) -> Array:
-    return np.asarray(K * np.sinc(2.0 * np.sqrt(s)) * (2.0 * np.pi / kernel.length_scale) ** 2)
+    return np.asarray(
+        K * np.sinc(2.0 * np.sqrt(s)) * (2.0 * np.pi / float(kernel.length_scale)) ** 2
+    )
 
 
 def _by_differences(kernel: ExpSineSquared, X: Array, Z: Array) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import check_kernel, variance
-from privgp.gp.kernels.registry import fold, kind_of, leaves
+from privgp.gp.kernels.registry import fold, kind_of, parts
 from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.types import Array
 
@@ -126,4 +126,4 @@ def exponential_rate(kernel: Kernel) -> float | None:
 
 def falls_with_distance(kernel: Kernel) -> bool:
     """Whether k falls with every |x_j - x'_j|, as sums and products of such kernels do."""
-    return all(kind_of(leaf).least_at is None for leaf in leaves(kernel))
+    return all(kind_of(leaf).least_at is None for leaf in parts(kernel))

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.gp.kernels.registry import kind_of, leaves
+from privgp.gp.kernels.registry import kind_of, parts
 from privgp.types import Array, Integers
 
 CROWDED = {1: 14, 2: 12, 3: 6}  # nodes per piece at the kink, by the number of inputs
@@ -54,14 +54,14 @@ def mean_of_differences(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) 
 def _means(kernel: Kernel, start: Array, w: Array, v: Array, at_kink: bool) -> Array:
     """One mean per row of (pairs, inputs): the least difference and the two boxes' widths."""
     pairs, inputs = start.shape
-    shortest = min(kind_of(leaf).shortest_scale(leaf) for leaf in leaves(kernel))
+    shortest = min(kind_of(leaf).shortest_scale(leaf) for leaf in parts(kernel))
     widest = float(np.maximum(w, v).max(initial=0.0)) / shortest
     # Crowding nodes at one end leaves them three times as far apart at the other.
     needed = CROWDED.get(inputs, 5) + 5.0 * widest if at_kink else 6.0 + 2.0 * widest
     count = int(min(needed, MOST_NODES.get(inputs, 5)))
     out = np.empty(pairs)
-    parts = 6 if at_kink else 3
-    step = max(1, BLOCK_ENTRIES // (parts * count) ** inputs)
+    pieces = 6 if at_kink else 3
+    step = max(1, BLOCK_ENTRIES // (pieces * count) ** inputs)
     for begin in range(0, pairs, step):
         rows = slice(begin, begin + step)
         many = len(start[rows])

@@ -13,12 +13,14 @@ from privgp.types import Array
 
 def _profile(kernel: RationalQuadratic, s: Array) -> Array:
     """By a formula whose error does not grow with alpha."""
-    return np.asarray(np.exp(-kernel.alpha * np.log1p(s / (2.0 * kernel.alpha))))
+    alpha = float(kernel.alpha)
+    return np.exp(-alpha * np.log1p(s / (2.0 * alpha)))
 
 
 def _by_alpha(kernel: RationalQuadratic, s: Array, K: Array) -> Array:
-    ratio = s / (2.0 * kernel.alpha)
-    return np.asarray(kernel.alpha * K * (ratio / (1.0 + ratio) - np.log1p(ratio)))
+    alpha = float(kernel.alpha)
+    ratio = s / (2.0 * alpha)
+    return alpha * K * (ratio / (1.0 + ratio) - np.log1p(ratio))
 
 
 RATIONAL_QUADRATIC = KernelKind(
@@ -27,7 +29,7 @@ RATIONAL_QUADRATIC = KernelKind(
     ("lengthscale", "alpha"),
     {"rq": {}},
     profile=_profile,
-    slope=lambda kernel, s, K: K / (1.0 + s / (2.0 * kernel.alpha)),
+    slope=lambda kernel, s, K: K / (1.0 + s / (2.0 * float(kernel.alpha))),
     derivatives={"alpha": _by_alpha},
     error_units=lambda kernel, widths: (len(widths) + 6.0 + 2.0 * ULPS) / math.e + ULPS,
 )

@@ -29,6 +29,11 @@ def notation_of(kernel: Any) -> Notation | None:
 
 def kind_of(kernel: Any) -> KernelKind:
     kind = notation_of(kernel)
+    if kind is WHITE:
+        raise ValueError(
+            "kernel holds a WhiteKernel inside a product: put it into the top-level sum, where it "
+            "becomes the noise variance, or give noise_variance."
+        )
     if not isinstance(kind, KernelKind):
         raise ValueError(
             f"kernel {type(kernel).__name__} is not supported: use {SUPPORTED}, and their sums and "
@@ -47,13 +52,8 @@ def fold(
     return add(left, right) if isinstance(kernel, Sum) else multiply(left, right)
 
 
-def leaves(kernel: Any) -> list[Any]:
-    """All kernels of the tree that are neither sums nor products, from left to right."""
-    return fold(kernel, lambda leaf: [leaf], list.__add__, list.__add__)
-
-
-def operands(kernel: Any, operation: type[Kernel]) -> list[Any]:
-    """The terms of a nested sum, or the factors of a nested product."""
-    if not isinstance(kernel, operation):
+def parts(kernel: Any, operations: Any = Sum | Product) -> list[Any]:
+    """The leaves of the tree; the terms of a nested sum; or the factors of a nested product."""
+    if not isinstance(kernel, operations):
         return [kernel]
-    return operands(kernel.k1, operation) + operands(kernel.k2, operation)
+    return parts(kernel.k1, operations) + parts(kernel.k2, operations)
