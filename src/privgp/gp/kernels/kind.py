@@ -64,3 +64,8 @@ class KernelKind(Notation):
     exponential_rate: Callable[[Any], float | None] = lambda kernel: None
     shortest_scale: Callable[[Any], float] = lambda kernel: float(np.min(kernel.length_scale))
     one_input: bool = False
+
+
+def log_positive(K: Array) -> Array:
+    """Log K; where K has underflowed to 0 a finite number, as K log K is 0."""
+    return np.log(np.maximum(K, np.finfo(float).tiny))

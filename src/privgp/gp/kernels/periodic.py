@@ -7,14 +7,14 @@ import math
 import numpy as np
 from sklearn.gaussian_process.kernels import ExpSineSquared
 
-from privgp.gp.kernels.kind import ULPS, KernelKind
+from privgp.gp.kernels.kind import ULPS, KernelKind, log_positive
 from privgp.types import Array
 
 MOST_PERIODS = 1e12  # in the domain
 
 
-def _sine_squared(kernel: ExpSineSquared, s: Array) -> Array:
-    return np.asarray((np.sin(np.pi * np.sqrt(s)) / float(kernel.length_scale)) ** 2)
+def _profile(kernel: ExpSineSquared, s: Array) -> Array:
+    return np.exp(-2.0 * (np.sin(np.pi * np.sqrt(s)) / float(kernel.length_scale)) ** 2)
 
 
 def _slope(kernel: ExpSineSquared, s: Array, K: Array) -> Array:
@@ -55,9 +55,9 @@ PERIODIC = KernelKind(
     ("lengthscale", "period"),
     {"periodic": {}},
     unit="periodicity",
-    profile=lambda kernel, s: np.exp(-2.0 * _sine_squared(kernel, s)),
+    profile=_profile,
     slope=_slope,
-    derivatives={"length_scale": lambda kernel, s, K: 4.0 * K * _sine_squared(kernel, s)},
+    derivatives={"length_scale": lambda kernel, s, K: -2.0 * K * log_positive(K)},
     error_units=_error_units,
     by_differences=_by_differences,
     least_at=lambda kernel, widths: np.minimum(widths, 0.5 * kernel.periodicity),

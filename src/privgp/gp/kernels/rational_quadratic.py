@@ -7,7 +7,7 @@ import math
 import numpy as np
 from sklearn.gaussian_process.kernels import RationalQuadratic
 
-from privgp.gp.kernels.kind import ULPS, KernelKind
+from privgp.gp.kernels.kind import ULPS, KernelKind, log_positive
 from privgp.types import Array
 
 
@@ -19,8 +19,7 @@ def _profile(kernel: RationalQuadratic, s: Array) -> Array:
 
 def _by_alpha(kernel: RationalQuadratic, s: Array, K: Array) -> Array:
     alpha = float(kernel.alpha)
-    ratio = s / (2.0 * alpha)
-    return alpha * K * (ratio / (1.0 + ratio) - np.log1p(ratio))
+    return K * (s / (2.0 + s / alpha) + log_positive(K))
 
 
 RATIONAL_QUADRATIC = KernelKind(
