@@ -49,7 +49,7 @@ def far_question() -> Any:
     """Any point is answered, distances come from centred products, negative directions are cut."""
     return planted(
         (paths, "check_inside", lambda X, domain: None),
-        (vault, "careful_values", centred_products),
+        (vault, "values_by_differences", centred_products),
         (vault, "cholesky", clipped_root),
     )
 
@@ -74,7 +74,7 @@ def factor_computed_anew() -> Any:
     sound = paths_draws.sampler_of
     return planted(
         (vault.PathSampler, "catch_up", catch_up),
-        (vault, "careful_values", centred_products),
+        (vault, "values_by_differences", centred_products),
         (vault, "cholesky", clipped_root),
         (vault, "RUN", 1024),
         (paths, "sampler_of", sampler_of),
@@ -105,7 +105,9 @@ def nugget_left_out() -> Any:
 
 
 def kernel_by_centred_products() -> Any:
-    return planted((vault, "careful_values", centred_products), (vault, "cholesky", clipped_root))
+    return planted(
+        (vault, "values_by_differences", centred_products), (vault, "cholesky", clipped_root)
+    )
 
 
 def seeded(wrong: Callable[[Any, int, int, int, int], np.ndarray]) -> Any:

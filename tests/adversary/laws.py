@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import chi2, kstest, norm
 
 from privgp.gp.kernels.evaluate import variance
-from privgp.gp.kernels.proved import careful_error
+from privgp.gp.kernels.proved import rounding_error
 from privgp.plan.functions.checked_factor import NUGGET
 from privgp.privacy.path_rounding import PathSizes, entry_error, gram_error
 from tests.adversary.digits import (
@@ -61,7 +61,7 @@ def spread(c: Any) -> float:
     reach = 0.5 * (m.y_bounds[1] - m.y_bounds[0]) / math.sqrt(scale)
     sizes = PathSizes(
         n, m.max_points, m.paths, m.noise_variance / scale, m.extra_noise**2 / scale, reach,
-        careful_error(m.kernel, m.widths),
+        rounding_error(m.kernel, m.widths),
     )  # fmt: skip
     gram = gram_error(sizes)
     entries = m.max_points * entry_error(sizes) / m.precision(n).nugget

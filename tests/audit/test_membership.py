@@ -160,6 +160,22 @@ def test_a_large_scale_does_not_hide_a_record_where_the_ridge_is_small():
     assert abs(centred.auc - large.auc) < 0.06
 
 
+def test_records_may_have_any_number_of_inputs():
+    box, record = [(0.0, 1.0)] * 4, ([0.5] * 4, 1.0)
+    promise = path_promise(EXPONENTIAL, 0.5, 10, x_bounds=box)
+    found = membership(
+        EXPONENTIAL,
+        0.5,
+        x_bounds=box,
+        record=record,
+        promise=promise,
+        shadows=200,
+        draws=200,
+        random_state=0,
+    )
+    assert found.holds
+
+
 def test_a_promise_that_is_kept_and_one_that_is_not():
     kept = membership(EXPONENTIAL, 0.01, promise=path_promise(EXPONENTIAL, 0.01, 10), **QUICK)
     assert kept.holds

@@ -85,6 +85,15 @@ def test_a_gp_on_centres_is_the_ordinary_posterior():
     assert_allclose(found[1], std, atol=0.01)
 
 
+def test_the_noise_variance_may_come_as_a_white_kernel():
+    X, y = data()
+    settings = {"bins": 5, "y_bounds": (0, 10), "random_state": 1}
+    inside = BinnedGP(9.0 * RBF(2.0) + WhiteKernel(0.7), **settings).fit(X, y)
+    beside = BinnedGP(9.0 * RBF(2.0), 0.7, **settings).fit(X, y)
+    assert (inside.kernel_, inside.noise_variance_) == (beside.kernel_, 0.7)
+    assert_allclose(inside.predict(X), beside.predict(X), rtol=1e-12)
+
+
 def test_small_bins_of_the_integral_kernel_are_points():
     X, y = data(200)
     kernel = 9.0 * RBF(2.0)

@@ -12,16 +12,15 @@ from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
-    DotProduct,
     Matern,
     RationalQuadratic,
 )
 
-from privgp.gp.kernels.proved import careful_error, careful_values
 from privgp.plan.functions.checked_factor import NUGGET, CheckedFactor
 from privgp.plan.functions.records import RecordsModel, prior_norm_bound
 from privgp.privacy.posterior_mean import PosteriorShape
 from privgp.vault.states.records import extended_records, first_record_draws
+from tests.gp.kernels.rows import exactly
 
 KERNELS = {
     "rbf": lambda v, scale: ConstantKernel(v) * RBF(scale),
@@ -105,55 +104,7 @@ def test_the_bound_by_cells_is_hardly_more_than_the_largest(n, r2):
     assert values.max() <= prior_norm_bound(shape) <= values.max() * 1.01
 
 
-def exactly(kernel, x, z):
-    """One kernel value in 50 digits."""
-    if hasattr(kernel, "k1"):
-        left, right = exactly(kernel.k1, x, z), exactly(kernel.k2, x, z)
-        return left * right if "Product" in type(kernel).__name__ else left + right
-    if isinstance(kernel, ConstantKernel):
-        return mpmath.mpf(kernel.constant_value)
-    scales = np.broadcast_to(kernel.length_scale, len(x))
-    s = sum(
-        ((mpmath.mpf(float(a)) - mpmath.mpf(float(b))) / mpmath.mpf(float(c))) ** 2
-        for a, b, c in zip(x, z, scales, strict=True)
-    )
-    if isinstance(kernel, RationalQuadratic):
-        return (1 + s / (2 * mpmath.mpf(kernel.alpha))) ** -mpmath.mpf(kernel.alpha)
-    if not isinstance(kernel, Matern):
-        return mpmath.exp(-s / 2)
-    d = mpmath.sqrt(2 * mpmath.mpf(kernel.nu) * s)
-    return {0.5: 1, 1.5: 1 + d, 2.5: 1 + d + d**2 / 3}[kernel.nu] * mpmath.exp(-d)
-
-
-CAREFUL = [
-    RBF([0.3, 7.0]),
-    Matern(0.1, nu=0.5),
-    Matern(2.0, nu=1.5),
-    3.0 * Matern([1.0, 0.01], nu=2.5),
-    RationalQuadratic(0.5, 0.1) * RBF(3.0) + 0.2 * RationalQuadratic(2.0, 50.0),
-]
-
-
-@pytest.mark.parametrize("kernel", CAREFUL, ids=str)
-def test_careful_values_err_no_more_than_they_say(kernel):
-    rng = np.random.default_rng(0)
-    X = np.vstack([rng.uniform(-1, 1, (6, 2)), 1e6 + 1e-3 * rng.uniform(-1, 1, (6, 2))])
-    values = careful_values(kernel, X, X)
-    with mpmath.workdps(50):
-        errors = [
-            abs(mpmath.mpf(float(values[i, j])) - exactly(kernel, X[i], X[j]))
-            for i in range(12)
-            for j in range(12)
-        ]
-    assert float(max(errors)) <= careful_error(kernel, np.full(2, 1e7)) * float(
-        kernel.diag(X[:1])[0]
-    )
-
-
-def test_kernels_whose_error_is_not_known_are_refused():
-    for kernel in (Matern(1.0, nu=0.7), 2.0 * DotProduct()):
-        with pytest.raises(ValueError, match="not available"):
-            careful_error(kernel, np.ones(1))
+def test_kernels_of_so_many_parts_that_their_error_is_large_are_refused():
     many = Matern(1.0, nu=2.5)
     for _ in range(10):
         many = many * many

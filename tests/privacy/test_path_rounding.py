@@ -22,7 +22,7 @@ from sklearn.gaussian_process.kernels import (
 
 from privgp.gp.blocked import blocked_cholesky, blocked_product, blocked_solve, sum_error
 from privgp.gp.kernels.evaluate import variance
-from privgp.gp.kernels.proved import careful_error
+from privgp.gp.kernels.proved import rounding_error
 from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 from privgp.privacy.path_rounding import (
     MOST_SPREAD,
@@ -173,7 +173,7 @@ def _found(case: Case) -> Found:
     y = case.reach * std * rng.choice([-1.0, 0.3, 1.0], case.records)
     sizes = PathSizes(
         case.records, case.points, 1, noise / v, case.extra, case.reach,
-        careful_error(kernel, np.ones(case.columns)),
+        rounding_error(kernel, np.ones(case.columns)),
     )  # fmt: skip
     precision = path_precision(sizes)
     records = PathRecords(X, y)

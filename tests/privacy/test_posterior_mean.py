@@ -13,14 +13,11 @@ from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
-    DotProduct,
-    ExpSineSquared,
     Matern,
-    RationalQuadratic,
 )
 
-from privgp.gp.kernels.evaluate import evaluate, variance
-from privgp.gp.kernels.on_boxes import exponential_rate, least_value
+from privgp.gp.kernels.evaluate import variance
+from privgp.gp.kernels.proved import exponential_rate
 from privgp.privacy import posterior_mean as pm
 from privgp.privacy.posterior_mean import PosteriorShape, mean_sensitivity, posterior_shape
 
@@ -218,43 +215,6 @@ def test_the_diagonal_bound_and_the_bound_for_one_function():
     for norm in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="norm"):
             pm.fixed_function(shape, norm)
-
-
-KERNELS = [
-    RBF(0.7), RBF([0.5, 2.0]), Matern(0.8, nu=0.5), Matern(0.8, nu=1.5), Matern(0.8, nu=2.5),
-    RationalQuadratic(0.6, 1.3), ConstantKernel(2.5),
-    ConstantKernel(3.0) * RBF(1.0) + Matern(0.3, nu=1.5),
-    RBF(0.5) * RationalQuadratic(1.0, 0.7) + ConstantKernel(0.4),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
-def test_no_two_points_of_the_domain_have_a_smaller_covariance(kernel):
-    rng = np.random.default_rng(0)
-    widths = np.array([1.5, 0.8])
-    X = np.vstack([rng.random((200, 2)), [[0, 0], [1, 1], [0, 1], [1, 0]]]) * widths + 7.0
-    least = evaluate(kernel, X).min()
-    bound = least_value(kernel, widths)
-    assert 0 <= bound <= least
-    assert bound == pytest.approx(least, rel=1e-9)
-
-
-def test_a_kernel_whose_error_is_not_proved_is_bounded_by_zero():
-    part = Matern(0.8, nu=1.1)
-    assert least_value(part, np.ones(2)) == 0.0
-    assert least_value(part + ConstantKernel(2.0), np.ones(2)) == pytest.approx(2.0, rel=1e-15)
-    assert least_value(RationalQuadratic(1.0, 1e60), np.ones(1)) == 0.0
-    with pytest.raises(ValueError, match="not supported"):
-        least_value(DotProduct(), np.ones(1))
-
-
-@pytest.mark.parametrize("width", [0.1, 0.4, 0.5, 0.9, 5.0])
-def test_a_periodic_kernel_is_least_half_a_period_apart(width):
-    kernel = ExpSineSquared(0.8, 1.0)
-    X = np.linspace(0, width, 401)[:, None]
-    bound = least_value(kernel, np.array([width]))
-    assert bound <= evaluate(kernel, X).min()
-    assert bound == pytest.approx(evaluate(kernel, X).min(), rel=1e-3)
 
 
 def test_the_shape_knows_the_exponential_and_the_constant_kernel():

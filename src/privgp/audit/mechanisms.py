@@ -23,7 +23,8 @@ from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.bins.records import RecordsPlan
-from privgp.plan.functions.paths import MOST_PATHS, check_domain
+from privgp.plan.functions.paths import MOST_PATHS
+from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.preview import Plan
 from privgp.plan.streamed.columns import StreamedSums
 from privgp.types import Array
@@ -139,7 +140,7 @@ def paths_of(
     _check_one_record((X, y), (Z, v))
     if points is None:
         differ = np.any(X != Z, axis=1) | (y != v)
-        box = check_domain(model.domain)
+        box = domain_pairs("domain", model.domain)
         low, high = np.array(box).T
         places = np.unique(np.clip(np.vstack([X[differ], Z[differ]]), low, high), axis=0)
         questions = worst_questions(box, places)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,9 @@ from privgp.audit.membership_result import Laws, Membership, Released, measured
 from privgp.audit.progress import Callback, part, telling
 from privgp.audit.promises import promise_of
 from privgp.audit.shadows import Population, Response, posteriors, step
-from privgp.gp.kernels.evaluate import check_kernel, split_noise, variance
+from privgp.gp.kernels.evaluate import variance
+from privgp.gp.kernels.noise import signal_and_noise
+from privgp.plan.inputs.arguments import domain_pairs
 from privgp.types import Array
 
 Draw = Callable[[int, bool, Callback], Released]
@@ -55,9 +57,8 @@ def membership(
     replacing one record, that no attack may beat. ``shadows``: datasets with and without the record
     that the attack learns from; ``draws``: fresh ones it is tested on, each way.
     """
-    kernel, noise = _model(kernel, noise_variance)
     population = _population(n, record, x_bounds, response, label_noise)
-    check_kernel(kernel, len(population.low))
+    kernel, noise = signal_and_noise(kernel, noise_variance, len(population.low))
     _check(n_paths, shadows, draws, false_positive_rates, failure_probability)
     allowed = None if promise is None else promise_of(promise)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
@@ -115,32 +116,12 @@ def released(
     return Released(means, np.log(var / scale**2 * spread))
 
 
-def _model(kernel: Any, noise_variance: Any) -> tuple[Kernel, float]:
-    if not isinstance(kernel, Kernel):
-        raise ValueError("kernel must be a scikit-learn kernel.")
-    plain, white = split_noise(kernel)
-    if plain is None:
-        raise ValueError("kernel holds nothing but noise.")
-    if white is not None:
-        if noise_variance is not None:
-            raise ValueError("give the noise once: as noise_variance or as a WhiteKernel.")
-        noise_variance = white.noise_level
-    if isinstance(noise_variance, bool) or not isinstance(noise_variance, Real):
-        raise ValueError("noise_variance must be a positive number.")
-    noise = float(noise_variance)
-    if not (math.isfinite(noise) and noise > 0):
-        raise ValueError(f"noise_variance must be positive and finite, got {noise}.")
-    return plain, noise
-
-
 def _population(
     n: Any, record: Any, x_bounds: Any, response: Response, label_noise: Any
 ) -> Population:
-    from privgp.models.records import domain
-
     if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
         raise ValueError("n must be a whole number of at least 1.")
-    low, high = np.array(domain(x_bounds)).T
+    low, high = np.array(domain_pairs("x_bounds", x_bounds)).T
     try:
         x, y = record
         point, output = np.atleast_1d(np.asarray(x, dtype=float)), float(y)

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.audit.promises import EPSILONS, Promise
 from privgp.gp.kernels.evaluate import variance
-from privgp.models.records import domain
+from privgp.plan.inputs.arguments import domain_pairs
 from privgp.privacy.posterior_mean import mean_sensitivity, posterior_shape
 from privgp.privacy.rdp import PathCurve, delta_for, path_curve
 
@@ -32,7 +32,7 @@ def renyi_curve(
     ``centred``: paths about zero, which tell of the covariance alone; ``paper``: the bounds as
     printed instead of the sharper ones.
     """
-    low, high = np.array(domain(x_bounds)).T
+    low, high = np.array(domain_pairs("x_bounds", x_bounds)).T
     shape = posterior_shape(kernel, noise_variance, high - low, n)
     moved = reach * mean_sensitivity(shape, "paper" if paper else "auto").value
     curve = path_curve(

@@ -179,7 +179,7 @@ def membership(
     from privgp import audit
     from privgp.command.io.kernel_text import read_kernel
     from privgp.command.io.request import public_computation
-    from privgp.gp.kernels.evaluate import split_noise
+    from privgp.gp.kernels.noise import split_noise
 
     signal, white = split_noise(read_kernel(kernel))
     if signal is None:
@@ -224,7 +224,7 @@ def _function(request: Request, *, made_up: bool) -> Any:
 def _paths(request: Request, records: int) -> Any:
     """One path of made-up records, with the noise variance that was given or the budget needs."""
     from privgp.command.io.kernel_text import read_kernel
-    from privgp.gp.kernels.evaluate import split_noise
+    from privgp.gp.kernels.noise import split_noise
     from privgp.models.paths import PosteriorPaths
 
     kernel = read_kernel(request.kernel or PATHS_KERNEL)

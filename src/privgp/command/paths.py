@@ -236,7 +236,8 @@ def inspect_paths(state: o.State, json: o.Json = False) -> None:
 
 def _calibrated(paths: PosteriorPaths, epsilon: float, rows: int, by: str) -> Any:
     """The least noise that meets a budget, which the paths have from then on."""
-    from privgp.gp.kernels.evaluate import split_noise, variance
+    from privgp.gp.kernels.evaluate import variance
+    from privgp.gp.kernels.noise import split_noise
 
     signal, white = split_noise(paths.kernel)
     if paths.noise_variance is None and white is None and signal is not None:

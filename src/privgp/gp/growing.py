@@ -10,7 +10,7 @@ from scipy.linalg.blas import dtrsm, dtrsv
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import variance
-from privgp.gp.kernels.proved import careful_values
+from privgp.gp.kernels.proved import values_by_differences
 from privgp.types import Array
 
 PANEL = 256
@@ -96,14 +96,14 @@ class Coordinates:
         size = self.factor.size
         cross = np.empty((len(points), 0))
         if size:
-            cross = self.factor.solve(careful_values(self.kernel, self.points, points)).T
-        within = careful_values(self.kernel, points, points) - cross @ cross.T
+            cross = self.factor.solve(values_by_differences(self.kernel, self.points, points)).T
+        within = values_by_differences(self.kernel, points, points) - cross @ cross.T
         within.flat[:: len(points) + 1] += NUGGET * variance(self.kernel)
         try:
             corner = np.asarray(cholesky(within, lower=True, check_finite=False))
         except np.linalg.LinAlgError:
             raise ValueError(TOO_CLOSE) from None
-        at_points = careful_values(self.kernel, self.inputs, points).T @ self.coefficients
+        at_points = values_by_differences(self.kernel, self.inputs, points).T @ self.coefficients
         rest = at_points - cross @ self._rows[:size]
         rows = solve_triangular(corner, rest, lower=True, check_finite=False)
         lower = np.hstack([cross, corner])

@@ -17,7 +17,7 @@ from privgp.models.planned import accepted, bound
 from privgp.models.promise import records_guarantee
 from privgp.plan.bins.records import RecordsPlan, make_records_plan
 from privgp.plan.build import Budget, Question
-from privgp.plan.inputs.arguments import check_bounds, target_points
+from privgp.plan.inputs.arguments import check_bounds, domain_pairs, target_points
 from privgp.release.certificate.certificate import utc
 from privgp.release.records import functionals_of, part_ranked_by_counts
 from privgp.vault.measure import measure
@@ -30,27 +30,15 @@ MOST_INPUTS = 3
 
 
 def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
-    """The declared domain, one (low, high) per input."""
-    if x_bounds is None:
-        raise ValueError(
-            "x_bounds must be given as (low, high), one pair per input: with protect='records' "
-            "bounds of the inputs are declared, never read from the data."
-        )
-    try:
-        pairs = np.asarray(x_bounds, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError("x_bounds must be (low, high), or one such pair per input.") from None
-    if pairs.shape == (2,):
-        pairs = pairs[None, :]
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
-        raise ValueError("x_bounds must be (low, high), or one such pair per input.")
+    """The declared domain of at most three private inputs, one (low, high) each."""
+    pairs = domain_pairs("x_bounds", x_bounds)
     if len(pairs) > MOST_INPUTS:
         raise ValueError(
             f"protect='records' takes at most {MOST_INPUTS} inputs, got x_bounds of {len(pairs)}: use "
             "fewer inputs, protect='outputs' if the inputs are public, or PosteriorPaths, which "
             "releases whole sample functions over any number of private inputs."
         )
-    return tuple(check_bounds("x_bounds", pair) for pair in pairs)
+    return pairs
 
 
 def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> RecordsPlan:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import variance
-from privgp.gp.kernels.on_boxes import exponential_rate, least_value
+from privgp.gp.kernels.proved import exponential_rate, least_value
 from privgp.types import Array
 
 LEAST_RIDGE, LARGEST_RIDGE = 1e-9, 1e12

@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from privgp.command.errors import Refusal
-from privgp.gp.kernels.evaluate import split_noise
+from privgp.gp.kernels.noise import split_noise
 from privgp.plan.inputs.start import SIGNAL_SHARE
 
 MOST = 200

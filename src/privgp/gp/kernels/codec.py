@@ -6,95 +6,76 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    ExpSineSquared,
-    Kernel,
-    Matern,
-    Product,
-    RationalQuadratic,
-    Sum,
-    WhiteKernel,
-)
+from sklearn.gaussian_process.kernels import Kernel, Product, Sum
 
+from privgp.gp.kernels.registry import NOTATIONS, fold, notation_of
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Leaf
 from privgp.storage.fields import choice, items, number, positive, record
 
 DEEPEST_KERNEL = 100
-
-# Matern is an RBF to Python, so it comes first.
-_KERNELS: dict[str, tuple[type[Kernel], tuple[str, ...]]] = {
-    "Matern": (Matern, ("length_scale",)),
-    "RBF": (RBF, ("length_scale",)),
-    "RationalQuadratic": (RationalQuadratic, ("length_scale", "alpha")),
-    "ExpSineSquared": (ExpSineSquared, ("length_scale", "periodicity")),
-    "ConstantKernel": (ConstantKernel, ("constant_value",)),
-    "WhiteKernel": (WhiteKernel, ("noise_level",)),
-}
+BOUNDS = "kernel's bounds"
+_NOTATIONS = {notation.kernel_class.__name__: notation for notation in NOTATIONS.values()}
 _PAIRS: dict[str, type[Kernel]] = {"Sum": Sum, "Product": Product}
 
 
 def kernel_tree(kernel: Kernel) -> dict[str, Any]:
     """A kernel as type, values and bounds."""
-    for name, pair in _PAIRS.items():
-        if isinstance(kernel, pair):
-            return {"type": name, "k1": kernel_tree(kernel.k1), "k2": kernel_tree(kernel.k2)}
-    for name, (kind, parameters) in _KERNELS.items():
-        if isinstance(kernel, kind):
-            tree: dict[str, Any] = {"type": name}
-            given = kernel.get_params()
-            for parameter in parameters:
-                tree[parameter] = np.asarray(given[parameter], dtype=float).tolist()
-                bounds = given[f"{parameter}_bounds"]
-                tree[f"{parameter}_bounds"] = _with_infinity(bounds)
-            return {**tree, "nu": _with_infinity(kernel.nu)} if kind is Matern else tree
-    raise ValueError(f"kernel {type(kernel).__name__} cannot be saved.")
+    return fold(
+        kernel,
+        _leaf_tree,
+        lambda left, right: {"type": "Sum", "k1": left, "k2": right},
+        lambda left, right: {"type": "Product", "k1": left, "k2": right},
+    )
+
+
+def _leaf_tree(kernel: Kernel) -> dict[str, Any]:
+    notation = notation_of(kernel)
+    if notation is None:
+        raise ValueError(f"kernel {type(kernel).__name__} cannot be saved.")
+    tree: dict[str, Any] = {"type": notation.kernel_class.__name__}
+    for name in notation.parameters:
+        tree[name] = np.asarray(getattr(kernel, name), dtype=float).tolist()
+        tree[f"{name}_bounds"] = _with_infinity(getattr(kernel, f"{name}_bounds"))
+    return tree | {name: _with_infinity(getattr(kernel, name)) for name in notation.settings}
 
 
 def kernel_from(value: Any, depth: int = 0) -> Kernel:
     """The kernel of a tree; only known types, whose values make sense."""
     if not isinstance(value, dict) or depth > DEEPEST_KERNEL:
         raise DamagedFile("its kernel is broken")
-    name = choice(value.get("type"), "kernel", (*_PAIRS, *_KERNELS))
+    name = choice(value.get("type"), "kernel", (*_PAIRS, *_NOTATIONS))
     if name in _PAIRS:
         record(value, "kernel", ("type", "k1", "k2"))
         return _PAIRS[name](*(kernel_from(value[k], depth + 1) for k in ("k1", "k2")))
-    kind, parameters = _KERNELS[name]
-    names = [*parameters, *(f"{parameter}_bounds" for parameter in parameters)]
-    record(value, "kernel", ("type", *names, *(("nu",) if kind is Matern else ())))
-    arguments: dict[str, Any] = {}
-    for parameter in parameters:
-        found = value[parameter]
-        if isinstance(found, list) and kind in (RBF, Matern):
-            arguments[parameter] = np.array(
-                [positive(v, "lengthscale") for v in items(found, "lengthscales", least=1)]
-            )
+    notation = _NOTATIONS[name]
+    bounds = tuple(f"{parameter}_bounds" for parameter in notation.parameters)
+    record(value, "kernel", ("type", *notation.parameters, *bounds, *notation.settings))
+    arguments: dict[str, Any] = {bound: _bounds(value[bound]) for bound in bounds}
+    for parameter in notation.parameters:
+        if notation.per_input and isinstance(value[parameter], list):
+            scales = items(value[parameter], "lengthscales", least=1)
+            arguments[parameter] = np.array([positive(scale, "lengthscale") for scale in scales])
         else:
-            arguments[parameter] = positive(found, "kernel's value")
-        arguments[f"{parameter}_bounds"] = _bounds(value[f"{parameter}_bounds"])
-    if kind is Matern:
-        nu = value["nu"]
-        arguments["nu"] = math.inf if nu == "inf" else positive(nu, "nu")
-    return kind(**arguments)
+            arguments[parameter] = positive(value[parameter], "kernel's value")
+    for setting in notation.settings:
+        infinite = value[setting] == "inf"
+        arguments[setting] = math.inf if infinite else positive(value[setting], setting)
+    return notation.kernel_class(**arguments)
 
 
 def _bounds(value: Any) -> Any:
     if isinstance(value, str):
-        return choice(value, "kernel's bounds", ("fixed",))
-    pairs = items(value, "kernel's bounds", least=1)
-    if isinstance(pairs[0], list):
-        return np.array([_pair(pair) for pair in pairs])
-    return _pair(pairs)
+        return choice(value, BOUNDS, ("fixed",))
+    pairs = items(value, BOUNDS, least=1)
+    return np.array([_pair(p) for p in pairs]) if isinstance(pairs[0], list) else _pair(pairs)
 
 
 def _pair(value: Any) -> tuple[float, float]:
-    if len(items(value, "kernel's bounds")) != 2:
-        raise DamagedFile("its kernel's bounds are not pairs")
+    if len(items(value, BOUNDS)) != 2:
+        raise DamagedFile(f"its {BOUNDS} are not pairs")
     low, high = value
-    what = "kernel's bounds"
-    return number(low, what), math.inf if high == "inf" else number(high, what)
+    return number(low, BOUNDS), math.inf if high == "inf" else number(high, BOUNDS)
 
 
 def _with_infinity(value: Any) -> Any:

@@ -7,77 +7,40 @@ the free hyperparameters, in scikit-learn's order), without forming one matrix p
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import gamma, kv
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    ExpSineSquared,
-    Kernel,
-    Matern,
-    Product,
-    RationalQuadratic,
-    Sum,
-    WhiteKernel,
-)
+from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.kernels.registry import fold, kind_of, parts
 from privgp.types import Array
 
 Pullback = Callable[[Array], Array]
+Differentiable = tuple[Array, Pullback]
 
-SUPPORTED = (
-    "RBF, Matern, RationalQuadratic, ExpSineSquared, ConstantKernel, and their sums and products"
-)
 BLOCK_ENTRIES = 2**21
-CACHED_ENTRIES = 2**15  # several arrays of so many numbers stay in the processor's cache
+CACHED_ENTRIES = 2**15  # several arrays of this many numbers stay in the processor's cache
 
 
-def split_noise(kernel: Kernel) -> tuple[Kernel | None, WhiteKernel | None]:
-    """Take the WhiteKernel out of a top-level sum: (kernel without it, the WhiteKernel or None)."""
-    if isinstance(kernel, WhiteKernel):
-        return None, kernel
-    if isinstance(kernel, Sum):
-        left, left_white = split_noise(kernel.k1)
-        right, right_white = split_noise(kernel.k2)
-        if left_white is not None and right_white is not None:
-            raise ValueError("kernel holds two WhiteKernels: give the noise variance once.")
-        white = left_white or right_white
-        if left is None or right is None:
-            return left if right is None else right, white
-        return (kernel if white is None else Sum(left, right)), white
-    return kernel, None
-
-
-def check_kernel(kernel: Any, n_features: int) -> None:
-    """Refuse a kernel that cannot be evaluated on inputs with ``n_features`` columns."""
-    if isinstance(kernel, Sum | Product):
-        check_kernel(kernel.k1, n_features)
-        check_kernel(kernel.k2, n_features)
-        return
-    if isinstance(kernel, WhiteKernel):
-        raise ValueError(
-            "kernel holds a WhiteKernel inside a product: put it into the top-level sum, "
-            "where it becomes the noise variance, or give noise_variance."
-        )
-    if not isinstance(kernel, RBF | Matern | RationalQuadratic | ExpSineSquared | ConstantKernel):
-        raise ValueError(f"kernel {type(kernel).__name__} is not supported: use {SUPPORTED}.")
-    if isinstance(kernel, RBF):
-        scales = np.atleast_1d(kernel.length_scale)
-        if scales.ndim != 1 or scales.size not in (1, n_features):
+def check_kernel(kernel: Any, inputs: int) -> None:
+    """Refuse a kernel that cannot be evaluated on inputs with so many columns."""
+    for leaf in parts(kernel):
+        kind = kind_of(leaf)
+        scales = np.size(getattr(leaf, "length_scale", 1.0))
+        if scales not in (1, inputs):
             raise ValueError(
-                f"kernel has {scales.size} lengthscales but the inputs have {n_features} columns."
+                f"kernel has {scales} lengthscales but the inputs have {inputs} columns: give one "
+                "lengthscale, or one per input."
             )
-    if isinstance(kernel, ExpSineSquared) and n_features > 1:
-        raise ValueError("kernel ExpSineSquared is a covariance of one input only.")
-    for parameter in kernel.hyperparameters:
-        values = np.atleast_1d(getattr(kernel, parameter.name))
-        if not (np.all(np.isfinite(values)) and np.all(values > 0)):
-            raise ValueError(f"kernel hyperparameter {parameter.name} must be positive and finite.")
-    if isinstance(kernel, Matern) and not kernel.nu > 0:
-        raise ValueError("kernel Matern needs nu > 0.")
+        if kind.one_input and inputs > 1:
+            raise ValueError(f"kernel {type(leaf).__name__} is a covariance of one input only.")
+        for name in (*kind.parameters, *kind.settings):
+            values = np.asarray(getattr(leaf, name), dtype=float)
+            finite = np.all(np.isfinite(values)) or name in kind.settings
+            if not (finite and np.all(values > 0)):
+                raise ValueError(f"kernel hyperparameter {name} must be positive and finite.")
 
 
 def evaluate(kernel: Kernel, X: Array, Z: Array | None = None) -> Array:
@@ -104,40 +67,56 @@ def diagonal(kernel: Kernel, X: Array) -> Array:
 
 def variance(kernel: Kernel) -> float:
     """The prior variance k(x, x)."""
-    if isinstance(kernel, Sum):
-        return variance(kernel.k1) + variance(kernel.k2)
-    if isinstance(kernel, Product):
-        return variance(kernel.k1) * variance(kernel.k2)
-    return float(kernel.constant_value) if isinstance(kernel, ConstantKernel) else 1.0
+    at_zero = fold(
+        kernel, lambda leaf: kind_of(leaf).profile(leaf, np.zeros(1)), operator.add, operator.mul
+    )
+    return float(at_zero[0])
 
 
 def value_and_pullback(kernel: Kernel, X: Array, Z: Array | None = None) -> tuple[Array, Pullback]:
     """k(X, Z) and the map from dL/dK to dL/dtheta."""
-    K, pull = _value_and_pullback(kernel, X, Z)
-    if K.size == 1:  # nothing but constants
-        K = np.full((X.shape[0], (X if Z is None else Z).shape[0]), K.item())
+
+    def add(left: Differentiable, right: Differentiable) -> Differentiable:
+        (A, pull_a), (B, pull_b) = left, right
+        return A + B, lambda G: np.concatenate([pull_a(G), pull_b(G)])
+
+    def multiply(left: Differentiable, right: Differentiable) -> Differentiable:
+        (A, pull_a), (B, pull_b) = left, right
+        return A * B, lambda G: np.concatenate([pull_a(G * B), pull_b(G * A)])
+
+    K, pull = fold(kernel, lambda leaf: _leaf(leaf, X, Z), add, multiply)
+    if K.size == 1:  # nothing but constants, each one number
+        K = np.full((len(X), len(X if Z is None else Z)), K.item())
     return K, pull
 
 
-def _value_and_pullback(kernel: Kernel, X: Array, Z: Array | None) -> tuple[Array, Pullback]:
-    """The same with a constant as one number, (1, 1)."""
-    if isinstance(kernel, Sum):
-        left, pull_left = _value_and_pullback(kernel.k1, X, Z)
-        right, pull_right = _value_and_pullback(kernel.k2, X, Z)
-        return left + right, lambda G: np.concatenate([pull_left(G), pull_right(G)])
-    if isinstance(kernel, Product):
-        left, pull_left = _value_and_pullback(kernel.k1, X, Z)
-        right, pull_right = _value_and_pullback(kernel.k2, X, Z)
-        return left * right, lambda G: np.concatenate([pull_left(G * right), pull_right(G * left)])
-    if isinstance(kernel, ConstantKernel):
-        return _constant(kernel)
-    if isinstance(kernel, ExpSineSquared):
-        return _periodic(kernel, X, Z)
-    if isinstance(kernel, RationalQuadratic):
-        return _rational_quadratic(kernel, X, Z)
-    if isinstance(kernel, RBF):  # Matern is a subclass of RBF
-        return _stationary(kernel, X, Z)
-    raise ValueError(f"kernel {type(kernel).__name__} is not supported: use {SUPPORTED}.")
+def _leaf(kernel: Any, X: Array, Z: Array | None) -> Differentiable:
+    """With x and s in units l: dk/dlog l = -2 dk/ds s, and by column ``(x_j - z_j)^2`` for s."""
+    kind = kind_of(kernel)
+    if kind.unit is None:
+        s = np.zeros((1, 1))
+    else:
+        unit = np.broadcast_to(np.asarray(getattr(kernel, kind.unit), float), (X.shape[1],))
+        X, Z = X / unit, None if Z is None else Z / unit
+        s = squared_distances(X, Z)
+    K = in_cache(lambda part: kind.profile(kernel, part), s)
+
+    def pull(G: Array) -> Array:
+        gradient: list[Any] = []
+        for name in sorted(kind.parameters):  # scikit-learn's order
+            parameter = getattr(kernel, f"hyperparameter_{name}")
+            if parameter.fixed:
+                continue
+            if name != kind.unit or kind.slope is None:
+                gradient.append(np.sum(G * kind.derivatives[name](kernel, s, K)))
+                continue
+            slope = kind.slope
+            W: Array = G * in_cache(lambda *parts: slope(kernel, *parts), s, K)
+            one = parameter.n_elements == 1
+            gradient.extend([np.vdot(W, s)] if one else _by_column(W, X, Z))
+        return np.array(gradient)
+
+    return K, pull
 
 
 def squared_distances(X: Array, Z: Array | None = None) -> Array:
@@ -157,134 +136,24 @@ def squared_distances(X: Array, Z: Array | None = None) -> Array:
     return out
 
 
-def _constant(kernel: ConstantKernel) -> tuple[Array, Pullback]:
-    value = float(kernel.constant_value)
-    free = not kernel.hyperparameter_constant_value.fixed
-    return np.array([[value]]), lambda G: np.array([value * G.sum()]) if free else np.empty(0)
-
-
-def _stationary(kernel: RBF, X: Array, Z: Array | None) -> tuple[Array, Pullback]:
-    """RBF and Matern: K = phi(d^2), so dK/dlog l_j = -2 phi'(d^2) (x_j - z_j)^2 / l_j^2."""
-    scales = np.broadcast_to(np.asarray(kernel.length_scale, float), (X.shape[1],))
-    X = X / scales
-    Z = None if Z is None else Z / scales
-    squared = squared_distances(X, Z)
-    nu = kernel.nu if isinstance(kernel, Matern) else np.inf
-    K = _profile(squared, nu)
-
-    def pull(G: Array) -> Array:
-        if kernel.hyperparameter_length_scale.fixed:
-            return np.empty(0)
-        W = G * _slope(squared, nu)
-        if not kernel.anisotropic:
-            return np.array([np.vdot(W, squared)])
-        centre = X.mean(axis=0)
-        left = X - centre
-        right = left if Z is None else Z - centre
-        moments = W.sum(axis=1) @ left**2 + W.sum(axis=0) @ right**2
-        return np.asarray(moments - 2.0 * np.einsum("ij,ij->j", left, W @ right))
-
-    return K, pull
+def in_cache(function: Callable[..., Array], *matrices: Array) -> Array:
+    """A function of every entry, by blocks that one operation after another finds in the cache."""
+    out = np.empty_like(matrices[0])
+    for rows in _cached(out):
+        out[rows] = function(*(matrix[rows] for matrix in matrices))
+    return out
 
 
 def _cached(matrix: Array) -> Iterator[slice]:
-    """Blocks of rows, small enough that one operation after another finds them in the cache."""
     step = max(1, CACHED_ENTRIES // max(1, matrix.shape[1]))
     for first in range(0, len(matrix), step):
         yield slice(first, first + step)
 
 
-def _profile(squared: Array, nu: float) -> Array:
-    """Phi of the Matern family as a function of the squared scaled distance, (rows, columns)."""
-    out = np.empty_like(squared)
-    for rows in _cached(squared):
-        out[rows] = _profile_of(squared[rows], nu)
-    return out
-
-
-def _profile_of(squared: Array, nu: float) -> Array:
-    if nu == np.inf:
-        return np.exp(-0.5 * squared)
-    if nu not in (0.5, 1.5, 2.5):
-        return _bessel(squared, nu, 0.0)
-    distance = np.sqrt(2.0 * nu * squared)
-    decay = np.exp(-distance)
-    if nu == 0.5:
-        return decay
-    if nu == 2.5:  # 1 + d + d^2 / 3 by Horner, in place
-        third = distance / 3.0
-        third += 1.0
-        distance *= third
-    distance += 1.0
-    distance *= decay
-    return distance
-
-
-def _slope(squared: Array, nu: float) -> Array:
-    """-2 phi' of the Matern family, (rows, columns)."""
-    out = np.empty_like(squared)
-    for rows in _cached(squared):
-        out[rows] = _slope_of(squared[rows], nu)
-    return out
-
-
-def _slope_of(squared: Array, nu: float) -> Array:
-    if nu == np.inf:
-        return np.exp(-0.5 * squared)
-    if nu not in (0.5, 1.5, 2.5):
-        return 2.0 * nu * _bessel(squared, nu, 1.0)
-    distance = np.sqrt(2.0 * nu * squared)
-    decay = np.exp(-distance)
-    if nu == 0.5:
-        return np.divide(decay, distance, out=np.zeros_like(decay), where=distance > 0)
-    return 3.0 * decay if nu == 1.5 else (5.0 / 3.0) * decay * (1.0 + distance)
-
-
-def _bessel(squared: Array, nu: float, order: float) -> Array:
-    """2^(1-nu)/Gamma(nu) d^(nu-order) K_(nu-order)(d), d^2 = 2 nu squared; at 0 its limit for
-    order 0, which is 1, and 0 otherwise, where it is multiplied by a zero distance."""
-    distance = np.sqrt(2.0 * nu * np.where(squared > 0, squared, 1.0))
-    power = nu - order
-    values = 2.0 ** (1.0 - nu) / gamma(nu) * distance**power * kv(power, distance)
-    return np.where(squared > 0, values, 1.0 if order == 0 else 0.0)
-
-
-def rational_profile(ratio: Array, alpha: float) -> Array:
-    """``(1 + ratio)^-alpha``, by a formula whose error does not grow with alpha."""
-    return np.asarray(np.exp(-alpha * np.log1p(ratio)))
-
-
-def _rational_quadratic(
-    kernel: RationalQuadratic, X: Array, Z: Array | None
-) -> tuple[Array, Pullback]:
-    alpha, scale = float(kernel.alpha), float(kernel.length_scale)
-    ratio = squared_distances(X / scale, None if Z is None else Z / scale) / (2.0 * alpha)
-    base = 1.0 + ratio
-    K = rational_profile(ratio, alpha)
-
-    def pull(G: Array) -> Array:
-        gradient = []
-        if not kernel.hyperparameter_alpha.fixed:
-            gradient.append(alpha * np.vdot(G, K * (ratio / base - np.log1p(ratio))))
-        if not kernel.hyperparameter_length_scale.fixed:
-            gradient.append(2.0 * alpha * np.vdot(G, K * ratio / base))
-        return np.array(gradient)
-
-    return K, pull
-
-
-def _periodic(kernel: ExpSineSquared, X: Array, Z: Array | None) -> tuple[Array, Pullback]:
-    scale, period = float(kernel.length_scale), float(kernel.periodicity)
-    phase = np.pi / period * np.sqrt(squared_distances(X, Z))
-    sine = np.sin(phase)
-    K = np.exp(-2.0 * (sine / scale) ** 2)
-
-    def pull(G: Array) -> Array:
-        gradient = []
-        if not kernel.hyperparameter_length_scale.fixed:
-            gradient.append(np.vdot(G, K * sine**2) * 4.0 / scale**2)
-        if not kernel.hyperparameter_periodicity.fixed:
-            gradient.append(np.vdot(G, K * sine * np.cos(phase) * phase) * 4.0 / scale**2)
-        return np.array(gradient)
-
-    return K, pull
+def _by_column(W: Array, X: Array, Z: Array | None) -> Array:
+    """Sum of ``W (x_j - z_j)^2`` for every column j."""
+    centre = X.mean(axis=0)
+    left = X - centre
+    right = left if Z is None else Z - centre
+    moments = W.sum(axis=1) @ left**2 + W.sum(axis=0) @ right**2
+    return np.asarray(moments - 2.0 * np.einsum("ij,ij->j", left, W @ right))

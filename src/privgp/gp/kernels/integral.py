@@ -11,14 +11,19 @@ of widths w, v. Everything else is integrated numerically: see privgp.gp.kernels
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import erf, expm1
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product, Sum
 
+from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.quadrature import gauss, mean_of_differences
+from privgp.gp.kernels.registry import parts
 from privgp.types import Array, Integers
 
 # A second difference of G loses digits where the widths are small and the distance is not.
@@ -56,22 +61,19 @@ def _checked(low: Array, high: Array) -> tuple[Array, Array]:
 
 def _between(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
     """Covariance of the averages over [a, b] and over [c, d], (rows of a, rows of c)."""
-    if isinstance(kernel, Sum):
-        return _between(kernel.k1, a, b, c, d) + _between(kernel.k2, a, b, c, d)
-    scale, rest = 1.0, []
-    for factor in _factors(kernel):
-        if isinstance(factor, ConstantKernel):
-            scale *= float(factor.constant_value)
-        else:
-            rest.append(factor)
+    return reduce(np.add, (_product(term, a, b, c, d) for term in parts(kernel, Sum)))
+
+
+def _product(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
+    """The same of one term, whose constant factors come out of the integral."""
+    factors = parts(kernel, Product)
+    rest = [factor for factor in factors if not isinstance(factor, ConstantKernel)]
+    scale = math.prod([variance(k) for k in factors if isinstance(k, ConstantKernel)], start=1.0)
     if not rest:
         return np.full((len(a), len(c)), scale)
     closed = _closed(rest, a.shape[1])
     if closed is None:
-        product = rest[0]
-        for factor in rest[1:]:
-            product = Product(product, factor)
-        return scale * mean_of_differences(product, a, b, c, d)
+        return np.asarray(scale * mean_of_differences(reduce(Product, rest), a, b, c, d))
     profile, scales = closed
     out = np.full((len(a), len(c)), scale)
     for j, unit in enumerate(scales):
@@ -87,12 +89,6 @@ def _distinct(low: Array, high: Array) -> tuple[Array, Integers]:
     """The distinct pairs (low, high), (2, distinct), and which of them every pair is."""
     sides, index = np.unique(np.vstack([low, high]), axis=1, return_inverse=True)
     return sides, np.ravel(index)
-
-
-def _factors(kernel: Kernel) -> list[Kernel]:
-    if isinstance(kernel, Product):
-        return _factors(kernel.k1) + _factors(kernel.k2)
-    return [kernel]
 
 
 @dataclass(frozen=True)
@@ -150,44 +146,49 @@ def _matern(nu: float) -> _Profile:
 
 def _pairs(k: _Profile, a: Array, b: Array, c: Array, d: Array) -> Array:
     """Mean of k over x in [a, b], z in [c, d], entry by entry; each interval may be a point."""
-    w, v = b - a, d - c
-    furthest = np.maximum(np.abs(b - c), np.abs(d - a))
-    out = np.empty(w.shape)
-    safe = w * v * LOST > furthest
-    if safe.any():
-        a1, b1, c1, d1 = (side[safe] for side in (a, b, c, d))
-        G = [k.twice(np.abs(r)) for r in (b1 - c1, a1 - c1, b1 - d1, a1 - d1)]
-        out[safe] = (G[0] - G[1] - G[2] + G[3]) / (w[safe] * v[safe])
-    rest = ~safe
-    if rest.any():
-        a1, b1, c1, d1 = (side[rest] for side in (a, b, c, d))
-        turn = b1 - a1 > d1 - c1  # a few nodes in the narrower, the integral over the wider
-        near, far = np.where(turn, c1, a1), np.where(turn, d1, b1)
-        start, stop = np.where(turn, a1, c1), np.where(turn, b1, d1)
-        nodes, weights = gauss(FEW)
+
+    def twice(a: Array, b: Array, c: Array, d: Array) -> Array:
+        G = [k.twice(np.abs(r)) for r in (b - c, a - c, b - d, a - d)]
+        return np.asarray((G[0] - G[1] - G[2] + G[3]) / ((b - a) * (d - c)))
+
+    def narrower_first(a: Array, b: Array, c: Array, d: Array) -> Array:
+        turn = b - a > d - c
+        near, far = np.where(turn, c, a), np.where(turn, d, b)
+        wide = np.where(turn, a, c), np.where(turn, b, d)
         if np.array_equal(near, far):
-            nodes, weights = np.array([0.5]), np.array([1.0])
-        out[rest] = sum(
-            weight * _from_point(k, near + node * (far - near), start, stop)
-            for node, weight in zip(nodes, weights, strict=True)
-        )
-    return out
+            return _from_point(k, near, *wide)
+        return _by_few_nodes(lambda x: _from_point(k, x, *wide), near, far)
+
+    furthest = np.maximum(np.abs(b - c), np.abs(d - a))
+    return _by_case((b - a) * (d - c) * LOST > furthest, twice, narrower_first, a, b, c, d)
 
 
 def _from_point(k: _Profile, x: Array, c: Array, d: Array) -> Array:
     """Mean of k(x - z) over z in [c, d]."""
-    v = d - c
-    out = np.empty(v.shape)
-    safe = v * LOST > 1.0 + np.maximum(np.abs(x - c), np.abs(x - d)) * 1e-6
-    if safe.any():
-        ends = [x[safe] - c[safe], x[safe] - d[safe]]
-        first, second = (np.sign(r) * k.once(np.abs(r)) for r in ends)
-        out[safe] = (first - second) / v[safe]
-    rest = ~safe
-    if rest.any():
-        nodes, weights = gauss(FEW)
-        out[rest] = sum(
-            weight * k.value(np.abs(x[rest] - c[rest] - node * v[rest]))
-            for node, weight in zip(nodes, weights, strict=True)
-        )
+
+    def once(x: Array, c: Array, d: Array) -> Array:
+        first, second = (np.sign(r) * k.once(np.abs(r)) for r in (x - c, x - d))
+        return np.asarray((first - second) / (d - c))
+
+    def by_nodes(x: Array, c: Array, d: Array) -> Array:
+        return _by_few_nodes(lambda z: k.value(np.abs(x - z)), c, d)
+
+    furthest = np.maximum(np.abs(x - c), np.abs(x - d))
+    return _by_case((d - c) * LOST > 1.0 + furthest * 1e-6, once, by_nodes, x, c, d)
+
+
+def _by_case(
+    safe: NDArray[np.bool_], exact: Callable[..., Array], other: Callable[..., Array], *sides: Array
+) -> Array:
+    """``exact(*sides)`` in the entries where that is safe, ``other(*sides)`` elsewhere."""
+    out = np.empty(safe.shape)
+    for chosen, formula in ((safe, exact), (~safe, other)):
+        if chosen.any():
+            out[chosen] = formula(*(side[chosen] for side in sides))
     return out
+
+
+def _by_few_nodes(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Mean of a function over [low, high], which is small."""
+    terms = (w * function(low + node * (high - low)) for node, w in zip(*gauss(FEW), strict=True))
+    return np.asarray(sum(terms))

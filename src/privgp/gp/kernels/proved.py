@@ -1,4 +1,4 @@
-"""Kernel values with a proved bound of their rounding error, for any points of a box.
+"""What is proved of a kernel on a declared box: values and how far off they are, and the least value.
 
 Distances come from differences, not from a matrix product, and every formula is one whose error does
 not grow with the distance or with a parameter. Proof: docs/proofs/kernels.md.
@@ -7,56 +7,48 @@ not grow with the distance or with a parameter. Proof: docs/proofs/kernels.md.
 from __future__ import annotations
 
 import math
+import operator
+from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    ExpSineSquared,
-    Kernel,
-    Matern,
-    Product,
-    RationalQuadratic,
-    Sum,
-)
+from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.evaluate import _profile, rational_profile, variance
+from privgp.gp.kernels.evaluate import check_kernel, variance
+from privgp.gp.kernels.registry import fold, kind_of, parts
 from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.types import Array
 
-CAREFUL = (
-    "RBF, Matern with nu 0.5, 1.5, 2.5 or inf, RationalQuadratic, ExpSineSquared, ConstantKernel"
-)
-ULPS = 4.0  # what exp, log1p and sin may err by; tests/plan/test_careful.py measures them
-SMALLEST, LARGEST = 1e-50, 1e50  # lengthscales, alpha, periodicity; LARGEST: coordinates too
-LEAST_VARIANCE, LARGEST_VARIANCE = 1e-100, 1e100
+LARGEST = 1e50  # coordinates
+VARIANCES = (1e-100, 1e100)
 MOST_COLUMNS = 10**6
-MOST_PERIODS = 1e12  # in the domain
 SLACK = 1.001  # terms of second order, underflow, and the rounding of the bound itself
 
 
-def careful_values(kernel: Kernel, X: Array, Z: Array) -> Array:
+def values_by_differences(kernel: Kernel, X: Array, Z: Array) -> Array:
     """k(X, Z), (rows of X, rows of Z).
 
     An entry depends on its two points alone; k(X, X) is symmetric, its diagonal ``variance(kernel)``.
     """
-    if isinstance(kernel, Sum):
-        return careful_values(kernel.k1, X, Z) + careful_values(kernel.k2, X, Z)
-    if isinstance(kernel, Product):
-        return careful_values(kernel.k1, X, Z) * careful_values(kernel.k2, X, Z)
-    if isinstance(kernel, ConstantKernel):
-        return np.full((len(X), len(Z)), float(kernel.constant_value))
-    if isinstance(kernel, ExpSineSquared):
-        return _periodic(float(kernel.length_scale), float(kernel.periodicity), X, Z)
-    squared = _scaled_squares(kernel.length_scale, X, Z)
-    if isinstance(kernel, RationalQuadratic):
-        alpha = float(kernel.alpha)
-        return rational_profile(squared / (2.0 * alpha), alpha)
-    return _profile(squared, kernel.nu if isinstance(kernel, Matern) else np.inf)
+    return fold(kernel, lambda leaf: _leaf_values(leaf, X, Z), operator.add, operator.mul)
 
 
-def careful_error(kernel: Kernel, widths: Array) -> float:
-    """A bound of ``|careful_values - k|`` as a share of ``variance(kernel)``.
+def _leaf_values(kernel: Any, X: Array, Z: Array) -> Array:
+    kind = kind_of(kernel)
+    if kind.by_differences is not None:
+        return kind.by_differences(kernel, X, Z)
+    s = np.zeros((len(X), len(Z)))
+    if kind.unit is not None:
+        units = np.broadcast_to(np.asarray(getattr(kernel, kind.unit), float), (X.shape[1],))
+        for x, z, unit in zip(X.T, Z.T, units, strict=True):
+            difference = np.subtract.outer(x, z)
+            difference /= unit
+            difference *= difference
+            s += difference
+    return kind.profile(kernel, s)
+
+
+def rounding_error(kernel: Kernel, widths: Array) -> float:
+    """A bound of ``|values_by_differences - k|`` as a share of ``variance(kernel)``.
 
     For points of a box with sides ``widths`` (inputs,) whose coordinates are at most 1e50 in size.
     Refuses kernels and parameters for which none is proved.
@@ -66,57 +58,26 @@ def careful_error(kernel: Kernel, widths: Array) -> float:
         raise ValueError(f"widths must hold one number per input, at most {MOST_COLUMNS:,}.")
     if not np.all((sides >= 0.0) & (sides <= 2.0 * LARGEST)):
         raise ValueError(f"the domain must lie within {-LARGEST:g} and {LARGEST:g}.")
-    share = _share(kernel, sides)
-    return share / (1.0 - share) * SLACK  # of the computed variance, which errs by no more
 
+    def leaf(part: Any) -> tuple[float, float]:
+        kind = kind_of(part)
+        for name in kind.parameters:
+            _check(name, getattr(part, name), *kind.limits)
+        check_kernel(part, len(sides))
+        return variance(part), kind.error_units(part, sides) * UNIT_ROUNDOFF * SLACK
 
-def _share(kernel: Kernel, widths: Array) -> float:
-    """The same as a share of the exact variance."""
-    if isinstance(kernel, Sum | Product):
-        left, right = _share(kernel.k1, widths), _share(kernel.k2, widths)
-        _check("variance", variance(kernel), LEAST_VARIANCE, LARGEST_VARIANCE)
-        parts = left + right + left * right if isinstance(kernel, Product) else max(left, right)
-        return parts + (1.0 + parts) * UNIT_ROUNDOFF * SLACK
-    if isinstance(kernel, ConstantKernel):
-        _check("constant_value", kernel.constant_value, LEAST_VARIANCE, LARGEST_VARIANCE)
-        return 0.0
-    return _units(kernel, widths) * UNIT_ROUNDOFF * SLACK
+    def rounded(size: float, share: float) -> tuple[float, float]:
+        _check("variance", size, *VARIANCES)
+        return size, share + (1.0 + share) * UNIT_ROUNDOFF * SLACK
 
-
-def _units(kernel: Kernel, widths: Array) -> float:
-    """The error of one kernel of variance 1 in units of 2^-53, to first order."""
-    columns = len(widths)
-    if not isinstance(kernel, RBF | RationalQuadratic | ExpSineSquared):
-        raise ValueError(
-            f"kernel {type(kernel).__name__} is not available here, as the error of its values is "
-            f"not proved: use {CAREFUL}, and their sums and products."
-        )
-    _check("length_scale", kernel.length_scale, SMALLEST, LARGEST)
-    if np.size(kernel.length_scale) not in (1, columns):
-        raise ValueError("kernel must have one lengthscale, or one per input.")
-    if isinstance(kernel, ExpSineSquared):
-        _check("periodicity", kernel.periodicity, SMALLEST, LARGEST)
-        if columns > 1:
-            raise ValueError("kernel ExpSineSquared is a covariance of one input only.")
-        if widths[0] > MOST_PERIODS * kernel.periodicity:
-            raise ValueError(f"the domain must hold at most {MOST_PERIODS:g} periods.")
-        return (2.0 * (4.36 + 2.0 * ULPS) + 1.0) / math.e + ULPS
-    if isinstance(kernel, RationalQuadratic):
-        _check("alpha", kernel.alpha, SMALLEST, LARGEST)
-        return (columns + 6.0 + 2.0 * ULPS) / math.e + ULPS
-    nu = kernel.nu if isinstance(kernel, Matern) else np.inf
-    if nu == np.inf:
-        return (columns + 4.0) / math.e + ULPS
-    if nu == 0.5:
-        return (0.5 * columns + 3.0) / math.e + ULPS
-    if nu == 1.5:
-        return (0.5 * columns + 3.5) * 4.0 / math.e**2 + 1.694 * ULPS + 2.0
-    if nu == 2.5:
-        return (0.5 * columns + 3.5) * 0.6044 + 1.854 * ULPS + 5.0
-    raise ValueError(
-        f"kernel Matern(nu={nu:g}) is not available here, as the error of its values is not "
-        f"proved: use {CAREFUL}."
+    # pairs of the variance and the error as a share of the exact variance
+    _, share = fold(
+        kernel,
+        leaf,
+        lambda a, b: rounded(a[0] + b[0], max(a[1], b[1])),
+        lambda a, b: rounded(a[0] * b[0], a[1] + b[1] + a[1] * b[1]),
     )
+    return share / (1.0 - share) * SLACK  # of the computed variance, which errs by no more
 
 
 def _check(name: str, value: float | Array, low: float, high: float) -> None:
@@ -125,32 +86,44 @@ def _check(name: str, value: float | Array, low: float, high: float) -> None:
         raise ValueError(f"kernel {name} must lie between {low:g} and {high:g} here.")
 
 
-def _scaled_squares(length_scale: float | Array, X: Array, Z: Array) -> Array:
-    """Sum over columns of ``((x_j - z_j) / l_j)^2``."""
-    scales = np.broadcast_to(np.asarray(length_scale, float), (X.shape[1],))
-    out = np.zeros((len(X), len(Z)))
-    for x, z, scale in zip(X.T, Z.T, scales, strict=True):
-        difference = np.subtract.outer(x, z)
-        difference /= scale
-        difference *= difference
-        out += difference
-    return out
+def least_value(kernel: Kernel, widths: Array) -> float:
+    """A lower bound of k(x, x') over x, x' in a box with sides ``widths`` (inputs,), rounded down.
 
-
-def _periodic(scale: float, period: float, X: Array, Z: Array) -> Array:
-    """``exp(-2 sin^2(pi d / p) / l^2)``, d reduced to within half a period without any error.
-
-    ``d + lost`` is x - z exactly, and both steps of the reduction are exact too.
+    For a sum or a product the bounds of the parts are added or multiplied, which is sound as none is
+    negative. A part whose error is not proved has the bound 0.
     """
-    x, z = X[:, :1], Z[:, 0]
-    d = np.asarray(x - z)
-    back = d - x
-    lost = (x - (d - back)) - (z + back)
-    d = np.fmod(d, period)
-    d -= np.where(np.abs(d) > 0.5 * period, np.copysign(period, d), 0.0)
-    d += lost
-    np.abs(d, out=d)
-    sine = np.sin(np.pi * d / period)
-    sine /= scale
-    sine *= sine
-    return np.exp(-2.0 * sine)
+
+    def down(value: float) -> float:
+        return math.nextafter(value, 0.0)
+
+    def leaf(part: Any) -> float:
+        kind = kind_of(part)
+        apart = np.nextafter(np.asarray(widths, dtype=float), np.inf)  # widths are differences
+        if kind.least_at is not None:
+            apart = kind.least_at(part, apart)
+        try:
+            error = rounding_error(part, apart) * variance(part)
+        except ValueError:
+            return 0.0
+        value = float(_leaf_values(part, np.zeros((1, len(apart))), apart[None, :])[0, 0])
+        return down(max(value - error, 0.0)) if error else value
+
+    return fold(kernel, leaf, lambda a, b: down(a + b), lambda a, b: down(a * b))
+
+
+def exponential_rate(kernel: Kernel) -> float | None:
+    """``q`` where k(x, x') = k(x, x) exp(-q |x - x'|) for one input, 0 for a constant; else None.
+
+    Products of such kernels are such kernels; a sum is one only if all its parts are constant.
+    """
+    return fold(
+        kernel,
+        lambda leaf: kind_of(leaf).exponential_rate(leaf),
+        lambda a, b: 0.0 if a == b == 0.0 else None,
+        lambda a, b: None if a is None or b is None else a + b,
+    )
+
+
+def falls_with_distance(kernel: Kernel) -> bool:
+    """Whether k falls with every |x_j - x'_j|, as sums and products of such kernels do."""
+    return all(kind_of(leaf).least_at is None for leaf in parts(kernel))

@@ -11,9 +11,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ExpSineSquared, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.kernels.registry import kind_of, parts
 from privgp.types import Array, Integers
 
 CROWDED = {1: 14, 2: 12, 3: 6}  # nodes per piece at the kink, by the number of inputs
@@ -32,14 +33,8 @@ def gauss(count: int) -> tuple[Array, Array]:
 def mean_of_differences(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
     """Mean of k(x - z) for x in [a_i, b_i] and z in [c_j, d_j]; corners are (boxes, inputs)."""
     inputs = a.shape[1]
-    spans = np.concatenate(
-        [
-            a[:, None, :] - d[None, :, :],
-            np.broadcast_to((b - a)[:, None, :], (len(a), len(c), inputs)),
-            np.broadcast_to((d - c)[None, :, :], (len(a), len(c), inputs)),
-        ],
-        axis=2,
-    ).reshape(-1, 3 * inputs)
+    sides = np.broadcast_arrays(a[:, None] - d, (b - a)[:, None], d - c)
+    spans = np.concatenate(sides, axis=2).reshape(-1, 3 * inputs)
     inverse: Integers | slice = slice(None)
     if a is c:  # of the pairs on a regular grid few differ
         digits = 1e-13 * max(float(np.abs(spans).max()), 1e-300)
@@ -59,16 +54,18 @@ def mean_of_differences(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) 
 def _means(kernel: Kernel, start: Array, w: Array, v: Array, at_kink: bool) -> Array:
     """One mean per row of (pairs, inputs): the least difference and the two boxes' widths."""
     pairs, inputs = start.shape
-    widest = float(np.maximum(w, v).max(initial=0.0)) / _shortest_scale(kernel)
+    shortest = min(kind_of(leaf).shortest_scale(leaf) for leaf in parts(kernel))
+    widest = float(np.maximum(w, v).max(initial=0.0)) / shortest
     # Crowding nodes at one end leaves them three times as far apart at the other.
     needed = CROWDED.get(inputs, 5) + 5.0 * widest if at_kink else 6.0 + 2.0 * widest
     count = int(min(needed, MOST_NODES.get(inputs, 5)))
     out = np.empty(pairs)
-    parts = 6 if at_kink else 3
-    step = max(1, BLOCK_ENTRIES // (parts * count) ** inputs)
+    pieces = 6 if at_kink else 3
+    step = max(1, BLOCK_ENTRIES // (pieces * count) ** inputs)
     for begin in range(0, pairs, step):
         rows = slice(begin, begin + step)
-        T, weight = np.empty((0, 0, 0)), np.empty((0, 0))
+        many = len(start[rows])
+        T, weight = np.empty((many, 1, 0)), np.ones((many, 1))
         for j in range(inputs):
             sides = start[rows, j], w[rows, j], v[rows, j]
             if at_kink or (widest > SMALL and inputs <= 3):
@@ -77,12 +74,9 @@ def _means(kernel: Kernel, start: Array, w: Array, v: Array, at_kink: bool) -> A
                 nodes, share = _smooth_rule(*sides)
             used = share.any(axis=0)
             nodes, share = nodes[:, used, None], share[:, used]
-            if j == 0:
-                T, weight = nodes, share
-                continue
-            many, more = weight.shape[1], share.shape[1]
-            T = np.concatenate([np.repeat(T, more, axis=1), np.tile(nodes, (1, many, 1))], axis=2)
-            weight = (weight[:, :, None] * share[:, None, :]).reshape(len(share), -1)
+            before, more = weight.shape[1], share.shape[1]
+            T = np.concatenate([np.repeat(T, more, axis=1), np.tile(nodes, (1, before, 1))], axis=2)
+            weight = (weight[:, :, None] * share[:, None, :]).reshape(many, -1)
         values = evaluate(kernel, T.reshape(-1, inputs), np.zeros((1, inputs)))
         out[rows] = np.einsum("ij,ij->i", weight, values.reshape(weight.shape))
     return out
@@ -137,13 +131,3 @@ def _trapezoid(start: Array, w: Array, v: Array, count: int, at_kink: bool) -> t
             nodes.append(low + length * share)
             weights.append(mass * np.abs(end - zero) * denser * (constant + slope * share))
     return np.hstack(nodes), np.hstack(weights)
-
-
-def _shortest_scale(kernel: Kernel) -> float:
-    """The least distance over which the kernel changes much."""
-    if hasattr(kernel, "k1"):
-        return min(_shortest_scale(kernel.k1), _shortest_scale(kernel.k2))
-    scale = float(np.min(getattr(kernel, "length_scale", np.inf)))
-    if isinstance(kernel, ExpSineSquared):
-        return float(kernel.periodicity) * min(scale, 1.0) / np.pi
-    return scale

@@ -63,7 +63,7 @@ def release_outputs(model: MeasuredBins, X: Any, y: Any) -> BinnedRelease:
 def public_grid(model: MeasuredBins, X: Array) -> Grid:
     """The grid over the declared domain, or over the public inputs where none was declared."""
     if model.x_bounds is not None:
-        low, high = np.array(domain_pairs(model.x_bounds, X.shape[1])).T
+        low, high = np.array(domain_pairs("x_bounds", model.x_bounds, X.shape[1])).T
     else:
         low, high = X.min(axis=0), X.max(axis=0)
         pad = np.where(high > low, 0.0, np.maximum(0.5, np.abs(low)))

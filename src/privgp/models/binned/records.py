@@ -27,7 +27,7 @@ FEWEST = 2.0  # noise stds that a count needs for its bin to have a mean
 def release_records(model: MeasuredBins, X: Any, y: Any) -> BinnedRelease:
     """Spend the budget once on counts and sums. Inputs and outputs go to the vault."""
     low, high = check_bounds("y_bounds", model.y_bounds)
-    corners = np.array(domain_pairs(model.x_bounds)).T
+    corners = np.array(domain_pairs("x_bounds", model.x_bounds)).T
     grid = Grid(corners[0], corners[1], model._shape(corners.shape[1]))
     if grid.count > MOST_BINS:
         raise ValueError(

@@ -10,9 +10,10 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import validate_data
 
 from privgp.gp.input_maps import collapse
+from privgp.gp.kernels.noise import signal_and_noise
 from privgp.gp.smoothers import choose_nodes
 from privgp.gp.threads import threads_for
-from privgp.models.function.common import asked_of, kernel_and_noise, promised
+from privgp.models.function.common import asked_of, promised
 from privgp.models.kept import names_of
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.inputs.arguments import check_choice, inducing_inputs
@@ -64,7 +65,7 @@ def _model(function: PrivateFunction, inputs: Array, counts: Array) -> FunctionM
     sensitivity, inducing = function.sensitivity, function.inducing
     check_choice("sensitivity", sensitivity, SENSITIVITIES)
     _check_dominance(sensitivity, function.dominance)
-    kernel, noise = kernel_and_noise(function.kernel, function.noise_variance, inputs.shape[1])
+    kernel, noise = signal_and_noise(function.kernel, function.noise_variance, inputs.shape[1])
     if inducing is None:
         return FunctionModel(kernel, noise, inputs, counts)
     if sensitivity != "exact":

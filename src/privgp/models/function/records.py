@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from privgp.gp.kernels.proved import careful_error
+from privgp.gp.kernels.noise import signal_and_noise
+from privgp.gp.kernels.proved import rounding_error
 from privgp.gp.threads import threads_for
-from privgp.models.function.common import asked_of, kernel_and_noise, promised
+from privgp.models.function.common import asked_of, promised
 from privgp.models.kept import names_of
-from privgp.plan.functions.paths import check_domain
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
-from privgp.plan.inputs.arguments import check_choice
+from privgp.plan.inputs.arguments import check_choice, domain_pairs
 from privgp.privacy.guarantee import RECORDS
 from privgp.vault.states.records import RecordsContents, first_record_draws
 from privgp.vault.validate import checked_inputs, checked_outputs
@@ -29,12 +29,12 @@ def records_model(function: PrivateFunction, rows: int) -> RecordsModel:
     check_choice("sensitivity", function.sensitivity, RECORD_SENSITIVITIES)
     if function.inducing is not None or function.dominance is not None:
         raise ValueError("inducing and dominance are not available with protect='records'.")
-    domain = check_domain(function.domain)
-    kernel, noise = kernel_and_noise(function.kernel, function.noise_variance, len(domain))
+    domain = domain_pairs("domain", function.domain)
+    kernel, noise = signal_and_noise(function.kernel, function.noise_variance, len(domain))
     if not 1 <= rows <= MOST_RECORDS:
         raise ValueError(f"X must hold 1 to {MOST_RECORDS:,} records, got {rows}.")
     model = RecordsModel(kernel, noise, domain, rows)
-    careful_error(model.kernel, model.widths)  # refuses what has no proved error
+    rounding_error(model.kernel, model.widths)  # refuses what has no proved error
     return model
 
 
@@ -46,7 +46,7 @@ def fit_records(
     ``tried`` is told the names of the columns.
     """
     asked = asked_of(function)
-    inputs = checked_inputs(X, len(check_domain(function.domain)))
+    inputs = checked_inputs(X, len(domain_pairs("domain", function.domain)))
     y = checked_outputs(y, len(inputs))
     validate_data(tried, X, skip_check_array=True)
     model = records_model(function, len(inputs))

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import Kernel, Product, Sum
 from sklearn.model_selection import ParameterGrid
 
+from privgp.gp.kernels.registry import fold, kind_of
 from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.inputs.arguments import check_bounds
@@ -17,7 +18,6 @@ from privgp.plan.inputs.start import starting_priors
 from privgp.types import Array
 
 MOST_CANDIDATES = 10_000
-AVERAGED = ("length_scale", "constant_value", "alpha", "periodicity")
 
 
 def candidates_of(param_grid: Any) -> list[dict[str, Any]]:
@@ -93,8 +93,7 @@ def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
     if len({_form(model.kernel) for model in models}) == 1:
         values = {
             name: np.exp(np.mean([np.log(m.kernel.get_params()[name]) for m in models], axis=0))
-            for name in kernel.get_params()
-            if name.rpartition("__")[2] in AVERAGED
+            for name in (parameter.name for parameter in kernel.hyperparameters)
         }
         kernel.set_params(**{name: _plain(value) for name, value in values.items()})
     return Hyperparameters(kernel, noise, middle.input_map)
@@ -102,10 +101,13 @@ def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
 
 def _form(kernel: Kernel) -> tuple[Any, ...]:
     """Which kernels it is made of, with how many lengthscales and how smooth."""
-    if hasattr(kernel, "k1"):
-        return type(kernel).__name__, _form(kernel.k1), _form(kernel.k2)
-    scales = np.shape(getattr(kernel, "length_scale", 1.0))
-    return type(kernel).__name__, scales, getattr(kernel, "nu", None)
+
+    def leaf(part: Any) -> tuple[Any, ...]:
+        kind = kind_of(part)
+        shapes = (np.shape(getattr(part, name)) for name in kind.parameters)
+        return kind.kernel_class, *shapes, *(getattr(part, name) for name in kind.settings)
+
+    return fold(kernel, leaf, lambda a, b: (Sum, a, b), lambda a, b: (Product, a, b))
 
 
 def _plain(value: Any) -> Any:

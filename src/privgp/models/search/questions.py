@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from sklearn.base import is_classifier
 
 from privgp.models.search.kusner import assumptions, kusner_constants
 from privgp.models.spending import refuse_spending
-from privgp.plan.inputs.arguments import check_choice
+from privgp.plan.inputs.arguments import check_choice, whole_number
 from privgp.plan.search.acquisition import ACQUISITIONS
 from privgp.plan.search.scores import SearchPlan
 from privgp.plan.search.space import Space, make_space
@@ -66,7 +65,7 @@ def check_arguments(search: PrivateBayesSearchCV) -> None:
     check_budget(search.epsilon, search.delta)
     check_choice("method", search.method, METHODS)
     check_choice("acquisition", search.acquisition, ACQUISITIONS)
-    _whole("n_iter", search.n_iter, MOST_STEPS)
+    whole_number("n_iter", search.n_iter, MOST_STEPS)
     for name, low, high in (("exploration", 0.0, 100.0), ("final_share", 0.0, 0.99)):
         value = getattr(search, name)
         number = isinstance(value, Real) and not isinstance(value, bool)
@@ -85,7 +84,7 @@ def check_arguments(search: PrivateBayesSearchCV) -> None:
 def plan_of(search: PrivateBayesSearchCV, rows: Any) -> SearchPlan:
     """What the budget buys on so many validation records."""
     check_arguments(search)
-    rows = _whole("n_val", rows, 2**40)
+    rows = whole_number("n_val", rows, 2**40)
     loss, space = loss_of(search), make_space(search.space, search.candidates)
     _check_names(search.estimator, space)
     base = dict(
@@ -157,13 +156,3 @@ def _check_names(estimator: Any, space: Space) -> None:
     for name in space.names:
         if name not in known:
             raise ValueError(f"space names {name!r}, which is no parameter of the estimator.")
-
-
-def _whole(name: str, value: Any, most: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ValueError(f"{name} must be a whole number.") from None
-    if isinstance(value, bool) or not 1 <= number <= most:
-        raise ValueError(f"{name} must be a whole number between 1 and {most:,}.")
-    return number

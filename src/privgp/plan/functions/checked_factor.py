@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.growing import GrowingFactor
 from privgp.gp.kernels.evaluate import variance
-from privgp.gp.kernels.proved import careful_error, careful_values
+from privgp.gp.kernels.proved import rounding_error, values_by_differences
 from privgp.gp.rounding import rounding
 from privgp.types import Array
 
@@ -32,7 +32,7 @@ def residual_room(kernel: Kernel, widths: Array) -> float:
     Computing it errs by at most ``gamma |l_a| |l_b|`` an entry, the kernel by its own error; both
     add up to at most the number of points times that.
     """
-    unseen = MOST_POINTS * (1.01 * rounding(MOST_POINTS + 4) + careful_error(kernel, widths))
+    unseen = MOST_POINTS * (1.01 * rounding(MOST_POINTS + 4) + rounding_error(kernel, widths))
     room = (0.5 * NUGGET - unseen) * variance(kernel)
     if not room > NUGGET / 16.0 * variance(kernel):
         raise ValueError("kernel has too many parts for its values to be exact enough.")
@@ -59,8 +59,8 @@ class CheckedFactor:
     def propose(self, points: Array) -> Rows:
         """What further points add; refuses any that leave too large a residual. Changes nothing."""
         nugget = NUGGET * variance(self.kernel)
-        above = careful_values(self.kernel, self.points, points)
-        own = careful_values(self.kernel, points, points)
+        above = values_by_differences(self.kernel, self.points, points)
+        own = values_by_differences(self.kernel, points, points)
         own.flat[:: len(own) + 1] += nugget
         side = self._factor.solve(above).T
         try:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.evaluate import check_kernel, split_noise, variance
-from privgp.gp.kernels.proved import careful_error
-from privgp.plan.inputs.arguments import check_bounds, check_choice
+from privgp.gp.kernels.evaluate import variance
+from privgp.gp.kernels.noise import signal_and_noise
+from privgp.gp.kernels.proved import rounding_error
+from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs, whole_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import RECORDS, Event, Guarantee, promise
 from privgp.privacy.noise import GAUSSIAN_SAMPLER
@@ -105,7 +105,7 @@ class PathModel:
                 ridge=self.noise_variance / scale,
                 extra=self.extra_noise**2 / scale,
                 reach=half / math.sqrt(scale),
-                kernel_error=careful_error(self.kernel, self.widths),
+                kernel_error=rounding_error(self.kernel, self.widths),
             )
         )
 
@@ -228,37 +228,17 @@ def path_model(
     max_points: Any,
 ) -> PathModel:
     """The arguments of PosteriorPaths, every one checked."""
-    box = check_domain(domain)
+    box = domain_pairs("domain", domain)
     bounds = check_bounds("y_bounds", y_bounds)
-    if not isinstance(kernel, Kernel):
-        raise ValueError("kernel must be a scikit-learn kernel.")
-    signal, white = split_noise(clone(kernel))
-    if signal is None:
-        raise ValueError("kernel holds nothing but noise.")
-    check_kernel(signal, len(box))
-    if white is not None:
-        if noise_variance is not None:
-            raise ValueError("give the noise once: as noise_variance or as a WhiteKernel.")
-        noise_variance = float(white.noise_level)
-    noise = _number("noise_variance", noise_variance)
-    if not noise > 0:
-        raise ValueError(f"noise_variance must be positive and finite, got {noise}.")
+    signal, noise = signal_and_noise(kernel, noise_variance, len(box))
     extra = _number("extra_noise", extra_noise)
     if not 0 <= extra <= LARGEST_EXTRA * math.sqrt(variance(signal)):
         raise ValueError(
             f"extra_noise must not be negative, nor above {LARGEST_EXTRA:g} times the kernel's std, "
             f"got {extra}."
         )
-    if isinstance(n_paths, bool) or not isinstance(n_paths, Integral):
-        raise ValueError("n_paths must be a whole number.")
-    paths = int(n_paths)
-    if not 1 <= paths <= MOST_PATHS:
-        raise ValueError(f"n_paths must lie between 1 and {MOST_PATHS:,}, got {paths}.")
-    if isinstance(max_points, bool) or not isinstance(max_points, Integral):
-        raise ValueError("max_points must be a whole number.")
-    points = int(max_points)
-    if not 1 <= points <= MOST_POINTS:
-        raise ValueError(f"max_points must lie between 1 and {MOST_POINTS:,}, got {points}.")
+    paths = whole_number("n_paths", n_paths, MOST_PATHS)
+    points = whole_number("max_points", max_points, MOST_POINTS)
     check_budget(1.0, delta)
     model = PathModel(
         signal, noise, box, bounds, paths, extra, float(delta), _sensitivity(sensitivity), points
@@ -266,21 +246,6 @@ def path_model(
     model.shape(1)  # refuses a ratio of variances out of range
     model.precision(1)  # refuses kernels whose values have no proved error
     return model
-
-
-def check_domain(domain: Any) -> tuple[tuple[float, float], ...]:
-    """One (low, high) per input; one pair alone for one input."""
-    if domain is None:
-        raise ValueError("domain must be given: bounds of inputs are declared, never read from X.")
-    wrong = "domain must be (low, high), or one such pair per input."
-    try:
-        pairs = np.asarray(domain, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(wrong) from None
-    pairs = pairs[None, :] if pairs.shape == (2,) else pairs
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
-        raise ValueError(wrong)
-    return tuple(check_bounds("domain", pair) for pair in pairs)
 
 
 def _sensitivity(given: Any) -> str | float:

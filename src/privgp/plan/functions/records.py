@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import variance
-from privgp.gp.kernels.proved import careful_error
+from privgp.gp.kernels.proved import rounding_error
 from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 from privgp.plan.functions.checked_factor import MOST_POINTS, NUGGET, residual_room
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
@@ -73,7 +73,7 @@ class RecordsModel:
     def float_error(self) -> float:
         """A bound of the error of all coordinates that are ever computed, in Euclidean norm."""
         n, m, v, s2 = self.rows, MOST_POINTS, variance(self.kernel), self.noise_variance
-        kernel = careful_error(self.kernel, self.widths)
+        kernel = rounding_error(self.kernel, self.widths)
         # (K + s^2 I + E) weights = outputs, |E| at most:
         solved = n * kernel * v + (2.0 * UNIT_ROUNDOFF + 4.0 * n * rounding(3 * n + 8)) * (v + s2)
         if not solved < 0.5 * s2:

@@ -7,9 +7,10 @@ least of these differences is the dominance. Proof and scope: docs/proofs/functi
 from __future__ import annotations
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ExpSineSquared, Kernel, Product, Sum
+from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.kernels.proved import falls_with_distance
 from privgp.gp.rounding import rounding
 from privgp.types import Array
 
@@ -37,7 +38,7 @@ def separated_dominance(
         raise ValueError(f"separation must be positive and finite, got {separation}.")
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}.")
-    if not _falls(kernel):
+    if not falls_with_distance(kernel):
         raise ValueError("kernel must fall with the distance: ExpSineSquared does not.")
     v = variance(kernel)
     left, right = (rows - 1) // 2, rows // 2
@@ -56,9 +57,3 @@ def varah_bound(dominance: float) -> float:
             "sensitivity='exact', a shorter lengthscale, or a larger noise_variance."
         )
     return (1.0 / dominance) * (1.0 + rounding(4))
-
-
-def _falls(kernel: Kernel) -> bool:
-    if isinstance(kernel, Sum | Product):
-        return _falls(kernel.k1) and _falls(kernel.k2)
-    return not isinstance(kernel, ExpSineSquared)

@@ -42,21 +42,35 @@ def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
     return low, high
 
 
-def domain_pairs(x_bounds: Any, columns: int | None = None) -> tuple[tuple[float, float], ...]:
+def whole_number(name: str, value: Any, most: int) -> int:
+    """A whole number from 1 to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ValueError(f"{name} must be a whole number.")
+    if not 1 <= int(value) <= most:
+        raise ValueError(f"{name} must lie between 1 and {most:,}, got {value}.")
+    return int(value)
+
+
+def domain_pairs(
+    name: str, given: Any, columns: int | None = None
+) -> tuple[tuple[float, float], ...]:
     """The declared domain, one (low, high) per input; one input's pair may stand alone."""
-    wanted = "one pair (low, high) per input"
-    if x_bounds is None:
-        raise ValueError(f"x_bounds must be given as {wanted}: they are never read from the data.")
+    if given is None:
+        raise ValueError(
+            f"{name} must be given as (low, high), one pair per input: bounds of inputs are declared, "
+            "never read from the data."
+        )
+    wrong = f"{name} must be (low, high), or one such pair per input."
     try:
-        pairs = np.asarray(x_bounds, dtype=float)
+        pairs = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"x_bounds must be {wanted}.") from None
+        raise ValueError(wrong) from None
     pairs = pairs[None, :] if pairs.shape == (2,) else pairs
     if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
-        raise ValueError(f"x_bounds must be {wanted}.")
+        raise ValueError(wrong)
     if columns is not None and len(pairs) != columns:
-        raise ValueError(f"x_bounds must have {columns} pairs, one per column of X.")
-    return tuple(check_bounds("x_bounds", pair) for pair in pairs)
+        raise ValueError(f"{name} must have {columns} pairs, one per column of X.")
+    return tuple(check_bounds(name, pair) for pair in pairs)
 
 
 def check_inside(X: Array, domain: Sequence[tuple[float, float]]) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
 from privgp.gp.input_maps import part_ranked, spreads
-from privgp.gp.kernels.evaluate import check_kernel, split_noise
+from privgp.gp.kernels.noise import signal_and_noise, split_noise
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 from privgp.types import Array
 
@@ -40,32 +39,19 @@ def starting_priors(
 
     ``X`` are all rows, repeated inputs included: their spread and ranks set scales and maps.
     """
-    white_fixed = False
     shares: tuple[float, ...]
-    if kernel is not None:
-        given, white = split_noise(clone(kernel) if isinstance(kernel, Kernel) else kernel)
-        if given is None:
-            raise ValueError("kernel holds nothing but noise.")
-        check_kernel(given, X.shape[1])
-        if white is not None and noise_variance is not None:
-            raise ValueError(
-                "give the noise once: as noise_variance or as a WhiteKernel, not both."
-            )
-        if white is not None:
-            noise_variance = float(white.noise_level)
-            white_fixed = bool(white.hyperparameter_noise_level.fixed)
-        shares = (0.0, RANK_SHARES[-1]) if ranked else (0.0,)
-    else:
-        given = default_kernel(X, width)
+    if kernel is None:
+        kernel = default_kernel(X, width)
         shares = RANK_SHARES if learned else RANK_SHARES[:1]
-    maps = tuple(part_ranked(X, share) for share in shares)
-    if noise_variance is None:
-        noise_variance = (NOISE_SHARE * width) ** 2
-    if not (np.isfinite(noise_variance) and noise_variance > 0):
-        raise ValueError(f"noise_variance must be positive and finite, got {noise_variance}.")
+    else:
+        shares = (0.0, RANK_SHARES[-1]) if ranked else (0.0,)
+    signal, noise = signal_and_noise(
+        kernel, noise_variance, X.shape[1], default=(NOISE_SHARE * width) ** 2
+    )
+    white = split_noise(kernel)[1]
+    noise_free = white is None or not white.hyperparameter_noise_level.fixed
+    maps = (part_ranked(X, share) for share in shares)
     return tuple(
-        prior_about(
-            Hyperparameters(given, float(noise_variance), input_map), noise_free=not white_fixed
-        )
+        prior_about(Hyperparameters(signal, noise, input_map), noise_free=noise_free)
         for input_map in maps
     )

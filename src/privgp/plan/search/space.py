@@ -11,12 +11,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.stats import qmc
 
+from privgp.plan.inputs.arguments import whole_number
 from privgp.types import Array
 
 MOST_AXES = 10
@@ -39,10 +40,7 @@ class Space:
 
 def make_space(axes: Any, candidates: int = 1000) -> Space:
     """The settings of a dict of axes; at most ``candidates`` where an axis is continuous."""
-    if isinstance(candidates, bool) or not isinstance(candidates, Integral):
-        raise ValueError("candidates must be a whole number.")
-    if not 1 <= candidates <= MOST_SETTINGS:
-        raise ValueError(f"candidates must lie between 1 and {MOST_SETTINGS:,}, got {candidates}.")
+    candidates = whole_number("candidates", candidates, MOST_SETTINGS)
     if not isinstance(axes, Mapping) or not axes:
         raise ValueError(
             "space must be a dict of names with (low, high), (low, high, 'log-uniform') or a list."

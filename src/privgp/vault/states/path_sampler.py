@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.blocked import RUN, blocked_product, blocked_solve
 from privgp.gp.kernels.evaluate import variance
-from privgp.gp.kernels.proved import careful_values
+from privgp.gp.kernels.proved import values_by_differences
 from privgp.storage.triangles import Triangle
 from privgp.types import Array
 
@@ -73,15 +73,17 @@ class PathSampler:
 
     def _columns(self, points: Array) -> Array:
         """``R^-1 k(X, points)``."""
-        return blocked_solve(self._factor, careful_values(self._kernel, self._inputs, points))
+        return blocked_solve(
+            self._factor, values_by_differences(self._kernel, self._inputs, points)
+        )
 
     def _add(self, points: Array) -> None:
         """At most 64 points: ``(1 + extra) k - k_X (K + s^2)^-1 k_X`` and the nugget, factored."""
         old, new = self._asked, self._asked + len(points)
         half = self._columns(points)
-        cross = self._total * careful_values(self._kernel, self._points[:old], points)
+        cross = self._total * values_by_differences(self._kernel, self._points[:old], points)
         cross -= blocked_product(self._half[:, :old].T, half)
-        own = self._total * careful_values(self._kernel, points, points)
+        own = self._total * values_by_differences(self._kernel, points, points)
         own -= blocked_product(half.T, half)
         own.flat[:: len(points) + 1] += self._nugget
         side = blocked_solve(self._lower[:old, :old], cross).T

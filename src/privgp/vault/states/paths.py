@@ -15,7 +15,7 @@ import numpy as np
 
 from privgp.gp.blocked import blocked_cholesky
 from privgp.gp.kernels.evaluate import variance
-from privgp.gp.kernels.proved import careful_values
+from privgp.gp.kernels.proved import values_by_differences
 from privgp.plan.functions.paths import PathModel, path_model
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.path_rounding import LATTICE_DEPTH, NORMAL_DEPTH
@@ -57,7 +57,7 @@ def first_path_draws(X: Any, y: Any, model: PathModel, seed: int | None) -> Path
     inputs = np.clip(checked_inputs(X, len(model.domain)), low, high) + 0.0
     half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
     outputs = half * clipped_outputs(y, len(inputs), model.y_bounds)
-    K = careful_values(model.kernel, inputs, inputs)
+    K = values_by_differences(model.kernel, inputs, inputs)
     K.flat[:: len(K) + 1] += model.noise_variance
     nothing = np.empty((0, model.paths))
     points = np.empty((0, len(model.domain)))

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.proved import careful_values
+from privgp.gp.kernels.proved import values_by_differences
 from privgp.plan.functions.checked_factor import MOST_POINTS, CheckedFactor
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.plan.inputs.arguments import check_bounds
@@ -63,7 +63,7 @@ def first_record_draws(
     low, high = np.array(model.domain).T
     inputs = np.clip(checked_inputs(X, model.columns), low, high)
     outputs = clipped_outputs(y, len(inputs), bounds)
-    K = careful_values(model.kernel, inputs, inputs)
+    K = values_by_differences(model.kernel, inputs, inputs)
     K.flat[:: len(K) + 1] += model.noise_variance
     factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
     weights = np.asarray(cho_solve(factor, outputs, check_finite=False))
@@ -79,7 +79,7 @@ def extended_records(
         raise ValueError("the rows of the factor have a wrong shape or are not finite.")
     if first + count > draws.noise.size:
         raise ValueError("this function has no coordinates left.")
-    values = careful_values(kernel, points, draws.inputs) @ draws.weights
+    values = values_by_differences(kernel, points, draws.inputs) @ draws.weights
     rest = values - lower[:, :first] @ draws.exact
     exact = solve_triangular(lower[:, first:], rest, lower=True, check_finite=False)
     return replace(

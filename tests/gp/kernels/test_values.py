@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
+    DotProduct,
     ExpSineSquared,
     Matern,
     RationalQuadratic,
@@ -17,18 +18,13 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from privgp.gp.kernels import evaluate as kernels
-from privgp.gp.kernels.evaluate import evaluate, split_noise, value_and_pullback, variance
+from privgp.gp.kernels.evaluate import check_kernel, evaluate, value_and_pullback, variance
 from privgp.gp.priors import Hyperparameters, prior_about
+from tests.gp.kernels.rows import ROWS
 
 KERNELS = [
-    RBF(2.0),
-    RBF([1.0, 2.0, 3.0]),
-    Matern(2.0, nu=0.5),
-    Matern([1.0, 2.0, 3.0], nu=0.5),
-    Matern([1.0, 2.0, 3.0], nu=1.5),
-    Matern([1.0, 2.0, 3.0], nu=2.5),
-    Matern(2.0, nu=np.inf),
-    Matern(2.0, nu=3.2),
+    *(row.make(2.0, row.middle) for row in ROWS),
+    *(row.make(np.array([1.0, 2.0, 3.0]), row.middle) for row in ROWS if len(row.shapes) > 1),
     RationalQuadratic(2.0, 0.7),
     ExpSineSquared(2.0, 5.0),
     3.0 * Matern(2.0, nu=2.5) * RBF([1.0, 2.0, 3.0]) + ConstantKernel(0.3),
@@ -72,7 +68,7 @@ def test_pullback_is_the_gradient(kernel, square):
 
 def test_blocks_make_no_difference(monkeypatch):
     X, Z = points(3)
-    kernel = KERNELS[5]
+    kernel = Matern([1.0, 2.0, 3.0], nu=2.5)
     whole = evaluate(kernel, X), evaluate(kernel, X, Z)
     monkeypatch.setattr(kernels, "BLOCK_ENTRIES", 7)
     assert_allclose(evaluate(kernel, X), whole[0], atol=1e-12)
@@ -86,12 +82,22 @@ def test_only_differences_of_inputs_matter(shift, scale):
     assert_allclose(moved, evaluate(Matern(2.0, nu=2.5), X, Z), atol=1e-6)
 
 
-def test_a_white_kernel_of_the_top_level_sum_is_the_noise():
-    kernel, white = split_noise(RBF(1.0) + WhiteKernel(2.0) + ConstantKernel(3.0))
-    assert white == WhiteKernel(2.0)
-    assert kernel == RBF(1.0) + ConstantKernel(3.0)
-    assert split_noise(RBF(1.0)) == (RBF(1.0), None)
-    assert split_noise(WhiteKernel(1.0))[0] is None
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (DotProduct(), "not supported"),
+        (RBF(1.0) * WhiteKernel(1.0), "inside a product"),
+        (RBF([1.0, 2.0, 3.0]), "3 lengthscales but the inputs have 2"),
+        (2.0 * ExpSineSquared(1.0, 1.0), "one input only"),
+        (RBF(-1.0), "length_scale must be positive"),
+        (RationalQuadratic(1.0, np.inf), "alpha must be positive and finite"),
+        (Matern(1.0, nu=0.0), "nu must be positive"),
+    ],
+    ids=str,
+)
+def test_a_kernel_that_cannot_be_evaluated_is_refused(kernel, words):
+    with pytest.raises(ValueError, match=words):
+        check_kernel(RBF(1.0) + kernel, 2)
 
 
 @pytest.mark.parametrize("nu", [0.5, 2.5, np.inf])
