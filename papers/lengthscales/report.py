@@ -24,7 +24,7 @@ from privgp.models.search.outputs import privacy_error
 from privgp.plan.search.folds import folds_of, public_splits
 from privgp.privacy.selection import permute_and_flip_probabilities, selection_scale
 from privgp.types import Array
-from privgp.vault.residuals import root_utilities
+from privgp.vault.select import root_utilities
 
 BOUNDS = (75.0, 175.0)
 DELTA = 0.01

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from privgp import PrivateBayesSearchCV
-from privgp.models.search.grid import runs as search_runs
+from privgp.models.search import bayes
 from privgp.vault.states import search_file as search_state
 from tests.models.looking_up import Column, records
 
@@ -44,7 +44,7 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
     shares = [1, 2, 3, 4]  # so that every step is known by its noise
     whole, path = fit(tmp_path / "whole", budget_split=shares), tmp_path / "state"
     append, count, draws = search_state.SearchState._append, [0], []
-    measured = search_runs.measured_loss
+    measured = bayes.measured_loss
 
     def dying(self, line):
         count[0] += 1
@@ -61,7 +61,7 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
         draws.append(arguments[3].std)
         return measured(*arguments)
 
-    monkeypatch.setattr(search_runs, "measured_loss", counted)
+    monkeypatch.setattr(bayes, "measured_loss", counted)
     monkeypatch.setattr(search_state.SearchState, "_append", dying)
     with pytest.raises(Killed):
         fit(path, budget_split=shares)
@@ -83,7 +83,7 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
 def test_a_finished_search_is_only_read_again(tmp_path, monkeypatch):
     first = fit(tmp_path / "state", random_state=None)
     before = (tmp_path / "state").read_bytes()
-    monkeypatch.setattr(search_runs, "measured_loss", lambda *a: pytest.fail("drawn again"))
+    monkeypatch.setattr(bayes, "measured_loss", lambda *a: pytest.fail("drawn again"))
     again = fit(tmp_path / "state", random_state=None)
     assert again.best_score_ == first.best_score_
     assert again.best_params_ == first.best_params_

@@ -12,7 +12,7 @@ from papers.lengthscales.selection import counterexample, moved_and_bound, paper
 from papers.shared.data import MissingData
 from papers.shared.report import Request
 from privgp.plan.search.folds import folds_of
-from privgp.vault.residuals import root_utilities
+from privgp.vault.select import root_utilities
 from tests.conftest import DATA, real_data
 
 

@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, cross_val_predict
 
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.search.folds import folds_of, public_splits
-from privgp.vault.residuals import root_utilities
+from privgp.vault.select import root_utilities
 
 BOUNDS = (-1.0, 1.0)
 

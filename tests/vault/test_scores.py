@@ -37,7 +37,7 @@ def test_losses_are_what_their_names_say():
     assert score(X, y, make_loss("accuracy")) == 0.5
     assert score(X, y, make_loss("squared_error", (0, 10))) == (0 + 4 + 10 + 0) / 40
     absolute = make_loss("absolute_error", (1, 3))
-    assert absolute.in_units(score(X, y, absolute)) == (1 + 2 + 3 + 1) / 4
+    assert absolute.score(score(X, y, absolute)) == -(1 + 2 + 3 + 1) / 4
     tilted = make_loss(lambda y, p: np.maximum(0.9 * (y - p), 0.1 * (p - y)), (0, 2))
     assert score(X, y, tilted) == pytest.approx((0 + 1.8 + 0.4 + 0) / 8)
 

@@ -27,7 +27,7 @@ from privgp.command.io.screen import progress, say_json, show
 from privgp.command.io.tables import check_lines, load, open_table
 from privgp.command.release import rehearse, spending
 from privgp.gp.kernels.evaluate import split_noise
-from privgp.models.search.candidates import models_of
+from privgp.models.search.candidates import candidates_of, models_of
 from privgp.models.search.grid import PrivateGridSearchCV
 from privgp.plan.inputs.start import SIGNAL_SHARE
 
@@ -116,8 +116,9 @@ def _check(search: PrivateGridSearchCV, X: pl.DataFrame, people: Any, grid: Grid
                 f"--folds must be at most the number of rows or people, {count}, got {grid.folds}."
             )
     with public_computation():
-        models_of(search.estimator, search._candidates(), rows)
-    for each in (search._candidates()[0], search._candidates()[-1]):
+        candidates = candidates_of(search.param_grid)
+        models_of(search.estimator, candidates, rows)
+    for each in (candidates[0], candidates[-1]):
         make_plan(clone(search.estimator).set_params(**each), X, people)
 
 

@@ -27,7 +27,7 @@ from privgp.command.io.screen import progress, say, say_if_simulated, say_json
 from privgp.command.io.space_text import read_space
 from privgp.command.io.tables import check_lines, load, open_table
 from privgp.models.search.bayes import PrivateBayesSearchCV
-from privgp.plan.search.scores import SearchPlan
+from privgp.plan.search.plan import SearchPlan
 from privgp.privacy.budget import check_budget
 from privgp.types import Array
 

@@ -21,7 +21,11 @@ from privgp.vault.values import entries, is_row, is_typed, number, numbers
 
 @dataclass(frozen=True)
 class Questions:
-    """``record(i)``: the table of record i; ``table``: all of them, where its type says numbers."""
+    """The inputs of validation records.
+
+    ``record``: from i to the table of record i
+    ``table``: all of them, where its type says numbers
+    """
 
     rows: int
     record: Callable[[int], Any] = field(repr=False)
@@ -31,14 +35,14 @@ class Questions:
 def checked_questions(X: Any) -> Questions:
     """Refuse what is no table of finite numbers and texts; errors quote nothing."""
     try:
-        found = _questions(X)
+        questions = _questions(X)
     except (TypeError, ValueError, LookupError, OverflowError):
         raise ValueError(
             "X_val must be a table of numbers and texts with one row for each record."
         ) from None
-    if found is None:
+    if questions is None:
         raise ValueError("Input X_val contains NaN or infinity.")
-    return found
+    return questions
 
 
 def predicted(model: Any, questions: Questions) -> Any:
@@ -65,7 +69,9 @@ def _has_one_type(model: Any) -> bool:
 def _questions(X: Any) -> Questions | None:
     """None: some number is not finite."""
     if issparse(X):
-        return _of_numbers(_floats(X.tocsr()))
+        if X.dtype.kind not in "biuf":
+            raise TypeError
+        return _of_numbers(X.tocsr().astype(np.float64))
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         return _of_frame(X)
     held = entries(X)
@@ -124,9 +130,3 @@ def _cell(value: Any) -> float | str:
 
 def _finite(cells: Any) -> bool:
     return all(isinstance(cell, str) or np.isfinite(cell) for cell in cells)
-
-
-def _floats(table: Any) -> Any:
-    if table.dtype.kind not in "biuf":
-        raise TypeError
-    return table.astype(np.float64)

@@ -13,8 +13,7 @@ from privgp.gp.kernels.evaluate import check_kernel, evaluate, variance
 from privgp.gp.kernels.integral import integral_cross, integral_gram
 from privgp.gp.threads import one_thread
 from privgp.models.binned.measured import MeasuredBins
-from privgp.models.binned.outputs import BinnedRelease
-from privgp.plan.inputs.arguments import check_bounds, check_choice
+from privgp.plan.inputs.arguments import check_choice
 from privgp.types import Array
 
 
@@ -30,13 +29,14 @@ class BinnedMeans(MeasuredBins):
         The box of the bins. None: that of the public X; required with ``protect="records"``.
     epsilon, delta : the budget of one ``fit``; Laplace noise is pure: its delta is 0.
     noise : "laplace" or "gaussian"
-    protect : "outputs" (inputs and counts are public, as in the papers) or "records" (Gaussian only)
+    protect : "outputs" (inputs and counts are public, as in the papers) or "records"
     random_state : for simulations only: ordinary noise, and a guarantee that says so.
 
     Attributes
     ----------
-    guarantee_ : what was promised; ``bin_low_``, ``bin_high_`` : corners of the bins that have a
-        mean; ``counts_``, ``means_``, ``noise_std_`` : rows, noisy mean and the noise's std in each.
+    guarantee_ : what was promised.
+    bin_low_, bin_high_ : corners of the bins that have a mean.
+    counts_, means_, noise_std_ : rows, noisy mean and the noise's std in each.
 
     """
 
@@ -52,20 +52,15 @@ class BinnedMeans(MeasuredBins):
         protect: str = "outputs",
         random_state: Any = None,
     ) -> None:
-        self.bins = bins
-        self.y_bounds = y_bounds
-        self.x_bounds = x_bounds
-        self.epsilon = epsilon
-        self.delta = delta
-        self.noise = noise
-        self.protect = protect
-        self.random_state = random_state
+        self.bins, self.y_bounds, self.x_bounds = bins, y_bounds, x_bounds
+        self.epsilon, self.delta, self.noise = epsilon, delta, noise
+        self.protect, self.random_state = protect, random_state
 
     def predict(self, X: Any) -> Array:
         """The mean of the bin of every point; outside the box, of the nearest bin."""
         points = self._points(X)
-        bins, asked = self._release.bins, self._release.grid.of(points)
-        out = np.full(len(asked), self._middle())
+        bins, asked = self._bins, self._grid.of(points)
+        out = np.full(len(asked), self._middle_and_half()[0])
         if len(bins):
             place = np.minimum(np.searchsorted(bins, asked), len(bins) - 1)
             there = bins[place] == asked
@@ -103,24 +98,17 @@ class BinnedGP(MeasuredBins):
         protect: str = "outputs",
         random_state: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.noise_variance = noise_variance
-        self.bins = bins
-        self.model = model
-        self.y_bounds = y_bounds
-        self.x_bounds = x_bounds
-        self.epsilon = epsilon
-        self.delta = delta
-        self.noise = noise
-        self.protect = protect
-        self.random_state = random_state
+        self.kernel, self.noise_variance, self.model = kernel, noise_variance, model
+        self.bins, self.y_bounds, self.x_bounds = bins, y_bounds, x_bounds
+        self.epsilon, self.delta, self.noise = epsilon, delta, noise
+        self.protect, self.random_state = protect, random_state
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The posterior mean at every point, and the std of the function about it."""
         points = self._points(X)
         with one_thread():
             cross = self._cross(points)
-            mean = self._middle() + cross @ self._weights
+            mean = self._middle_and_half()[0] + cross @ self._weights
             if not return_std:
                 return mean
             left = variance(self.kernel_)
@@ -136,30 +124,32 @@ class BinnedGP(MeasuredBins):
         if noise is not None and not (isinstance(noise, Real) and 0 < noise < np.inf):
             raise ValueError("noise_variance must be a positive number or None.")
 
-    def _learn(self, found: BinnedRelease) -> None:
-        low, high = check_bounds("y_bounds", self.y_bounds)
+    def _learn(self) -> None:
+        middle, half = self._middle_and_half()
         self.kernel_ = self.kernel
         if self.kernel is None:
-            scales = 0.5 * (found.grid.high - found.grid.low)
-            self.kernel_ = ConstantKernel((0.25 * (high - low)) ** 2) * RBF(scales)
+            scales = 0.5 * (self._grid.high - self._grid.low)
+            self.kernel_ = ConstantKernel((0.5 * half) ** 2) * RBF(scales)
         given = self.noise_variance
-        self.noise_variance_ = float((0.15 * (high - low)) ** 2 if given is None else given)
+        self.noise_variance_ = float((0.3 * half) ** 2 if given is None else given)
         self._factor: Any = None
-        if len(found.bins) == 0:
-            self._weights = np.zeros(0)
+        self._weights = np.zeros(0)
+        if len(self._bins) == 0:
             return
-        spread = self.noise_variance_ / found.counts + found.noise_std**2
+        spread = self.noise_variance_ / self.counts_ + self.noise_std_**2
         with one_thread():
             K = self._gram() + np.diag(spread)
             self._factor = cho_factor(K, lower=True, check_finite=False)
-            self._weights = cho_solve(self._factor, found.means - self._middle())
+            self._weights = cho_solve(self._factor, self.means_ - middle)
 
     def _gram(self) -> Array:
+        """Covariances of the bin means."""
         if self.model == "integral":
             return integral_gram(self.kernel_, self.bin_low_, self.bin_high_)
         return evaluate(self.kernel_, 0.5 * self.bin_low_ + 0.5 * self.bin_high_)
 
     def _cross(self, X: Array) -> Array:
+        """Covariances of the function at X with the bin means."""
         if len(self.bin_low_) == 0:
             return np.zeros((len(X), 0))
         if self.model == "integral":

@@ -8,17 +8,34 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privgp.models.binned.outputs import BinnedRelease, release_outputs
-from privgp.models.binned.records import release_records
+from privgp.gp.measurement import Measurement
+from privgp.models.promise import simulation
 from privgp.models.spending import SpendsAtFit
-from privgp.plan.inputs.arguments import check_bounds, check_choice
+from privgp.plan.bins.bins import Bins, HalvedBins
+from privgp.plan.bins.grid import BinSums, Grid
+from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
+from privgp.plan.strategy import Strategy, noise_of
 from privgp.privacy.budget import check_budget
-from privgp.types import Array
+from privgp.privacy.guarantee import OUTPUTS, RECORDS, Protected, promise
+from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.types import Array, Integers
+from privgp.vault.measure import measure
+from privgp.vault.validate import checked_inputs, checked_outputs
 
 MOST_BINS = 2**62
+MOST_PRIVATE_BINS = 2000
+FEWEST = 2.0  # noise stds that a private count needs for its bin to have a mean
+PUBLIC_INPUTS = (
+    "the inputs, so the number of rows in every bin, are public",
+    "kernel, bounds, bins and budget were chosen without looking at the outputs",
+)
+PRIVATE_INPUTS = (
+    "the number of records is public",
+    "kernel, bounds of inputs and outputs, bins and budget were chosen without looking at the records",
+)
 
 
 class MeasuredBins(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -40,34 +57,102 @@ class MeasuredBins(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        check_budget(self.epsilon, self.delta, pure=self.noise == "laplace")
+        check_budget(self.epsilon, self.delta, pure=self.noise == LAPLACE)
         check_bounds("y_bounds", self.y_bounds)
-        check_choice("noise", self.noise, ("laplace", "gaussian"))
+        check_choice("noise", self.noise, (LAPLACE, GAUSSIAN))
         check_choice("protect", self.protect, ("outputs", "records"))
         if self.protect == "records":
-            if self.noise != "gaussian":
-                raise ValueError("noise must be 'gaussian' with protect='records'.")
-            found = release_records(self, X, y)
+            self._measure_records(X, y)
         else:
-            found = release_outputs(self, X, y)
-        del X, y
-        self.guarantee_ = found.guarantee
-        self.counts_, self.means_ = found.counts, found.means
-        self.noise_std_ = found.noise_std
-        self.bin_low_, self.bin_high_ = found.grid.corners(found.bins)
-        self._release = found
-        self._learn(found)
+            self._measure_outputs(X, y)
+        self._learn()
         return self
+
+    def _measure_outputs(self, X: Any, y: Any) -> None:
+        """Sums per bin. X is public, y goes to the vault."""
+        X = validate_data(self, X, dtype=np.float64)
+        y = checked_outputs(y, len(X))
+        low, high = self._box(X)
+        grid = Grid(low, high, self._shape(X.shape[1]))
+        bins, index = np.unique(grid.of(X), return_inverse=True)
+        counts = np.bincount(index).astype(float)
+        strategy = BinSums(self.noise, index, len(bins))
+        what = f"the sums of the clipped outputs over {len(bins)} bins"
+        measured = self._measured(y, strategy, OUTPUTS, PUBLIC_INPUTS, what)
+        middle, _ = self._middle_and_half()
+        means = middle + measured.values / counts
+        self._keep(grid, bins, counts, means, measured.noise_std / counts)
+
+    def _measure_records(self, X: Any, y: Any) -> None:
+        """Counts and sums per bin. Inputs and outputs go to the vault."""
+        low, high = np.array(domain_pairs(self.x_bounds)).T
+        grid = Grid(low, high, self._shape(len(low)))
+        if grid.count > MOST_PRIVATE_BINS:
+            raise ValueError(
+                f"bins must make at most {MOST_PRIVATE_BINS} with protect='records', got {grid.count}."
+            )
+        inputs = checked_inputs(X, len(low))
+        y = checked_outputs(y, len(inputs))
+        validate_data(self, X, skip_check_array=True)  # remembers names and number of columns
+        kind = HalvedBins if self.noise == LAPLACE else Bins
+        strategy = kind(low, high, grid.shape, len(inputs), np.eye(grid.count), energy_weight=0.0)
+        what = (
+            f"counts and sums of the clipped outputs over {grid.count} bins of the declared domain"
+        )
+        measured = self._measured((inputs, y), strategy, RECORDS, PRIVATE_INPUTS, what)
+        assert measured.counts is not None
+        middle, half = self._middle_and_half()
+        bins = np.flatnonzero(measured.counts > FEWEST * measured.noise_std / half)
+        counts = measured.counts[bins]
+        means = np.clip(middle + measured.values[bins] / counts, middle - half, middle + half)
+        # the error of a ratio: of its numerator, and of its denominator times itself
+        spread = measured.noise_std * np.sqrt(1.0 + ((means - middle) / half) ** 2)
+        self._keep(grid, bins, counts, means, spread / counts)
+
+    def _measured(
+        self, data: Any, strategy: Strategy, protected: Protected, assumes: Any, what: str
+    ) -> Measurement:
+        """Spend the budget, and say what it promises."""
+        noise = noise_of(strategy, float(self.epsilon), float(self.delta))
+        bounds = check_bounds("y_bounds", self.y_bounds)
+        measured = measure(data, bounds, strategy, noise, simulation(self))
+        self.guarantee_ = promise(
+            protected,
+            [noise.event],
+            epsilon=self.epsilon,
+            delta=self.delta,
+            assumptions=assumes,
+            mechanism=f"{noise.describe()} on {what}; all else is post-processing",
+            sampler=noise.sampler,
+            simulated=self.random_state is not None,
+        )
+        return measured
+
+    def _keep(self, grid: Grid, bins: Integers, counts: Array, means: Array, std: Array) -> None:
+        """What was released, all of it public."""
+        self._grid, self._bins = grid, bins
+        self.counts_, self.means_, self.noise_std_ = counts, means, std
+        self.bin_low_, self.bin_high_ = grid.corners(bins)
 
     def _check(self, columns: int) -> None:
         """Refuse wrong arguments of the model itself, before anything is spent."""
 
-    def _learn(self, found: BinnedRelease) -> None:
+    def _learn(self) -> None:
         """What follows from the measurement."""
 
-    def _middle(self) -> float:
+    def _middle_and_half(self) -> tuple[float, float]:
+        """The middle of the bounds, and half their width."""
         low, high = check_bounds("y_bounds", self.y_bounds)
-        return 0.5 * high + 0.5 * low
+        return 0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low
+
+    def _box(self, X: Array) -> tuple[Array, Array]:
+        """The declared domain, or the box of the public inputs where none was declared."""
+        if self.x_bounds is not None:
+            low, high = np.array(domain_pairs(self.x_bounds, X.shape[1])).T
+            return low, high
+        low, high = X.min(axis=0), X.max(axis=0)
+        pad = np.where(high > low, 0.0, np.maximum(0.5, np.abs(low)))
+        return low - pad, high + pad
 
     def _shape(self, columns: int) -> tuple[int, ...]:
         """Bins per input, of a number for all or one for each."""
@@ -83,11 +168,6 @@ class MeasuredBins(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[
         if sum(math.log2(k) for k in shape) > math.log2(MOST_BINS):
             raise ValueError("bins are too many: use fewer per input.")
         return shape
-
-    def _rng(self) -> np.random.Generator | None:
-        if self.random_state is None:
-            return None
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
 
     def _points(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -16,6 +16,7 @@ from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.start import starting_priors
 from privgp.types import Array
 
+MEASUREMENT = "measurement"
 MOST_CANDIDATES = 10_000
 AVERAGED = ("length_scale", "constant_value", "alpha", "periodicity")
 
@@ -52,12 +53,15 @@ def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str)
             "PrivateGridSearchCV holds all rows at once: leave inducing=None, or leave the "
             "hyperparameters to be learned, which costs nothing."
         )
-    if method == "measurement" and estimator.reconstruct != "posterior":
+    if method == MEASUREMENT and estimator.reconstruct != "posterior":
         raise ValueError(
             "method='measurement' needs reconstruct='posterior': the unbiased output of one "
             "candidate tells nothing about another."
         )
-    others = sorted({name for each in params for name in each if not _is_of_the_model(name)})
+    names = {name for each in params for name in each}
+    others = sorted(
+        name for name in names - {"kernel", "noise_variance"} if not name.startswith("kernel__")
+    )
     if others:
         raise ValueError(
             f"param_grid may hold kernel and noise parameters only (kernel, kernel__..., "
@@ -65,21 +69,17 @@ def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str)
         )
 
 
-def _is_of_the_model(name: str) -> bool:
-    return name in ("kernel", "noise_variance") or name.startswith("kernel__")
-
-
 def models_of(
     estimator: PrivateGPRegressor, params: Sequence[dict[str, Any]], X: Array
 ) -> list[Hyperparameters]:
     """The kernel and noise variance of every candidate, as its ``fit`` would start with."""
     low, high = check_bounds("y_bounds", estimator.y_bounds)
-    found = []
+    models = []
     for each in params:
         one = clone(estimator).set_params(**each)
         (prior,) = starting_priors(X, high - low, one.kernel, one.noise_variance, learned=False)
-        found.append(prior.start)
-    return found
+        models.append(prior.start)
+    return models
 
 
 def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
@@ -101,7 +101,7 @@ def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
 
 
 def _form(kernel: Kernel) -> tuple[Any, ...]:
-    """Which kernels it is made of, with how many lengthscales and how smooth."""
+    """The kernels that it is made of, their numbers of lengthscales and smoothness."""
     if hasattr(kernel, "k1"):
         return type(kernel).__name__, _form(kernel.k1), _form(kernel.k2)
     scales = np.shape(getattr(kernel, "length_scale", 1.0))

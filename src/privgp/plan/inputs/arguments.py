@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -103,3 +103,15 @@ def inducing_inputs(inducing: Any, columns: int) -> int | Array:
     if len(points) > MOST_INDUCING:
         raise ValueError(f"inducing has more than {MOST_INDUCING} points.")
     return collapse(points)[0]
+
+
+def whole_number(name: str, value: Any, most: int) -> int:
+    """A whole number from 1 to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= most:
+        raise ValueError(f"{name} must be a whole number between 1 and {most:,}.")
+    return int(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number, not a truth value nor NaN."""
+    return isinstance(value, Real) and not isinstance(value, bool) and value == value
