@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +21,8 @@ from privgp.vault.scores import Loss, Validation, checked_validation
 from privgp.vault.search import Objective, kusner_search, measured_loss
 from privgp.vault.states.search_file import SearchState, fingerprint
 
-Report = Callable[[int], None]
+Train = Callable[[int], Any]  # from the index of a setting to its model, on public data
+Report = Callable[[int], None]  # called with the number of steps done
 
 
 class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -109,16 +109,13 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         def train(setting: int) -> Any:
             return clone(self.estimator).set_params(**plan.space.settings[setting]).fit(X, y)
 
+        search = self._measure if plan.constants is None else self._search_in_vault
         with self._reporting(len(plan.noise) or int(self.n_iter)) as report:
-            run = _Run(plan, loss, validation, train, seed, report)
-            choice = run.measured(self) if plan.constants is None else run.kusner()
+            model = search(plan, loss, validation, train, seed, report)
         self.plan_ = plan
         self.guarantee_ = guarantee_of(plan, simulated=seed is not None)
-        self.best_index_ = choice.setting
-        self.best_params_ = dict(plan.space.settings[choice.setting])
-        self.best_score_, self.best_score_std_ = choice.score, choice.score_std
-        self.best_estimator_ = train(choice.setting) if choice.model is None else choice.model
-        self.cv_results_ = choice.results
+        self.best_params_ = dict(plan.space.settings[self.best_index_])
+        self.best_estimator_ = train(self.best_index_) if model is None else model
         return self
 
     def predict(self, X: Any) -> Any:
@@ -138,110 +135,94 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
                 task = bar.add_task("searching", total=total)
                 yield lambda done: bar.update(task, completed=done)
 
-
-@dataclass(frozen=True)
-class _Choice:
-    """The chosen setting with its score, the std of that score's error, and what was measured.
-
-    ``model``: the very model that was scored last, if it is the chosen one
-    """
-
-    setting: int
-    score: float
-    score_std: float
-    results: dict[str, Any]
-    model: Any = None
-
-
-@dataclass(frozen=True)
-class _Run:
-    """One search, from its plan to a choice. Scores come from the vault alone.
-
-    ``train``: from the index of a setting to its model, trained on public data
-    ``seed``: of a simulation, None for the noise that protects
-    ``report``: called with the number of steps done
-    """
-
-    plan: SearchPlan
-    loss: Loss
-    validation: Validation
-    train: Callable[[int], Any]
-    seed: int | None
-    report: Report
-
-    def measured(self, search: PrivateBayesSearchCV) -> _Choice:
+    def _measure(
+        self,
+        plan: SearchPlan,
+        loss: Loss,
+        validation: Validation,
+        train: Train,
+        seed: int | None,
+        report: Report,
+    ) -> Any:
         """Measure, choose by the noisy scores, measure again; then measure the best once more.
 
         The last measurement is made after the choice and is reported alone, so that its error is
-        the noise, whatever the surrogate believes.
+        the noise, whatever the surrogate believes. Returns the model that it measured, if any.
         """
-        plan, points, model = self.plan, self.plan.space.points, None
+        points, model = plan.space.points, None
         steps = len(plan.noise) - plan.has_final
         prior = robust_prior(points.shape[1], scores=len(plan.noise), settings=len(points))
         surrogate = Surrogate(points, prior)
-        with SearchState(search.state_file, self._question(search)) as state:
+        with SearchState(self.state_file, self._question(plan, loss, seed)) as state:
             state.check(len(plan.noise), len(plan.space))
             for step, noise in enumerate(plan.noise):
                 if step >= len(state.events):
-                    tried = [event.place for event in state.events]
                     if step < steps:
-                        how = search.acquisition, float(search.exploration)
+                        tried = [event.place for event in state.events]
+                        how = self.acquisition, float(self.exploration)
                         setting = next_setting(surrogate, tried, *how)
                     else:
                         setting = best_setting(surrogate)
-                    model = self.train(setting)
-                    rng = None if self.seed is None else np.random.default_rng([self.seed, step])
+                    model = train(setting)
+                    rng = None if seed is None else np.random.default_rng([seed, step])
                     state.ask(setting)
-                    state.got(measured_loss(model, self.validation, self.loss, noise, rng))
+                    state.got(measured_loss(model, validation, loss, noise, rng))
                 event = state.events[step]
                 if event.value is not None and step < steps:
                     # from a loss in [0, 1] to a score in [-1, 1]
                     surrogate.observe(event.place, 1.0 - 2.0 * event.value, 2.0 * noise.std)
-                self.report(step + 1)
+                report(step + 1)
         tried = [event.place for event in state.events]
         losses = np.array([np.nan if e.value is None else e.value for e in state.events])
         mean, std = surrogate.posterior()
-        mean, std = self.loss.score(0.5 - 0.5 * np.clip(mean, -1.0, 1.0)), 0.5 * plan.width * std
-        results = {
+        mean, std = loss.score(0.5 - 0.5 * np.clip(mean, -1.0, 1.0)), 0.5 * plan.width * std
+        self.cv_results_ = {
             "params": [dict(plan.space.settings[i]) for i in tried],
-            "score": self.loss.score(losses),
+            "score": loss.score(losses),
             "noise_std": plan.noise_std,
             "share": np.array(plan.shares),
             "posterior_mean": mean[tried],
             "posterior_std": std[tried],
         }
-        chosen = tried[-1] if plan.has_final else best_setting(surrogate)
+        best = self.best_index_ = tried[-1] if plan.has_final else best_setting(surrogate)
         if plan.has_final and not np.isnan(losses[-1]):
-            return _Choice(chosen, float(results["score"][-1]), plan.score_std, results, model)
-        return _Choice(chosen, float(mean[chosen]), float(std[chosen]), results)
+            self.best_score_, self.best_score_std_ = float(loss.score(losses[-1])), plan.score_std
+            return model
+        self.best_score_, self.best_score_std_ = float(mean[best]), float(std[best])
+        return None
 
-    def kusner(self) -> _Choice:
-        """Algorithm 1 or 2 in the vault, which keeps its course: the setting and its value return."""
-        plan = self.plan
+    def _search_in_vault(
+        self,
+        plan: SearchPlan,
+        loss: Loss,
+        validation: Validation,
+        train: Train,
+        seed: int | None,
+        report: Report,
+    ) -> None:
+        """Kusner's algorithm 1 or 2. Its course stays in the vault; the setting and a value return."""
         assert plan.constants is not None
         assert plan.prior is not None
-        objective = Objective(
-            self.train, self.validation, self.loss, plan.prior_mean, plan.prior_std
+        objective = Objective(train, validation, loss, plan.prior_mean, plan.prior_std)
+        rng = None if seed is None else np.random.default_rng(seed)
+        self.best_index_, value = kusner_search(
+            objective, plan.space.points, plan.prior, plan.constants, report, rng
         )
-        rng = None if self.seed is None else np.random.default_rng(self.seed)
-        chosen, value = kusner_search(
-            objective, plan.space.points, plan.prior, plan.constants, self.report, rng
-        )
-        score = plan.prior_mean + plan.prior_std * value
-        results = {"params": [dict(plan.space.settings[chosen])]}
-        return _Choice(chosen, score, plan.score_std, results)
+        self.best_score_ = plan.prior_mean + plan.prior_std * value
+        self.best_score_std_ = plan.score_std
+        self.cv_results_ = {"params": [dict(plan.space.settings[self.best_index_])]}
 
-    def _question(self, search: PrivateBayesSearchCV) -> dict[str, Any]:
+    def _question(self, plan: SearchPlan, loss: Loss, seed: int | None) -> dict[str, Any]:
         """What tells this search from others; public."""
         return {
-            "estimator": repr(search.estimator),
-            "settings": fingerprint(self.plan.space),
-            "epsilon": self.plan.epsilon,
-            "delta": self.plan.delta,
-            "records": self.plan.rows,
-            "shares": self.plan.shares,
-            "final": self.plan.has_final,
-            "loss": [self.loss.name, self.loss.low, self.loss.high],
-            "acquisition": [search.acquisition, float(search.exploration)],
-            "simulation": self.seed,
+            "estimator": repr(self.estimator),
+            "settings": fingerprint(plan.space),
+            "epsilon": plan.epsilon,
+            "delta": plan.delta,
+            "records": plan.rows,
+            "shares": plan.shares,
+            "final": plan.has_final,
+            "loss": [loss.name, loss.low, loss.high],
+            "acquisition": [self.acquisition, float(self.exploration)],
+            "simulation": seed,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,22 +116,20 @@ def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups:
     selection_seed, seed = seeds(search.random_state, 2)
     settings = {"delta": search.delta, "hyperparameters": "fixed", "random_state": seed}
     trials = [clone(search.estimator).set_params(**each, **settings) for each in params]
-    way = _best_way(search, trials, models, rows, groups, spent)
+    plans, added = _planned(search, trials, models, rows, groups, spent)
     tested = sum(len(test) for _, test in splits)
     half = 0.5 * (bounds[1] - bounds[0])
-    noise = np.sqrt(tested * way.added) / half
-    candidates = (
-        (folds_of(model, rows, splits), float(each))
-        for model, each in zip(models, noise, strict=True)
-    )
+    noise = (np.sqrt(tested * added) / half).tolist()
+    folds = (folds_of(model, rows, splits) for model in models)
+    candidates = zip(folds, noise, strict=True)
     rng = None if selection_seed is None else np.random.default_rng(selection_seed)
     with one_thread():
         best, sensitivity = choose_by_residuals(
             search.method, y, bounds, len(rows), candidates, people, spent, rng
         )
     # from here on it counts as spent, whatever happens
-    search.guarantee_ = _guarantee(search, way.plans, way.plans[best], spent)
-    model = trials[best].set_params(epsilon=way.epsilon, mechanism=way.mechanism)
+    search.guarantee_ = _guarantee(search, plans, plans[best], spent)
+    model = trials[best].set_params(epsilon=plans[best].epsilon, mechanism=plans[best].noise.law)
     model.fit(X, y, groups)
     del y
     model.guarantee_ = search.guarantee_
@@ -139,50 +137,36 @@ def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups:
         f"chosen among {len(params)} candidates by {search.method}, with epsilon = {spent:g}"
     )
     sensitivities = np.full(len(params), sensitivity * half)
-    search._keep(best, model, {"noise_std": np.sqrt(way.added), "sensitivity": sensitivities})
+    search._keep(best, model, {"noise_std": np.sqrt(added), "sensitivity": sensitivities})
 
 
-@dataclass(frozen=True)
-class _Way:
-    """How every candidate would be released, beside the choice. All public.
-
-    ``epsilon``, ``mechanism``: of the release, the same for all candidates
-    ``plans``: one per candidate
-    ``added``: (candidates,), mean square of what privacy adds to predictions at the targets
-    """
-
-    epsilon: float
-    mechanism: str
-    plans: list[Plan]
-    added: Array
-
-
-def _best_way(
+def _planned(
     search: PrivateGridSearchCV,
     trials: Sequence[PrivateGPRegressor],
     models: Sequence[Hyperparameters],
     X: Array,
     groups: Any,
     spent: float,
-) -> _Way:
-    """The way to release that adds least, among those that keep the promise with the choice.
+) -> tuple[list[Plan], Array]:
+    """A plan for every candidate, and what privacy adds to the mean square error of its predictions.
 
-    The noise distribution is the same for all candidates, so that the promise does not depend on the
-    choice. Gaussian noise gets what exact accounting leaves, should that keep the promise, else what
-    adding up leaves, which always does, as it does for Laplace noise.
+    Epsilon and noise distribution are the same for all candidates, so that the promise does not
+    depend on the choice: those that add least, among those that keep the promise beside the choice.
+    Gaussian noise gets what exact accounting leaves, should that keep the promise, else what adding
+    up leaves, which always does, as it does for Laplace noise.
     """
-    ways: list[_Way] = []
+    tried: dict[str, tuple[list[Plan], Array]] = {}
     for epsilon, mechanism in _budgets(search, spent):
-        if any(way.mechanism == mechanism for way in ways):
+        if mechanism in tried:
             continue
         options = {"epsilon": epsilon, "mechanism": mechanism}
         plans = [trial.set_params(**options).plan(X, groups) for trial in trials]
         if _guarantee(search, plans, plans[0], spent).delta_at(search.epsilon) <= search.delta:
-            added = np.array([privacy_error(*pair) for pair in zip(plans, models, strict=True)])
-            ways.append(_Way(epsilon, mechanism, plans, added))
-    if not ways:
+            errors = [privacy_error(*pair) for pair in zip(plans, models, strict=True)]
+            tried[mechanism] = plans, np.array(errors)
+    if not tried:
         raise ValueError("the budget is too small to choose and to release: give a larger one.")
-    return min(ways, key=lambda way: float(np.mean(way.added)))
+    return min(tried.values(), key=lambda way: float(np.mean(way[1])))
 
 
 def _budgets(search: PrivateGridSearchCV, spent: float) -> Iterator[tuple[float, str]]:

@@ -1,4 +1,4 @@
-"""The part of BinnedMeans and BinnedGP that measures: once, over a regular grid of bins."""
+"""BinnedMeans: the papers' baseline, noisy means over the bins of a regular grid."""
 
 from __future__ import annotations
 
@@ -38,17 +38,44 @@ PRIVATE_INPUTS = (
 )
 
 
-class MeasuredBins(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """What both baselines do: measure once, over a regular grid of bins."""
+class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Noisy means over bins: every point gets the mean of its bin, of an empty one the middle.
 
-    bins: Any
-    y_bounds: Any
-    x_bounds: Any
-    epsilon: Any
-    delta: Any
-    noise: Any
-    protect: Any
-    random_state: Any
+    Parameters
+    ----------
+    bins : int, or one int per input
+        Bins per input, between the x_bounds.
+    y_bounds : (low, high), public bounds of the outputs; values outside are clipped.
+    x_bounds : (low, high), or one such pair per input
+        The box of the bins. None: that of the public X; required with ``protect="records"``.
+    epsilon, delta : the budget of one ``fit``; Laplace noise is pure: its delta is 0.
+    noise : "laplace" or "gaussian"
+    protect : "outputs" (inputs and counts are public, as in the papers) or "records"
+    random_state : for simulations only: ordinary noise, and a guarantee that says so.
+
+    Attributes
+    ----------
+    guarantee_ : what was promised.
+    bin_low_, bin_high_ : corners of the bins that have a mean.
+    counts_, means_, noise_std_ : rows, noisy mean and the noise's std in each.
+
+    """
+
+    def __init__(
+        self,
+        bins: Any = 10,
+        *,
+        y_bounds: Any = None,
+        x_bounds: Any = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        noise: str = "laplace",
+        protect: str = "outputs",
+        random_state: Any = None,
+    ) -> None:
+        self.bins, self.y_bounds, self.x_bounds = bins, y_bounds, x_bounds
+        self.epsilon, self.delta, self.noise = epsilon, delta, noise
+        self.protect, self.random_state = protect, random_state
 
     def fit(self, X: Any, y: Any) -> Self:
         """Measure once, with noise. The only call that spends."""
@@ -67,6 +94,17 @@ class MeasuredBins(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[
             self._measure_outputs(X, y)
         self._learn()
         return self
+
+    def predict(self, X: Any) -> Array:
+        """The mean of the bin of every point; outside the box, of the nearest bin."""
+        points = self._points(X)
+        bins, asked = self._bins, self._grid.of(points)
+        out = np.full(len(asked), self._middle_and_half()[0])
+        if len(bins):
+            place = np.minimum(np.searchsorted(bins, asked), len(bins) - 1)
+            there = bins[place] == asked
+            out[there] = self.means_[place[there]]
+        return out
 
     def _measure_outputs(self, X: Any, y: Any) -> None:
         """Sums per bin. X is public, y goes to the vault."""

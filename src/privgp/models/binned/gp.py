@@ -1,4 +1,4 @@
-"""BinnedMeans and BinnedGP: the papers' baselines, noisy means over bins, as regressors."""
+"""BinnedGP: a Gaussian process on the noisy means over bins."""
 
 from __future__ import annotations
 
@@ -12,63 +12,12 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from privgp.gp.kernels.evaluate import check_kernel, evaluate, variance
 from privgp.gp.kernels.integral import integral_cross, integral_gram
 from privgp.gp.threads import one_thread
-from privgp.models.binned.measured import MeasuredBins
+from privgp.models.binned.means import BinnedMeans
 from privgp.plan.inputs.arguments import check_choice
 from privgp.types import Array
 
 
-class BinnedMeans(MeasuredBins):
-    """Noisy means over bins: every point gets the mean of its bin, of an empty one the middle.
-
-    Parameters
-    ----------
-    bins : int, or one int per input
-        Bins per input, between the x_bounds.
-    y_bounds : (low, high), public bounds of the outputs; values outside are clipped.
-    x_bounds : (low, high), or one such pair per input
-        The box of the bins. None: that of the public X; required with ``protect="records"``.
-    epsilon, delta : the budget of one ``fit``; Laplace noise is pure: its delta is 0.
-    noise : "laplace" or "gaussian"
-    protect : "outputs" (inputs and counts are public, as in the papers) or "records"
-    random_state : for simulations only: ordinary noise, and a guarantee that says so.
-
-    Attributes
-    ----------
-    guarantee_ : what was promised.
-    bin_low_, bin_high_ : corners of the bins that have a mean.
-    counts_, means_, noise_std_ : rows, noisy mean and the noise's std in each.
-
-    """
-
-    def __init__(
-        self,
-        bins: Any = 10,
-        *,
-        y_bounds: Any = None,
-        x_bounds: Any = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        noise: str = "laplace",
-        protect: str = "outputs",
-        random_state: Any = None,
-    ) -> None:
-        self.bins, self.y_bounds, self.x_bounds = bins, y_bounds, x_bounds
-        self.epsilon, self.delta, self.noise = epsilon, delta, noise
-        self.protect, self.random_state = protect, random_state
-
-    def predict(self, X: Any) -> Array:
-        """The mean of the bin of every point; outside the box, of the nearest bin."""
-        points = self._points(X)
-        bins, asked = self._bins, self._grid.of(points)
-        out = np.full(len(asked), self._middle_and_half()[0])
-        if len(bins):
-            place = np.minimum(np.searchsorted(bins, asked), len(bins) - 1)
-            there = bins[place] == asked
-            out[there] = self.means_[place[there]]
-        return out
-
-
-class BinnedGP(MeasuredBins):
+class BinnedGP(BinnedMeans):
     """A Gaussian process on noisy means over bins, with kernel and noise variance given.
 
     Parameters
@@ -77,9 +26,11 @@ class BinnedGP(MeasuredBins):
         lengthscale half the width of the box per input, and std a quarter of the bounds' width.
     noise_variance : variance of an output about the function. None: (0.15 of the bounds' width)^2.
     model : "integral" (a mean is the average of the function over its bin) or "centres" (its value
-        at the centre).
+        at the centre). All others as of BinnedMeans.
 
-    The others are those of BinnedMeans, and so are the attributes; ``kernel_``, ``noise_variance_``.
+    Attributes
+    ----------
+    kernel_, noise_variance_ : as given, or their defaults. All others as of BinnedMeans.
 
     """
 
