@@ -58,7 +58,7 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
         append(self, line)
 
     def counted(*arguments):
-        draws.append(arguments[3].std)
+        draws.append(arguments[2].std)
         return measured(*arguments)
 
     monkeypatch.setattr(bayes, "measured_loss", counted)

@@ -45,7 +45,7 @@ def attack(noise_scale: float, draws: int = 20_000):
     errors = []
     for labels, sign in ((right, 1.0), (wrong, -1.0)):
         validation = checked_validation(np.ones((20, 2), dtype=int), labels, LOSS)
-        exact = np.full(draws, mean_loss(Column(), validation, LOSS))
+        exact = np.full(draws, mean_loss(Column(), validation))
         ratio = np.zeros(draws)
         for step in noise:
             many = replace(step, size=draws, std=step.std * noise_scale)
@@ -100,7 +100,7 @@ def test_kusners_draws_have_the_papers_laws_and_no_others():
         seen.append(place)
         return Column(place)
 
-    goal = vault.Objective(train, checked_validation(X, y, LOSS), LOSS, 0.5, 0.25)
+    goal = vault.Objective(train, checked_validation(X, y, LOSS), 0.5, 0.25)
     prior = fixed_prior(1, 0.3, 2.5)
     count = 1500
     draws = [vault.kusner_search(goal, POINTS, prior, KUSNER, lambda n: None) for _ in range(count)]

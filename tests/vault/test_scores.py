@@ -29,7 +29,7 @@ class Echo:
 
 
 def score(X, y, loss):
-    return mean_loss(Echo(), checked_validation(X, y, loss), loss)
+    return mean_loss(Echo(), checked_validation(X, y, loss))
 
 
 def test_losses_are_what_their_names_say():
@@ -134,7 +134,7 @@ def test_a_failing_model_or_loss_quotes_nothing():
     held = checked_validation([[123.456]], [1.0], loss)
     assert "123" not in repr(held)
     with pytest.raises(ValueError, match="could not predict") as caught:
-        mean_loss(Failing(), held, loss)
+        mean_loss(Failing(), held)
     assert "123" not in str(caught.value)
     assert caught.value.__cause__ is None
     with pytest.raises(ValueError, match="one number for one record"):

@@ -24,7 +24,7 @@ def objective(seen: list[int] | None = None) -> vault.Objective:
             seen.append(place)
         return Column(place)
 
-    return vault.Objective(train, VALIDATION, LOSS, 0.5, 0.25)
+    return vault.Objective(train, VALIDATION, 0.5, 0.25)
 
 
 def constants(observation_std=0.1, steps=6, **settings) -> KusnerConstants:
@@ -36,9 +36,9 @@ def constants(observation_std=0.1, steps=6, **settings) -> KusnerConstants:
 
 def test_a_measured_loss_is_the_mean_loss_plus_noise():
     (noise,) = noise_of_shares(1e4, 0.5, (1.0,), 0.01)
-    assert vault.measured_loss(Column(6), VALIDATION, LOSS, noise) == pytest.approx(0.3, abs=0.01)
+    assert vault.measured_loss(Column(6), VALIDATION, noise) == pytest.approx(0.3, abs=0.01)
     rng = np.random.default_rng(0)
-    simulated = vault.measured_loss(Column(6), VALIDATION, LOSS, noise, rng)
+    simulated = vault.measured_loss(Column(6), VALIDATION, noise, rng)
     expected = 0.3 + noise.std * np.random.default_rng(0).standard_normal()
     assert simulated == pytest.approx(expected, abs=1e-12)
 
@@ -47,7 +47,7 @@ def test_a_measured_loss_gets_the_noise_that_was_planned(monkeypatch):
     (noise,) = noise_of_shares(1.0, 1e-5, (1.0,), 0.01)
     calls = []
     monkeypatch.setattr(vault, "add_noise", lambda v, n, rng: calls.append((v[0], n)) or v)
-    vault.measured_loss(Column(6), VALIDATION, LOSS, noise)
+    vault.measured_loss(Column(6), VALIDATION, noise)
     assert calls == [(pytest.approx(0.3), noise)]
 
 
@@ -90,7 +90,7 @@ def test_algorithm_2_leaves_out_settings_that_cannot_be_best():
         seen.append(place)
         return Column(place)
 
-    goal = vault.Objective(train, validation, LOSS, 0.5, 0.25)
+    goal = vault.Objective(train, validation, 0.5, 0.25)
     c = KusnerConstants(1e4, 0.4, 200, 40, 1.0, 0.0, 1e-9)
     prior = fixed_prior(1, 0.5, np.inf)
     chosen, value = vault.kusner_search(goal, points, prior, c, lambda n: None)
@@ -121,7 +121,7 @@ def test_training_that_fails_or_warns_tells_nothing(recwarn):
 
     prior = fixed_prior(1, 0.3, 2.5)
     for train in (warn, fail):
-        goal = vault.Objective(train, VALIDATION, LOSS, 0.5, 0.25)
+        goal = vault.Objective(train, VALIDATION, 0.5, 0.25)
         if train is warn:
             vault.kusner_search(goal, POINTS, prior, constants(), lambda n: None)
         else:
@@ -133,7 +133,7 @@ def test_training_that_fails_or_warns_tells_nothing(recwarn):
 
 def test_what_is_not_finite_is_refused_and_nothing_is_released():
     prior = fixed_prior(1, 0.3, 2.5)
-    goal = vault.Objective(Column, VALIDATION, LOSS, 0.5, 1e-320)
+    goal = vault.Objective(Column, VALIDATION, 0.5, 1e-320)
     for sigma in (0.0, 0.1):
         with (
             pytest.raises(ValueError, match="finite; nothing was released"),

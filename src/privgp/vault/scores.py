@@ -78,10 +78,11 @@ def make_loss(kind: Any, bounds: Any = None) -> Loss:
 
 @dataclass(frozen=True)
 class Validation:
-    """Private validation records; their number, ``rows``, is public."""
+    """Private validation records and the loss they are scored by; that and ``rows`` are public."""
 
     X: Questions
     y: Any
+    loss: Loss
 
     @property
     def rows(self) -> int:
@@ -113,10 +114,10 @@ def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
         outputs = [plain(value) for value in outputs]
         if any(label(value) is None for value in outputs):
             raise ValueError("y_val must be labels: numbers, texts or bytes.")
-    return Validation(inputs, outputs)
+    return Validation(inputs, outputs, loss)
 
 
-def mean_loss(model: Any, validation: Validation, loss: Loss) -> float:
+def mean_loss(model: Any, validation: Validation) -> float:
     """The mean loss of a model on the validation records, scaled to [0, 1]: private until noised.
 
     The model must have been fitted without these records and predict each record by itself.
@@ -127,7 +128,8 @@ def mean_loss(model: Any, validation: Validation, loss: Loss) -> float:
             predictions = predicted(model, validation.X)
     except Exception:
         raise ValueError("the model could not predict the records of X_val.") from None
-    return min(1.0, math.fsum(record_losses(validation.y, predictions, loss)) / validation.rows)
+    losses = record_losses(validation.y, predictions, validation.loss)
+    return min(1.0, math.fsum(losses) / validation.rows)
 
 
 def record_losses(y: Any, predictions: Any, loss: Loss) -> Array:

@@ -16,19 +16,18 @@ from privgp.privacy.kusner import KusnerConstants
 from privgp.privacy.noise import GaussianNoise
 from privgp.types import Array
 from privgp.vault.noise import add_noise
-from privgp.vault.scores import Loss, Validation, mean_loss
+from privgp.vault.scores import Validation, mean_loss
 from privgp.vault.select import EXPONENTIAL, choose
 
 
 def measured_loss(
     model: Any,
     validation: Validation,
-    loss: Loss,
     noise: GaussianNoise,
     rng: np.random.Generator | None = None,
 ) -> float:
     """The mean loss, scaled to [0, 1], plus noise: spends this step's share of the budget."""
-    exact = np.array([mean_loss(model, validation, loss)])
+    exact = np.array([mean_loss(model, validation)])
     return float(add_noise(exact, noise, rng)[0])
 
 
@@ -42,7 +41,6 @@ class Objective:
 
     train: Callable[[int], Any]
     validation: Validation
-    loss: Loss
     prior_mean: float
     prior_std: float
 
@@ -53,7 +51,7 @@ class Objective:
                 model = self.train(setting)
         except Exception:
             raise ValueError("the estimator could not be fitted with a setting.") from None
-        score = self.loss.score(mean_loss(model, self.validation, self.loss))
+        score = self.validation.loss.score(mean_loss(model, self.validation))
         return float((score - self.prior_mean) / self.prior_std)
 
 

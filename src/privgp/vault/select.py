@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 
-from privgp.privacy.residuals import Fold, ResidualBound
-from privgp.privacy.selection import selection_scale
+from privgp.privacy.selection import Fold, ResidualBound, selection_scale
 from privgp.types import Array, Integers
-from privgp.vault.scores import Loss, Validation, mean_loss, score_sensitivity
+from privgp.vault.scores import Validation, mean_loss, score_sensitivity
 from privgp.vault.validate import clipped_outputs
 
 EXPONENTIAL, PERMUTE_AND_FLIP = "exponential", "permute-and-flip"
@@ -64,12 +63,11 @@ def choose_by_validation(
     method: str,
     models: Sequence[Any],
     validation: Validation,
-    loss: Loss,
     epsilon: float,
     rng: np.random.Generator | None = None,
 ) -> int:
     """Which model has the least mean loss on private validation records."""
-    utilities = np.array([-mean_loss(model, validation, loss) for model in models])
+    utilities = np.array([-mean_loss(model, validation) for model in models])
     return choose(method, utilities, score_sensitivity(validation.rows), epsilon, rng)
 
 

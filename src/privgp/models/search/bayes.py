@@ -23,6 +23,7 @@ from privgp.vault.states.search_file import SearchState, fingerprint
 
 Train = Callable[[int], Any]  # from the index of a setting to its model, on public data
 Report = Callable[[int], None]  # called with the number of steps done
+Seed = int | None  # of a simulation; None: the noise that protects
 
 
 class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -111,7 +112,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
 
         search = self._measure if plan.constants is None else self._search_in_vault
         with self._reporting(len(plan.noise) or int(self.n_iter)) as report:
-            model = search(plan, loss, validation, train, seed, report)
+            model = search(plan, validation, train, seed, report)
         self.plan_ = plan
         self.guarantee_ = guarantee_of(plan, simulated=seed is not None)
         self.best_params_ = dict(plan.space.settings[self.best_index_])
@@ -136,20 +137,14 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
                 yield lambda done: bar.update(task, completed=done)
 
     def _measure(
-        self,
-        plan: SearchPlan,
-        loss: Loss,
-        validation: Validation,
-        train: Train,
-        seed: int | None,
-        report: Report,
+        self, plan: SearchPlan, validation: Validation, train: Train, seed: Seed, report: Report
     ) -> Any:
         """Measure, choose by the noisy scores, measure again; then measure the best once more.
 
         The last measurement is made after the choice and is reported alone, so that its error is
         the noise, whatever the surrogate believes. Returns the model that it measured, if any.
         """
-        points, model = plan.space.points, None
+        points, loss, model = plan.space.points, validation.loss, None
         steps = len(plan.noise) - plan.has_final
         prior = robust_prior(points.shape[1], scores=len(plan.noise), settings=len(points))
         surrogate = Surrogate(points, prior)
@@ -166,7 +161,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
                     model = train(setting)
                     rng = None if seed is None else np.random.default_rng([seed, step])
                     state.ask(setting)
-                    state.got(measured_loss(model, validation, loss, noise, rng))
+                    state.got(measured_loss(model, validation, noise, rng))
                 event = state.events[step]
                 if event.value is not None and step < steps:
                     # from a loss in [0, 1] to a score in [-1, 1]
@@ -192,18 +187,12 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         return None
 
     def _search_in_vault(
-        self,
-        plan: SearchPlan,
-        loss: Loss,
-        validation: Validation,
-        train: Train,
-        seed: int | None,
-        report: Report,
+        self, plan: SearchPlan, validation: Validation, train: Train, seed: Seed, report: Report
     ) -> None:
         """Kusner's algorithm 1 or 2. Its course stays in the vault; the setting and a value return."""
         assert plan.constants is not None
         assert plan.prior is not None
-        objective = Objective(train, validation, loss, plan.prior_mean, plan.prior_std)
+        objective = Objective(train, validation, plan.prior_mean, plan.prior_std)
         rng = None if seed is None else np.random.default_rng(seed)
         self.best_index_, value = kusner_search(
             objective, plan.space.points, plan.prior, plan.constants, report, rng
@@ -212,7 +201,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         self.best_score_std_ = plan.score_std
         self.cv_results_ = {"params": [dict(plan.space.settings[self.best_index_])]}
 
-    def _question(self, plan: SearchPlan, loss: Loss, seed: int | None) -> dict[str, Any]:
+    def _question(self, plan: SearchPlan, loss: Loss, seed: Seed) -> dict[str, Any]:
         """What tells this search from others; public."""
         return {
             "estimator": repr(self.estimator),

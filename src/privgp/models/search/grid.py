@@ -138,7 +138,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         models = [clone(self.estimator).set_params(**each).fit(X, y) for each in params]
         (seed,) = seeds(self.random_state, 1)
         rng = None if seed is None else np.random.default_rng(seed)
-        best = choose_by_validation(self.method, models, validation, loss, epsilon, rng)
+        best = choose_by_validation(self.method, models, validation, epsilon, rng)
         self.guarantee_ = promise(
             VALIDATION,
             [Event(pure_epsilons=(epsilon,))],
