@@ -16,7 +16,7 @@ from privgp.types import Array, Integers
 from privgp.vault.scores import Validation, mean_loss, score_sensitivity
 from privgp.vault.validate import clipped_outputs
 
-EXPONENTIAL, PERMUTE_AND_FLIP = "exponential", "permute-and-flip"
+CHOICES = PERMUTE_AND_FLIP, EXPONENTIAL = "permute-and-flip", "exponential"
 SELECTION_SAMPLER = (
     "permute-and-flip or exponential mechanism in exact rational arithmetic (OpenDP), "
     "cryptographic randomness"

@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.surrogate import Surrogate, robust_prior
 from privgp.models.search.arguments import loss_of, seeds
 from privgp.models.search.bayes_plan import check_arguments, guarantee_of, plan_of
+from privgp.models.search.state import SearchState, fingerprint
 from privgp.models.spending import SpendsAtFit
 from privgp.plan.search.acquisition import best_setting, next_setting
 from privgp.plan.search.plan import SearchPlan
 from privgp.vault.scores import Loss, Validation, checked_validation
 from privgp.vault.search import Objective, kusner_search, measured_loss
-from privgp.vault.states.search_file import SearchState, fingerprint
 
 Train = Callable[[int], Any]  # from the index of a setting to its model, on public data
 Report = Callable[[int], None]  # called with the number of steps done
@@ -153,7 +153,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
             for step, noise in enumerate(plan.noise):
                 if step >= len(state.events):
                     if step < steps:
-                        tried = [event.place for event in state.events]
+                        tried = [event.setting for event in state.events]
                         how = self.acquisition, float(self.exploration)
                         setting = next_setting(surrogate, tried, *how)
                     else:
@@ -165,9 +165,9 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
                 event = state.events[step]
                 if event.value is not None and step < steps:
                     # from a loss in [0, 1] to a score in [-1, 1]
-                    surrogate.observe(event.place, 1.0 - 2.0 * event.value, 2.0 * noise.std)
+                    surrogate.observe(event.setting, 1.0 - 2.0 * event.value, 2.0 * noise.std)
                 report(step + 1)
-        tried = [event.place for event in state.events]
+        tried = [event.setting for event in state.events]
         losses = np.array([np.nan if e.value is None else e.value for e in state.events])
         mean, std = surrogate.posterior()
         mean, std = loss.score(0.5 - 0.5 * np.clip(mean, -1.0, 1.0)), 0.5 * plan.width * std

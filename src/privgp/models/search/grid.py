@@ -20,14 +20,9 @@ from privgp.plan.inputs.arguments import check_choice, is_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import VALIDATION, Event, promise
 from privgp.vault.scores import checked_validation, score_sensitivity
-from privgp.vault.select import (
-    EXPONENTIAL,
-    PERMUTE_AND_FLIP,
-    SELECTION_SAMPLER,
-    choose_by_validation,
-)
+from privgp.vault.select import CHOICES, SELECTION_SAMPLER, choose_by_validation
 
-METHODS = (MEASUREMENT, PERMUTE_AND_FLIP, EXPONENTIAL)
+METHODS = (MEASUREMENT, *CHOICES)
 
 
 def _if_model_has(name: str) -> Callable[[Callable[..., Any]], Any]:
