@@ -97,7 +97,7 @@ def run_grid(request: Request, grid: Grid, results: Results, *, force: bool, as_
         rehearse(estimator, X, people, results.release)
     with spending(request) as saved:
         with progress(3) as step:
-            step(f"Choosing among {len(search._candidates())} candidates and measuring with noise")
+            step(f"Choosing among {len(candidates_of(params))} candidates and measuring with noise")
             with np.errstate(all="ignore"):
                 search.fit(X, y, people)
             del y
