@@ -50,14 +50,11 @@ class Loss:
 
 def make_loss(kind: Any, bounds: Any = None) -> Loss:
     """A loss with its bounds: (0, 1) for accuracy (a wrong label costs 1), else they are declared."""
-    if isinstance(kind, str):
-        if kind not in LOSSES:
-            raise ValueError(
-                "scoring must be 'accuracy', 'squared_error', 'absolute_error', or a function "
-                "(y, prediction) -> losses, one per record."
-            )
-    elif not callable(kind):
-        raise ValueError("scoring must be the name of a loss or a function.")
+    if not callable(kind) and not (isinstance(kind, str) and kind in LOSSES):
+        raise ValueError(
+            "scoring must be the name of a loss ('accuracy', 'squared_error' or 'absolute_error') or "
+            "a function (y, prediction) -> loss of one record."
+        )
     if kind == "accuracy":
         if bounds is not None:
             raise ValueError("loss_bounds of 'accuracy' are (0, 1): leave loss_bounds=None.")

@@ -96,7 +96,7 @@ def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
             for name in kernel.get_params()
             if name.rpartition("__")[2] in AVERAGED
         }
-        kernel.set_params(**{name: _plain(value) for name, value in values.items()})
+        kernel.set_params(**values)
     return Hyperparameters(kernel, noise, middle.input_map)
 
 
@@ -106,7 +106,3 @@ def _form(kernel: Kernel) -> tuple[Any, ...]:
         return type(kernel).__name__, _form(kernel.k1), _form(kernel.k2)
     scales = np.shape(getattr(kernel, "length_scale", 1.0))
     return type(kernel).__name__, scales, getattr(kernel, "nu", None)
-
-
-def _plain(value: Any) -> Any:
-    return float(value) if np.ndim(value) == 0 else value

@@ -10,13 +10,7 @@ from typing import Any
 from privgp.gp.surrogate import fixed_prior
 from privgp.plan.inputs.arguments import is_number
 from privgp.plan.search.plan import SearchPlan
-from privgp.privacy.kusner import (
-    KusnerConstants,
-    beta,
-    largest_gain,
-    regret_constant,
-    vanishing_regret,
-)
+from privgp.privacy import kusner
 
 ASSUMED: dict[str, float | None] = {
     "lengthscale": 0.3, "smoothness": 2.5, "observation_std": 0.1, "correlation": None,
@@ -42,12 +36,13 @@ def kusner_plan(
     epsilon, delta = 0.5 * plan.epsilon, 0.5 * plan.delta
     if noise_free:
         noise = 0.0
-        regret = vanishing_regret(assumed["A"], assumed["tau"], len(space.names))
+        regret = kusner.vanishing_regret(assumed["A"], assumed["tau"], len(space.names))
     else:
         noise = assumed["observation_std"]
-        gain = largest_gain(space.points, prior, steps, noise)
-        regret = math.sqrt(regret_constant(noise) * beta(steps, len(space), delta) * gain / steps)
-    constants = KusnerConstants(
+        gain = kusner.largest_gain(space.points, prior, steps, noise)
+        beta = kusner.beta(steps, len(space), delta)
+        regret = math.sqrt(kusner.regret_constant(noise) * beta * gain / steps)
+    constants = kusner.KusnerConstants(
         epsilon, delta, len(space), steps, assumed["correlation"], noise, regret
     )
     if not 0 < constants.laplace_scale < math.inf:
