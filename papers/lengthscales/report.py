@@ -113,7 +113,7 @@ def lengthscale_probabilities(
         candidates = (
             (folds_of(m, X, parts), float(v)) for m, v in zip(models, inside, strict=True)
         )
-        utilities, sensitivity = root_utilities(y, BOUNDS, len(X), candidates)
+        utilities, sensitivity = root_utilities(y, BOUNDS, candidates)
         scale = selection_scale(sensitivity, selection_epsilon)
         default.append(permute_and_flip_probabilities(utilities, scale))
     return Probabilities(tuple(epsilons), tuple(lengthscales), np.array(papers), np.array(default))

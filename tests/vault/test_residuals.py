@@ -17,7 +17,7 @@ BOUNDS = (-1.0, 1.0)
 
 def utility(y, models, X, splits, noise=0.0, people=None):
     candidates = ((folds_of(model, X, splits), noise) for model in models)
-    return root_utilities(y, BOUNDS, len(X), candidates, people)
+    return root_utilities(y, BOUNDS, candidates, people)
 
 
 def residual_map(model, X, splits):

@@ -14,17 +14,14 @@ import numpy as np
 from privgp.gp.surrogate import Hyperprior, Surrogate
 from privgp.privacy.kusner import KusnerConstants
 from privgp.privacy.noise import GaussianNoise
-from privgp.types import Array
+from privgp.types import Array, Random
 from privgp.vault.noise import add_noise
 from privgp.vault.scores import Validation, mean_loss
 from privgp.vault.select import EXPONENTIAL, choose
 
 
 def measured_loss(
-    model: Any,
-    validation: Validation,
-    noise: GaussianNoise,
-    rng: np.random.Generator | None = None,
+    model: Any, validation: Validation, noise: GaussianNoise, rng: Random = None
 ) -> float:
     """The mean loss, scaled to [0, 1], plus noise: spends this step's share of the budget."""
     exact = np.array([mean_loss(model, validation)])
@@ -61,7 +58,7 @@ def kusner_search(
     prior: Hyperprior,
     constants: KusnerConstants,
     report: Callable[[int], None],
-    rng: np.random.Generator | None = None,
+    rng: Random = None,
 ) -> tuple[int, float]:
     """Algorithms 1 and 2: the index of the chosen setting, and the noisy value in prior stds."""
     coins = np.random.default_rng() if rng is None else rng

@@ -12,7 +12,7 @@ import numpy as np
 import opendp.prelude as dp
 
 from privgp.privacy.selection import Fold, ResidualBound, selection_scale
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, Random
 from privgp.vault.scores import Validation, mean_loss, score_sensitivity
 from privgp.vault.validate import clipped_outputs
 
@@ -22,21 +22,19 @@ SELECTION_SAMPLER = (
     "cryptographic randomness"
 )
 
+# its folds, and the noise: a public number in units of half the bounds' width, where |u| <= 1
+Candidate = tuple[Iterable[Fold], float]
+
 dp.enable_features("contrib")
 
 
 def choose(
-    method: str,
-    utilities: Array,
-    sensitivity: float,
-    epsilon: float,
-    rng: np.random.Generator | None = None,
+    method: str, utilities: Array, sensitivity: float, epsilon: float, rng: Random = None
 ) -> int:
     """Which candidate has the (nearly) largest utility: epsilon-private.
 
     ``method``: permute-and-flip, or the papers' exponential mechanism, which is never better
     ``sensitivity``: the most that one person can move any utility, float error included
-    ``rng``: of a simulation: reproducible, and not for release
 
     OpenDP draws the exponential mechanism exactly where its report is in concentrated divergence;
     the distribution of the draw, and so its pure epsilon, is the same.
@@ -60,11 +58,7 @@ def choose(
 
 
 def choose_by_validation(
-    method: str,
-    models: Sequence[Any],
-    validation: Validation,
-    epsilon: float,
-    rng: np.random.Generator | None = None,
+    method: str, models: Sequence[Any], validation: Validation, epsilon: float, rng: Random = None
 ) -> int:
     """Which model has the least mean loss on private validation records."""
     utilities = np.array([-mean_loss(model, validation) for model in models])
@@ -75,29 +69,27 @@ def choose_by_residuals(
     method: str,
     y: Any,
     bounds: tuple[float, float],
-    rows: int,
-    candidates: Iterable[tuple[Iterable[Fold], float]],
+    candidates: Iterable[Candidate],
     people: Integers | None,
     epsilon: float,
-    rng: np.random.Generator | None = None,
+    rng: Random = None,
 ) -> tuple[int, float]:
     """Which candidate predicts held-out outputs best, and the sensitivity (public) of that choice."""
-    utilities, sensitivity = root_utilities(y, bounds, rows, candidates, people)
+    utilities, sensitivity = root_utilities(y, bounds, candidates, people)
     return choose(method, utilities, sensitivity, epsilon, rng), sensitivity
 
 
 def root_utilities(
     y: Any,
     bounds: tuple[float, float],
-    rows: int,
-    candidates: Iterable[tuple[Iterable[Fold], float]],
+    candidates: Iterable[Candidate],
     people: Integers | None = None,
 ) -> tuple[Array, float]:
     """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private), and their sensitivity (public).
 
-    ``candidates``: for each its folds and the noise, a public number in units of half the bounds'
-    width, in which u lies in [-1, 1]. The matrices that are multiplied are those that are bounded.
+    The matrices that are multiplied are those that are bounded.
     """
+    rows = len(y)
     u = clipped_outputs(y, rows, bounds)
     utilities, largest = [], 0.0
     for folds, noise in candidates:

@@ -142,7 +142,8 @@ class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[m
         middle, half = self._middle_and_half()
         bins = np.flatnonzero(measured.counts > FEWEST * measured.noise_std / half)
         counts = measured.counts[bins]
-        means = np.clip(middle + measured.values[bins] / counts, middle - half, middle + half)
+        bounds = check_bounds("y_bounds", self.y_bounds)
+        means = np.clip(middle + measured.values[bins] / counts, *bounds)
         # the error of a ratio: of its numerator, and of its denominator times itself
         spread = measured.noise_std * np.sqrt(1.0 + ((means - middle) / half) ** 2)
         self._keep(grid, bins, counts, means, spread / counts)

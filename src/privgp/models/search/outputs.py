@@ -125,7 +125,7 @@ def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups:
     rng = None if selection_seed is None else np.random.default_rng(selection_seed)
     with one_thread():
         best, sensitivity = choose_by_residuals(
-            search.method, y, bounds, len(rows), candidates, people, spent, rng
+            search.method, y, bounds, candidates, people, spent, rng
         )
     # from here on it counts as spent, whatever happens
     search.guarantee_ = _guarantee(search, plans, plans[best], spent)
