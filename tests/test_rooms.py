@@ -14,7 +14,7 @@ PUBLIC = ("plan", "release", "privacy")
 VAULT_MAY_USE = (
     "privgp.gp",
     "privgp.plan.strategy",
-    "privgp.plan.bins.bins",
+    "privgp.plan.bins",
     "privgp.gp.kernels.proved",
     "privgp.gp.kernels.evaluate",
     "privgp.gp.surrogate",
@@ -226,13 +226,14 @@ PRIVATE = {
     "privgp.models.binned.outputs": (
         "release_outputs",
         ("y",),
-        ("checked_outputs", "measure_sums"),
+        ("checked_outputs", "self._measured"),
     ),
-    "privgp.models.binned.records": (
-        "release_records",
+    "privgp.models.binned.means records": (
+        "_measure_records",
         ("X", "y", "inputs"),
-        ("checked_inputs", "checked_outputs", "measure_records", "validate_data", "len"),
+        ("checked_inputs", "checked_outputs", "self._measured", "validate_data", "len"),
     ),
+    "privgp.models.binned.means measured": ("_measured", ("data",), ("measure",)),
     "privgp.models.regressor": (
         "fit",
         ("y",),
@@ -242,32 +243,34 @@ PRIVATE = {
     "privgp.models.search.bayes": (
         "fit",
         ("X_val", "y_val", "validation"),
-        ("checked_validation", "Task"),
+        ("checked_validation", "search"),
     ),
+    "privgp.models.search.bayes measured": ("_measure", ("validation",), ("measured_loss",)),
+    "privgp.models.search.bayes kusner": ("_search_in_vault", ("validation",), ("Objective",)),
     "privgp.models.search.grid": (
         "fit",
         ("y", "X_val", "y_val"),
-        ("fit_measured", "fit_selected", "fit_validated"),
+        ("fit_by_evidence", "fit_by_cross_validation", "self._fit_validated"),
     ),
-    "privgp.models.search.outputs fit_measured": (
-        "fit_measured",
+    "privgp.models.search.grid validated": (
+        "_fit_validated",
+        ("X_val", "y_val", "validation"),
+        ("checked_validation", "choose_by_validation"),
+    ),
+    "privgp.models.search.outputs evidence": (
+        "fit_by_evidence",
         ("y",),
         ("checked_outputs", "measure"),
     ),
-    "privgp.models.search.outputs fit_selected": (
-        "fit_selected",
-        ("y", "utilities"),
-        ("checked_outputs", "root_utilities", "choose", "model.fit"),
-    ),
-    "privgp.models.search.validated": (
-        "fit_validated",
-        ("X_val", "y_val", "validation", "utilities"),
-        ("checked_validation", "mean_loss", "choose"),
+    "privgp.models.search.outputs cross-validation": (
+        "fit_by_cross_validation",
+        ("y",),
+        ("checked_outputs", "choose_by_residuals", "model.fit"),
     ),
     "privgp.models.records": (
         "fit_records",
         ("X", "y", "inputs"),
-        ("checked_inputs", "checked_outputs", "measure_records", "validate_data", "len"),
+        ("checked_inputs", "checked_outputs", "measure", "validate_data", "len"),
     ),
     # made_up uses the names of columns and the number of rows
     "privgp.command.io.columns": ("output_column", ("cells",), ("column_numbers",)),
@@ -290,17 +293,18 @@ def test_private_values_go_straight_from_fit_into_the_vault(module):
         if isinstance(node, ast.FunctionDef) and node.name == function
     )
     taken = {
-        id(argument)
+        id(part)
         for node in ast.walk(fit)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in receivers
         for argument in node.args
+        for part in (argument.elts if isinstance(argument, ast.Tuple) else [argument])
     }
-    # how many validation records there are is public
+    # how many validation records there are is public, and so is the loss
     taken |= {
         id(node.value)
         for node in ast.walk(fit)
         if isinstance(node, ast.Attribute)
-        if node.attr == "rows"
+        if node.attr in ("rows", "loss")
     }
     compared = {id(node.left) for node in ast.walk(fit) if isinstance(node, ast.Compare)}
     uses = [n for n in ast.walk(fit) if isinstance(n, ast.Name) and n.id in names]

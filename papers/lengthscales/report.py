@@ -24,7 +24,7 @@ from privgp.models.search.outputs import privacy_error
 from privgp.plan.search.folds import folds_of, public_splits
 from privgp.privacy.selection import permute_and_flip_probabilities, selection_scale
 from privgp.types import Array
-from privgp.vault.residuals import root_utilities
+from privgp.vault.select import root_utilities
 
 BOUNDS = (75.0, 175.0)
 DELTA = 0.01
@@ -113,7 +113,7 @@ def lengthscale_probabilities(
         candidates = (
             (folds_of(m, X, parts), float(v)) for m, v in zip(models, inside, strict=True)
         )
-        utilities, sensitivity = root_utilities(y, BOUNDS, len(X), candidates)
+        utilities, sensitivity = root_utilities(y, BOUNDS, candidates)
         scale = selection_scale(sensitivity, selection_epsilon)
         default.append(permute_and_flip_probabilities(utilities, scale))
     return Probabilities(tuple(epsilons), tuple(lengthscales), np.array(papers), np.array(default))

@@ -16,7 +16,7 @@ from papers.optimisation.surfaces import VALIDATION, Surface, digits_surface
 from papers.shared.report import Report, Request, Result, Section
 from privgp.models.search.bayes import PrivateBayesSearchCV
 from privgp.pictures.style import BLACK, BLUE, ORANGE, REACH, SEQUENTIAL, VERMILION, new_figure
-from privgp.plan.search.scores import SearchPlan
+from privgp.plan.search.plan import SearchPlan
 from privgp.types import Array
 
 EPSILON, DELTA, STEPS = 1.0, 1e-5, 25

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privgp import audit
-    from privgp.models.binned.estimators import BinnedGP, BinnedMeans
+    from privgp.models.binned.gp import BinnedGP
+    from privgp.models.binned.means import BinnedMeans
     from privgp.models.function.estimator import PrivateFunction
     from privgp.models.load import load
     from privgp.models.paths import PosteriorPaths
@@ -36,8 +37,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BinnedGP": "privgp.models.binned.estimators",
-    "BinnedMeans": "privgp.models.binned.estimators",
+    "BinnedGP": "privgp.models.binned.gp",
+    "BinnedMeans": "privgp.models.binned.means",
     "Guarantee": "privgp.privacy.guarantee",
     "Plan": "privgp.plan.preview",
     "PosteriorPaths": "privgp.models.paths",

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]  # float64 unless a docstring says otherwise
+Random = np.random.Generator | None  # of a simulation; None: the noise that protects
 Integers = NDArray[np.int64]
 STAMP = "SIMULATION, not for release"  # on whatever is shown, drawn or written of a simulation
 

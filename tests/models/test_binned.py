@@ -50,9 +50,10 @@ def test_with_hardly_any_noise_they_are_the_means_of_the_bins(noise):
     assert_allclose(np.column_stack([model.bin_low_, model.bin_high_])[2], [4.0, 6.0])
 
 
-def test_records_with_hardly_any_noise_have_the_same_means():
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_records_with_hardly_any_noise_have_the_same_means(noise):
     X, y = data()
-    settings = {"x_bounds": (0, 10), "noise": "gaussian"}
+    settings = {"x_bounds": (0, 10), "noise": noise}
     public = almost_without_noise(BinnedMeans, 5, **settings).fit(X, y)
     private = almost_without_noise(BinnedMeans, 5, protect="records", **settings).fit(X, y)
     points = np.linspace(-1, 11, 50)[:, None]
@@ -128,11 +129,14 @@ def test_guarantees_say_what_was_done(kind):
     gaussian = kind(y_bounds=(0, 10), noise="gaussian", delta=1e-3).fit(X, y).guarantee_
     assert gaussian.delta_at(1.0) <= 1e-3
     assert gaussian.unit == "one output value"
-    records = kind(
-        y_bounds=(0, 10), x_bounds=(0, 10), noise="gaussian", protect="records", random_state=1
-    ).fit(X, y)
-    assert records.guarantee_.unit == "one whole record (inputs and output)"
-    assert records.guarantee_.is_simulation
+    for noise, delta in (("gaussian", 1e-6), ("laplace", 0.0)):
+        records = kind(
+            y_bounds=(0, 10), x_bounds=(0, 10), noise=noise, protect="records", random_state=1
+        ).fit(X, y)
+        assert records.guarantee_.unit == "one whole record (inputs and output)"
+        assert records.guarantee_.is_simulation
+        assert records.guarantee_.delta == delta
+        assert records.guarantee_.delta_at(1.0) <= delta
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
@@ -170,9 +174,9 @@ def test_a_grid_knows_its_bins():
         ({"bins": 2**70}, "bins"),
         ({"noise": "none"}, "noise"),
         ({"protect": "nobody"}, "protect"),
-        ({"protect": "records"}, "gaussian"),
-        ({"protect": "records", "noise": "gaussian"}, "x_bounds"),
-        ({"protect": "records", "noise": "gaussian", "x_bounds": (0, 1), "bins": 9999}, "bins"),
+        ({"protect": "records"}, "x_bounds"),
+        ({"protect": "records", "x_bounds": (0, 1), "bins": 9999}, "bins"),
+        ({"protect": "records", "noise": "gaussian", "delta": 0.0, "x_bounds": (0, 1)}, "delta"),
         ({"kernel": "rbf"}, "kernel"),
         ({"kernel": RBF([1.0, 2.0])}, "lengthscales"),
         ({"kernel": RBF() * WhiteKernel()}, "kernel"),
@@ -185,14 +189,13 @@ def test_wrong_arguments_are_refused_before_anything_is_drawn(change, words, mon
     def drawn(*_):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr("privgp.models.binned.outputs.measure", drawn)
-    monkeypatch.setattr("privgp.models.binned.records.measure", drawn)
+    monkeypatch.setattr("privgp.models.binned.means.measure", drawn)
     X, y = data(20)
     with pytest.raises(ValueError, match=words):
         BinnedGP(**{"y_bounds": (0, 10), **change}).fit(X, y)
 
 
-@pytest.mark.parametrize("settings", [{}, {"protect": "records", "noise": "gaussian"}])
+@pytest.mark.parametrize("settings", [{}, {"protect": "records"}])
 def test_wrong_data_are_refused_without_a_private_value(settings):
     X, y = data(20)
     y[3] = 7.8731531
@@ -216,10 +219,10 @@ def test_one_row_and_equal_rows_will_do():
 
 
 @pytest.mark.parametrize("protect", ["outputs", "records"])
-def test_nothing_private_remains(protect):
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_nothing_private_remains(protect, noise):
     X, y = data(40)
     y = np.round(y, 9)
-    noise = "laplace" if protect == "outputs" else "gaussian"
     model = BinnedGP(y_bounds=(0, 10), x_bounds=(0, 10), protect=protect, noise=noise).fit(X, y)
     kept = pickle.dumps(model)
     private = np.concatenate([y, (np.clip(y, 0, 10) - 5) / 5])

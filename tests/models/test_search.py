@@ -209,7 +209,7 @@ def test_bad_arguments_are_refused_before_anything_is_spent(settings, message, m
         raise AssertionError("spent")
 
     monkeypatch.setattr("privgp.models.search.outputs.measure", spent)
-    monkeypatch.setattr("privgp.models.search.outputs.root_utilities", spent)
+    monkeypatch.setattr("privgp.models.search.outputs.choose_by_residuals", spent)
     if settings == {"grid": {}}:
         return  # one candidate, the model as it is: a search that is none, as in scikit-learn
     X, y = some_data()

@@ -13,6 +13,7 @@ from sklearn.linear_model import Ridge
 
 from privgp import PrivateGPRegressor, PrivateGridSearchCV, load
 from privgp.models.search import outputs as search_outputs
+from privgp.vault import select
 from tests.models.searches import METHODS, PAID, search, some_data
 
 
@@ -60,8 +61,7 @@ def test_the_promise_does_not_depend_on_who_is_chosen(mechanism, monkeypatch):
     X, y = some_data(20)
     promises, laws = [], []
     for place in range(6):
-        chosen = {"exponential": lambda *_args, place=place: place}
-        monkeypatch.setattr(search_outputs, "MECHANISMS", chosen)
+        monkeypatch.setattr(select, "choose", lambda *_args, place=place: place)
         found = search("exponential", mechanism=mechanism, random_state=None).fit(X, y)
         assert found.best_index_ == place
         promises.append(replace(found.guarantee_, mechanism=""))
@@ -178,11 +178,12 @@ def test_the_choice_is_made_with_its_share_and_a_sensitivity_that_neighbours_rea
     """Two people predict 1,000 others at the same place: noise 20% smaller would not hide one."""
     seen = []
 
-    def choose(utilities, sensitivity, epsilon, rng):
+    def choose(name, utilities, sensitivity, epsilon, rng):
+        assert name == method
         seen.append((utilities[0], sensitivity, epsilon))
         return 0
 
-    monkeypatch.setitem(search_outputs.MECHANISMS, method, choose)
+    monkeypatch.setattr(select, "choose", choose)
     X, y = np.zeros((1002, 1)), np.full(1002, 2.0)
     y[1] = -2.0
     halves = np.arange(2), np.arange(2, 1002)

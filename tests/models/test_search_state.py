@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from privgp import PrivateBayesSearchCV
-from privgp.models.search import runs as search_runs
-from privgp.vault.states import search_file as search_state
+from privgp.models.search import bayes, state
 from tests.models.looking_up import Column, records
 
 X_VAL, Y_VAL = records([0.1, 0.5, 0.9, 0.7, 0.3], rows=100)
@@ -43,8 +42,8 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
     """One header, then two lines for each of five steps: die in each of the eleven writes."""
     shares = [1, 2, 3, 4]  # so that every step is known by its noise
     whole, path = fit(tmp_path / "whole", budget_split=shares), tmp_path / "state"
-    append, count, draws = search_state.SearchState._append, [0], []
-    measured = search_runs.measured_loss
+    append, count, draws = state.SearchState._append, [0], []
+    measured = bayes.measured_loss
 
     def dying(self, line):
         count[0] += 1
@@ -58,14 +57,14 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
         append(self, line)
 
     def counted(*arguments):
-        draws.append(arguments[3].std)
+        draws.append(arguments[2].std)
         return measured(*arguments)
 
-    monkeypatch.setattr(search_runs, "measured_loss", counted)
-    monkeypatch.setattr(search_state.SearchState, "_append", dying)
+    monkeypatch.setattr(bayes, "measured_loss", counted)
+    monkeypatch.setattr(state.SearchState, "_append", dying)
     with pytest.raises(Killed):
         fit(path, budget_split=shares)
-    monkeypatch.setattr(search_state.SearchState, "_append", append)
+    monkeypatch.setattr(state.SearchState, "_append", append)
     found = fit(path, budget_split=shares)
     assert len(draws) == len(set(draws)) == 5 - (when == "after" and event % 2)  # none twice
     # drawn and never written, or asked for and never drawn
@@ -83,7 +82,7 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
 def test_a_finished_search_is_only_read_again(tmp_path, monkeypatch):
     first = fit(tmp_path / "state", random_state=None)
     before = (tmp_path / "state").read_bytes()
-    monkeypatch.setattr(search_runs, "measured_loss", lambda *a: pytest.fail("drawn again"))
+    monkeypatch.setattr(bayes, "measured_loss", lambda *a: pytest.fail("drawn again"))
     again = fit(tmp_path / "state", random_state=None)
     assert again.best_score_ == first.best_score_
     assert again.best_params_ == first.best_params_
@@ -140,7 +139,7 @@ def test_a_file_in_use_and_places_that_cannot_be_written_are_refused(tmp_path):
         fit(tmp_path / "no" / "state")
     with pytest.raises(ValueError, match="cannot be written"):
         fit(tmp_path)
-    held = search_state.SearchState(tmp_path / "held", {})
+    held = state.SearchState(tmp_path / "held", {})
     with pytest.raises(ValueError, match="in use"):
         fit(tmp_path / "held")
     held.close()

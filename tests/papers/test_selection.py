@@ -12,7 +12,7 @@ from papers.lengthscales.selection import counterexample, moved_and_bound, paper
 from papers.shared.data import MissingData
 from papers.shared.report import Request
 from privgp.plan.search.folds import folds_of
-from privgp.vault.residuals import root_utilities
+from privgp.vault.select import root_utilities
 from tests.conftest import DATA, real_data
 
 
@@ -27,9 +27,7 @@ def test_the_root_keeps_its_bound_there():
     X, y, splits, model = counterexample()
     found = []
     for y[0] in (0.0, 1.0):
-        utilities, bound = root_utilities(
-            y, (-1.0, 1.0), len(X), [(folds_of(model, X, splits), 0.0)]
-        )
+        utilities, bound = root_utilities(y, (-1.0, 1.0), [(folds_of(model, X, splits), 0.0)])
         found.append(utilities[0])
     assert abs(found[1] - found[0]) == pytest.approx(4.976, abs=0.001)
     assert bound / 2 == pytest.approx(5.075, abs=0.001)

@@ -39,8 +39,8 @@ def test_every_constant_is_the_papers(size, delta, k1, sigma):
     q = s * mp.sqrt(4 * mp.log(3 / d))
     sensitivity = 2 * mp.sqrt(beta(T + 1)) + c
     assert ours.beta(7) == exactly(beta(7))
-    assert ours.shift == exactly(c)
-    assert ours.noise == exactly(q)
+    assert ours.record_shift() == exactly(c)
+    assert ours.noise_shift == exactly(q)
     assert ours.mean_sensitivity == exactly(sensitivity)
     assert ours.laplace_scale == exactly((regret + c + q) / eps)
     assert kusner.regret_constant(sigma) == exactly(8 / mp.log(1 + s**-2))
@@ -56,9 +56,9 @@ def test_the_constants_without_noise_are_the_papers():
     assert kusner.vanishing_regret(1.5, 0.8, 2) == exactly(regret)
     ours = KusnerConstants(0.5, 5e-6, X, 25, 1 - 1 / 898, 0.0, float(regret))
     c2, c3 = (2 * mp.sqrt((1 - k) * mp.log(n * X / d)) for n in (2, 3))
-    assert ours.noise == 0
-    assert ours.shift == exactly(c3)
-    assert ours.value_shift == exactly(c2)
+    assert ours.noise_shift == 0
+    assert ours.record_shift() == exactly(c3)
+    assert ours.record_shift(2) == exactly(c2)
     assert ours.laplace_scale == exactly((regret + c2) / mpf("0.5"))
     assert ours.value_bound(2.0) == exactly(regret + 2 * (regret + c2) / mpf("0.5"))
 

@@ -10,14 +10,14 @@ from sklearn.model_selection import KFold, ShuffleSplit, cross_val_predict
 
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.search.folds import folds_of, public_splits
-from privgp.vault.residuals import root_utilities
+from privgp.vault.select import root_utilities
 
 BOUNDS = (-1.0, 1.0)
 
 
 def utility(y, models, X, splits, noise=0.0, people=None):
     candidates = ((folds_of(model, X, splits), noise) for model in models)
-    return root_utilities(y, BOUNDS, len(X), candidates, people)
+    return root_utilities(y, BOUNDS, candidates, people)
 
 
 def residual_map(model, X, splits):

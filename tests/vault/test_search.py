@@ -7,7 +7,7 @@ import pytest
 
 from privgp.gp.surrogate import Surrogate, fixed_prior
 from privgp.privacy.kusner import KusnerConstants
-from privgp.privacy.steps import step_noise
+from privgp.privacy.shares import noise_of_shares
 from privgp.vault import search as vault
 from privgp.vault.scores import checked_validation, make_loss
 from tests.models.looking_up import Column, records
@@ -24,7 +24,7 @@ def objective(seen: list[int] | None = None) -> vault.Objective:
             seen.append(place)
         return Column(place)
 
-    return vault.Objective(train, VALIDATION, LOSS, 1.0, 1.0, 0.5, 0.25)
+    return vault.Objective(train, VALIDATION, 0.5, 0.25)
 
 
 def constants(observation_std=0.1, steps=6, **settings) -> KusnerConstants:
@@ -35,19 +35,19 @@ def constants(observation_std=0.1, steps=6, **settings) -> KusnerConstants:
 
 
 def test_a_measured_loss_is_the_mean_loss_plus_noise():
-    (noise,) = step_noise(1e4, 0.5, (1.0,), 0.01)
-    assert vault.measured_loss(Column(6), VALIDATION, LOSS, noise) == pytest.approx(0.3, abs=0.01)
+    (noise,) = noise_of_shares(1e4, 0.5, (1.0,), 0.01)
+    assert vault.measured_loss(Column(6), VALIDATION, noise) == pytest.approx(0.3, abs=0.01)
     rng = np.random.default_rng(0)
-    simulated = vault.measured_loss(Column(6), VALIDATION, LOSS, noise, rng)
+    simulated = vault.measured_loss(Column(6), VALIDATION, noise, rng)
     expected = 0.3 + noise.std * np.random.default_rng(0).standard_normal()
     assert simulated == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_measured_loss_gets_the_noise_that_was_planned(monkeypatch):
-    (noise,) = step_noise(1.0, 1e-5, (1.0,), 0.01)
+    (noise,) = noise_of_shares(1.0, 1e-5, (1.0,), 0.01)
     calls = []
     monkeypatch.setattr(vault, "add_noise", lambda v, n, rng: calls.append((v[0], n)) or v)
-    vault.measured_loss(Column(6), VALIDATION, LOSS, noise)
+    vault.measured_loss(Column(6), VALIDATION, noise)
     assert calls == [(pytest.approx(0.3), noise)]
 
 
@@ -57,17 +57,19 @@ def test_the_objective_is_standardised():
 
 def test_algorithm_1_follows_equation_2():
     seen: list[int] = []
-    told: list[int] = []
+    reported: list[int] = []
     c = constants()
     prior = fixed_prior(1, 0.3, 2.5)
-    vault.kusner_search(objective(seen), POINTS, prior, c, told.append, np.random.default_rng(5))
+    vault.kusner_search(
+        objective(seen), POINTS, prior, c, reported.append, np.random.default_rng(5)
+    )
     rng, mine = np.random.default_rng(5), Surrogate(POINTS, prior)
     for step, place in enumerate(seen, start=1):
         bound = mine.means[0] + np.sqrt(c.beta(step)) * np.sqrt(mine.variances[0])
         assert place == np.argmax(bound)
         value = objective().value(place) + 0.1 * rng.standard_normal()
         mine.observe(place, value, 0.1)
-    assert told == [1, 2, 3, 4, 5, 6]
+    assert reported == [1, 2, 3, 4, 5, 6]
 
 
 def test_algorithm_2_never_repeats_and_stops_when_all_is_seen():
@@ -88,7 +90,7 @@ def test_algorithm_2_leaves_out_settings_that_cannot_be_best():
         seen.append(place)
         return Column(place)
 
-    goal = vault.Objective(train, validation, LOSS, 1.0, 1.0, 0.5, 0.25)
+    goal = vault.Objective(train, validation, 0.5, 0.25)
     c = KusnerConstants(1e4, 0.4, 200, 40, 1.0, 0.0, 1e-9)
     prior = fixed_prior(1, 0.5, np.inf)
     chosen, value = vault.kusner_search(goal, points, prior, c, lambda n: None)
@@ -119,7 +121,7 @@ def test_training_that_fails_or_warns_tells_nothing(recwarn):
 
     prior = fixed_prior(1, 0.3, 2.5)
     for train in (warn, fail):
-        goal = vault.Objective(train, VALIDATION, LOSS, 1.0, 1.0, 0.5, 0.25)
+        goal = vault.Objective(train, VALIDATION, 0.5, 0.25)
         if train is warn:
             vault.kusner_search(goal, POINTS, prior, constants(), lambda n: None)
         else:
@@ -129,13 +131,29 @@ def test_training_that_fails_or_warns_tells_nothing(recwarn):
     assert not recwarn
 
 
-@pytest.mark.parametrize(("value", "sensitivity"), [(np.nan, 1), (np.inf, 1), (0, 0), (0, np.inf)])
-def test_laplace_noise_refuses_what_is_not_finite(value, sensitivity):
-    with pytest.raises(ValueError, match="finite"):
-        vault.add_laplace_noise(value, sensitivity, 1.0)
+def test_what_is_not_finite_is_refused_and_nothing_is_released():
+    prior = fixed_prior(1, 0.3, 2.5)
+    goal = vault.Objective(Column, VALIDATION, 0.5, 1e-320)
+    for sigma in (0.0, 0.1):
+        with (
+            pytest.raises(ValueError, match="finite; nothing was released"),
+            np.errstate(all="ignore"),
+        ):
+            vault.kusner_search(goal, POINTS, prior, constants(sigma), lambda n: None)
 
 
-def test_laplace_noise_lies_on_its_lattice():
+@pytest.mark.parametrize("regret", [-10.0, np.nan])
+def test_a_value_of_no_sensitivity_is_refused(regret):
+    with pytest.raises(ValueError, match="sensitivity is 0"):
+        constants(0.0, regret=regret).value_noise()
+
+
+def test_the_released_value_lies_on_the_lattice_of_its_noise():
+    c = constants(0.0, 2)
+    lattice = 2.0 ** c.value_noise().exponent
+    assert lattice <= c.laplace_scale * 2.0**-40
     for _ in range(20):
-        noisy = vault.add_laplace_noise(0.3, 1.0, 1.0)
-        assert noisy * 2.0**40 == np.round(noisy * 2.0**40)
+        _, value = vault.kusner_search(
+            objective(), POINTS, fixed_prior(1, 0.3, 2.5), c, lambda n: None
+        )
+        assert value / lattice == np.round(value / lattice)

@@ -15,10 +15,11 @@ from privgp.audit.progress import Callback, part
 from privgp.audit.promises import Promise
 from privgp.audit.result import TradeOff, from_errors
 from privgp.models.search.bayes import PrivateBayesSearchCV
+from privgp.models.search.bayes_plan import guarantee_of
+from privgp.models.search.candidates import candidates_of
 from privgp.models.search.grid import PrivateGridSearchCV
-from privgp.models.search.questions import guarantee_of
 from privgp.vault.scores import score_sensitivity
-from privgp.vault.select import MECHANISMS
+from privgp.vault.select import CHOICES, choose
 
 
 def pair_of_search(search: PrivateBayesSearchCV, rows: Any) -> NoisyPair:
@@ -45,14 +46,14 @@ def attack_choice(
     tell: Callback,
 ) -> TradeOff:
     """How often the last setting is chosen: two records behind all others, or level with them."""
-    if search.method not in MECHANISMS:
+    if search.method not in CHOICES:
         raise ValueError(
             "method='measurement' chooses by what was measured: attack the regressor itself."
         )
-    count, settings = _count(rows), len(search._candidates())
+    count, settings = _count(rows), len(candidates_of(search.param_grid))
     if settings < 2:
         raise ValueError("param_grid must hold at least two settings to choose from.")
-    choose, epsilon = MECHANISMS[search.method], float(search.epsilon)
+    epsilon = float(search.epsilon)
     chosen = []
     for k, behind in enumerate((2.0, 0.0)):
         told = part(tell, 0.5 * k, 0.5 * (k + 1))
@@ -63,7 +64,7 @@ def attack_choice(
             if draw % 1000 == 0:
                 told(draw / draws, "watching choices")
             scale = noise_scale * score_sensitivity(count)
-            hits += choose(utilities, scale, epsilon, rng) == settings - 1
+            hits += choose(search.method, utilities, scale, epsilon, rng) == settings - 1
         chosen.append(hits)
     promise = Promise(pairs=((epsilon, 0.0),))
     return from_errors(promise, chosen[0], draws - chosen[1], draws, failure, "the last setting")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privgp.gp.surrogate import Hyperprior, Surrogate
+from privgp.privacy.noise import LaplaceNoise, laplace_noise
 from privgp.types import Array
 
 GREEDY_SHARE = 1.0 - 1.0 / math.e  # of the largest information gain, reached by greedy choice
@@ -22,16 +23,6 @@ GREEDY_SHARE = 1.0 - 1.0 / math.e  # of the largest information gain, reached by
 def beta(step: int, settings: int, delta: float) -> float:
     """beta_t = 2 log(|X| t^2 pi^2 / (3 delta))."""
     return 2.0 * math.log(settings * step**2 * math.pi**2 / (3.0 * delta))
-
-
-def record_shift(settings: int, delta: float, correlation: float, events: int = 3) -> float:
-    """The shift c = 2 sqrt((1 - k(D, D')) log(events |X| / delta)); events: 3, without noise 2."""
-    return 2.0 * math.sqrt((1.0 - correlation) * math.log(events * settings / delta))
-
-
-def noise_shift(observation_std: float, delta: float) -> float:
-    """The shift q = sigma sqrt(4 log(3 / delta))."""
-    return observation_std * math.sqrt(4.0 * math.log(3.0 / delta))
 
 
 def regret_constant(observation_std: float) -> float:
@@ -51,8 +42,8 @@ def greedy_gain(points: Array, prior: Hyperprior, steps: int, observation_std: f
 
 
 def largest_gain(points: Array, prior: Hyperprior, steps: int, observation_std: float) -> float:
-    """An upper bound of gamma_T: greedy choice gets (1 - 1/e) of it, and T/2 log(1 + sigma^-2) is
-    what T independent values would give."""
+    """An upper bound of gamma_T: greedy choice gets at least (1 - 1/e) of it, and T independent
+    values would give T/2 log(1 + sigma^-2)."""
     greedy = greedy_gain(points, prior, steps, observation_std) / GREEDY_SHARE
     return min(greedy, 0.5 * steps * math.log1p(observation_std**-2.0)) * (1.0 + 1e-9)
 
@@ -64,10 +55,12 @@ def vanishing_regret(amplitude: float, rate: float, dimension: int) -> float:
 
 @dataclass(frozen=True)
 class KusnerConstants:
-    """Everything that algorithm 1 (``observation_std`` > 0) or 2 (= 0) needs to release two values.
+    """What algorithms 1 (``observation_std`` > 0) and 2 (= 0) need to release two values.
 
-    ``epsilon``, ``delta``: of each value; ``regret``: sqrt(C_1 beta_T gamma_T / T), without noise
-    A exp(-2 tau / (log 2)^(d/4)).
+    ``epsilon``, ``delta``: of each value
+    ``settings``, ``steps``, ``correlation``: |X|, T, k_1(D, D')
+    ``observation_std``: sigma
+    ``regret``: sqrt(C_1 beta_T gamma_T / T), without noise A exp(-2 tau / (log 2)^(d/4))
     """
 
     epsilon: float
@@ -82,43 +75,41 @@ class KusnerConstants:
     def noise_free(self) -> bool:
         return self.observation_std == 0.0
 
-    @property
-    def shift(self) -> float:
-        """The shift c of the chosen setting."""
-        return record_shift(self.settings, self.delta, self.correlation)
-
-    @property
-    def value_shift(self) -> float:
-        """The shift c of the released value."""
-        events = 2 if self.noise_free else 3
-        return record_shift(self.settings, self.delta, self.correlation, events)
-
-    @property
-    def noise(self) -> float:
-        """The shift q."""
-        return noise_shift(self.observation_std, self.delta)
-
     def beta(self, step: int) -> float:
         return beta(step, self.settings, self.delta)
+
+    def record_shift(self, events: int = 3) -> float:
+        """The shift c = 2 sqrt((1 - k(D, D')) log(events |X| / delta))."""
+        chance = math.log(events * self.settings / self.delta)
+        return 2.0 * math.sqrt((1.0 - self.correlation) * chance)
+
+    @property
+    def noise_shift(self) -> float:
+        """The shift q = sigma sqrt(4 log(3 / delta))."""
+        return self.observation_std * math.sqrt(4.0 * math.log(3.0 / self.delta))
 
     @property
     def mean_sensitivity(self) -> float:
         """2 sqrt(beta_{T+1}) + c: theorem 1."""
-        return 2.0 * math.sqrt(self.beta(self.steps + 1)) + self.shift
+        return 2.0 * math.sqrt(self.beta(self.steps + 1)) + self.record_shift()
 
     @property
     def value_sensitivity(self) -> float:
         """Theorems 3 and 5."""
-        return self.regret + self.value_shift + self.noise
+        return self.regret + self.record_shift(2 if self.noise_free else 3) + self.noise_shift
 
     @property
     def laplace_scale(self) -> float:
         return self.value_sensitivity / self.epsilon
 
+    def value_noise(self) -> LaplaceNoise:
+        """The noise on the released value, on a lattice."""
+        return laplace_noise(self.epsilon, 1, self.value_sensitivity, 0.0)
+
     def setting_bound(self, a: float) -> float:
         """Theorem 2: mu_T at the chosen setting falls short of the best by at most this, but for
         probability delta + e^-a."""
-        root = 2.0 * math.sqrt(self.beta(self.steps)) + self.noise
+        root = 2.0 * math.sqrt(self.beta(self.steps)) + self.noise_shift
         chance = math.log(self.settings) + a
         return root + 2.0 * self.mean_sensitivity / self.epsilon * chance
 

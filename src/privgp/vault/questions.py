@@ -8,7 +8,7 @@ the types of table and model, never on a cell. Proof: docs/proofs/values.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,11 @@ from privgp.vault.values import entries, is_row, is_typed, number, numbers
 
 @dataclass(frozen=True)
 class Questions:
-    """``record(i)``: the table of record i; ``table``: all of them, where its type says numbers."""
+    """The inputs of validation records.
+
+    ``record``: from i to the table of record i
+    ``table``: all of them, where its type says numbers
+    """
 
     rows: int
     record: Callable[[int], Any] = field(repr=False)
@@ -31,14 +35,13 @@ class Questions:
 def checked_questions(X: Any) -> Questions:
     """Refuse what is no table of finite numbers and texts; errors quote nothing."""
     try:
-        found = _questions(X)
+        return _questions(X)
+    except FloatingPointError:
+        raise ValueError("Input X_val contains NaN or infinity.") from None
     except (TypeError, ValueError, LookupError, OverflowError):
         raise ValueError(
             "X_val must be a table of numbers and texts with one row for each record."
         ) from None
-    if found is None:
-        raise ValueError("Input X_val contains NaN or infinity.")
-    return found
 
 
 def predicted(model: Any, questions: Questions) -> Any:
@@ -62,10 +65,11 @@ def _has_one_type(model: Any) -> bool:
         return False
 
 
-def _questions(X: Any) -> Questions | None:
-    """None: some number is not finite."""
+def _questions(X: Any) -> Questions:
     if issparse(X):
-        return _of_numbers(_floats(X.tocsr()))
+        if X.dtype.kind not in "biuf":
+            raise TypeError
+        return _of_numbers(X.tocsr().astype(np.float64))
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         return _of_frame(X)
     held = entries(X)
@@ -79,8 +83,7 @@ def _questions(X: Any) -> Questions | None:
     rows = [[_cell(cell) for cell in entries(row)] for row in held]
     if len({len(row) for row in rows}) > 1:
         raise LookupError
-    if not all(_finite(row) for row in rows):
-        return None
+    _check_finite(cell for row in rows for cell in row)
     return Questions(len(rows), lambda i: _one_row(rows[i]))
 
 
@@ -89,30 +92,27 @@ def _one_row(cells: list[float | str]) -> Any:
     return np.array([cells], dtype=kind)
 
 
-def _of_numbers(table: Any) -> Questions | None:
+def _of_numbers(table: Any) -> Questions:
     if table.ndim < 2:
         raise LookupError
     if not np.all(np.isfinite(table.data if issparse(table) else table)):
-        return None
+        raise FloatingPointError
     return Questions(table.shape[0], lambda i: table[i : i + 1], table)
 
 
-def _of_frame(X: Any) -> Questions | None:
+def _of_frame(X: Any) -> Questions:
     """A frame of pandas or polars: the same kind of frame, its columns float64 or text."""
-    kind, columns, is_numbers = type(X), {}, True
+    kind, columns, is_numbers, rows = type(X), {}, True, 0
     for name in X.columns:
         held = entries(X[name])
         if not isinstance(held, np.ndarray) or held.ndim != 1:  # two columns of one name
             raise LookupError
         is_numbers &= held.dtype.kind in "biuf"
-        cells = [_cell(value) for value in held]
-        if not _finite(cells):
-            return None
-        columns[name] = cells
+        columns[name], rows = [_cell(value) for value in held], len(held)
+        _check_finite(columns[name])
     if not columns:
         raise LookupError
     table = kind(columns) if is_numbers else None
-    rows = len(next(iter(columns.values())))
     return Questions(
         rows, lambda i: kind({name: [cells[i]] for name, cells in columns.items()}), table
     )
@@ -122,11 +122,7 @@ def _cell(value: Any) -> float | str:
     return str(value) if isinstance(value, str) else number(value)
 
 
-def _finite(cells: Any) -> bool:
-    return all(isinstance(cell, str) or np.isfinite(cell) for cell in cells)
-
-
-def _floats(table: Any) -> Any:
-    if table.dtype.kind not in "biuf":
-        raise TypeError
-    return table.astype(np.float64)
+def _check_finite(cells: Iterable[float | str]) -> None:
+    """After all cells were read: which of two refusals is made does not depend on their order."""
+    if not all(isinstance(cell, str) or np.isfinite(cell) for cell in cells):
+        raise FloatingPointError

@@ -24,10 +24,10 @@ LOSSES = ("accuracy", "squared_error", "absolute_error")
 
 @dataclass(frozen=True)
 class Loss:
-    """What a prediction costs: between ``low`` and ``high`` whatever the record is.
+    """What a prediction costs.
 
-    ``kind``: one of ``LOSSES``, or a function ``(y, prediction) -> losses`` of the outputs and
-    predictions of some records. Losses outside the bounds are clipped to them.
+    ``kind``: one of ``LOSSES``, or a function ``(y, prediction) -> loss`` of one record
+    ``low``, ``high``: declared bounds, to which losses are clipped
     """
 
     kind: str | Callable[[Any, Any], Any]
@@ -38,21 +38,23 @@ class Loss:
     def name(self) -> str:
         return self.kind if isinstance(self.kind, str) else "a given loss"
 
-    def in_units(self, share: float) -> float:
-        """From [0, 1] to the units of the loss: public arithmetic on a released number."""
-        return self.low + (self.high - self.low) * share
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+    def score(self, share: Any) -> Any:
+        """From a mean loss in [0, 1] to a score, larger for better: accuracy, or minus the loss."""
+        best = 1.0 if self.kind == "accuracy" else -self.low
+        return best - self.width * share
 
 
 def make_loss(kind: Any, bounds: Any = None) -> Loss:
     """A loss with its bounds: (0, 1) for accuracy (a wrong label costs 1), else they are declared."""
-    if isinstance(kind, str):
-        if kind not in LOSSES:
-            raise ValueError(
-                "scoring must be 'accuracy', 'squared_error', 'absolute_error', or a function "
-                "(y, prediction) -> losses, one per record."
-            )
-    elif not callable(kind):
-        raise ValueError("scoring must be the name of a loss or a function.")
+    if not callable(kind) and not (isinstance(kind, str) and kind in LOSSES):
+        raise ValueError(
+            "scoring must be the name of a loss ('accuracy', 'squared_error' or 'absolute_error') or "
+            "a function (y, prediction) -> loss of one record."
+        )
     if kind == "accuracy":
         if bounds is not None:
             raise ValueError("loss_bounds of 'accuracy' are (0, 1): leave loss_bounds=None.")
@@ -73,11 +75,15 @@ def make_loss(kind: Any, bounds: Any = None) -> Loss:
 
 @dataclass(frozen=True)
 class Validation:
-    """Private validation records. ``rows``, their number, is public."""
+    """Private validation records and the loss they are scored by; that and ``rows`` are public."""
 
     X: Questions
     y: Any
-    rows: int
+    loss: Loss
+
+    @property
+    def rows(self) -> int:
+        return self.X.rows
 
     def __repr__(self) -> str:
         return "Validation(private)"
@@ -91,10 +97,8 @@ def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
         outputs, _ = column(y)
     except (TypeError, ValueError, LookupError):
         raise ValueError("y_val must be one-dimensional.") from None
-    rows = len(outputs)
-    shape = getattr(X, "shape", None)
-    count = shape[0] if shape else len(X)
-    if rows == 0 or count != rows:
+    inputs = checked_questions(X)
+    if len(outputs) == 0 or len(outputs) != inputs.rows:
         raise ValueError("X_val and y_val must have the same number of records, at least one.")
     if loss.kind in ("squared_error", "absolute_error"):
         try:
@@ -107,10 +111,10 @@ def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
         outputs = [plain(value) for value in outputs]
         if any(label(value) is None for value in outputs):
             raise ValueError("y_val must be labels: numbers, texts or bytes.")
-    return Validation(checked_questions(X), outputs, rows)
+    return Validation(inputs, outputs, loss)
 
 
-def mean_loss(model: Any, validation: Validation, loss: Loss) -> float:
+def mean_loss(model: Any, validation: Validation) -> float:
     """The mean loss of a model on the validation records, scaled to [0, 1]: private until noised.
 
     The model must have been fitted without these records and predict each record by itself.
@@ -121,7 +125,8 @@ def mean_loss(model: Any, validation: Validation, loss: Loss) -> float:
             predictions = predicted(model, validation.X)
     except Exception:
         raise ValueError("the model could not predict the records of X_val.") from None
-    return min(1.0, math.fsum(record_losses(validation.y, predictions, loss)) / validation.rows)
+    losses = record_losses(validation.y, predictions, validation.loss)
+    return min(1.0, math.fsum(losses) / validation.rows)
 
 
 def record_losses(y: Any, predictions: Any, loss: Loss) -> Array:
@@ -130,18 +135,18 @@ def record_losses(y: Any, predictions: Any, loss: Loss) -> Array:
     Record i's loss is made of its own output and its own prediction. A given function is called with
     one record at a time. What is no number counts as the largest loss.
     """
-    found = _one_value_each(predictions, len(y), several=callable(loss.kind))
+    each = _one_value_each(predictions, len(y), several=callable(loss.kind))
     if loss.kind == "accuracy":
-        return differ(y, found)
+        return differ(y, each)
     with np.errstate(all="ignore"):
         if loss.kind == "squared_error":
-            values = np.square(_numbers(found) - numbers(y))
+            values = np.square(_numbers(each) - numbers(y))
         elif loss.kind == "absolute_error":
-            values = np.abs(_numbers(found) - numbers(y))
+            values = np.abs(_numbers(each) - numbers(y))
         else:
-            values = _one_at_a_time(y, found, loss.kind)
+            values = _one_at_a_time(y, each, loss.kind)
         values = np.where(np.isnan(values), loss.high, values)
-        scaled = (np.clip(values, loss.low, loss.high) - loss.low) / (loss.high - loss.low)
+        scaled = (np.clip(values, loss.low, loss.high) - loss.low) / loss.width
     return np.clip(scaled, 0.0, 1.0)
 
 
@@ -157,12 +162,12 @@ def score_sensitivity(rows: int) -> float:
 def _one_value_each(predictions: Any, rows: int, *, several: bool) -> Any:
     """Predictions, one for each record; where there are ``several`` (probabilities), a row each."""
     try:
-        found, _ = column(predictions)
+        each, _ = column(predictions)
     except (TypeError, LookupError):
-        found = entries(predictions) if several else []
-    if len(found) != rows:
+        each = entries(predictions) if several else []
+    if len(each) != rows:
         raise ValueError("the model must predict one value for each record of X_val.")
-    return found
+    return each
 
 
 def _one_at_a_time(y: Any, predictions: Any, function: Any) -> Array:

@@ -1,7 +1,11 @@
-"""One of many: the only thing that is learned from the utilities of candidates is who was chosen."""
+"""One of many candidates, chosen by how well each predicts private values.
+
+Only the index of the chosen candidate leaves; utilities stay here. Proof: docs/proofs/select.md.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,73 +15,95 @@ from opendp.measures import max_divergence, zero_concentrated_divergence
 from opendp.metrics import linf_distance
 from opendp.mod import enable_features
 
-from privgp.privacy.selection import selection_scale
-from privgp.types import Array
+from privgp.privacy.selection import Fold, ResidualBound, selection_scale
+from privgp.types import Array, Integers, Random
+from privgp.vault.scores import Validation, mean_loss, score_sensitivity
+from privgp.vault.validate import clipped_outputs
 
+CHOICES = PERMUTE_AND_FLIP, EXPONENTIAL = "permute-and-flip", "exponential"
 SELECTION_SAMPLER = (
     "permute-and-flip or exponential mechanism in exact rational arithmetic (OpenDP), "
     "cryptographic randomness"
 )
 
+# its folds, and the noise: a public number in units of half the bounds' width, where |u| <= 1
+Candidate = tuple[Iterable[Fold], float]
+
 enable_features("contrib")
 
 
-def permute_and_flip(
-    utilities: Array,
-    sensitivity: float,
-    epsilon: float,
-    rng: np.random.Generator | None = None,
+def choose(
+    method: str, utilities: Array, sensitivity: float, epsilon: float, rng: Random = None
 ) -> int:
-    """Which candidate has the (nearly) largest utility: epsilon-private, by permute-and-flip.
+    """Which candidate has the (nearly) largest utility: epsilon-private.
 
-    ``sensitivity``: the most that one person can move any utility, float error included. ``rng``:
-    reproducible and not for release: the largest of the utilities plus exponential noise.
+    ``method``: permute-and-flip, or the papers' exponential mechanism, which is never better
+    ``sensitivity``: the most that one person can move any utility, float error included
+
+    OpenDP draws the exponential mechanism exactly where its report is in concentrated divergence;
+    the distribution of the draw, and so its pure epsilon, is the same.
     """
     scale = selection_scale(sensitivity, epsilon)
+    values = np.asarray(utilities, dtype=np.float64)
+    # OpenDP takes infinity for the largest number
+    if values.ndim != 1 or len(values) == 0 or not np.all(np.isfinite(values)):
+        raise ValueError("the utilities of the candidates are not finite; nothing was released.")
+    flips = method == PERMUTE_AND_FLIP
     if rng is not None:
-        return _largest(_checked(utilities) + rng.exponential(scale, len(utilities)))
-    return _draw(utilities, scale, max_divergence())
-
-
-def exponential(
-    utilities: Array,
-    sensitivity: float,
-    epsilon: float,
-    rng: np.random.Generator | None = None,
-) -> int:
-    """The same by the exponential mechanism, which is never better; it is the papers' choice.
-
-    OpenDP draws it exactly where its report is in concentrated divergence; the law of the draw, and
-    so its pure epsilon, is that of the exponential mechanism at the same scale.
-    """
-    scale = selection_scale(sensitivity, epsilon)
-    if rng is not None:
-        return _largest(_checked(utilities) + rng.gumbel(0.0, scale, len(utilities)))
-    return _draw(utilities, scale, zero_concentrated_divergence())
-
-
-MECHANISMS = {"permute-and-flip": permute_and_flip, "exponential": exponential}
-
-
-def _draw(utilities: Array, scale: float, divergence: Any) -> int:
-    space = (
-        vector_domain(atom_domain(T=float, nan=False)),
-        linf_distance(T=float),
-    )
-    values = _checked(utilities)
+        size = len(values)
+        noise = rng.exponential(scale, size) if flips else rng.gumbel(0.0, scale, size)
+        return int(np.argmax(values + noise))
+    space = vector_domain(atom_domain(T=float, nan=False)), linf_distance(T=float)
+    divergence = max_divergence() if flips else zero_concentrated_divergence()
     chosen = int(measurements.make_noisy_max(*space, divergence, scale=scale)(values.tolist()))
     if not 0 <= chosen < len(values):
         raise RuntimeError("the sampler failed after it drew: count the budget as spent.")
     return chosen
 
 
-def _checked(utilities: Array) -> Array:
-    """OpenDP takes infinity for the largest number, so refuse it first."""
-    values = np.asarray(utilities, dtype=np.float64)
-    if values.ndim != 1 or len(values) == 0 or not np.all(np.isfinite(values)):
-        raise ValueError("the utilities of the candidates are not finite; nothing was released.")
-    return values
+def choose_by_validation(
+    method: str, models: Sequence[Any], validation: Validation, epsilon: float, rng: Random = None
+) -> int:
+    """Which model has the least mean loss on private validation records."""
+    utilities = np.array([-mean_loss(model, validation) for model in models])
+    return choose(method, utilities, score_sensitivity(validation.rows), epsilon, rng)
 
 
-def _largest(noisy: Array) -> int:
-    return int(np.argmax(noisy))
+def choose_by_residuals(
+    method: str,
+    y: Any,
+    bounds: tuple[float, float],
+    candidates: Iterable[Candidate],
+    people: Integers | None,
+    epsilon: float,
+    rng: Random = None,
+) -> tuple[int, float]:
+    """Which candidate predicts held-out outputs best, and the sensitivity (public) of that choice."""
+    utilities, sensitivity = root_utilities(y, bounds, candidates, people)
+    return choose(method, utilities, sensitivity, epsilon, rng), sensitivity
+
+
+def root_utilities(
+    y: Any,
+    bounds: tuple[float, float],
+    candidates: Iterable[Candidate],
+    people: Integers | None = None,
+) -> tuple[Array, float]:
+    """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private), and their sensitivity (public).
+
+    The matrices that are multiplied are those that are bounded.
+    """
+    rows = len(y)
+    u = clipped_outputs(y, rows, bounds)
+    utilities, largest = [], 0.0
+    for folds, noise in candidates:
+        bound, energy = ResidualBound(rows), 0.0
+        for fold in folds:
+            bound.add(fold)
+            residuals = u[fold.test] - fold.weights @ np.bincount(
+                fold.index, u[fold.train], minlength=fold.weights.shape[1]
+            )
+            energy += float(residuals @ residuals)
+        utilities.append(-float(np.sqrt(energy + noise**2)))
+        largest = max(largest, bound.sensitivity(noise, people))
+    return np.array(utilities), largest

@@ -15,7 +15,7 @@ from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
     from privgp.models.search.bayes import PrivateBayesSearchCV
-    from privgp.plan.search.scores import SearchPlan
+    from privgp.plan.search.plan import SearchPlan
     from privgp.types import Array
 
 PREFIX = "model__"

@@ -72,6 +72,7 @@ def grid(
     from privgp.command.io.results import Results
     from privgp.command.io.spending import rehearse, spending
     from privgp.command.search.candidates import default_kernel, read_candidates
+    from privgp.models.search.candidates import candidates_of
     from privgp.models.search.grid import PrivateGridSearchCV
 
     request = Request(
@@ -96,7 +97,7 @@ def grid(
         rehearse(model, X, people, out)
     with spending(epsilon, delta) as saved:
         with progress(3) as step:
-            count = len(search._candidates())
+            count = len(candidates_of(search.param_grid))
             step(f"Choosing among {counted(count, 'candidate')} and measuring with noise")
             with errstate(all="ignore"):
                 search.fit(X, y, people)
@@ -113,7 +114,7 @@ def _check(search: PrivateGridSearchCV, X: Any, people: Any) -> None:
     from sklearn.base import clone
 
     from privgp.command.io.request import make_plan, public_computation
-    from privgp.models.search.candidates import models_of
+    from privgp.models.search.candidates import candidates_of, models_of
 
     if search.method != "measurement":
         count = X.height if people is None else len(np.unique(people))
@@ -121,7 +122,7 @@ def _check(search: PrivateGridSearchCV, X: Any, people: Any) -> None:
             raise Refusal(
                 f"--folds must be at most the number of rows or people, {count}, got {search.cv}."
             )
-    candidates = search._candidates()
+    candidates = candidates_of(search.param_grid)
     with public_computation():
         models_of(search.estimator, candidates, X.to_numpy().astype(np.float64))
     for each in (candidates[0], candidates[-1]):

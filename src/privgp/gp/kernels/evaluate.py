@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def _leaf(kernel: Any, X: Array, Z: Array | None) -> Differentiable:
         unit = np.broadcast_to(np.asarray(getattr(kernel, kind.unit), float), (X.shape[1],))
         X, Z = X / unit, None if Z is None else Z / unit
         s = squared_distances(X, Z)
-    K = in_cache(lambda part: kind.profile(kernel, part), s)
+    K = in_cache(partial(kind.profile, kernel), s)
 
     def pull(G: Array) -> Array:
         gradient: list[Any] = []
@@ -110,8 +111,7 @@ def _leaf(kernel: Any, X: Array, Z: Array | None) -> Differentiable:
             if name != kind.unit or kind.slope is None:
                 gradient.append(np.sum(G * kind.derivatives[name](kernel, s, K)))
                 continue
-            slope = kind.slope
-            W: Array = G * in_cache(lambda *parts: slope(kernel, *parts), s, K)
+            W: Array = G * in_cache(partial(kind.slope, kernel), s, K)
             one = parameter.n_elements == 1
             gradient.extend([np.vdot(W, s)] if one else _by_column(W, X, Z))
         return np.array(gradient)

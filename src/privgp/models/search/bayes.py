@@ -6,18 +6,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
+import numpy as np
 from rich.progress import Progress
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.models.search.questions import check_arguments, guarantee_of, loss_of, plan_of
-from privgp.models.search.runs import Task, run_kusner, run_measured
+from privgp.gp.surrogate import Surrogate, robust_prior
+from privgp.models.search.arguments import loss_of, seeds
+from privgp.models.search.bayes_plan import check_arguments, guarantee_of, plan_of
+from privgp.models.search.state import SearchState, fingerprint
 from privgp.models.spending import SpendsAtFit
-from privgp.plan.search.scores import SearchPlan
-from privgp.vault.scores import checked_validation
+from privgp.plan.search.acquisition import best_setting, next_setting
+from privgp.plan.search.plan import SearchPlan
+from privgp.vault.scores import Loss, Validation, checked_validation
+from privgp.vault.search import Objective, kusner_search, measured_loss
 
-Tell = Callable[[int], None]
+Train = Callable[[int], Any]  # from the index of a setting to its model, on public data
+Report = Callable[[int], None]  # called with the number of steps done
+Seed = int | None  # of a simulation; None: the noise that protects
 
 
 class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -31,7 +37,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
     estimator : scikit-learn classifier or regressor, which predicts every record by itself.
     space : dict of ``(low, high)``, ``(low, high, "log-uniform")`` or a list of values.
     epsilon, delta : the whole budget, of all scores and of the choice together.
-    n_iter : how many settings are tried.
+    n_iter : the number of settings to try.
     method : "measured" (worst-case private), or the algorithms "kusner" and "kusner-noise-free",
         which hold only under the assumption that their guarantee names.
     scoring : "accuracy" (classifiers: the default), "squared_error", "absolute_error", or a function
@@ -39,17 +45,19 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
     acquisition : "ei" (expected improvement) or "ucb". exploration : posterior stds that "ucb" adds to the mean.
     budget_split : "even", or n_iter numbers: how the steps share the budget.
     final_share : share of the budget that measures the chosen setting once more; 0: none.
-    candidates : how many settings stand for a space with continuous axes.
+    candidates : the number of settings that stand for a space with continuous axes.
     assume : dict of what Kusner's algorithms assume, see docs/private-search.md.
     state_file : a file that lets a killed search go on without paying again.
-    progress : True for a bar, or a function that is told how many steps are done.
+    progress : True for a bar, or a function that is called with the number of steps done.
     random_state : for simulations only: ordinary noise, and a guarantee that says so.
 
     Attributes
     ----------
-    best_params_, best_index_ : the chosen setting; best_score_, best_score_std_ : its score on the
-        validation records and the std of that score's error; best_estimator_ : trained on X, y;
-        cv_results_ : what was measured; plan_, guarantee_ : what it cost.
+    best_params_, best_index_ : the chosen setting.
+    best_score_, best_score_std_ : its score on the validation records, and the std of its error.
+    best_estimator_ : the model with it, trained on X, y.
+    cv_results_ : what was measured.
+    plan_, guarantee_ : what it cost.
 
     """
 
@@ -83,7 +91,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         self.state_file, self.progress, self.random_state = state_file, progress, random_state
 
     def plan(self, n_val: int) -> SearchPlan:
-        """What the budget buys on so many validation records. Reads nothing private, spends nothing."""
+        """What the budget buys on n_val validation records. Reads nothing private, spends nothing."""
         return plan_of(self, n_val)
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
@@ -94,26 +102,21 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
                 "scored and which are never used for training."
             )
         check_arguments(self)
-        loss = loss_of(self)
+        loss = loss_of(self.estimator, self.scoring, self.loss_bounds)
         validation = checked_validation(X_val, y_val, loss)
         plan = plan_of(self, validation.rows)
-        seed = None
-        if self.random_state is not None:
-            seed = int(check_random_state(self.random_state).randint(2**31))
+        (seed,) = seeds(self.random_state, 1)
 
-        def train(place: int) -> Any:
-            return clone(self.estimator).set_params(**plan.space.settings[place]).fit(X, y)
+        def train(setting: int) -> Any:
+            return clone(self.estimator).set_params(**plan.space.settings[setting]).fit(X, y)
 
-        run = run_measured if plan.constants is None else run_kusner
-        with self._told(len(plan.noise) or int(self.n_iter)) as tell:
-            found = run(self, plan, Task(loss, validation, train, seed, tell))
+        search = self._measure if plan.constants is None else self._search_in_vault
+        with self._reporting(len(plan.noise) or int(self.n_iter)) as report:
+            model = search(plan, validation, train, seed, report)
         self.plan_ = plan
         self.guarantee_ = guarantee_of(plan, simulated=seed is not None)
-        self.best_index_ = found.place
-        self.best_params_ = dict(plan.space.settings[found.place])
-        self.best_score_, self.best_score_std_ = found.score, found.score_std
-        self.best_estimator_ = found.model
-        self.cv_results_ = found.results
+        self.best_params_ = dict(plan.space.settings[self.best_index_])
+        self.best_estimator_ = train(self.best_index_) if model is None else model
         return self
 
     def predict(self, X: Any) -> Any:
@@ -122,8 +125,8 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         return self.best_estimator_.predict(X)
 
     @contextmanager
-    def _told(self, total: int) -> Iterator[Tell]:
-        """Who is told of progress: a function, a bar, or nobody."""
+    def _reporting(self, total: int) -> Iterator[Report]:
+        """Where progress is reported: to a function, a bar, or nowhere."""
         if callable(self.progress):
             yield self.progress
         elif not self.progress:
@@ -132,3 +135,83 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
             with Progress(transient=True) as bar:
                 task = bar.add_task("searching", total=total)
                 yield lambda done: bar.update(task, completed=done)
+
+    def _measure(
+        self, plan: SearchPlan, validation: Validation, train: Train, seed: Seed, report: Report
+    ) -> Any:
+        """Measure, choose by the noisy scores, measure again; then measure the best once more.
+
+        The last measurement is made after the choice and is reported alone, so that its error is
+        the noise, whatever the surrogate believes. Returns the model that it measured, if any.
+        """
+        points, loss, model = plan.space.points, validation.loss, None
+        steps = len(plan.noise) - plan.has_final
+        prior = robust_prior(points.shape[1], scores=len(plan.noise), settings=len(points))
+        surrogate = Surrogate(points, prior)
+        with SearchState(self.state_file, self._question(plan, loss, seed)) as state:
+            state.check(len(plan.noise), len(plan.space))
+            for step, noise in enumerate(plan.noise):
+                if step >= len(state.events):
+                    if step < steps:
+                        tried = [event.setting for event in state.events]
+                        how = self.acquisition, float(self.exploration)
+                        setting = next_setting(surrogate, tried, *how)
+                    else:
+                        setting = best_setting(surrogate)
+                    model = train(setting)
+                    rng = None if seed is None else np.random.default_rng([seed, step])
+                    state.ask(setting)
+                    state.got(measured_loss(model, validation, noise, rng))
+                event = state.events[step]
+                if event.value is not None and step < steps:
+                    # from a loss in [0, 1] to a score in [-1, 1]
+                    surrogate.observe(event.setting, 1.0 - 2.0 * event.value, 2.0 * noise.std)
+                report(step + 1)
+        tried = [event.setting for event in state.events]
+        losses = np.array([np.nan if e.value is None else e.value for e in state.events])
+        mean, std = surrogate.posterior()
+        mean, std = loss.score(0.5 - 0.5 * np.clip(mean, -1.0, 1.0)), 0.5 * plan.width * std
+        self.cv_results_ = {
+            "params": [dict(plan.space.settings[i]) for i in tried],
+            "score": loss.score(losses),
+            "noise_std": plan.noise_std,
+            "share": np.array(plan.shares),
+            "posterior_mean": mean[tried],
+            "posterior_std": std[tried],
+        }
+        best = self.best_index_ = tried[-1] if plan.has_final else best_setting(surrogate)
+        if plan.has_final and not np.isnan(losses[-1]):
+            self.best_score_, self.best_score_std_ = float(loss.score(losses[-1])), plan.score_std
+            return model
+        self.best_score_, self.best_score_std_ = float(mean[best]), float(std[best])
+        return None
+
+    def _search_in_vault(
+        self, plan: SearchPlan, validation: Validation, train: Train, seed: Seed, report: Report
+    ) -> None:
+        """Kusner's algorithm 1 or 2. Its course stays in the vault; the setting and a value return."""
+        assert plan.constants is not None
+        assert plan.prior is not None
+        objective = Objective(train, validation, plan.prior_mean, plan.prior_std)
+        rng = None if seed is None else np.random.default_rng(seed)
+        self.best_index_, value = kusner_search(
+            objective, plan.space.points, plan.prior, plan.constants, report, rng
+        )
+        self.best_score_ = plan.prior_mean + plan.prior_std * value
+        self.best_score_std_ = plan.score_std
+        self.cv_results_ = {"params": [dict(plan.space.settings[self.best_index_])]}
+
+    def _question(self, plan: SearchPlan, loss: Loss, seed: Seed) -> dict[str, Any]:
+        """What tells this search from others; public."""
+        return {
+            "estimator": repr(self.estimator),
+            "settings": fingerprint(plan.space),
+            "epsilon": plan.epsilon,
+            "delta": plan.delta,
+            "records": plan.rows,
+            "shares": plan.shares,
+            "final": plan.has_final,
+            "loss": [loss.name, loss.low, loss.high],
+            "acquisition": [self.acquisition, float(self.exploration)],
+            "simulation": seed,
+        }

@@ -17,6 +17,7 @@ from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.start import starting_priors
 from privgp.types import Array
 
+MEASUREMENT = "measurement"
 MOST_CANDIDATES = 10_000
 
 
@@ -52,12 +53,15 @@ def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str)
             "PrivateGridSearchCV holds all rows at once: leave inducing=None, or leave the "
             "hyperparameters to be learned, which costs nothing."
         )
-    if method == "measurement" and estimator.reconstruct != "posterior":
+    if method == MEASUREMENT and estimator.reconstruct != "posterior":
         raise ValueError(
             "method='measurement' needs reconstruct='posterior': the unbiased output of one "
             "candidate tells nothing about another."
         )
-    others = sorted({name for each in params for name in each if not _is_of_the_model(name)})
+    names = {name for each in params for name in each}
+    others = sorted(
+        name for name in names - {"kernel", "noise_variance"} if not name.startswith("kernel__")
+    )
     if others:
         raise ValueError(
             f"param_grid may hold kernel and noise parameters only (kernel, kernel__..., "
@@ -65,21 +69,17 @@ def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str)
         )
 
 
-def _is_of_the_model(name: str) -> bool:
-    return name in ("kernel", "noise_variance") or name.startswith("kernel__")
-
-
 def models_of(
     estimator: PrivateGPRegressor, params: Sequence[dict[str, Any]], X: Array
 ) -> list[Hyperparameters]:
     """The kernel and noise variance of every candidate, as its ``fit`` would start with."""
     low, high = check_bounds("y_bounds", estimator.y_bounds)
-    found = []
+    models = []
     for each in params:
         one = clone(estimator).set_params(**each)
         (prior,) = starting_priors(X, high - low, one.kernel, one.noise_variance, learned=False)
-        found.append(prior.start)
-    return found
+        models.append(prior.start)
+    return models
 
 
 def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
@@ -95,7 +95,7 @@ def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
             name: np.exp(np.mean([np.log(m.kernel.get_params()[name]) for m in models], axis=0))
             for name in (parameter.name for parameter in kernel.hyperparameters)
         }
-        kernel.set_params(**{name: _plain(value) for name, value in values.items()})
+        kernel.set_params(**values)
     return Hyperparameters(kernel, noise, middle.input_map)
 
 
@@ -108,7 +108,3 @@ def _form(kernel: Kernel) -> tuple[Any, ...]:
         return kind.kernel_class, *shapes, *(getattr(part, name) for name in kind.settings)
 
     return fold(kernel, leaf, lambda a, b: (Sum, a, b), lambda a, b: (Product, a, b))
-
-
-def _plain(value: Any) -> Any:
-    return float(value) if np.ndim(value) == 0 else value

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.models.search.candidates import candidates_of
-from privgp.models.search.outputs import fit_measured, fit_selected
-from privgp.models.search.validated import fit_validated
-from privgp.models.spending import SpendsAtFit
-from privgp.plan.inputs.arguments import check_choice
+from privgp.models.search.arguments import VALIDATION_ASSUMPTIONS, loss_of, seeds
+from privgp.models.search.candidates import MEASUREMENT, candidates_of
+from privgp.models.search.outputs import fit_by_cross_validation, fit_by_evidence
+from privgp.models.spending import SpendsAtFit, refuse_spending
+from privgp.plan.inputs.arguments import check_choice, is_number
 from privgp.privacy.budget import check_budget
+from privgp.privacy.guarantee import VALIDATION, Event, promise
+from privgp.vault.scores import checked_validation, score_sensitivity
+from privgp.vault.select import CHOICES, SELECTION_SAMPLER, choose_by_validation
 
-METHODS = ("measurement", "permute-and-flip", "exponential")
+METHODS = (MEASUREMENT, *CHOICES)
 
 
 def _if_model_has(name: str) -> Callable[[Callable[..., Any]], Any]:
@@ -34,7 +36,7 @@ def _if_model_has(name: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Choose among candidates without telling more of the private data than epsilon, delta allow.
+    """Choose among candidates and say no more of the private data than epsilon and delta allow.
 
     Parameters
     ----------
@@ -80,15 +82,10 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         loss_bounds: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.epsilon = epsilon
-        self.delta = delta
-        self.cv = cv
-        self.method = method
-        self.selection_share = selection_share
-        self.scoring = scoring
-        self.loss_bounds = loss_bounds
+        self.estimator, self.param_grid = estimator, param_grid
+        self.epsilon, self.delta = epsilon, delta
+        self.cv, self.method, self.selection_share = cv, method, selection_share
+        self.scoring, self.loss_bounds = scoring, loss_bounds
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, groups: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
@@ -99,15 +96,14 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         """
         check_budget(self.epsilon, self.delta, pure=True)
         check_choice("method", self.method, METHODS)
-        share = self.selection_share
-        if isinstance(share, bool) or not isinstance(share, Real) or not 0 < share < 1:
+        if not is_number(self.selection_share) or not 0 < self.selection_share < 1:
             raise ValueError("selection_share must be a number between 0 and 1.")
         if X_val is not None or y_val is not None:
             if groups is not None:
                 raise ValueError(
                     "groups cannot be given with X_val: validation records are single."
                 )
-            fit_validated(self, X, y, X_val, y_val)
+            self._fit_validated(X, y, X_val, y_val)
             return self
         if self.scoring is not None or self.loss_bounds is not None:
             raise ValueError(
@@ -117,11 +113,52 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             raise ValueError(
                 "This PrivateGridSearchCV estimator requires y to be passed, but the target y is None."
             )
-        if self.method == "measurement":
-            fit_measured(self, X, y, groups)
+        if self.method == MEASUREMENT:
+            fit_by_evidence(self, X, y, groups)
         else:
-            fit_selected(self, X, y, groups)
+            fit_by_cross_validation(self, X, y, groups)
         return self
+
+    def _fit_validated(self, X: Any, y: Any, X_val: Any, y_val: Any) -> None:
+        """Train every candidate on (X, y) and choose by its mean loss on the private records."""
+        if self.method == MEASUREMENT:
+            raise ValueError(
+                "method='measurement' does not use validation records: give "
+                "method='permute-and-flip' or 'exponential' with X_val, y_val."
+            )
+        refuse_spending(estimator=self.estimator, param_grid=self.param_grid)
+        loss = loss_of(self.estimator, self.scoring, self.loss_bounds)
+        validation = checked_validation(X_val, y_val, loss)
+        params, epsilon = candidates_of(self.param_grid), float(self.epsilon)
+        models = [clone(self.estimator).set_params(**each).fit(X, y) for each in params]
+        (seed,) = seeds(self.random_state, 1)
+        rng = None if seed is None else np.random.default_rng(seed)
+        best = choose_by_validation(self.method, models, validation, epsilon, rng)
+        self.guarantee_ = promise(
+            VALIDATION,
+            [Event(pure_epsilons=(epsilon,))],
+            epsilon=epsilon,
+            delta=self.delta,
+            assumptions=VALIDATION_ASSUMPTIONS,
+            mechanism=f"one of {len(params)} candidates by {self.method} on the mean of "
+            f"{loss.name} between {loss.low:g} and {loss.high:g}",
+            sampler=SELECTION_SAMPLER,
+            simulated=seed is not None,
+        )
+        sensitivity = loss.width * score_sensitivity(validation.rows)
+        self._keep(best, models[best], {"sensitivity": np.full(len(params), sensitivity)})
+
+    def _keep(self, best: int, model: Any, results: dict[str, Any]) -> None:
+        """The choice, its model, and a table of candidates with what is public about them."""
+        params = candidates_of(self.param_grid)
+        self.best_index_, self.best_params_, self.best_estimator_ = best, params[best], model
+        self.cv_results_: dict[str, Any] = {"params": params}
+        for name in sorted({name for each in params for name in each}):
+            values = np.empty(len(params), dtype=object)
+            values[:] = [each.get(name) for each in params]
+            missing = [name not in each for each in params]
+            self.cv_results_[f"param_{name}"] = np.ma.MaskedArray(values, mask=missing)
+        self.cv_results_ |= results
 
     def describe(self) -> str:
         """The budget and how it is divided; after ``fit`` also the choice and the promise."""
@@ -131,12 +168,11 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             f"{count} candidates, chosen among by {self.method}; "
             f"epsilon = {self.epsilon:g}, delta = {self.delta:g} in total."
         ]
-        promise = vars(self).get("guarantee_")
-        only_choice = promise is not None and len(promise.pure_epsilons) == 1
-        only_choice = only_choice and not getattr(promise, "noise_multipliers", ())
-        if self.method == "measurement":
+        guarantee = vars(self).get("guarantee_")
+        by_records = guarantee is not None and guarantee.unit == VALIDATION.unit
+        if self.method == MEASUREMENT:
             lines.append("The choice spends nothing: all of the budget is the measurement's.")
-        elif only_choice or self.scoring is not None:
+        elif by_records or self.scoring is not None:
             lines.append("The choice spends all of epsilon; it is pure, so delta is 0.")
         else:
             spent = self.selection_share * self.epsilon
@@ -146,39 +182,38 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             )
         if "best_params_" in vars(self):
             lines.append(f"Chosen: {self.best_params_}.")
-        if promise is not None:
-            lines.append(promise.describe())
+        if guarantee is not None:
+            lines.append(guarantee.describe())
         return "\n".join(lines)
 
     @_if_model_has("predict")
     def predict(self, X: Any, **options: Any) -> Any:
         """Predict with the chosen model; options are passed on."""
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.predict(X, **options)
+        return self._best().predict(X, **options)
 
     @_if_model_has("predict_proba")
     def predict_proba(self, X: Any) -> Any:
         """Class probabilities of the chosen model."""
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.predict_proba(X)
+        return self._best().predict_proba(X)
 
     @_if_model_has("decision_function")
     def decision_function(self, X: Any) -> Any:
         """Decision function of the chosen model."""
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.decision_function(X)
+        return self._best().decision_function(X)
 
     @_if_model_has("transform")
     def transform(self, X: Any) -> Any:
         """Transform with the chosen model."""
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.transform(X)
+        return self._best().transform(X)
 
     @_if_model_has("score")
     def score(self, X: Any, y: Any) -> Any:
         """The chosen model's score on public data; on private records it is not protected."""
+        return self._best().score(X, y)
+
+    def _best(self) -> Any:
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.score(X, y)
+        return self.best_estimator_
 
     @property
     def n_features_in_(self) -> int:
@@ -208,33 +243,3 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             setattr(tags, part, deepcopy(getattr(inner, part)))
         tags.input_tags.sparse = inner.input_tags.sparse
         return tags
-
-    def _candidates(self) -> list[dict[str, Any]]:
-        return candidates_of(self.param_grid)
-
-    def _seeds(self, count: int) -> tuple[int | None, ...]:
-        """Seeds of a simulation, or None for the noise that protects."""
-        if self.random_state is None:
-            return (None,) * count
-        drawn = check_random_state(self.random_state).randint(2**31, size=count)
-        return tuple(int(seed) for seed in drawn)
-
-    def _finish(
-        self, params: list[dict[str, Any]], best: int, model: Any, told: dict[str, Any]
-    ) -> None:
-        self.best_index_, self.best_params_, self.best_estimator_ = best, params[best], model
-        names = sorted({name for each in params for name in each})
-        columns = {
-            f"param_{name}": np.ma.MaskedArray(
-                _objects([each.get(name) for each in params]),
-                mask=[name not in each for each in params],
-            )
-            for name in names
-        }
-        self.cv_results_ = {"params": params, **columns, **told}
-
-
-def _objects(values: list[Any]) -> Any:
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out

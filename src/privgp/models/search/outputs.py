@@ -12,45 +12,47 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from privgp.gp.evidence import fit as explain
+from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
 from privgp.gp.threads import one_thread
 from privgp.models.promise import outputs_guarantee
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.search.candidates import centre_of, check_private, models_of
+from privgp.models.search.arguments import seeds
+from privgp.models.search.candidates import (
+    candidates_of,
+    centre_of,
+    check_private,
+    models_of,
+)
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.preview import Plan
-from privgp.plan.search.folds import Split, folds_of, public_splits
+from privgp.plan.search.folds import folds_of, public_splits
 from privgp.plan.strategy import OutputSums
-from privgp.privacy.guarantee import SIMULATED_SAMPLER, Guarantee
+from privgp.privacy.guarantee import Event, Guarantee, Protected, promise
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.privacy.pure import remaining_epsilon, total_epsilon
-from privgp.privacy.residuals import Fold
 from privgp.types import Array
 from privgp.vault.measure import measure
 from privgp.vault.people import person_ids
-from privgp.vault.residuals import root_utilities
-from privgp.vault.select import MECHANISMS, SELECTION_SAMPLER
+from privgp.vault.select import SELECTION_SAMPLER, choose_by_residuals
 from privgp.vault.validate import checked_outputs
 
 if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
 
+
 GRID_ASSUMPTION = (
     "the candidates, bounds, targets, splits and budget were chosen without looking at the outputs"
 )
-CHOSEN_FREELY = (
-    "chosen among {count} candidates by the private measurement itself, at no cost to the budget"
-)
-CHOSEN_AT_COST = "chosen among {count} candidates by {method}, with epsilon = {epsilon:g}"
 
 
-def fit_measured(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
+def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
     """One measurement with the whole budget; candidates are ranked by its evidence: post-processing.
 
     The measurement is planned for the centre of the grid, on inputs as they are and ranked.
     """
-    params = search._candidates()
+    params = candidates_of(search.param_grid)
     check_private(search.estimator, params, search.method)
     rows = check_array(X, dtype=np.float64)
     y = checked_outputs(y, len(rows))
@@ -64,12 +66,11 @@ def fit_measured(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> No
         **budget,
     )
     plan = planner._plan(rows, groups, ranked=True)
-    (seed,) = search._seeds(1)
+    (seed,) = seeds(search.random_state, 1)
     rng = None if seed is None else np.random.default_rng(seed)
     measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, rng)
     del y
-    planner.set_params(random_state=seed)
-    search.guarantee_ = _of_the_grid(outputs_guarantee(plan, simulated=seed is not None))
+    search.guarantee_ = _guarantee(search, [plan], plan)
     with one_thread():
         evidence = np.array([_evidence(plan, measurement, model) for model in models])
     best = int(np.argmax(evidence))
@@ -81,25 +82,29 @@ def fit_measured(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> No
     validate_data(model, X, dtype=np.float64)
     model._release(plan, measurement, (models[best],))
     model.guarantee_ = search.guarantee_
-    model.chosen_by_ = CHOSEN_FREELY.format(count=len(params))
-    order = np.argsort(-evidence, kind="stable")
+    model.chosen_by_ = (
+        f"chosen among {len(params)} candidates by the private measurement itself, at no cost to the "
+        "budget"
+    )
     ranks = np.empty(len(params), dtype=int)
-    ranks[order] = np.arange(1, len(params) + 1)
-    search._finish(params, best, model, {"log_evidence": evidence, "rank_test_score": ranks})
+    ranks[np.argsort(-evidence, kind="stable")] = np.arange(1, len(params) + 1)
+    search._keep(best, model, {"log_evidence": evidence, "rank_test_score": ranks})
 
 
-def _evidence(plan: Plan, measurement: Any, model: Hyperparameters) -> float:
+def _evidence(plan: Plan, measurement: Measurement, model: Hyperparameters) -> float:
     nodes = model.input_map(plan.functionals.nodes)
     try:
-        found = explain(plan.functionals, measurement, model.kernel, model.noise_variance, nodes)
+        explained = explain(
+            plan.functionals, measurement, model.kernel, model.noise_variance, nodes
+        )
     except np.linalg.LinAlgError:
         return -np.inf
-    return found.log_evidence if np.isfinite(found.log_evidence) else -np.inf
+    return explained.log_evidence if np.isfinite(explained.log_evidence) else -np.inf
 
 
-def fit_selected(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
+def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
     """Choose by cross-validation residuals with a share of epsilon, then release with the rest."""
-    params = search._candidates()
+    params = candidates_of(search.param_grid)
     check_private(search.estimator, params, search.method)
     rows = check_array(X, dtype=np.float64)
     y = checked_outputs(y, len(rows))
@@ -108,32 +113,31 @@ def fit_selected(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> No
     models = models_of(search.estimator, params, rows)
     splits = public_splits(search.cv, rows, people)
     spent = search.selection_share * search.epsilon
-    selection_seed, seed = search._seeds(2)
+    selection_seed, seed = seeds(search.random_state, 2)
     settings = {"delta": search.delta, "hyperparameters": "fixed", "random_state": seed}
     trials = [clone(search.estimator).set_params(**each, **settings) for each in params]
-    noise, promise = _planned(search, trials, models, rows, groups, spent)
+    plans, added = _planned(search, trials, models, rows, groups, spent)
     tested = sum(len(test) for _, test in splits)
     half = 0.5 * (bounds[1] - bounds[0])
-    inside = np.sqrt(tested * noise) / half
-    candidates = _candidates(models, rows, splits, inside)
-    with one_thread():
-        utilities, sensitivity = root_utilities(y, bounds, len(rows), candidates, people)
-    choose = MECHANISMS[search.method]
+    noise = (np.sqrt(tested * added) / half).tolist()
+    folds = (folds_of(model, rows, splits) for model in models)
+    candidates = zip(folds, noise, strict=True)
     rng = None if selection_seed is None else np.random.default_rng(selection_seed)
-    best = choose(utilities, sensitivity, spent, rng)
-    del utilities
-    search.guarantee_ = promise  # from here on it counts as spent, whatever happens
-    model = trials[best]
+    with one_thread():
+        best, sensitivity = choose_by_residuals(
+            search.method, y, bounds, candidates, people, spent, rng
+        )
+    # from here on it counts as spent, whatever happens
+    search.guarantee_ = _guarantee(search, plans, plans[best], spent)
+    model = trials[best].set_params(epsilon=plans[best].epsilon, mechanism=plans[best].noise.law)
     model.fit(X, y, groups)
     del y
-    told = f"{_chosen_by(search, len(params))}, then {model.guarantee_.mechanism}"
-    model.guarantee_ = search.guarantee_ = replace(promise, mechanism=told)
-    model.chosen_by_ = CHOSEN_AT_COST.format(count=len(params), method=search.method, epsilon=spent)
-    public = {
-        "noise_std": np.sqrt(noise),
-        "sensitivity": np.full(len(params), sensitivity * half),
-    }
-    search._finish(params, best, model, public)
+    model.guarantee_ = search.guarantee_
+    model.chosen_by_ = (
+        f"chosen among {len(params)} candidates by {search.method}, with epsilon = {spent:g}"
+    )
+    sensitivities = np.full(len(params), sensitivity * half)
+    search._keep(best, model, {"noise_std": np.sqrt(added), "sensitivity": sensitivities})
 
 
 def _planned(
@@ -143,38 +147,30 @@ def _planned(
     X: Array,
     groups: Any,
     spent: float,
-) -> tuple[Array, Guarantee]:
-    """For every candidate the mean square at the targets of what privacy adds to its predictions,
-    and what choice and release promise together whichever is chosen. All public; sets the trials'
-    epsilon and law of noise.
+) -> tuple[list[Plan], Array]:
+    """A plan for every candidate, and what privacy adds to the mean square error of its predictions.
 
-    The law is the same for all candidates, so that the promise does not depend on the choice. A
-    release with Gaussian noise gets what exact accounting leaves, should that keep the promise, else
-    what adding up leaves, which always does, as it does for Laplace noise. The one that adds least
-    is taken.
+    Epsilon and noise distribution are the same for all candidates, so that the promise does not
+    depend on the choice: those that add least, among those that keep the promise beside the choice.
+    Gaussian noise gets what exact accounting leaves, should that keep the promise, else what adding
+    up leaves, which always does, as it does for Laplace noise.
     """
-    found: list[tuple[Array, Guarantee, float, str]] = []
-    for rest, mechanism in _ways(search, spent):
-        if mechanism in (way[3] for way in found):
+    tried: dict[str, tuple[list[Plan], Array]] = {}
+    for epsilon, mechanism in _budgets(search, spent):
+        if mechanism in tried:
             continue
-        plans = [
-            trial.set_params(epsilon=rest, mechanism=mechanism).plan(X, groups) for trial in trials
-        ]
-        promise = _with_choice(search, plans, spent)
-        if promise.delta_at(search.epsilon) <= search.delta:
-            pairs = zip(plans, models, strict=True)
-            added = np.array([privacy_error(plan, model) for plan, model in pairs])
-            found.append((added, promise, rest, mechanism))
-    if not found:
+        options = {"epsilon": epsilon, "mechanism": mechanism}
+        plans = [trial.set_params(**options).plan(X, groups) for trial in trials]
+        if _guarantee(search, plans, plans[0], spent).delta_at(search.epsilon) <= search.delta:
+            errors = [privacy_error(*pair) for pair in zip(plans, models, strict=True)]
+            tried[mechanism] = plans, np.array(errors)
+    if not tried:
         raise ValueError("the budget is too small to choose and to release: give a larger one.")
-    added, promise, rest, mechanism = min(found, key=lambda way: float(np.mean(way[0])))
-    for trial in trials:
-        trial.set_params(epsilon=rest, mechanism=mechanism)
-    return added, promise
+    return min(tried.values(), key=lambda way: float(np.mean(way[1])))
 
 
-def _ways(search: PrivateGridSearchCV, spent: float) -> Iterator[tuple[float, str]]:
-    """The epsilon of the release and its law of noise: what may be tried."""
+def _budgets(search: PrivateGridSearchCV, spent: float) -> Iterator[tuple[float, str]]:
+    """The epsilon of the release and its noise distribution: what may be tried."""
     model, left = search.estimator, float(search.epsilon) - spent
     while total_epsilon((spent, left)) > search.epsilon:
         left = float(np.nextafter(left, 0.0))
@@ -205,34 +201,30 @@ def privacy_error(plan: Plan, model: Hyperparameters) -> float:
     return float(weights @ np.maximum(lost, 0.0))
 
 
-def _candidates(
-    models: Sequence[Hyperparameters], X: Array, splits: Sequence[Split], noise: Array
-) -> Iterator[tuple[Iterator[Fold], float]]:
-    for model, inside in zip(models, noise, strict=True):
-        yield folds_of(model, X, splits), float(inside)
+def _guarantee(
+    search: PrivateGridSearchCV, plans: Sequence[Plan], released: Plan, spent: float = 0.0
+) -> Guarantee:
+    """The choice and the release together: the promise that holds whichever plan is released.
 
-
-def _chosen_by(search: PrivateGridSearchCV, count: int) -> str:
-    return f"one of {count} candidates by {search.method}"
-
-
-def _of_the_grid(promise: Guarantee) -> Guarantee:
-    return replace(promise, assumptions=(promise.assumptions[0], GRID_ASSUMPTION))
-
-
-def _with_choice(search: PrivateGridSearchCV, plans: Sequence[Plan], spent: float) -> Guarantee:
-    """The choice and the release together: the promise that holds whichever of them is released."""
-    each = [outputs_guarantee(plan, simulated=search.random_state is not None) for plan in plans]
-    weakest = min(each, key=lambda one: one.noise_multipliers)
-    promise = replace(weakest, delta_slack=max(one.delta_slack for one in each))
-    sampler = f"{SELECTION_SAMPLER}; {promise.sampler}"
-    if search.random_state is not None:
-        sampler = SIMULATED_SAMPLER
-    return replace(
-        _of_the_grid(promise),
-        epsilon=float(search.epsilon),
-        delta=0.0 if promise.is_pure else float(search.delta),
-        mechanism=f"{_chosen_by(search, len(plans))}, then {promise.mechanism}",
+    ``released``: the plan whose measurement is described
+    ``spent``: the epsilon of the choice, 0 where it is free
+    """
+    simulated = search.random_state is not None
+    own = outputs_guarantee(released, simulated=simulated)
+    events = [plan.noise.event for plan in plans]
+    weakest = min(events, key=lambda event: event.noise_multipliers)
+    weakest = replace(weakest, delta_slack=max(event.delta_slack for event in events))
+    mechanism, sampler = own.mechanism, own.sampler
+    if spent:
+        mechanism = f"one of {len(plans)} candidates by {search.method}, then {mechanism}"
+        sampler = f"{SELECTION_SAMPLER}; {sampler}"
+    return promise(
+        Protected(own.unit, own.neighbours),
+        [Event(pure_epsilons=(spent,)), weakest] if spent else [weakest],
+        epsilon=search.epsilon,
+        delta=search.delta,
+        assumptions=(own.assumptions[0], GRID_ASSUMPTION),
+        mechanism=mechanism,
         sampler=sampler,
-        pure_epsilons=(spent, *promise.pure_epsilons),
+        simulated=simulated,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -117,3 +117,8 @@ def inducing_inputs(inducing: Any, columns: int) -> int | Array:
     if len(points) > MOST_INDUCING:
         raise ValueError(f"inducing has more than {MOST_INDUCING} points.")
     return collapse(points)[0]
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number, not a truth value nor NaN."""
+    return isinstance(value, Real) and not isinstance(value, bool) and value == value

@@ -16,9 +16,11 @@ ACQUISITIONS = ("ei", "ucb")
 def next_setting(
     surrogate: Surrogate, tried: Sequence[int], acquisition: str, exploration: float
 ) -> int:
-    """The place of the most promising setting; the first is the one nearest to the middle."""
+    """The index of the most promising setting; the first is the one nearest to the middle."""
     if not tried:
-        return central(surrogate.points)
+        points = surrogate.points
+        middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+        return int(np.argmin(np.square(points - middle).sum(axis=1)))
     if acquisition == "ucb":
         promise = upper_bound(surrogate, exploration)
     else:
@@ -46,15 +48,9 @@ def expected_improvement(surrogate: Surrogate, tried: Sequence[int]) -> Array:
 
 
 def best_setting(surrogate: Surrogate) -> int:
-    """The place of the largest posterior mean less one std: better known settings come first.
+    """The index of the largest posterior mean less one std: better known settings come first.
 
     Scores lie in [-1, 1], and so do means that may be compared.
     """
     mean, std = surrogate.posterior()
     return int(np.argmax(np.clip(mean, -1.0, 1.0) - std))
-
-
-def central(points: Array) -> int:
-    """The setting nearest to the middle of all."""
-    middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
-    return int(np.argmin(np.square(points - middle).sum(axis=1)))

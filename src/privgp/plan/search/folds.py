@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold, check_cv
 from privgp.gp.input_maps import collapse
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
-from privgp.privacy.residuals import Fold
+from privgp.privacy.selection import Fold
 from privgp.types import Array, Integers
 
 Split = tuple[Integers, Integers]

@@ -2,7 +2,7 @@
 
 An axis is ``(low, high)``, ``(low, high, "log-uniform")``, ``(low, high, "uniform")``, or a list of
 values. Axes of lists alone give all their combinations where these are not too many; otherwise the
-space is a low-discrepancy set of so many settings, the same at every call. All of it is public.
+space is a low-discrepancy set of ``candidates`` settings, the same at every call. All is public.
 """
 
 from __future__ import annotations
@@ -26,8 +26,13 @@ MOST_SETTINGS = 10_000
 
 @dataclass(frozen=True)
 class Space:
-    """``settings``: what an estimator is given, one dict each; ``points``: (settings, coordinates)
-    in the unit cube, one coordinate per numerical axis and one per value of a categorical one."""
+    """The settings of a search.
+
+    ``settings``: the parameters that an estimator is given, one dict each
+    ``points``: (settings, coordinates) in the unit cube, one coordinate per numerical axis and one
+    per value of a categorical one
+    ``whole``: whether these are all combinations
+    """
 
     names: tuple[str, ...]
     settings: tuple[dict[str, Any], ...] = field(repr=False)
@@ -49,24 +54,20 @@ def make_space(axes: Any, candidates: int = 1000) -> Space:
         raise ValueError(f"space has {len(axes)} axes, but at most {MOST_AXES} can be searched.")
     if any(not isinstance(name, str) for name in axes):
         raise ValueError("space must be a dict whose names are text.")
-    built = [_axis(name, axis) for name, axis in axes.items()]
-    listed = all(isinstance(axis, _Listed) for axis in built)
-    total = math.prod(len(axis.values) for axis in built if isinstance(axis, _Listed))
-    whole = listed and total <= max(candidates, 1000)
+    built = {name: _axis(name, axis) for name, axis in axes.items()}
+    lists = [axis for axis in built.values() if isinstance(axis, _Listed)]
+    combinations = math.prod(len(axis.values) for axis in lists)
+    continuous = len(lists) < len(built)
+    whole = not continuous and combinations <= max(candidates, 1000)
     if whole:
-        shares = [axis.middles() for axis in built if isinstance(axis, _Listed)]
-        corners = np.array(list(product(*shares)))
+        corners = np.array(list(product(*(axis.middles() for axis in lists))))
     else:
-        count = min(candidates, total) if listed else candidates
+        count = candidates if continuous else min(candidates, combinations)
         corners = qmc.Halton(len(built), scramble=True, rng=np.random.default_rng(0)).random(count)
-    picked = [[axis.value(u) for axis, u in zip(built, row, strict=True)] for row in corners]
-    points = [
-        np.concatenate([axis.coordinates(u) for axis, u in zip(built, row, strict=True)])
-        for row in corners
-    ]
-    names = tuple(axes)
-    settings = tuple(dict(zip(names, values, strict=True)) for values in picked)
-    return Space(names, settings, np.array(points, dtype=np.float64), whole)
+    placed = [list(zip(built.items(), corner, strict=True)) for corner in corners]
+    settings = tuple({name: axis.value(u) for (name, axis), u in row} for row in placed)
+    points = [[x for (_, axis), u in row for x in axis.coordinates(u)] for row in placed]
+    return Space(tuple(built), settings, np.array(points, dtype=np.float64), whole)
 
 
 @dataclass(frozen=True)

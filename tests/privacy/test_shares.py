@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
-from privgp.privacy.steps import normalised, step_noise
+from privgp.privacy.shares import budget_shares, noise_of_shares
 
 
 @settings(max_examples=40)
@@ -21,7 +21,7 @@ from privgp.privacy.steps import normalised, step_noise
     delta=st.floats(1e-12, 0.5),
 )
 def test_all_steps_together_stay_within_the_budget(shares, epsilon, delta):
-    noise = step_noise(epsilon, delta, normalised(shares), 1e-3)
+    noise = noise_of_shares(epsilon, delta, budget_shares(shares), 1e-3)
     whole = gaussian_multiplier(epsilon, delta)
     spent = sum(Fraction(step.multiplier) ** -2 for step in noise)  # exact
     assert spent <= Fraction(whole) ** -2
@@ -34,7 +34,7 @@ def test_all_steps_together_stay_within_the_budget(shares, epsilon, delta):
 @settings(max_examples=30)
 @given(shares=st.lists(st.floats(0.01, 100), min_size=1, max_size=20))
 def test_noise_covers_the_sensitivity_and_the_lattice(shares):
-    for step in step_noise(1.0, 1e-5, normalised(shares), 1 / 898):
+    for step in noise_of_shares(1.0, 1e-5, budget_shares(shares), 1 / 898):
         assert step.size == 1
         moved = Fraction(1, 898) - Fraction(1, 10**18) + Fraction(2) ** step.exponent
         assert Fraction(step.std) >= Fraction(step.multiplier) * moved
@@ -42,12 +42,12 @@ def test_noise_covers_the_sensitivity_and_the_lattice(shares):
 
 
 def test_more_budget_for_a_step_means_less_noise_there():
-    first, second = step_noise(1.0, 1e-5, normalised([1, 4]), 1.0)
+    first, second = noise_of_shares(1.0, 1e-5, budget_shares([1, 4]), 1.0)
     assert first.std == pytest.approx(2 * second.std, rel=1e-9)
 
 
 def test_the_noise_of_thirty_steps_on_a_thousand_records():
-    noise = step_noise(1.0, 1e-5, normalised([1.0] * 30), 1e-3)
+    noise = noise_of_shares(1.0, 1e-5, budget_shares([1.0] * 30), 1e-3)
     assert noise[0].std == pytest.approx(0.0204, abs=1e-4)
 
 
@@ -56,14 +56,14 @@ def test_the_noise_of_thirty_steps_on_a_thousand_records():
 )
 def test_bad_shares_are_refused(shares):
     with pytest.raises(ValueError, match="budget_split"):
-        normalised(shares)
+        budget_shares(shares)
 
 
 def test_shares_that_add_up_to_more_are_refused():
     with pytest.raises(ValueError, match="add up"):
-        step_noise(1.0, 1e-5, [0.6, 0.6], 1.0)
+        noise_of_shares(1.0, 1e-5, [0.6, 0.6], 1.0)
 
 
 def test_impossible_budgets_are_refused():
     with pytest.raises(ValueError, match="too small"):
-        step_noise(1e-4, 1e-45, normalised(np.ones(20)), 1.0)
+        noise_of_shares(1e-4, 1e-45, budget_shares(np.ones(20)), 1.0)

@@ -25,9 +25,9 @@ LARGEST = 2**24
 
 @dataclass(frozen=True)
 class Event:
-    """A step that was asked for; ``value`` is None if it was lost."""
+    """A step that was asked for, at the setting of this index; ``value`` is None if it was lost."""
 
-    place: int
+    setting: int
     value: float | None
 
 
@@ -39,32 +39,31 @@ class SearchState:
         self._file: IO[bytes] | None = None
         if path is None:
             return
-        self._name = os.fspath(path)
+        self._name = f"state_file {os.fspath(path)!r}"
         try:
             self._file = open(path, "a+b")  # noqa: SIM115 - held open, and locked, while searching
         except OSError:
-            raise ValueError(f"state_file {self._name!r} cannot be written there.") from None
+            raise ValueError(f"{self._name} cannot be written there.") from None
         try:
-            self._lock()
-            self._read(question)
+            self._read(self._file, question)
         except BaseException:
             self.close()
             raise
 
     def check(self, steps: int, settings: int) -> None:
         """Refuse events that this search cannot have had."""
-        if len(self.events) > steps or any(not 0 <= e.place < settings for e in self.events):
-            raise ValueError(f"state_file {self._name!r} is damaged.")
+        if len(self.events) > steps or any(not 0 <= e.setting < settings for e in self.events):
+            raise ValueError(f"{self._name} is damaged.")
 
-    def ask(self, place: int) -> None:
+    def ask(self, setting: int) -> None:
         """Say that a step is about to be drawn: from here on it counts as spent."""
-        self._append({"asked": len(self.events), "place": place})
-        self.events.append(Event(place, None))
+        self._append({"asked": len(self.events), "place": setting})
+        self.events.append(Event(setting, None))
 
     def got(self, value: float) -> None:
         """Keep what the step gave."""
         self._append({"got": len(self.events) - 1, "value": value})
-        self.events[-1] = Event(self.events[-1].place, value)
+        self.events[-1] = Event(self.events[-1].setting, value)
 
     def close(self) -> None:
         if self._file is not None:
@@ -77,25 +76,21 @@ class SearchState:
     def __exit__(self, *problem: object) -> None:
         self.close()
 
-    def _lock(self) -> None:
-        assert self._file is not None
+    def _read(self, file: IO[bytes], question: dict[str, Any]) -> None:
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise ValueError(f"state_file {self._name!r} is in use by another search.") from None
-
-    def _read(self, question: dict[str, Any]) -> None:
-        assert self._file is not None
-        self._file.seek(0)
-        data = self._file.read(LARGEST + 1)
+            raise ValueError(f"{self._name} is in use by another search.") from None
+        file.seek(0)
+        data = file.read(LARGEST + 1)
         whole, newline, torn = data.rpartition(b"\n")
         if not data.startswith(HEAD[: len(data)]) or len(data) > LARGEST:
-            raise ValueError(f"state_file {self._name!r} is not the file of a search.")
+            raise ValueError(f"{self._name} is not the file of a search.")
         if torn:  # killed while writing: an unfinished line never took effect
-            self._file.truncate(len(whole) + len(newline))
+            file.truncate(len(whole) + len(newline))
         if not newline:
             self._append({"format": FORMAT, "version": 1, "question": question})
-            _keep_name(self._name)
+            _keep_name(os.path.abspath(file.name))
             return
         first, *lines = whole.split(b"\n")
         try:
@@ -104,8 +99,8 @@ class SearchState:
             same = False
         if not same:
             raise ValueError(
-                f"state_file {self._name!r} belongs to another search (another space, budget, number "
-                "of records or estimator): give another name."
+                f"{self._name} belongs to another search (another space, budget, number of records "
+                "or estimator): give another name."
             )
         for line in lines:
             self._replay(line)
@@ -118,11 +113,11 @@ class SearchState:
                 return
             value = float(event["value"])
             if event["got"] == len(self.events) - 1 and math.isfinite(value):
-                self.events[-1] = Event(self.events[-1].place, value)
+                self.events[-1] = Event(self.events[-1].setting, value)
                 return
         except (ValueError, KeyError, TypeError):
             pass
-        raise ValueError(f"state_file {self._name!r} is damaged.")
+        raise ValueError(f"{self._name} is damaged.")
 
     def _append(self, event: dict[str, Any]) -> None:
         if self._file is None:
@@ -132,14 +127,12 @@ class SearchState:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError:
-            raise RuntimeError(
-                f"state_file {self._name!r} could not be written; go on with it later."
-            ) from None
+            raise RuntimeError(f"{self._name} could not be written; go on with it later.") from None
 
 
 def _keep_name(path: str) -> None:
     """Bring a new file's name to the disk too."""
-    folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

@@ -15,13 +15,13 @@ from privgp.privacy.noise import GaussianNoise, lattice_multiplier, scaled_noise
 SMALLEST_SHARE = 1e-6
 
 
-def normalised(shares: Sequence[float]) -> tuple[float, ...]:
+def budget_shares(numbers: Sequence[float]) -> tuple[float, ...]:
     """Positive shares that add up to 1, from positive numbers."""
     try:
-        values = [float(share) for share in shares if isinstance(share, Real)]
+        values = [float(number) for number in numbers if isinstance(number, Real)]
     except OverflowError:
         values = [math.inf]
-    if len(values) != len(shares) or not values or not all(0 < v < math.inf for v in values):
+    if len(values) != len(numbers) or not values or not all(0 < v < math.inf for v in values):
         raise ValueError("budget_split must hold positive numbers, one for every step.")
     largest = max(values)
     total = math.fsum(value / largest for value in values)
@@ -31,22 +31,21 @@ def normalised(shares: Sequence[float]) -> tuple[float, ...]:
     return parts
 
 
-def step_noise(
+def noise_of_shares(
     epsilon: float, delta: float, shares: Sequence[float], sensitivity: float
 ) -> tuple[GaussianNoise, ...]:
-    """The noise of every step, so that all together are (epsilon, delta)-private.
+    """The noise of every number, so that all together are (epsilon, delta)-private.
 
     ``sensitivity``: the most one person moves any one of the numbers, float error included. The
-    slack of the lattice is the one of that many numbers together, told in equal parts.
+    lattice adds to delta what it adds for that many numbers together; each gets an equal part.
     """
     size = len(shares)
     whole, depth, slack = lattice_multiplier(epsilon, delta, size)
-    steps = tuple(
-        scaled_noise(
-            whole * (1.0 + 2.0**-40) / math.sqrt(w), 1, sensitivity, 0.0, depth, slack / size
-        )
-        for w in shares
+    whole_up = whole * (1.0 + 2.0**-40)
+    parts = tuple(
+        scaled_noise(whole_up / math.sqrt(share), 1, sensitivity, 0.0, depth, slack / size)
+        for share in shares
     )
-    if math.fsum(step.multiplier**-2.0 for step in steps) > whole**-2.0:
+    if math.fsum(part.multiplier**-2.0 for part in parts) > whole**-2.0:
         raise ValueError("the shares of the budget add up to more than the whole.")
-    return steps
+    return parts

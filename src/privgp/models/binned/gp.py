@@ -1,0 +1,108 @@
+"""BinnedGP: a Gaussian process on the noisy means over bins."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+from privgp.gp.kernels.evaluate import check_kernel, evaluate, variance
+from privgp.gp.kernels.integral import integral_cross, integral_gram
+from privgp.gp.threads import one_thread
+from privgp.models.binned.means import BinnedMeans
+from privgp.plan.inputs.arguments import check_choice
+from privgp.types import Array
+
+
+class BinnedGP(BinnedMeans):
+    """A Gaussian process on noisy means over bins, with kernel and noise variance given.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel, in units of X and squared units of y, fixed. None: an RBF of
+        lengthscale half the width of the box per input, and std a quarter of the bounds' width.
+    noise_variance : variance of an output about the function. None: (0.15 of the bounds' width)^2.
+    model : "integral" (a mean is the average of the function over its bin) or "centres" (its value
+        at the centre). All others as of BinnedMeans.
+
+    Attributes
+    ----------
+    kernel_, noise_variance_ : as given, or their defaults. All others as of BinnedMeans.
+
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        noise_variance: float | None = None,
+        *,
+        bins: Any = 10,
+        model: str = "integral",
+        y_bounds: Any = None,
+        x_bounds: Any = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        noise: str = "laplace",
+        protect: str = "outputs",
+        random_state: Any = None,
+    ) -> None:
+        self.kernel, self.noise_variance, self.model = kernel, noise_variance, model
+        self.bins, self.y_bounds, self.x_bounds = bins, y_bounds, x_bounds
+        self.epsilon, self.delta, self.noise = epsilon, delta, noise
+        self.protect, self.random_state = protect, random_state
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The posterior mean at every point, and the std of the function about it."""
+        points = self._points(X)
+        with one_thread():
+            cross = self._cross(points)
+            mean = self._middle_and_half()[0] + cross @ self._weights
+            if not return_std:
+                return mean
+            left = variance(self.kernel_)
+            if self._factor is not None:
+                left = left - np.einsum("ij,ji->i", cross, cho_solve(self._factor, cross.T))
+        return mean, np.sqrt(np.maximum(np.broadcast_to(left, mean.shape), 0.0))
+
+    def _check(self, columns: int) -> None:
+        if self.kernel is not None:
+            check_kernel(self.kernel, columns)
+        check_choice("model", self.model, ("integral", "centres"))
+        noise = self.noise_variance
+        if noise is not None and not (isinstance(noise, Real) and 0 < noise < np.inf):
+            raise ValueError("noise_variance must be a positive number or None.")
+
+    def _learn(self) -> None:
+        middle, half = self._middle_and_half()
+        self.kernel_ = self.kernel
+        if self.kernel is None:
+            scales = 0.5 * (self._grid.high - self._grid.low)
+            self.kernel_ = ConstantKernel((0.5 * half) ** 2) * RBF(scales)
+        given = self.noise_variance
+        self.noise_variance_ = float((0.3 * half) ** 2 if given is None else given)
+        self._factor: Any = None
+        self._weights = np.zeros(0)
+        if len(self._bins) == 0:
+            return
+        spread = self.noise_variance_ / self.counts_ + self.noise_std_**2
+        with one_thread():
+            K = self._gram() + np.diag(spread)
+            self._factor = cho_factor(K, lower=True, check_finite=False)
+            self._weights = cho_solve(self._factor, self.means_ - middle)
+
+    def _gram(self) -> Array:
+        """Covariances of the bin means."""
+        if self.model == "integral":
+            return integral_gram(self.kernel_, self.bin_low_, self.bin_high_)
+        return evaluate(self.kernel_, 0.5 * self.bin_low_ + 0.5 * self.bin_high_)
+
+    def _cross(self, X: Array) -> Array:
+        """Covariances of the function at X with the bin means."""
+        if len(self.bin_low_) == 0:
+            return np.zeros((len(X), 0))
+        if self.model == "integral":
+            return integral_cross(self.kernel_, X, self.bin_low_, self.bin_high_)
+        return evaluate(self.kernel_, X, 0.5 * self.bin_low_ + 0.5 * self.bin_high_)

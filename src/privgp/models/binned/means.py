@@ -1,0 +1,218 @@
+"""BinnedMeans: the papers' baseline, noisy means over the bins of a regular grid."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privgp.gp.measurement import Measurement
+from privgp.models.promise import simulation
+from privgp.models.spending import SpendsAtFit
+from privgp.plan.bins.bins import Bins, HalvedBins
+from privgp.plan.bins.grid import BinSums, Grid
+from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
+from privgp.plan.strategy import Strategy, noise_of
+from privgp.privacy.budget import check_budget
+from privgp.privacy.guarantee import OUTPUTS, RECORDS, Protected, promise
+from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.types import Array, Integers
+from privgp.vault.measure import measure
+from privgp.vault.validate import checked_inputs, checked_outputs
+
+MOST_BINS = 2**62
+MOST_PRIVATE_BINS = 2000
+FEWEST = 2.0  # noise stds that a private count needs for its bin to have a mean
+PUBLIC_INPUTS = (
+    "the inputs, so the number of rows in every bin, are public",
+    "kernel, bounds, bins and budget were chosen without looking at the outputs",
+)
+PRIVATE_INPUTS = (
+    "the number of records is public",
+    "kernel, bounds of inputs and outputs, bins and budget were chosen without looking at the records",
+)
+
+
+class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Noisy means over bins: every point gets the mean of its bin, of an empty one the middle.
+
+    Parameters
+    ----------
+    bins : int, or one int per input
+        Bins per input, between the x_bounds.
+    y_bounds : (low, high), public bounds of the outputs; values outside are clipped.
+    x_bounds : (low, high), or one such pair per input
+        The box of the bins. None: that of the public X; required with ``protect="records"``.
+    epsilon, delta : the budget of one ``fit``; Laplace noise is pure: its delta is 0.
+    noise : "laplace" or "gaussian"
+    protect : "outputs" (inputs and counts are public, as in the papers) or "records"
+    random_state : for simulations only: ordinary noise, and a guarantee that says so.
+
+    Attributes
+    ----------
+    guarantee_ : what was promised.
+    bin_low_, bin_high_ : corners of the bins that have a mean.
+    counts_, means_, noise_std_ : rows, noisy mean and the noise's std in each.
+
+    """
+
+    def __init__(
+        self,
+        bins: Any = 10,
+        *,
+        y_bounds: Any = None,
+        x_bounds: Any = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        noise: str = "laplace",
+        protect: str = "outputs",
+        random_state: Any = None,
+    ) -> None:
+        self.bins, self.y_bounds, self.x_bounds = bins, y_bounds, x_bounds
+        self.epsilon, self.delta, self.noise = epsilon, delta, noise
+        self.protect, self.random_state = protect, random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Measure once, with noise. The only call that spends."""
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None."
+            )
+        check_budget(self.epsilon, self.delta, pure=self.noise == LAPLACE)
+        check_bounds("y_bounds", self.y_bounds)
+        check_choice("noise", self.noise, (LAPLACE, GAUSSIAN))
+        check_choice("protect", self.protect, ("outputs", "records"))
+        if self.protect == "records":
+            self._measure_records(X, y)
+        else:
+            self._measure_outputs(X, y)
+        self._learn()
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The mean of the bin of every point; outside the box, of the nearest bin."""
+        points = self._points(X)
+        bins, asked = self._bins, self._grid.of(points)
+        out = np.full(len(asked), self._middle_and_half()[0])
+        if len(bins):
+            place = np.minimum(np.searchsorted(bins, asked), len(bins) - 1)
+            there = bins[place] == asked
+            out[there] = self.means_[place[there]]
+        return out
+
+    def _measure_outputs(self, X: Any, y: Any) -> None:
+        """Sums per bin. X is public, y goes to the vault."""
+        X = validate_data(self, X, dtype=np.float64)
+        y = checked_outputs(y, len(X))
+        low, high = self._box(X)
+        grid = Grid(low, high, self._shape(X.shape[1]))
+        bins, index = np.unique(grid.of(X), return_inverse=True)
+        counts = np.bincount(index).astype(float)
+        strategy = BinSums(self.noise, index, len(bins))
+        what = f"the sums of the clipped outputs over {len(bins)} bins"
+        measured = self._measured(y, strategy, OUTPUTS, PUBLIC_INPUTS, what)
+        middle, _ = self._middle_and_half()
+        means = middle + measured.values / counts
+        self._keep(grid, bins, counts, means, measured.noise_std / counts)
+
+    def _measure_records(self, X: Any, y: Any) -> None:
+        """Counts and sums per bin. Inputs and outputs go to the vault."""
+        low, high = np.array(domain_pairs("x_bounds", self.x_bounds)).T
+        grid = Grid(low, high, self._shape(len(low)))
+        if grid.count > MOST_PRIVATE_BINS:
+            raise ValueError(
+                f"bins must make at most {MOST_PRIVATE_BINS} with protect='records', got {grid.count}."
+            )
+        inputs = checked_inputs(X, len(low))
+        y = checked_outputs(y, len(inputs))
+        validate_data(self, X, skip_check_array=True)  # remembers names and number of columns
+        kind = HalvedBins if self.noise == LAPLACE else Bins
+        strategy = kind(low, high, grid.shape, len(inputs), np.eye(grid.count), energy_weight=0.0)
+        what = (
+            f"counts and sums of the clipped outputs over {grid.count} bins of the declared domain"
+        )
+        measured = self._measured((inputs, y), strategy, RECORDS, PRIVATE_INPUTS, what)
+        assert measured.counts is not None
+        middle, half = self._middle_and_half()
+        bins = np.flatnonzero(measured.counts > FEWEST * measured.noise_std / half)
+        counts = measured.counts[bins]
+        bounds = check_bounds("y_bounds", self.y_bounds)
+        means = np.clip(middle + measured.values[bins] / counts, *bounds)
+        # the error of a ratio: of its numerator, and of its denominator times itself
+        spread = measured.noise_std * np.sqrt(1.0 + ((means - middle) / half) ** 2)
+        self._keep(grid, bins, counts, means, spread / counts)
+
+    def _measured(
+        self, data: Any, strategy: Strategy, protected: Protected, assumes: Any, what: str
+    ) -> Measurement:
+        """Spend the budget, and say what it promises."""
+        noise = noise_of(strategy, float(self.epsilon), float(self.delta))
+        bounds = check_bounds("y_bounds", self.y_bounds)
+        measured = measure(data, bounds, strategy, noise, simulation(self))
+        self.guarantee_ = promise(
+            protected,
+            [noise.event],
+            epsilon=self.epsilon,
+            delta=self.delta,
+            assumptions=assumes,
+            mechanism=f"{noise.describe()} on {what}; all else is post-processing",
+            sampler=noise.sampler,
+            simulated=self.random_state is not None,
+        )
+        return measured
+
+    def _keep(self, grid: Grid, bins: Integers, counts: Array, means: Array, std: Array) -> None:
+        """What was released, all of it public."""
+        self._grid, self._bins = grid, bins
+        self.counts_, self.means_, self.noise_std_ = counts, means, std
+        self.bin_low_, self.bin_high_ = grid.corners(bins)
+
+    def _check(self, columns: int) -> None:
+        """Refuse wrong arguments of the model itself, before anything is spent."""
+
+    def _learn(self) -> None:
+        """What follows from the measurement."""
+
+    def _middle_and_half(self) -> tuple[float, float]:
+        """The middle of the bounds, and half their width."""
+        low, high = check_bounds("y_bounds", self.y_bounds)
+        return 0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low
+
+    def _box(self, X: Array) -> tuple[Array, Array]:
+        """The declared domain, or the box of the public inputs where none was declared."""
+        if self.x_bounds is not None:
+            low, high = np.array(domain_pairs(self.x_bounds, X.shape[1])).T
+            return low, high
+        low, high = X.min(axis=0), X.max(axis=0)
+        pad = np.where(high > low, 0.0, np.maximum(0.5, np.abs(low)))
+        return low - pad, high + pad
+
+    def _shape(self, columns: int) -> tuple[int, ...]:
+        """Bins per input, of a number for all or one for each."""
+        self._check(columns)
+        wanted = "bins must be a whole number of at least 1, or one for each input"
+        try:
+            given = [operator.index(k) for k in np.ravel(np.asarray(self.bins, dtype=object))]
+        except TypeError:
+            raise ValueError(f"{wanted}.") from None
+        shape = tuple(given * columns if np.ndim(self.bins) == 0 else given)
+        if len(shape) != columns or min(shape) < 1 or isinstance(self.bins, bool):
+            raise ValueError(f"{wanted}; there are {columns} inputs.")
+        if sum(math.log2(k) for k in shape) > math.log2(MOST_BINS):
+            raise ValueError("bins are too many: use fewer per input.")
+        return shape
+
+    def _points(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags

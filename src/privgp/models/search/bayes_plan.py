@@ -1,0 +1,115 @@
+"""The public side of PrivateBayesSearchCV: its arguments checked, its plan made, its promise written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from privgp.models.search.arguments import VALIDATION_ASSUMPTIONS, loss_of
+from privgp.models.spending import refuse_spending
+from privgp.plan.inputs.arguments import check_choice, is_number, whole_number
+from privgp.plan.search.acquisition import ACQUISITIONS
+from privgp.plan.search.kusner import kusner_plan
+from privgp.plan.search.plan import SearchPlan
+from privgp.plan.search.space import make_space
+from privgp.privacy.budget import check_budget
+from privgp.privacy.guarantee import VALIDATION, Guarantee, promise
+from privgp.privacy.noise import GAUSSIAN_SAMPLER
+from privgp.privacy.shares import budget_shares, noise_of_shares
+from privgp.vault.scores import score_sensitivity
+
+if TYPE_CHECKING:
+    from privgp.models.search.bayes import PrivateBayesSearchCV
+
+METHODS = ("measured", "kusner", "kusner-noise-free")
+MOST_STEPS = 500
+KUSNER_ASSUMPTION = (
+    "assumption 1 of Kusner et al. (2015): the objectives of all validation sets are draws from one "
+    "Gaussian process with the declared kernel, mean, std and correlation of neighbours; delta is in "
+    "part the probability of such a draw, so this is no worst-case promise"
+)
+KUSNER_SAMPLER = (
+    "exponential mechanism and Laplace noise on a lattice (OpenDP), cryptographic randomness"
+)
+FREITAS_ASSUMPTION = (
+    "the assumptions of de Freitas et al. (2012), theorem 2, with the declared constants A and tau"
+)
+
+
+def check_arguments(search: PrivateBayesSearchCV) -> None:
+    check_budget(search.epsilon, search.delta)
+    check_choice("method", search.method, METHODS)
+    check_choice("acquisition", search.acquisition, ACQUISITIONS)
+    whole_number("n_iter", search.n_iter, MOST_STEPS)
+    for name, high in (("exploration", 100.0), ("final_share", 0.99)):
+        value = getattr(search, name)
+        if not is_number(value) or not 0.0 <= value <= high:
+            raise ValueError(f"{name} must be a number between 0 and {high:g}.")
+    if not all(hasattr(search.estimator, name) for name in ("fit", "predict", "set_params")):
+        raise ValueError("estimator must have fit, predict and set_params, as in scikit-learn.")
+    refuse_spending(estimator=search.estimator, space=search.space)
+    if search.method != "measured" and search.state_file is not None:
+        raise ValueError(
+            "state_file is for method='measured': the course of Kusner's algorithms is private and "
+            "is not written."
+        )
+
+
+def plan_of(search: PrivateBayesSearchCV, n_val: Any) -> SearchPlan:
+    """What the budget buys on this number of validation records."""
+    check_arguments(search)
+    rows, steps = whole_number("n_val", n_val, 2**40), int(search.n_iter)
+    loss = loss_of(search.estimator, search.scoring, search.loss_bounds)
+    space = make_space(search.space, search.candidates)
+    known = search.estimator.get_params(deep=True)
+    for name in space.names:
+        if name not in known:
+            raise ValueError(f"space names {name!r}, which is no parameter of the estimator.")
+    epsilon, delta = float(search.epsilon), float(search.delta)
+    plan = SearchPlan(search.method, epsilon, delta, rows, space, loss.width)
+    if search.method != "measured":
+        return kusner_plan(plan, search.assume, steps, (loss.score(1.0), loss.score(0.0)))
+    shares = _shares(search.budget_split, steps, float(search.final_share))
+    noise = noise_of_shares(epsilon, delta, shares, score_sensitivity(rows))
+    return replace(plan, shares=shares, has_final=len(shares) > steps, noise=noise)
+
+
+def _shares(split: Any, steps: int, final: float) -> tuple[float, ...]:
+    """The share of every step; the last is that of the chosen setting, unless it has none."""
+    if isinstance(split, str):
+        check_choice("budget_split", split, ("even",))
+        split = [1.0] * steps
+    elif not (isinstance(split, Sequence) or hasattr(split, "tolist")):
+        raise ValueError("budget_split must be 'even' or a sequence of positive numbers.")
+    parts = budget_shares(list(split))
+    if len(parts) != steps:
+        raise ValueError(f"budget_split must hold n_iter={steps} numbers, got {len(parts)}.")
+    last = [final] if final > 0 else []
+    return budget_shares([*(part * (1.0 - final) for part in parts), *last])
+
+
+def guarantee_of(plan: SearchPlan, *, simulated: bool) -> Guarantee:
+    """The measured search adds up Gaussian events; Kusner's promise stands alone."""
+    assumptions: tuple[str, ...] = ()
+    mechanism = (
+        f"Gaussian noise on {len(plan.noise)} mean losses of adaptively chosen settings; the choice "
+        "of setting is post-processing"
+    )
+    if plan.constants is not None:
+        noise_free = plan.constants.noise_free
+        assumptions = (KUSNER_ASSUMPTION, *((FREITAS_ASSUMPTION,) if noise_free else ()))
+        mechanism = (
+            f"algorithm {2 if noise_free else 1} of Kusner et al. (2015): exponential mechanism for "
+            "the setting and Laplace mechanism for its score, with half of epsilon and of delta each"
+        )
+    return promise(
+        VALIDATION,
+        [each.event for each in plan.noise],
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+        assumptions=(*assumptions, *VALIDATION_ASSUMPTIONS),
+        mechanism=mechanism,
+        sampler=GAUSSIAN_SAMPLER if plan.constants is None else KUSNER_SAMPLER,
+        simulated=simulated,
+    )
