@@ -15,7 +15,7 @@ import privgp
 from privgp import PrivateGPRegressor
 from privgp.plan.bins.bins import PURE_ENERGY_WEIGHTS, Bins
 from privgp.plan.bins.grid import Grid
-from privgp.release.certificate.certificate import certificate, page, validate
+from privgp.release.certificate import certificate, page, validate
 from privgp.vault.measure import exact as without_noise
 from privgp.vault.measure import measure
 

@@ -7,7 +7,6 @@ import json
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
-from importlib import resources
 
 import jsonschema
 import numpy as np
@@ -18,12 +17,9 @@ from hypothesis import strategies as st
 
 import privgp
 from privgp import PrivateGPRegressor, load
-from privgp.release.certificate.certificate import certificate, page, plan_hash, validate
-from privgp.release.certificate.statements import FIXED, HOLDER, LEARNED
+from privgp.release.certificate import SCHEMA, certificate, page, plan_hash, validate
+from privgp.release.certificate.wording import FIXED, HOLDER, LEARNED
 
-SCHEMA = json.loads(
-    resources.files("privgp.release").joinpath("certificate.schema.json").read_text("utf-8")
-)
 X = np.random.default_rng(0).uniform(0, 10, size=(24, 2))
 Y = np.sin(X[:, 0])
 

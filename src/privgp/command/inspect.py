@@ -12,7 +12,7 @@ from privgp.command.io.destinations import CERTIFICATES, check_apart, check_dest
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import say, say_json
 from privgp.command.predict import open_release
-from privgp.release.certificate.certificate import certificate
+from privgp.release.certificate import certificate
 
 
 def run_inspect(

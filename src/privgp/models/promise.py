@@ -29,15 +29,14 @@ def outputs_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
             "the inputs, the number of rows and any person identifiers are public",
             "kernel, bounds, targets and budget were chosen without looking at the outputs",
         ),
-        mechanism=f"{plan.noise.describe()} on {plan.strategy.size} linear and energy functionals of "
-        "the clipped outputs; all else is post-processing",
+        mechanism=f"{_totals(plan)} of the values, each clipped to the declared range; "
+        "everything else is computed from them",
         sampler=plan.noise.sampler,
         simulated=simulated,
     )
 
 
 def records_guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
-    energy = ", and one energy" if plan.strategy.energy_weight > 0 else ""
     return promise(
         RECORDS,
         [plan.noise.event],
@@ -48,9 +47,14 @@ def records_guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
             "kernel, bounds of inputs and outputs, targets and budget were chosen without looking "
             "at the records",
         ),
-        mechanism=f"{plan.noise.describe()} on {plan.strategy.size} numbers: weighted counts and sums "
-        f"of the clipped outputs over bins of the declared domain{energy}; all else is "
-        "post-processing",
+        mechanism=f"{_totals(plan)} of the records and their values, each clipped to the declared "
+        "range, over bins of the declared domain; everything else is computed from them",
         sampler=plan.noise.sampler,
         simulated=simulated,
     )
+
+
+def _totals(plan: Plan | RecordsPlan) -> str:
+    """How many totals are measured; the one of squares is among them."""
+    size = plan.strategy.size
+    return f"{size} noisy total{'s' if size > 1 else ''} ({plan.noise.describe()})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from copy import deepcopy
 from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
@@ -28,7 +29,7 @@ from privgp.plan.inputs.rows import ArrayRows, Rows
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.release.at_targets import AtTargets, Release
-from privgp.release.certificate.certificate import utc
+from privgp.release.certificate import core, utc
 from privgp.types import Array
 from privgp.vault.measure import measure
 from privgp.vault.people import person_ids
@@ -222,6 +223,13 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         """What the plan said of itself; also where only a file is left of it."""
         loaded = vars(self).get("loaded_")
         return str(self.plan_.summary() if loaded is None else loaded.plan_summary)
+
+    def _certified(self) -> dict[str, Any]:
+        """What a certificate says before its holder adds to it; a copy."""
+        from privgp.models.certified import facts_of
+
+        loaded = vars(self).get("loaded_")
+        return core(facts_of(self)) if loaded is None else deepcopy(loaded.certificate)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -16,7 +16,7 @@ from privgp.gp.priors import Hyperparameters
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
-from privgp.release.certificate.certificate import plan_hash, validate
+from privgp.release.certificate import plan_hash, validate
 from privgp.release.contents import MOST_NODES, Contents
 from privgp.release.parameters import POINTS, parameters_from
 from privgp.storage import fields as field

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from privgp.command.io.destinations import whole_file
-from privgp.release.certificate.certificate import certificate, page
+from privgp.release.certificate import certificate, page
 
 
 def write_certificate(model: Any, path: Path) -> None:
