@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from papers.attack.runs import DELTA, RATES, Setting
-from privgp.audit.membership_result import Membership
 from privgp.audit.plots import draw_means, draw_variances
+from privgp.audit.result import Membership
 from privgp.pictures.style import (
     BLACK,
     BLUE,

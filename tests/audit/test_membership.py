@@ -16,7 +16,7 @@ from benchmarks.shadows import one_at_a_time
 from privgp.audit import membership, path_promise
 from privgp.audit.densities import MeanLaw, _loss, fit_means, fit_variances
 from privgp.audit.members import released
-from privgp.audit.membership_result import curve
+from privgp.audit.result import curve
 from privgp.audit.shadows import Population, posteriors, step
 
 POPULATION = Population(10, np.zeros(1), np.ones(1), np.array([0.5]), 1.0)

@@ -65,6 +65,40 @@ class VarianceLaw:
         return np.asarray(np.logaddexp.reduce(each))
 
 
+@dataclass(frozen=True)
+class Released:
+    """Many releases at one place: means of the paths' values; with several paths, log variances."""
+
+    means: Array
+    log_variances: Array | None
+
+
+@dataclass(frozen=True)
+class Laws:
+    """The fitted laws with the record and without it."""
+
+    mean_in: MeanLaw
+    mean_out: MeanLaw
+    variance_in: VarianceLaw | None
+    variance_out: VarianceLaw | None
+
+    def score(self, seen: Released) -> Array:
+        """Log-likelihood ratios, member over not: the mean's plus the variance's."""
+        score = self.mean_in.logpdf(seen.means) - self.mean_out.logpdf(seen.means)
+        if seen.log_variances is not None and self.variance_in and self.variance_out:
+            score = score + self.variance_in.logpdf(seen.log_variances)
+            score = score - self.variance_out.logpdf(seen.log_variances)
+        return score
+
+
+def fit_laws(inside: Released, outside: Released, spread: float) -> Laws:
+    """The laws of what datasets with the record and without it release; means within ``spread``."""
+    means = fit_means(inside.means, spread), fit_means(outside.means, spread)
+    if inside.log_variances is None or outside.log_variances is None:
+        return Laws(*means, None, None)
+    return Laws(*means, fit_variances(inside.log_variances), fit_variances(outside.log_variances))
+
+
 def fit_means(values: Array, scale: float) -> MeanLaw:
     """Maximum likelihood, on means of 200 groups of neighbouring values; the better of two starts."""
     t = _grouped(np.asarray(values) / scale)
@@ -76,11 +110,11 @@ def fit_means(values: Array, scale: float) -> MeanLaw:
         [0.0, lower, 0.0, upper, 0.0, np.log(0.3 * spread)],
         [0.0, middle - 0.3, -1.0, middle + 0.3, -1.0, np.log(spread)],
     )
-    found = [
+    results = [
         minimize(_loss, start, (t,), "L-BFGS-B", True, bounds=BOUNDS, options={"ftol": ENOUGH})
         for start in starts
     ]
-    best = min(found, key=lambda result: float(result.fun))
+    best = min(results, key=lambda result: float(result.fun))
     return MeanLaw(tuple(float(p) for p in best.x), scale)
 
 

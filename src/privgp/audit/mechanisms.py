@@ -24,7 +24,6 @@ from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.functions.paths import MOST_PATHS
 from privgp.plan.preview import Plan
-from privgp.plan.streamed.columns import StreamedSums
 from privgp.types import Array
 from privgp.vault.measure import exact
 from privgp.vault.states.outputs import within_limit
@@ -42,11 +41,11 @@ def pair_of_plan(plan: Plan | RecordsPlan, data: Any, neighbour: Any) -> NoisyPa
     strategy, bounds = plan.strategy, plan.y_bounds
     if data is None:
         low, high = worst_neighbours(strategy)
-    elif isinstance(plan, RecordsPlan):
+    elif plan.x_bounds is not None:
         both = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
         _check_one_record(*both)
         low, high = (exact(strategy, each, bounds) for each in both)
-    elif isinstance(strategy, StreamedSums):
+    elif strategy.distinct_inputs is None:
         raise ValueError("with inducing inputs only the worst neighbours are attacked.")
     else:
         first, second = (clipped_outputs(y, strategy.rows, bounds) for y in (data, neighbour))

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from privgp.audit.membership_result import Laws, Membership, Released
-from privgp.audit.result import TradeOff
+from privgp.audit.densities import Laws, Released
+from privgp.audit.result import Membership, TradeOff, verdict
 from privgp.pictures import style
 from privgp.types import Array
 
@@ -32,8 +32,7 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
     ax.plot([x], [y], "o", ms=3, color=colour, label=f"{result.attack}, with bounds")
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
     style.set_labels(ax, "false-positive rate", "false-negative rate")
-    verdict = "The promise holds" if result.holds else "The promise IS BROKEN"
-    style.set_title(ax, f"{verdict}: mu {result.mu_low:.3g} to {result.mu_high:.3g}")
+    style.set_title(ax, f"{verdict(result.holds)}: mu {result.mu_low:.3g} to {result.mu_high:.3g}")
     ax.legend(loc="upper right", fontsize=style.SMALL - 1.0)
     return style.root_of(ax)
 
