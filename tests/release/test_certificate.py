@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
 from html.parser import HTMLParser
 
 import jsonschema
@@ -157,13 +158,9 @@ def test_whatever_the_holder_writes_stays_text(words):
     page(document).encode("utf-8")
 
 
-_cache: list[PrivateGPRegressor] = []
-
-
+@cache
 def _model() -> PrivateGPRegressor:
-    if not _cache:
-        _cache.append(fitted())
-    return _cache[0]
+    return fitted()
 
 
 def test_the_holder_fills_in_what_only_the_holder_knows(models):

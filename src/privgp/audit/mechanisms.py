@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from privgp.audit.gaussian import NoisyPair, worst_neighbours
 from privgp.audit.progress import Callback
@@ -20,6 +19,7 @@ from privgp.audit.trained import Sampler
 from privgp.gp.growing import Coordinates
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
+from privgp.models.promise import simulation
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.functions.paths import MOST_PATHS
@@ -166,9 +166,7 @@ def released_by(model: Any, points: Any) -> Callable[[Any, np.random.Generator],
 
 def simulated(model: Any) -> np.random.Generator | None:
     """The generator of a model that simulates, else None: the noise that protects."""
-    if getattr(model, "random_state", None) is None:
-        return None
-    return np.random.default_rng(check_random_state(model.random_state).randint(2**31))
+    return simulation(model) if hasattr(model, "random_state") else None
 
 
 def _inputs_alone(data: Any) -> Any:

@@ -164,7 +164,9 @@ class Membership:
         )
 
     def describe(self) -> str:
-        paths = "the exact posterior" if self.n_paths == math.inf else f"{self.n_paths:g} path(s)"
+        paths = f"{self.n_paths:g} path{'s' if self.n_paths > 1 else ''}"
+        if self.n_paths == math.inf:
+            paths = "the exact posterior"
         lines = [
             f"Membership attack on {paths} of {self.n} records, {self.shadows} shadow datasets and "
             f"{self.draws} fresh ones each way.",

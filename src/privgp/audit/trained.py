@@ -25,7 +25,7 @@ Sampler = Callable[[int, int, Callback], Array]
 Score = Callable[[Array], Array]
 # A direction without noise would have a zero variance: this share of the largest stands in.
 RIDGE = 1e-12
-RESTED = 0.7  # share of the training draws that scores are fitted on; the rest chooses among them
+FITTED = 0.7  # share of the training draws that scores are fitted on; the rest chooses among them
 THRESHOLDS = 400
 LEAST_DRAWS = 50
 
@@ -59,18 +59,18 @@ def choose_attack(
 
     Fitted on one part of these draws and chosen on the rest; how it does on others is not known yet.
     """
-    cut = int(RESTED * len(first))
+    cut = int(FITTED * len(first))
     train, rest = (first[:cut], second[:cut]), (first[cut:], second[cut:])
     scores = {
         "linear score": _linear(*train),
         "quadratic score": _quadratic(*train),
         "decision tree": _tree(*train),
     }
-    found = [
-        _Candidate(name, score, *_best_threshold(score(rest[0]), score(rest[1]), promise, draws, failure))
-        for name, score in scores.items()
-    ]  # fmt: skip
-    return max(found, key=lambda candidate: candidate.excess)
+    candidates = []
+    for name, score in scores.items():
+        best = _best_threshold(score(rest[0]), score(rest[1]), promise, draws, failure)
+        candidates.append(_Candidate(name, score, *best))
+    return max(candidates, key=lambda candidate: candidate.excess)
 
 
 def _linear(first: Array, second: Array) -> Score:

@@ -1,4 +1,4 @@
-"""What a release of outputs or of records promises, and the noise of simulations."""
+"""What a release of outputs or of records promises and certifies, and the noise of simulations."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from sklearn.utils import check_random_state
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.preview import Plan
 from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, promise
+from privgp.release.certificate import Facts
+from privgp.release.certificate.wording import FIXED, FIXED_RECORDS, LEARNED
 
 
 def simulation(model: Any) -> np.random.Generator | None:
@@ -58,3 +60,33 @@ def _totals(plan: Plan | RecordsPlan) -> str:
     """How many totals are measured; the one of squares is among them."""
     size = plan.strategy.size
     return f"{size} noisy total{'s' if size > 1 else ''} ({plan.noise.describe()})"
+
+
+def facts_of(model: Any) -> Facts:
+    """What the certificate of a fitted regressor states."""
+    plan, strategy = model.plan_, model.plan_.strategy
+    at_targets = plan.unbiased is not None
+    learned = model.hyperparameters == "learned" and not at_targets
+    fixed = FIXED if plan.x_bounds is None else FIXED_RECORDS
+    return Facts(
+        guarantee=model.guarantee_,
+        noise=plan.noise,
+        functionals=model.functionals_,
+        date=model.released_at_,
+        y_bounds=plan.y_bounds,
+        x_bounds=plan.x_bounds,
+        names=tuple(map(str, getattr(model, "feature_names_in_", ()))),
+        hyperparameters={
+            "source": vars(model).get("chosen_by_") or (LEARNED if learned else fixed),
+            "kernel": str(model.kernel_),
+            "noise_variance": float(model.noise_variance_),
+            "models": 1 if at_targets else len(model.release_.components),
+        },
+        data={
+            "rows": strategy.rows,
+            "people": None if strategy.people is None else int(strategy.people.max()) + 1,
+            "distinct_inputs": strategy.distinct_inputs,
+            "measured_numbers": int(strategy.size),
+            "released": "values at the targets" if at_targets else "a function of the inputs",
+        },
+    )

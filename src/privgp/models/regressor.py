@@ -20,7 +20,7 @@ from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
 from privgp.models.inducing import fit_rows, plan_rows
-from privgp.models.promise import outputs_guarantee, simulation
+from privgp.models.promise import facts_of, outputs_guarantee, simulation
 from privgp.models.records import fit_records, plan_records
 from privgp.models.spending import SpendsAtFit
 from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
@@ -226,8 +226,6 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
 
     def _certified(self) -> dict[str, Any]:
         """What a certificate says before its holder adds to it; a copy."""
-        from privgp.models.certified import facts_of
-
         loaded = vars(self).get("loaded_")
         return core(facts_of(self)) if loaded is None else deepcopy(loaded.certificate)
 

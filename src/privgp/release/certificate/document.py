@@ -28,12 +28,7 @@ class Facts:
     ``date``: when the budget was spent, as ``utc`` writes it
     ``x_bounds``: of private inputs, a pair for each; None where inputs are public
     ``names``: of the inputs; empty if they have none
-    ``people``, ``distinct_inputs``: how many; None if people were not told apart or inputs not kept
-    ``measured``: how many numbers were measured
-    ``models``: how many models are averaged
-    ``learned``: whether hyperparameters were learned from the measurement
-    ``chosen_by``: how hyperparameters were chosen, if a search chose them
-    ``released``: what the file predicts
+    ``hyperparameters``, ``data``: as the certificate states them, see ``SCHEMA``
     """
 
     guarantee: Guarantee
@@ -43,16 +38,8 @@ class Facts:
     y_bounds: tuple[float, float]
     x_bounds: tuple[tuple[float, float], ...] | None
     names: tuple[str, ...]
-    rows: int
-    people: int | None
-    distinct_inputs: int | None
-    measured: int
-    kernel: str
-    noise_variance: float
-    models: int
-    learned: bool
-    chosen_by: str | None
-    released: str
+    hyperparameters: dict[str, Any]
+    data: dict[str, Any]
 
 
 def certificate(
@@ -101,12 +88,13 @@ def plan_hash(
 def core(facts: Facts) -> dict[str, Any]:
     """A certificate without what the holder adds."""
     promised, records = facts.guarantee, facts.x_bounds is not None
+    people = facts.data["people"] is not None
     epsilons = [0.0, *(promised.epsilon * 2.0 ** (k / 4.0) for k in range(-16, 9))]
     inputs = f"inputs ({', '.join(facts.names)})" if facts.names else "inputs"
+    private = f"the {inputs} and the output" if records else "the output"
     bounds: dict[str, Any] = {"outputs": list(facts.y_bounds), "source": wording.BOUNDS_SOURCE}
     if facts.x_bounds is not None:
         bounds["inputs"] = [list(pair) for pair in facts.x_bounds]
-    fixed = wording.FIXED_RECORDS if records else wording.FIXED
     return {
         "certificate": "privgp",
         "version": 1,
@@ -124,20 +112,13 @@ def core(facts: Facts) -> dict[str, Any]:
         "public": [
             *([] if records else [f"the {inputs} of every row"]),
             "the number of rows",
-            *([] if facts.people is None else ["which rows belong to one person"]),
+            *(["which rows belong to one person"] if people else []),
             "bounds, kernel, targets and budget",
             "the noisy measurement and all that follows from it",
         ],
-        "private": [f"the {inputs} and the output of every row"]
-        if records
-        else ["the output of every row"],
+        "private": [f"{private} of every row"],
         "bounds": bounds,
-        "hyperparameters": {
-            "source": facts.chosen_by or (wording.LEARNED if facts.learned else fixed),
-            "kernel": facts.kernel,
-            "noise_variance": facts.noise_variance,
-            "models": facts.models,
-        },
+        "hyperparameters": facts.hyperparameters,
         "mechanism": {
             "description": promised.mechanism,
             "noise_multipliers": list(promised.noise_multipliers),
@@ -146,18 +127,10 @@ def core(facts: Facts) -> dict[str, Any]:
             "sampler": promised.sampler,
             "floating_point": wording.floating_point(promised, facts.noise),
         },
-        "data": {
-            "rows": facts.rows,
-            "people": facts.people,
-            "distinct_inputs": facts.distinct_inputs,
-            "measured_numbers": facts.measured,
-            "released": facts.released,
-        },
+        "data": facts.data,
         "software": _software(),
         "plan_hash": plan_hash(facts.functionals, facts.y_bounds, promised.epsilon, promised.delta),
-        "not_protected": wording.not_protected(
-            simulation=promised.is_simulation, people=facts.people is not None, records=records
-        ),
+        "not_protected": wording.not_protected(promised.is_simulation, people, records),
     }
 
 

@@ -31,22 +31,13 @@ BOUNDS_SOURCE = "declared by the data holder"
 LEARNED = "learned from the private measurement itself, at no further cost to the budget"
 FIXED = "given by the data holder or set from public inputs and bounds, never from outputs"
 FIXED_RECORDS = "given by the data holder or set from the declared bounds, never from the records"
-TRUST = (
-    "central: the data holder is trusted with the data, computes the release and publishes nothing "
-    "else that depends on them"
-)
+TRUST = "central: the data holder is trusted with the data and publishes nothing else about them"
 THREAT = (
     "anyone may hold the published file, know {known}, have any further knowledge and unlimited "
     "computing power"
 )
-POST_PROCESSING = (
-    "everything after the measurement: learning of hyperparameters, conditioning of the Gaussian "
-    "process, every prediction; none of it reads a private value"
-)
-COMPOSITION = (
-    "one release; further releases of the same data add to the privacy loss, exactly as "
-    "privgp.compose computes"
-)
+POST_PROCESSING = "everything after the measurement: learning and predictions read no private value"
+COMPOSITION = "one release; each further one of the same data adds to the loss: see privgp.compose"
 SIDE_CHANNELS = (
     "the release is one file; predictions read nothing private, so their timing reveals nothing; "
     "only the holder sees how long fitting takes, which is not hidden"
@@ -72,7 +63,7 @@ ONE_OUTPUT = (
 )
 
 
-def not_protected(*, simulation: bool, people: bool, records: bool) -> list[str]:
+def not_protected(simulation: bool, people: bool, records: bool) -> list[str]:
     """The limits of the promise, in plain sentences."""
     what = "records" if records else "outputs"
     return [
