@@ -184,6 +184,7 @@ def test_the_certificate_says_that_inputs_are_protected(law):
     assert document["bounds"]["inputs"] == [[0.0, 1.0]]
     assert document["data"]["rows"] == 40
     text = page(document)
+    assert "Bounds of the inputs" in text
     for wrong in ("inputs are not protected", "know every input", "public inputs"):
         assert wrong not in text
 

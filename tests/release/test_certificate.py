@@ -110,6 +110,27 @@ def test_a_simulation_is_shown_loudly_and_a_release_is_not(models):
         assert ("is right with probability" in page(document)) == (not simulated)
 
 
+def test_the_page_leaves_out_what_it_has_nothing_to_say_about(models):
+    for name, model in models.items():
+        document = certificate(model)
+        rows = set(re.findall(r"<th>([^<]*)</th>", page(document)))
+        assert "Rows" in rows
+        assert ("People" in rows) == (name == "groups")
+        assert ("Models averaged" in rows) == (document["hyperparameters"]["models"] > 1)
+        assert "Bounds of the inputs" not in rows
+        assert "Assumptions" in rows
+        assert "<th>Assumptions" not in page({**document, "assumptions": []})
+
+
+def test_the_mechanism_is_told_in_plain_words(models):
+    for model in models.values():
+        told = certificate(model)["mechanism"]["description"]
+        count = model.plan_.strategy.size
+        assert told.startswith(f"{count} noisy total")
+        assert "each value clipped to the declared range" in told
+        assert ("squares" in told) == (model.plan_.strategy.energy_weight > 0)
+
+
 class Reader(HTMLParser):
     """Collects tags and attributes, and that all is closed in order."""
 

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.preview import Plan
-from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, promise
+from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, Protected, promise
 from privgp.release.certificate import Facts
 from privgp.release.certificate.wording import FIXED, FIXED_RECORDS, LEARNED
 
@@ -22,44 +22,44 @@ def simulation(model: Any) -> np.random.Generator | None:
 
 
 def outputs_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
-    return promise(
-        OUTPUTS if plan.strategy.people is None else PERSON,
-        [plan.noise.event],
-        epsilon=plan.epsilon,
-        delta=plan.delta,
-        assumptions=(
-            "the inputs, the number of rows and any person identifiers are public",
-            "kernel, bounds, targets and budget were chosen without looking at the outputs",
-        ),
-        mechanism=f"{_totals(plan)} of the values, each clipped to the declared range; "
-        "everything else is computed from them",
-        sampler=plan.noise.sampler,
-        simulated=simulated,
+    assumptions = (
+        "the inputs, the number of rows and any person identifiers are public",
+        "kernel, bounds, targets and budget were chosen without looking at the outputs",
     )
+    protected = OUTPUTS if plan.strategy.people is None else PERSON
+    return _guarantee(plan, protected, assumptions, "the values", simulated)
 
 
 def records_guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
+    assumptions = (
+        "the number of records is public",
+        "kernel, bounds of inputs and outputs, targets and budget were chosen without looking at "
+        "the records",
+    )
+    what = "records and their values over bins of the declared domain"
+    return _guarantee(plan, RECORDS, assumptions, what, simulated)
+
+
+def _guarantee(
+    plan: Plan | RecordsPlan,
+    protected: Protected,
+    assumptions: tuple[str, ...],
+    what: str,
+    simulated: bool,
+) -> Guarantee:
+    size = plan.strategy.size
+    squares = ", one of them of squares," if plan.strategy.energy_weight > 0 else ","
     return promise(
-        RECORDS,
+        protected,
         [plan.noise.event],
         epsilon=plan.epsilon,
         delta=plan.delta,
-        assumptions=(
-            "the number of records is public",
-            "kernel, bounds of inputs and outputs, targets and budget were chosen without looking "
-            "at the records",
-        ),
-        mechanism=f"{_totals(plan)} of the records and their values, each clipped to the declared "
-        "range, over bins of the declared domain; everything else is computed from them",
+        assumptions=assumptions,
+        mechanism=f"{size} noisy total{'s' if size > 1 else ''} of {what}{squares} each value clipped "
+        f"to the declared range ({plan.noise.describe()}); everything else is computed from them",
         sampler=plan.noise.sampler,
         simulated=simulated,
     )
-
-
-def _totals(plan: Plan | RecordsPlan) -> str:
-    """How many totals are measured; the one of squares is among them."""
-    size = plan.strategy.size
-    return f"{size} noisy total{'s' if size > 1 else ''} ({plan.noise.describe()})"
 
 
 def facts_of(model: Any) -> Facts:
