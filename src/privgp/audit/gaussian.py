@@ -1,9 +1,9 @@
-"""The best attack on a measurement with noise of a known law: a threshold on one number.
+"""The best attack on a measurement whose noise is known: a threshold on one number.
 
 Two neighbouring datasets give two exact measurements; the noise is isotropic. The likelihood ratio is
 then a monotone function of the measurement's projection on their difference, so no attack does
-better than a threshold on it. With Laplace noise the projection is of numbers cut off at the two
-exact values; the event that all of them lie beyond attains what pure epsilon allows. Statistics:
+better than a threshold on it. With Laplace noise, clip the numbers to the two exact values before
+projecting; when all of them lie beyond, the attack attains what pure epsilon allows. Statistics:
 docs/proofs/audit.md.
 """
 
@@ -148,5 +148,4 @@ def _worst_signs(strategy: OutputSums, rows: Integers) -> Array:
         return np.ones(len(rows))
     signs = np.array(list(product((1.0, -1.0), repeat=len(rows))))
     moved = strategy.matrix[:, strategy.index[rows]] @ signs.T
-    worst: Array = signs[int(np.argmax(np.square(moved).sum(axis=0)))]
-    return worst
+    return np.asarray(signs[int(np.argmax(np.square(moved).sum(axis=0)))])

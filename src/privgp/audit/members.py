@@ -1,7 +1,7 @@
 """``membership``: was this record in the data from which posterior paths were released?
 
-The attack of the paper's appendix C: many datasets with and without the record, the law of what is
-released at its place under either, and their likelihood ratio as a score for fresh releases.
+The attack of the paper's appendix C: draw many datasets with and without the record, fit the
+distribution of what either releases at its place, and score fresh releases by the likelihood ratio.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def membership(
             return released(np.zeros(count) if centred else mean, var, n_paths, scale, rng)
 
         inside, outside = draw(shadows, True, 0.0, 0.15), draw(shadows, False, 0.15, 0.3)
-        tell(0.3, "fitting their laws")
+        tell(0.3, "fitting distributions")
         laws = fit_laws(inside, outside, scale if centred else max(abs(population.output), 1.0))
         fresh = draw(draws, True, 0.6, 0.8), draw(draws, False, 0.8, 1.0)
         tell(1.0, "done")
@@ -85,7 +85,7 @@ def membership(
 def released(
     mean: Array, var: Array, n_paths: float, scale: float, rng: np.random.Generator
 ) -> Released:
-    """Mean and log-variance of L values N(mu, v) each: drawn from their exact laws.
+    """Mean and log-variance of L values N(mu, v) each: drawn from their exact distributions.
 
     The mean is N(mu, v / L); the variance, in units of scale^2, v chi^2(L - 1) / L, independent.
     """

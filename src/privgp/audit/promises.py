@@ -70,15 +70,13 @@ class Promise:
     def describe(self) -> str:
         if self.mu is not None:
             return f"mu = {self.mu:.4g}"
-        if len(self.pairs) == 1:
-            epsilon, delta = self.pairs[0]
-            return f"epsilon = {epsilon:.4g}, delta = {delta:.4g}"
         if not self.pairs:
             return f"nothing below epsilon {EPSILONS[-1]:g}"
-        # of a whole curve, the pair whose delta is next to what people would call small
-        epsilon, delta = min(
-            self.pairs, key=lambda pair: abs(math.log(max(pair[1], 1e-300) / SMALL_DELTA))
-        )
+        # of a whole curve, the pair whose delta is nearest to what people would call small
+        distances = [abs(math.log(max(delta, 1e-300) / SMALL_DELTA)) for _, delta in self.pairs]
+        epsilon, delta = self.pairs[int(np.argmin(distances))]
+        if len(self.pairs) == 1:
+            return f"epsilon = {epsilon:.4g}, delta = {delta:.4g}"
         return f"epsilon = {epsilon:.4g} at delta = {delta:.2g}, one of {len(self.pairs)} pairs"
 
 

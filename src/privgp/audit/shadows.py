@@ -67,8 +67,8 @@ def posteriors(
     size = max(1, BLOCK_NUMBERS // (n * n))
     blocks = (slice(start, start + size) for start in range(0, count, size))
     parts = [_block(kernel, noise_variance, X[block], y[block], point) for block in blocks]
-    mean, var = map(np.concatenate, zip(*parts, strict=True))
-    return mean, var
+    means, variances = zip(*parts, strict=True)
+    return np.concatenate(means), np.concatenate(variances)
 
 
 def _block(

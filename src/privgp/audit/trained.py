@@ -74,7 +74,7 @@ def choose_attack(
 
 
 def _linear(first: Array, second: Array) -> Score:
-    """Fisher's discriminant: the best for Gaussian laws of one covariance."""
+    """Fisher's discriminant: the best for Gaussian distributions of one covariance."""
     means = first.mean(axis=0), second.mean(axis=0)
     together = np.vstack([first - means[0], second - means[1]])
     weights = cho_solve(_factor(together, _scale(first, second)), means[1] - means[0])
@@ -82,7 +82,7 @@ def _linear(first: Array, second: Array) -> Score:
 
 
 def _quadratic(first: Array, second: Array) -> Score:
-    """The likelihood ratio of two Gaussian laws with their own means and covariances."""
+    """The likelihood ratio of two Gaussian distributions, each with its mean and covariance."""
     scale = _scale(first, second)
     laws = [(z.mean(axis=0), _factor(z - z.mean(axis=0), scale)) for z in (first, second)]
 
@@ -95,7 +95,7 @@ def _quadratic(first: Array, second: Array) -> Score:
 
 
 def _tree(first: Array, second: Array) -> Score:
-    """A small tree: for laws that are not Gaussian, such as choices among a few."""
+    """A small tree: for what is not Gaussian, such as choices among a few."""
     least = max(10, len(first) // 200)
     tree = DecisionTreeClassifier(max_depth=6, min_samples_leaf=least, random_state=0)
     tree.fit(np.vstack([first, second]), np.repeat([0, 1], [len(first), len(second)]))
@@ -121,7 +121,7 @@ def _best_threshold(
     if len(both) < 2:
         return float(both[0]), -np.inf
     between = 0.5 * both[1:] + 0.5 * both[:-1]
-    # evenly among the scores, and the widest gap: between two laws without noise there is but one
+    # evenly among the scores, and the widest gap: without noise it is the only one that matters
     tried = np.linspace(0, len(between) - 1, min(len(between), THRESHOLDS)).astype(int)
     between = between[np.append(np.argmax(np.diff(both)), tried)]
     alpha = 1.0 - np.searchsorted(np.sort(first), between, side="right") / len(first)

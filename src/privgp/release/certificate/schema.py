@@ -12,13 +12,14 @@ from privgp.release.certificate.wording import HOLDER
 Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string"}
-TEXTS: Schema = {"type": "array", "items": TEXT}
 POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
 NOT_NEGATIVE: Schema = {"type": "number", "minimum": 0}
 SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 COUNT: Schema = {"type": "integer", "minimum": 1}
 COUNT_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 1}
 DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+MOMENT: Schema = {"type": "string", "pattern": f"^{DAY}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}Z$"}
+HASH: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 
 
 def _list(of: Schema, least: int = 0, most: int | None = None) -> Schema:
@@ -104,8 +105,8 @@ SCHEMA: Schema = {
     **_record(
         certificate={**TEXT, "const": "privgp"},
         version={"type": "integer", "const": 1},
-        date={**TEXT, "pattern": f"^{DAY}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}Z$"},
-        simulation=_about("True: the noise was simulated; nobody is protected.", {"type": "boolean"}),
+        date=_about("When the budget was spent, in UTC.", MOMENT),
+        simulation=_about("True: simulated noise; nobody is protected.", {"type": "boolean"}),
         epsilon=_about("The epsilon that was promised, with delta.", POSITIVE),
         delta=_about("The delta that was promised; 0 where the promise is pure.", SHARE),
         curve=_about("Pairs (epsilon, delta) that all hold.", _list(_list(NOT_NEGATIVE, 2, 2), 2)),
@@ -113,22 +114,21 @@ SCHEMA: Schema = {
         best_guess=_about("How often the best attack is right.", {**SHARE, "minimum": 0.5}),
         unit=_about("What is protected.", TEXT),
         neighbours=_about("Which datasets the release hides from each other.", TEXT),
-        assumptions=_about("What the promise takes for granted.", TEXTS),
+        assumptions=_about("What the promise takes for granted.", _list(TEXT)),
         public=_about("What is treated as public.", _list(TEXT, 1)),
         private=_about("What is private.", _list(TEXT, 1)),
         bounds=_about("Bounds and where they came from.", BOUNDS),
         hyperparameters=_about("Hyperparameters and where they came from.", HYPERPARAMETERS),
         mechanism=MECHANISM,
         data=DATA,
-        software=_about("Versions.", {"type": "object", "additionalProperties": TEXT}),
-        plan_hash=_about("SHA-256 of what was measured, the bounds and the budget.",
-                         {**TEXT, "pattern": "^[0-9a-f]{64}$"}),
+        software=_about("Versions used.", {"type": "object", "additionalProperties": TEXT}),
+        plan_hash=_about("SHA-256 of what was measured, the bounds and the budget.", HASH),
         not_protected=_about("Limits of the promise, in plain sentences.", _list(TEXT, 1)),
         holder=_record(**{name: _about(meaning, TEXT) for name, meaning in HOLDER.items()}),
         registry=_about("A draft record for the OpenDP Deployments Registry.", REGISTRY),
         nist_sp_800_226=_about("What NIST SP 800-226 asks of a guarantee.", GUIDELINE),
     ),
-}  # fmt: skip
+}
 
 _TYPES: dict[str, tuple[type, ...]] = {
     **{"object": (dict,), "array": (list,), "string": (str,), "number": (int, float)},
