@@ -25,7 +25,7 @@ Sampler = Callable[[int, int, Callback], Array]
 Score = Callable[[Array], Array]
 # A direction without noise would have a zero variance: this share of the largest stands in.
 RIDGE = 1e-12
-FITTED = 0.7  # share of the training draws that scores are fitted on; the rest chooses among them
+RESTED = 0.7  # share of the training draws that scores are fitted on; the rest chooses among them
 THRESHOLDS = 400
 LEAST_DRAWS = 50
 
@@ -59,7 +59,7 @@ def choose_attack(
 
     Fitted on one part of these draws and chosen on the rest; how it does on others is not known yet.
     """
-    cut = int(FITTED * len(first))
+    cut = int(RESTED * len(first))
     train, rest = (first[:cut], second[:cut]), (first[cut:], second[cut:])
     scores = {
         "linear score": _linear(*train),

@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from privgp.gp.learning import learn
 from privgp.gp.posterior import posterior
 from privgp.gp.threads import laid_out, one_thread
-from privgp.models.promise import records_guarantee, simulation
+from privgp.models.promise import records_guarantee
 from privgp.plan.bins.records import RecordsPlan, make_records_plan
 from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.arguments import check_bounds, target_points
@@ -82,7 +83,9 @@ def fit_records(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
     y = checked_outputs(y, len(inputs))
     validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
     plan = model._plan(len(inputs), groups)
-    rng = simulation(model)
+    rng = None
+    if model.random_state is not None:
+        rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31))
     measurement = measure((inputs, y), plan.y_bounds, plan.strategy, plan.noise, rng)
     del inputs, X, y
     model.guarantee_ = records_guarantee(plan, simulated=rng is not None)
