@@ -5,11 +5,9 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-import json
 import operator
 import re
 import shlex
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from papers.__main__ import NAMES
 from papers.__main__ import app as papers_app
 from privgp.audit import Membership, Promise, TradeOff
 from privgp.command import main
+from privgp.release.certificate import SCHEMA
 from tests.command.running import subcommands
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -298,15 +297,12 @@ def test_the_gallery_has_every_name_and_option_of_the_papers():
 
 
 def test_the_certificate_page_explains_every_field():
-    schema = json.loads(
-        resources.files("privgp.release").joinpath("certificate.schema.json").read_text("utf-8")
-    )
-    wanted = set(schema["properties"])
+    wanted = set(SCHEMA["properties"])
     for part in ("bounds", "hyperparameters", "mechanism", "data"):
-        wanted |= {f"{part}.{name}" for name in schema["properties"][part]["properties"]}
+        wanted |= {f"{part}.{name}" for name in SCHEMA["properties"][part]["properties"]}
     described = first_cells(read(DOCS / "certificate.md"))
     assert {name for name in wanted if name not in described} == set()
-    assert described <= wanted | set(schema["properties"]["holder"]["properties"])
+    assert described <= wanted | set(SCHEMA["properties"]["holder"]["properties"])
 
 
 def test_every_name_beside_a_symbol_exists():

@@ -16,7 +16,7 @@ from papers.attack.bounds import bounds
 from papers.attack.figures import by_paths, by_ridge, epsilon_by_ridge, histograms
 from papers.attack.runs import Setting, attack, excesses, shadow_sides
 from papers.shared.report import Report, Request, Result, Section
-from privgp.audit.membership_result import Membership
+from privgp.audit.result import Membership
 from privgp.types import Array
 
 SIGMAS = (1.0, 5.0, 25.0, math.inf)

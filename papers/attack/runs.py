@@ -14,9 +14,10 @@ from functools import cache
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, Matern
 
-from privgp.audit.members import fit_laws, released
-from privgp.audit.membership_result import Membership, measured
-from privgp.audit.path_promise import renyi_curve
+from privgp.audit.densities import fit_laws
+from privgp.audit.members import released
+from privgp.audit.promises import renyi_curve
+from privgp.audit.result import Membership, measured
 from privgp.audit.shadows import Population, posteriors
 from privgp.privacy.rdp import epsilon_for
 from privgp.types import Array

@@ -64,7 +64,7 @@ def test_either_law_of_noise(tmp_path: Path, law: str) -> None:
     assert released.code == 0, released
     inspected = run("inspect", file)
     assert inspected.code == 0, inspected
-    assert f"one {law.capitalize()} mechanism" in " ".join(inspected.out.split())
+    assert f"({law.capitalize()} noise)" in " ".join(inspected.out.split())
     assert privgp.load(file).mechanism == law
     assert_refused(run("plan", data, *ONE, *BUDGET, "--mechanism", "cauchy"), "--mechanism")
 

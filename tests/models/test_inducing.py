@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from privgp import PrivateGPRegressor, load
-from privgp.release.certificate.certificate import certificate
+from privgp.release.certificate import certificate
 
 KERNEL = ConstantKernel(1.0) * Matern(1.0, nu=2.5)
 

@@ -15,7 +15,7 @@ import privgp
 from privgp import PrivateGPRegressor
 from privgp.plan.bins.bins import PURE_ENERGY_WEIGHTS, Bins
 from privgp.plan.bins.grid import Grid
-from privgp.release.certificate.certificate import certificate, page, validate
+from privgp.release.certificate import certificate, page, validate
 from privgp.vault.measure import exact as without_noise
 from privgp.vault.measure import measure
 
@@ -184,6 +184,7 @@ def test_the_certificate_says_that_inputs_are_protected(law):
     assert document["bounds"]["inputs"] == [[0.0, 1.0]]
     assert document["data"]["rows"] == 40
     text = page(document)
+    assert "Bounds of the inputs" in text
     for wrong in ("inputs are not protected", "know every input", "public inputs"):
         assert wrong not in text
 

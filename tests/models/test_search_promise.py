@@ -156,7 +156,7 @@ def test_the_budget_is_told_before_it_is_spent():
 
 
 def test_the_certificate_names_the_choice_and_what_it_cost():
-    from privgp.release.certificate.certificate import certificate, page, validate
+    from privgp.release.certificate import certificate, page, validate
 
     X, y = some_data()
     paid = certificate(search("permute-and-flip").fit(X, y).best_estimator_)

@@ -23,7 +23,7 @@ from privgp import (
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import LAPLACE_SAMPLER
 from privgp.privacy.pure import total_epsilon
-from privgp.release.certificate.certificate import certificate, page, validate
+from privgp.release.certificate import certificate, page, validate
 
 X = np.linspace(0.0, 9.0, 40)[:, None]
 Y = 0.5 + 0.4 * np.sin(X[:, 0])

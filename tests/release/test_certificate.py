@@ -6,8 +6,8 @@ import copy
 import json
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
 from html.parser import HTMLParser
-from importlib import resources
 
 import jsonschema
 import numpy as np
@@ -18,12 +18,9 @@ from hypothesis import strategies as st
 
 import privgp
 from privgp import PrivateGPRegressor, load
-from privgp.release.certificate.certificate import certificate, page, plan_hash, validate
-from privgp.release.certificate.statements import FIXED, HOLDER, LEARNED
+from privgp.release.certificate import SCHEMA, certificate, page, plan_hash, validate
+from privgp.release.certificate.wording import FIXED, HOLDER, LEARNED
 
-SCHEMA = json.loads(
-    resources.files("privgp.release").joinpath("certificate.schema.json").read_text("utf-8")
-)
 X = np.random.default_rng(0).uniform(0, 10, size=(24, 2))
 Y = np.sin(X[:, 0])
 
@@ -113,6 +110,27 @@ def test_a_simulation_is_shown_loudly_and_a_release_is_not(models):
         assert ("is right with probability" in page(document)) == (not simulated)
 
 
+def test_the_page_leaves_out_what_it_has_nothing_to_say_about(models):
+    for name, model in models.items():
+        document = certificate(model)
+        rows = set(re.findall(r"<th>([^<]*)</th>", page(document)))
+        assert "Rows" in rows
+        assert ("People" in rows) == (name == "groups")
+        assert ("Models averaged" in rows) == (document["hyperparameters"]["models"] > 1)
+        assert "Bounds of the inputs" not in rows
+        assert "Assumptions" in rows
+        assert "<th>Assumptions" not in page({**document, "assumptions": []})
+
+
+def test_the_mechanism_is_told_in_plain_words(models):
+    for model in models.values():
+        told = certificate(model)["mechanism"]["description"]
+        count = model.plan_.strategy.size
+        assert told.startswith(f"{count} noisy total")
+        assert "each value clipped to the declared range" in told
+        assert ("squares" in told) == (model.plan_.strategy.energy_weight > 0)
+
+
 class Reader(HTMLParser):
     """Collects tags and attributes, and that all is closed in order."""
 
@@ -161,13 +179,9 @@ def test_whatever_the_holder_writes_stays_text(words):
     page(document).encode("utf-8")
 
 
-_cache: list[PrivateGPRegressor] = []
-
-
+@cache
 def _model() -> PrivateGPRegressor:
-    if not _cache:
-        _cache.append(fitted())
-    return _cache[0]
+    return fitted()
 
 
 def test_the_holder_fills_in_what_only_the_holder_knows(models):

@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_info
 from privgp import PrivateGPRegressor, load
 from privgp.gp.threads import one_thread
 from privgp.models.load import NOTICE
-from privgp.release.certificate.certificate import certificate
+from privgp.release.certificate import certificate
 from privgp.storage.archive import unpack
 
 

@@ -14,8 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 
 from privgp import Guarantee, PrivateGPRegressor, compose
 from privgp.audit import path_promise, trade_off
-from privgp.audit.path_promise import renyi_curve
-from privgp.audit.promises import Promise
+from privgp.audit.promises import Promise, renyi_curve
 from privgp.gp.smoothers import exact_smoother
 from privgp.privacy.budget import gaussian_multiplier
 from privgp.vault.measure import measure

@@ -2,9 +2,7 @@
 
 from privgp.audit.attack import trade_off
 from privgp.audit.members import membership
-from privgp.audit.membership_result import Membership
-from privgp.audit.path_promise import path_promise
-from privgp.audit.promises import Promise
-from privgp.audit.result import TradeOff
+from privgp.audit.promises import Promise, path_promise
+from privgp.audit.result import Membership, TradeOff
 
 __all__ = ["Membership", "Promise", "TradeOff", "membership", "path_promise", "trade_off"]

@@ -1,4 +1,4 @@
-"""The laws that a membership attack fits to what shadow datasets release (paper, appendix C).
+"""The distributions that a membership attack fits to releases of shadow datasets (paper, appendix C).
 
 Means of paths: ``t = c tanh(phi / 2) + e``, phi from two Gaussian components, e from one. Variances:
 two Gaussian components of their logarithm.
@@ -31,8 +31,8 @@ _LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
 class MeanLaw:
     """Density of the mean of the released values: (share, m1, log tau1, m2, log tau2, log s), c.
 
-    The integral over phi is a sum over intervals of equal probability, each a normal law as wide as
-    the interval: exact for many intervals, and smooth however small s is.
+    The integral over phi is a sum over intervals of equal probability, each a normal density as
+    wide as the interval: exact for many intervals, and smooth however small s is.
     """
 
     parameters: tuple[float, ...]
@@ -52,17 +52,45 @@ class MeanLaw:
 class VarianceLaw:
     """Density of the logarithm of the variance of the released values: two normal components."""
 
-    shares: tuple[float, ...]
-    means: tuple[float, ...]
-    stds: tuple[float, ...]
+    mixture: GaussianMixture
 
     def logpdf(self, t: Array) -> Array:
         """Log densities, (t,)."""
-        each = [
-            np.log(w) - 0.5 * ((t - m) / s) ** 2 - np.log(s) - _LOG_ROOT
-            for w, m, s in zip(self.shares, self.means, self.stds, strict=True)
-        ]
-        return np.asarray(np.logaddexp.reduce(each))
+        return np.asarray(self.mixture.score_samples(np.reshape(t, (-1, 1))))
+
+
+@dataclass(frozen=True)
+class Released:
+    """Many releases at one place: means of the paths' values; with several paths, log variances."""
+
+    means: Array
+    log_variances: Array | None
+
+
+@dataclass(frozen=True)
+class Laws:
+    """The fitted distributions of releases with the record and without it."""
+
+    mean_in: MeanLaw
+    mean_out: MeanLaw
+    variance_in: VarianceLaw | None
+    variance_out: VarianceLaw | None
+
+    def score(self, seen: Released) -> Array:
+        """Log-likelihood ratios, member over not: the mean's plus the variance's."""
+        score = self.mean_in.logpdf(seen.means) - self.mean_out.logpdf(seen.means)
+        if seen.log_variances is not None and self.variance_in and self.variance_out:
+            logs = seen.log_variances
+            score += self.variance_in.logpdf(logs) - self.variance_out.logpdf(logs)
+        return score
+
+
+def fit_laws(inside: Released, outside: Released, spread: float) -> Laws:
+    """Fit what datasets with the record and without it release; means within ``spread``."""
+    means = fit_means(inside.means, spread), fit_means(outside.means, spread)
+    if inside.log_variances is None or outside.log_variances is None:
+        return Laws(*means, None, None)
+    return Laws(*means, fit_variances(inside.log_variances), fit_variances(outside.log_variances))
 
 
 def fit_means(values: Array, scale: float) -> MeanLaw:
@@ -76,22 +104,18 @@ def fit_means(values: Array, scale: float) -> MeanLaw:
         [0.0, lower, 0.0, upper, 0.0, np.log(0.3 * spread)],
         [0.0, middle - 0.3, -1.0, middle + 0.3, -1.0, np.log(spread)],
     )
-    found = [
+    results = [
         minimize(_loss, start, (t,), "L-BFGS-B", True, bounds=BOUNDS, options={"ftol": ENOUGH})
         for start in starts
     ]
-    best = min(found, key=lambda result: float(result.fun))
+    best = min(results, key=lambda result: float(result.fun))
     return MeanLaw(tuple(float(p) for p in best.x), scale)
 
 
 def fit_variances(values: Array) -> VarianceLaw:
     """Maximum likelihood of two components for logarithms of variances."""
-    mixture = GaussianMixture(2, random_state=0, reg_covar=1e-8, tol=1e-5).fit(
-        np.reshape(values, (-1, 1))
-    )
-    stds = np.sqrt(mixture.covariances_[:, 0, 0])
-    parts = (mixture.weights_, mixture.means_[:, 0], stds)
-    return VarianceLaw(*(tuple(float(v) for v in part) for part in parts))
+    mixture = GaussianMixture(2, random_state=0, reg_covar=1e-8, tol=1e-5)
+    return VarianceLaw(mixture.fit(np.reshape(values, (-1, 1))))
 
 
 def _grouped(values: Array) -> Array:
@@ -102,7 +126,7 @@ def _grouped(values: Array) -> Array:
 
 
 class _Nodes:
-    """The normal laws whose mixture is the density: (2 NODES,) centres, variances and weights."""
+    """The normal distributions whose mixture is the density: (2 NODES,) centres, variances and weights."""
 
     def __init__(self, p: Array) -> None:
         self.share = float(expit(p[0]))

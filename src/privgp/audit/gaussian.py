@@ -1,9 +1,9 @@
-"""The best attack on a measurement with noise of a known law: a threshold on one number.
+"""The best attack on a measurement whose noise is known: a threshold on one number.
 
 Two neighbouring datasets give two exact measurements; the noise is isotropic. The likelihood ratio is
 then a monotone function of the measurement's projection on their difference, so no attack does
-better than a threshold on it. With Laplace noise the projection is of numbers cut off at the two
-exact values; the event that all of them lie beyond attains what pure epsilon allows. Statistics:
+better than a threshold on it. With Laplace noise, clip the numbers to the two exact values before
+projecting; when all of them lie beyond, the attack attains what pure epsilon allows. Statistics:
 docs/proofs/audit.md.
 """
 
@@ -50,15 +50,25 @@ def attack_pair(
     rng: np.random.Generator | None,
     tell: Callback,
 ) -> TradeOff:
-    """Threshold half-way along the difference (Laplace: at its end); ``rng`` for simulated noise,
-    None for the real one."""
+    """Threshold half-way along the difference (Laplace: at its end).
+
+    ``rng``: for simulated noise; None for the real one. Many draws share one call of the sampler.
+    """
     statistic, threshold = _best_statistic(pair)
-    errors = []
-    for k, (values, sign) in enumerate(((pair.low, 1.0), (pair.high, -1.0))):
-        told = part(tell, 0.5 * k, 0.5 * (k + 1))
-        noisy = _statistics(pair.noise, values, statistic, draws, noise_scale, rng, told)
-        errors.append(int(np.count_nonzero(sign * (noisy - threshold) > 0)))
-    return from_errors(pair.promise, errors[0], errors[1], draws, failure)
+    size = len(pair.low)
+    batch = min(draws, max(1, BATCH_NUMBERS // size))
+    noise, rounds = pair.noise.resized(size * batch, noise_scale), -(-draws // batch)
+
+    def statistics(values: Array, tell: Callback) -> Array:
+        tiled, parts = np.tile(values, batch), []
+        for k in range(rounds):
+            tell(k / rounds, "attacking with the best threshold")
+            parts.append(statistic(add_noise(tiled, noise, rng).reshape(batch, size)))
+        return np.concatenate(parts)[:draws]
+
+    wrong = statistics(pair.low, part(tell, 0.0, 0.5)) > threshold
+    missed = statistics(pair.high, part(tell, 0.5, 1.0)) < threshold
+    return from_errors(pair.promise, int(wrong.sum()), int(missed.sum()), draws, failure)
 
 
 def _best_statistic(pair: NoisyPair) -> tuple[Callable[[Array], Array], float]:
@@ -85,12 +95,13 @@ def worst_neighbours(strategy: Any) -> tuple[Array, Array]:
 @worst_neighbours.register
 def _(strategy: OutputSums) -> tuple[Array, Array]:
     """Equal outputs but for the person who can move the measurement most."""
-    rows = _most_exposed_rows(strategy)
+    people = np.arange(strategy.rows) if strategy.people is None else strategy.people
+    norms = person_norms(strategy.matrix, strategy.index, people) * strategy.person_weights()
+    rows = np.flatnonzero(people == int(np.argmax(norms)))
     signs = _worst_signs(strategy, rows)
-    first = np.zeros(len(strategy.index))
-    second = first.copy()
-    first[rows], second[rows] = -signs, signs
-    return exact(strategy, first, (-1.0, 1.0)), exact(strategy, second, (-1.0, 1.0))
+    outputs = np.zeros(strategy.rows)
+    outputs[rows] = signs
+    return exact(strategy, -outputs, (-1.0, 1.0)), exact(strategy, outputs, (-1.0, 1.0))
 
 
 @worst_neighbours.register
@@ -131,39 +142,10 @@ def _(bins: Bins) -> tuple[Array, Array]:
     return first, second
 
 
-def _most_exposed_rows(strategy: OutputSums) -> Integers:
-    people = np.arange(len(strategy.index)) if strategy.people is None else strategy.people
-    norms = person_norms(strategy.matrix, strategy.index, people) * strategy.person_weights()
-    return np.flatnonzero(people == int(np.argmax(norms)))
-
-
 def _worst_signs(strategy: OutputSums, rows: Integers) -> Array:
     """The signs of one person's outputs that move the measurement most (all +1 for many rows)."""
     if len(rows) > ENUMERATED_ROWS:
         return np.ones(len(rows))
     signs = np.array(list(product((1.0, -1.0), repeat=len(rows))))
     moved = strategy.matrix[:, strategy.index[rows]] @ signs.T
-    worst: Array = signs[int(np.argmax(np.square(moved).sum(axis=0)))]
-    return worst
-
-
-def _statistics(
-    noise: Noise,
-    values: Array,
-    statistic: Callable[[Array], Array],
-    draws: int,
-    noise_scale: float,
-    rng: np.random.Generator | None,
-    tell: Callback,
-) -> Array:
-    """The statistic of released measurements, (draws,); many draws share one call."""
-    size = len(values)
-    batch = min(draws, max(1, BATCH_NUMBERS // size))
-    many = noise.resized(size * batch, noise_scale)
-    tiled, parts = np.tile(values, batch), []
-    rounds = -(-draws // batch)
-    for k in range(rounds):
-        tell(k / rounds, "attacking with the best threshold")
-        noisy = add_noise(tiled, many, rng)
-        parts.append(statistic(noisy.reshape(batch, size)))
-    return np.concatenate(parts)[:draws]
+    return np.asarray(signs[int(np.argmax(np.square(moved).sum(axis=0)))])

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from privgp.audit.gaussian import NoisyPair, worst_neighbours
 from privgp.audit.progress import Callback
@@ -21,12 +20,12 @@ from privgp.audit.trained import Sampler
 from privgp.gp.growing import Coordinates
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
+from privgp.models.promise import simulation
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.functions.paths import MOST_PATHS
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.preview import Plan
-from privgp.plan.streamed.columns import StreamedSums
 from privgp.types import Array
 from privgp.vault.measure import exact
 from privgp.vault.states.outputs import within_limit
@@ -44,11 +43,11 @@ def pair_of_plan(plan: Plan | RecordsPlan, data: Any, neighbour: Any) -> NoisyPa
     strategy, bounds = plan.strategy, plan.y_bounds
     if data is None:
         low, high = worst_neighbours(strategy)
-    elif isinstance(plan, RecordsPlan):
+    elif plan.x_bounds is not None:
         both = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
         _check_one_record(*both)
         low, high = (exact(strategy, each, bounds) for each in both)
-    elif isinstance(strategy, StreamedSums):
+    elif strategy.distinct_inputs is None:
         raise ValueError("with inducing inputs only the worst neighbours are attacked.")
     else:
         first, second = (clipped_outputs(y, strategy.rows, bounds) for y in (data, neighbour))
@@ -178,9 +177,7 @@ def released_by(model: Any, points: Any) -> Callable[[Any, np.random.Generator],
 
 def simulated(model: Any) -> np.random.Generator | None:
     """The generator of a model that simulates, else None: the noise that protects."""
-    if getattr(model, "random_state", None) is None:
-        return None
-    return np.random.default_rng(check_random_state(model.random_state).randint(2**31))
+    return simulation(model) if hasattr(model, "random_state") else None
 
 
 def _inputs_alone(data: Any) -> Any:

@@ -1,13 +1,13 @@
 """``membership``: was this record in the data from which posterior paths were released?
 
-The attack of the paper's appendix C: many datasets with and without the record, the law of what is
-released at its place under either, and their likelihood ratio as a score for fresh releases.
+The attack of the paper's appendix C: draw many datasets with and without the record, fit the
+distribution of what either releases at its place, and score fresh releases by the likelihood ratio.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -15,17 +15,15 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 
-from privgp.audit.densities import fit_means, fit_variances
-from privgp.audit.membership_result import Laws, Membership, Released, measured
-from privgp.audit.progress import Callback, part, telling
+from privgp.audit.densities import Released, fit_laws
+from privgp.audit.progress import Callback, telling
 from privgp.audit.promises import promise_of
+from privgp.audit.result import Membership, measured
 from privgp.audit.shadows import Population, Response, posteriors, step
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.noise import signal_and_noise
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.types import Array
-
-Draw = Callable[[int, bool, Callback], Released]
 
 
 def membership(
@@ -64,46 +62,31 @@ def membership(
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     scale = float(np.sqrt(variance(kernel)))
 
-    def draw(count: int, member: bool, tell: Callback) -> Released:
-        tell(0.0, "drawing datasets")
-        X, y = population.draw(count, member, rng)
-        tell(0.3, "computing posteriors")
-        mean, var = posteriors(kernel, noise, X, y, population.point)
-        return released(np.zeros(count) if centred else mean, var, n_paths, scale, rng)
-
     with telling(progress) as tell:
-        inside, outside = (
-            draw(shadows, member, part(tell, *share))
-            for member, share in ((True, (0.0, 0.15)), (False, (0.15, 0.3)))
-        )
-        tell(0.3, "fitting their laws")
-        spread = scale if centred else max(abs(population.output), 1.0)
-        laws = fit_laws(inside, outside, spread)
-        fresh = [
-            draw(draws, member, part(tell, *share))
-            for member, share in ((True, (0.6, 0.8)), (False, (0.8, 1.0)))
-        ]
+
+        def draw(count: int, member: bool, start: float, end: float) -> Released:
+            tell(start, "drawing datasets")
+            X, y = population.draw(count, member, rng)
+            tell(start + 0.3 * (end - start), "computing posteriors")
+            mean, var = posteriors(kernel, noise, X, y, population.point)
+            return released(np.zeros(count) if centred else mean, var, n_paths, scale, rng)
+
+        inside, outside = draw(shadows, True, 0.0, 0.15), draw(shadows, False, 0.15, 0.3)
+        tell(0.3, "fitting distributions")
+        laws = fit_laws(inside, outside, scale if centred else max(abs(population.output), 1.0))
+        fresh = draw(draws, True, 0.6, 0.8), draw(draws, False, 0.8, 1.0)
         tell(1.0, "done")
     facts = {"n": int(n), "n_paths": float(n_paths), "shadows": int(shadows)}
     return measured(
-        laws, outside, fresh[0], fresh[1], tuple(float(a) for a in false_positive_rates),
+        laws, outside, *fresh, tuple(float(a) for a in false_positive_rates),
         float(failure_probability), allowed, facts,
     )  # fmt: skip
-
-
-def fit_laws(inside: Released, outside: Released, spread: float) -> Laws:
-    """The laws of what datasets with the record and without it release; means within ``spread``."""
-    first, second = fit_means(inside.means, spread), fit_means(outside.means, spread)
-    if inside.log_variances is None or outside.log_variances is None:
-        return Laws(first, second, None, None)
-    variances = fit_variances(inside.log_variances), fit_variances(outside.log_variances)
-    return Laws(first, second, *variances)
 
 
 def released(
     mean: Array, var: Array, n_paths: float, scale: float, rng: np.random.Generator
 ) -> Released:
-    """Mean and log-variance of L values N(mu, v) each: drawn from their exact laws.
+    """Mean and log-variance of L values N(mu, v) each: drawn from their exact distributions.
 
     The mean is N(mu, v / L); the variance, in units of scale^2, v chi^2(L - 1) / L, independent.
     """

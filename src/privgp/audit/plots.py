@@ -8,10 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from privgp.audit.membership_result import Laws, Membership, Released
-from privgp.audit.result import TradeOff
+from privgp.audit.result import Membership, TradeOff, verdict
 from privgp.pictures import style
-from privgp.types import Array
 
 RATES = np.concatenate([np.geomspace(1e-6, 0.01, 60), np.linspace(0.011, 1.0, 400)])
 
@@ -32,8 +30,7 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
     ax.plot([x], [y], "o", ms=3, color=colour, label=f"{result.attack}, with bounds")
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
     style.set_labels(ax, "false-positive rate", "false-negative rate")
-    verdict = "The promise holds" if result.holds else "The promise IS BROKEN"
-    style.set_title(ax, f"{verdict}: mu {result.mu_low:.3g} to {result.mu_high:.3g}")
+    style.set_title(ax, f"{verdict(result.holds)}: mu {result.mu_low:.3g} to {result.mu_high:.3g}")
     ax.legend(loc="upper right", fontsize=style.SMALL - 1.0)
     return style.root_of(ax)
 
@@ -44,9 +41,9 @@ def plot_membership(result: Membership) -> Any:
     figure = style.new_figure(2.9, 3.1 * count)
     panels = figure.subplots(1, count)
     draw_curve(panels[0], result)
-    draw_means(panels[1], result.laws, result.inside, result.outside)
-    if result.inside.log_variances is not None:
-        draw_variances(panels[2], result.laws, result.inside, result.outside)
+    draw_means(panels[1], result)
+    if count == 3:
+        draw_variances(panels[2], result)
     panels[1].legend(fontsize=style.SMALL - 1.0, loc="upper left")
     return figure
 
@@ -68,31 +65,26 @@ def draw_curve(ax: Axes, result: Membership) -> None:
     ax.legend(fontsize=style.SMALL - 1.0, loc="lower right")
 
 
-def draw_means(ax: Axes, laws: Laws, inside: Released, outside: Released) -> None:
+def draw_means(ax: Axes, result: Membership) -> None:
     """Means of the released values, as counted and as fitted."""
-    _compare(ax, inside.means, outside.means, laws.mean_in, laws.mean_out)
+    laws = result.laws.mean_in, result.laws.mean_out
+    _compare(ax, result.inside.means, result.outside.means, *laws)
     style.set_labels(ax, "mean of the released values", "density")
 
 
-def draw_variances(ax: Axes, laws: Laws, inside: Released, outside: Released) -> None:
+def draw_variances(ax: Axes, result: Membership) -> None:
     """Logarithms of the variances of the released values, as counted and as fitted."""
-    assert inside.log_variances is not None
-    assert outside.log_variances is not None
-    given = inside.log_variances, outside.log_variances
-    _compare(ax, *given, laws.variance_in, laws.variance_out)
+    laws = result.laws.variance_in, result.laws.variance_out
+    _compare(ax, result.inside.log_variances, result.outside.log_variances, *laws)
     style.set_labels(ax, "log variance of the released values", "density")
 
 
-def _compare(ax: Axes, inside: Array, outside: Array, law_in: Any, law_out: Any) -> None:
-    both = np.concatenate([inside, outside])
-    low, high = np.quantile(both, [0.002, 0.998])
-    edges = np.linspace(low, high, 61)
-    grid = np.linspace(low, high, 300)
-    sides = (
-        (inside, law_in, style.VERMILION, "member"),
-        (outside, law_out, style.BLUE, "not a member"),
-    )
-    for values, law, colour, name in sides:
+def _compare(ax: Axes, inside: Any, outside: Any, law_in: Any, law_out: Any) -> None:
+    low, high = np.quantile(np.concatenate([inside, outside]), [0.002, 0.998])
+    edges, grid = np.linspace(low, high, 61), np.linspace(low, high, 300)
+    member = inside, law_in, style.VERMILION, "member"
+    other = outside, law_out, style.BLUE, "not a member"
+    for values, law, colour, name in (member, other):
         # counted over all draws: np.histogram would leave out what lies beyond the edges
         counts = np.histogram(values, edges)[0] / (len(values) * np.diff(edges))
         ax.stairs(counts, edges, fill=True, color=colour, alpha=0.3)

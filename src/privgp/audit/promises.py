@@ -7,17 +7,24 @@ e^-eps (1 - delta - alpha))``; under mu-Gaussian privacy ``beta >= Phi(Phi^-1(1 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
+from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.kernels.evaluate import variance
+from privgp.models.records import domain
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Event, Guarantee
+from privgp.privacy.posterior_mean import mean_sensitivity, posterior_shape
+from privgp.privacy.rdp import PathCurve, delta_for, path_curve
 from privgp.types import Array
 
 SMALL_DELTA = 1e-3
+MOST_EPSILON = 700.0  # beyond, exp(epsilon) is infinite
 # Where a promise that holds at every epsilon is read off; fewer points only make the test milder.
 EPSILONS = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 96)])
 
@@ -63,15 +70,13 @@ class Promise:
     def describe(self) -> str:
         if self.mu is not None:
             return f"mu = {self.mu:.4g}"
-        if len(self.pairs) == 1:
-            epsilon, delta = self.pairs[0]
-            return f"epsilon = {epsilon:.4g}, delta = {delta:.4g}"
         if not self.pairs:
             return f"nothing below epsilon {EPSILONS[-1]:g}"
-        # of a whole curve, the pair whose delta is next to what people would call small
-        epsilon, delta = min(
-            self.pairs, key=lambda pair: abs(math.log(max(pair[1], 1e-300) / SMALL_DELTA))
-        )
+        # of a whole curve, the pair whose delta is nearest to what people would call small
+        distances = [abs(math.log(max(delta, 1e-300) / SMALL_DELTA)) for _, delta in self.pairs]
+        epsilon, delta = self.pairs[int(np.argmin(distances))]
+        if len(self.pairs) == 1:
+            return f"epsilon = {epsilon:.4g}, delta = {delta:.4g}"
         return f"epsilon = {epsilon:.4g} at delta = {delta:.2g}, one of {len(self.pairs)} pairs"
 
 
@@ -79,16 +84,12 @@ def promise_of(given: Any) -> Promise:
     """A promise from a Guarantee, from (epsilon, delta), or from anything with ``delta_at(epsilon)``."""
     if isinstance(given, Promise):
         return given
-    if (
-        isinstance(given, Guarantee)
-        and given.noise_multipliers
-        and not (given.path_curves or given.pure_epsilons)
-    ):
-        return Promise(mu=given.mu, slack=given.delta_slack)
     if isinstance(given, Guarantee):
-        return Promise(pairs=_profile(given, extra=given.epsilon))
+        if given.noise_multipliers and not (given.path_curves or given.pure_epsilons):
+            return Promise(mu=given.mu, slack=given.delta_slack)
+        return _profile(given.delta_at, given.epsilon)
     if hasattr(given, "delta_at"):
-        return Promise(pairs=_profile(given))
+        return _profile(given.delta_at)
     try:
         epsilon, delta = (float(number) for number in given)
     except (TypeError, ValueError):
@@ -100,12 +101,49 @@ def promise_of(given: Any) -> Promise:
     return Promise(pairs=((epsilon, delta),))
 
 
-def _profile(given: Any, extra: float | None = None) -> tuple[tuple[float, float], ...]:
+def path_promise(
+    kernel: Kernel, noise_variance: float, n: int, n_paths: float = 1, **options: Any
+) -> Promise | None:
+    """What posterior paths promise at every epsilon; None for the exact posterior: nothing."""
+    if n_paths == math.inf:
+        return None
+    curve = renyi_curve(kernel, noise_variance, n, int(n_paths), **options)
+    return _profile(lambda epsilon: delta_for([curve], epsilon))
+
+
+def renyi_curve(
+    kernel: Kernel,
+    noise_variance: float,
+    n: int,
+    n_paths: int = 1,
+    *,
+    x_bounds: Any = (0.0, 1.0),
+    reach: float = 1.0,
+    centred: bool = False,
+    paper: bool = False,
+) -> PathCurve:
+    """The Renyi curve of ``n_paths`` posterior paths of n records, outputs within ``reach`` of 0.
+
+    ``centred``: paths about zero, which reveal the covariance alone; ``paper``: the bounds as
+    printed instead of the sharper ones.
+    """
+    low, high = np.array(domain(x_bounds)).T
+    shape = posterior_shape(kernel, noise_variance, high - low, n)
+    curve = path_curve(
+        sensitivity=reach * mean_sensitivity(shape, "paper" if paper else "auto").value,
+        influence=shape.influence,
+        kernel_variance=variance(kernel),
+        paths=n_paths,
+        covariance="paper" if paper else "sharp",
+    )
+    return replace(curve, shift=0.0) if centred else curve
+
+
+def _profile(delta_at: Callable[[float], float], extra: float = math.inf) -> Promise:
     """The pairs (epsilon, delta) that say something, delta < 1; of equal deltas the least epsilon."""
-    epsilons = np.append(EPSILONS, [] if extra is None or extra > 700 else [extra])
-    found: dict[float, float] = {}
-    for epsilon in np.sort(epsilons):
-        delta = float(given.delta_at(float(epsilon)))
+    pairs: dict[float, float] = {}
+    for epsilon in np.sort(np.append(EPSILONS, [extra] if extra <= MOST_EPSILON else [])):
+        delta = float(delta_at(float(epsilon)))
         if delta < 1.0:
-            found.setdefault(delta, float(epsilon))
-    return tuple((epsilon, delta) for delta, epsilon in found.items())
+            pairs.setdefault(delta, float(epsilon))
+    return Promise(pairs=tuple((epsilon, delta) for delta, epsilon in pairs.items()))

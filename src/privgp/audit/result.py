@@ -1,4 +1,4 @@
-"""What an attack achieved beside what was promised."""
+"""What attacks achieved beside what was promised."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from scipy.special import betainccinv, betaincinv, ndtri
 
+from privgp.audit.densities import Laws, Released
 from privgp.audit.promises import Promise
+from privgp.types import Array
 
 
 @dataclass(frozen=True)
 class TradeOff:
     """The error rates of one attack on fresh draws beside the least that were promised.
 
-    ``promised_mu``: the Gaussian-DP parameter of the promise (of another kind of promise: what it
-    allows at the attack's false-positive rate); ``mu_low``, ``mu_high``: confidence bounds of the
-    attack's own, from Clopper-Pearson bounds of its two error rates, wrong together with
-    probability at most ``failure_probability``. ``false_positive_bounds`` and
-    ``false_negative_bounds``: those bounds. ``attack``: what was done, in words.
+    ``promised_mu``: the Gaussian-DP parameter of the promise; of another kind of promise, what it
+    allows at the attack's false-positive rate
+    ``mu_low``, ``mu_high``: bounds of the attack's own, from those of its error rates
+    ``false_positive_bounds``, ``false_negative_bounds``: Clopper-Pearson bounds, all wrong together
+    with probability at most ``failure_probability``
+    ``attack``: what was done, in words
     """
 
     promised_mu: float
@@ -45,24 +49,20 @@ class TradeOff:
         return self.mu_high >= 0.9 * self.promised_mu
 
     def epsilon_low(self, delta: float) -> float:
-        """The epsilon at this delta that the attack disproves anything below of; 0 if it finds nothing.
+        """The attack disproves every smaller epsilon at this delta; 0 if it disproves none.
 
         ``log((1 - beta - delta) / alpha)`` with both error rates at their upper bounds, or with
         their roles exchanged.
         """
-        alpha, beta = self.false_positive_bounds[1], self.false_negative_bounds[1]
-        found = 0.0
-        for a, b in ((alpha, beta), (beta, alpha)):
-            if 1.0 - b - delta > 0.0:
-                found = max(found, math.log((1.0 - b - delta) / a))
-        return found
+        rates = self.false_positive_bounds[1], self.false_negative_bounds[1]
+        ratios = ((1.0 - b - delta) / a for a, b in (rates, rates[::-1]))
+        return math.log(max(1.0, *ratios))
 
     def describe(self) -> str:
-        verdict = "holds" if self.holds else "IS BROKEN"
         return (
             f"Promise: {self.promise.describe()}. Attack: {self.attack}, {self.draws} draws a side: "
             f"mu between {self.mu_low:.4g} and {self.mu_high:.4g} where {self.promised_mu:.4g} is "
-            f"allowed (wrong with probability {self.failure_probability:g}). The promise {verdict}."
+            f"allowed (wrong with probability {self.failure_probability:g}). {verdict(self.holds)}."
         )
 
     def plot(self, ax: Any = None) -> Any:
@@ -70,6 +70,10 @@ class TradeOff:
         from privgp.audit.plots import plot_trade_off
 
         return plot_trade_off(self, ax)
+
+
+def verdict(holds: bool) -> str:
+    return "The promise holds" if holds else "The promise IS BROKEN"
 
 
 def clopper_pearson(count: int, draws: int, failure: float) -> tuple[float, float]:
@@ -105,3 +109,132 @@ def from_errors(
         promise=promise,
         attack=attack,
     )
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """One threshold, fixed before the test for the false-positive rate ``wanted``: how it did."""
+
+    wanted: float
+    false_positive_rate: float
+    true_positive_rate: float
+    false_positive_bounds: tuple[float, float]
+    true_positive_bounds: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Membership:
+    """A membership attack's success on fresh draws.
+
+    ``false_positive_rates``, ``true_positive_rates``: the curve over all thresholds; ``auc``: the
+    area under it, ``auc_bounds`` by Hoeffding; ``thresholds``: those fixed beforehand, with
+    Clopper-Pearson bounds. All bounds together are wrong with probability at most
+    ``failure_probability``.
+    """
+
+    n: int
+    n_paths: float
+    shadows: int
+    draws: int
+    auc: float
+    auc_bounds: tuple[float, float]
+    thresholds: tuple[Threshold, ...]
+    failure_probability: float
+    promise: Promise | None
+    false_positive_rates: Array = field(repr=False)
+    true_positive_rates: Array = field(repr=False)
+    laws: Laws = field(repr=False)
+    inside: Released = field(repr=False)
+    outside: Released = field(repr=False)
+
+    def true_positive_rate_at(self, false_positive_rate: float) -> float:
+        """The share of members found at this false-positive rate, from the curve."""
+        curve = self.false_positive_rates, self.true_positive_rates
+        return float(np.interp(false_positive_rate, *curve))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the attack stayed within the promise; True without one."""
+        if self.promise is None:
+            return True
+        return all(
+            1.0 - t.true_positive_bounds[0]
+            >= float(self.promise.false_negative_rate(t.false_positive_bounds[1]))
+            for t in self.thresholds
+        )
+
+    def describe(self) -> str:
+        paths = f"{self.n_paths:g} path{'s' if self.n_paths > 1 else ''}"
+        if self.n_paths == math.inf:
+            paths = "the exact posterior"
+        lines = [
+            f"Membership attack on {paths} of {self.n} records, {self.shadows} shadow datasets and "
+            f"{self.draws} fresh ones each way.",
+            f"Area under the curve {self.auc:.4f}, between {self.auc_bounds[0]:.4f} and "
+            f"{self.auc_bounds[1]:.4f} (guessing: 0.5).",
+        ]
+        lines += [
+            f"At a false-positive rate of {t.false_positive_rate:.4g}: {t.true_positive_rate:.4g} of "
+            f"the members are found, between {t.true_positive_bounds[0]:.4g} and "
+            f"{t.true_positive_bounds[1]:.4g}."
+            for t in self.thresholds
+        ]
+        if self.promise is not None:
+            lines.append(f"{verdict(self.holds)}: {self.promise.describe()}.")
+        lines.append(f"Bounds are wrong with probability {self.failure_probability:g}.")
+        return "\n".join(lines)
+
+    def plot(self) -> Any:
+        """The curve, and what the two kinds of datasets release, as a figure."""
+        from privgp.audit.plots import plot_membership
+
+        return plot_membership(self)
+
+
+def measured(
+    laws: Laws,
+    calibration: Released,
+    inside: Released,
+    outside: Released,
+    rates: tuple[float, ...],
+    failure: float,
+    promise: Promise | None,
+    facts: dict[str, Any],
+) -> Membership:
+    """The success of a fitted attack; thresholds come from ``calibration``, shadows without the record.
+
+    The area's bounds are Hoeffding's for two samples of m: ``P(|A - a| >= t) <= 2 exp(-2 m t^2)``.
+    """
+    members, others, known = (laws.score(seen) for seen in (inside, outside, calibration))
+    draws = len(members)
+    each = failure / (1 + 2 * len(rates))
+    thresholds = []
+    for wanted, cut in zip(rates, np.quantile(known, 1.0 - np.array(rates)), strict=True):
+        wrong, right = (int(np.count_nonzero(scores > cut)) for scores in (others, members))
+        bounds = clopper_pearson(wrong, draws, each), clopper_pearson(right, draws, each)
+        thresholds.append(Threshold(wanted, wrong / draws, right / draws, *bounds))
+    fpr, tpr = curve(members, others)
+    area = float(np.trapezoid(tpr, fpr))
+    reach = math.sqrt(math.log(2.0 / each) / (2.0 * draws))
+    return Membership(
+        **facts,
+        draws=draws,
+        auc=area,
+        auc_bounds=(max(0.0, area - reach), min(1.0, area + reach)),
+        thresholds=tuple(thresholds),
+        failure_probability=failure,
+        promise=promise,
+        false_positive_rates=fpr,
+        true_positive_rates=tpr,
+        laws=laws,
+        inside=inside,
+        outside=outside,
+    )
+
+
+def curve(members: Array, others: Array) -> tuple[Array, Array]:
+    """Rates of false and true positives over all thresholds, from (0, 0) to (1, 1)."""
+    cuts = np.unique(np.concatenate([members, others]))[::-1]
+    fpr = 1.0 - np.searchsorted(np.sort(others), cuts, side="left") / len(others)
+    tpr = 1.0 - np.searchsorted(np.sort(members), cuts, side="left") / len(members)
+    return np.concatenate([[0.0], fpr]), np.concatenate([[0.0], tpr])

@@ -64,12 +64,11 @@ def posteriors(
     serves a whole block of datasets.
     """
     count, n, _ = X.shape
-    mean, var = np.empty(count), np.empty(count)
     size = max(1, BLOCK_NUMBERS // (n * n))
-    for start in range(0, count, size):
-        block = slice(start, start + size)
-        mean[block], var[block] = _block(kernel, noise_variance, X[block], y[block], point)
-    return mean, var
+    blocks = (slice(start, start + size) for start in range(0, count, size))
+    parts = [_block(kernel, noise_variance, X[block], y[block], point) for block in blocks]
+    means, variances = zip(*parts, strict=True)
+    return np.concatenate(means), np.concatenate(variances)
 
 
 def _block(

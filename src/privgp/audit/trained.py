@@ -46,11 +46,10 @@ def attack_trained(
         raise ValueError(f"a trained attack needs draws of at least {LEAST_DRAWS}, got {draws}.")
     first, second = (sampler(k, draws, part(tell, 0.25 * k, 0.25 * (k + 1))) for k in (0, 1))
     chosen = choose_attack(first, second, promise, draws, failure)
-    errors = []
-    for k, sign in ((0, 1.0), (1, -1.0)):
-        fresh = sampler(k, draws, part(tell, 0.5 + 0.25 * k, 0.75 + 0.25 * k))
-        errors.append(int(np.count_nonzero(sign * (chosen.score(fresh) - chosen.threshold) > 0)))
-    return from_errors(promise, errors[0], errors[1], draws, failure, f"a trained {chosen.name}")
+    wrong = chosen.score(sampler(0, draws, part(tell, 0.5, 0.75))) > chosen.threshold
+    missed = chosen.score(sampler(1, draws, part(tell, 0.75, 1.0))) < chosen.threshold
+    errors = int(wrong.sum()), int(missed.sum())
+    return from_errors(promise, *errors, draws, failure, f"a trained {chosen.name}")
 
 
 def choose_attack(
@@ -71,11 +70,11 @@ def choose_attack(
             ("decision tree", _tree),
         )
     }
-    found = [
-        _Candidate(name, score, *_best_threshold(score(rest[0]), score(rest[1]), promise, draws, failure))
-        for name, score in scores.items()
-    ]  # fmt: skip
-    return max(found, key=lambda candidate: candidate.excess)
+    candidates = []
+    for name, score in scores.items():
+        best = _best_threshold(score(rest[0]), score(rest[1]), promise, draws, failure)
+        candidates.append(_Candidate(name, score, *best))
+    return max(candidates, key=lambda candidate: candidate.excess)
 
 
 def _stds(first: Array, second: Array) -> Array:
@@ -90,16 +89,15 @@ def _in_units(score: Score, unit: Array) -> Score:
 
 
 def _linear(first: Array, second: Array) -> Score:
-    """Fisher's discriminant: the best for Gaussian laws of one covariance."""
-    together = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
-    weights = cho_solve(
-        _factor(together, _scale(first, second)), second.mean(axis=0) - first.mean(axis=0)
-    )
+    """Fisher's discriminant: the best for Gaussian distributions of one covariance."""
+    means = first.mean(axis=0), second.mean(axis=0)
+    together = np.vstack([first - means[0], second - means[1]])
+    weights = cho_solve(_factor(together, _scale(first, second)), means[1] - means[0])
     return lambda z: np.asarray(z @ weights)
 
 
 def _quadratic(first: Array, second: Array) -> Score:
-    """The likelihood ratio of two Gaussian laws with their own means and covariances."""
+    """The likelihood ratio of two Gaussian distributions, each with its mean and covariance."""
     scale = _scale(first, second)
     laws = [(z.mean(axis=0), _factor(z - z.mean(axis=0), scale)) for z in (first, second)]
 
@@ -112,7 +110,7 @@ def _quadratic(first: Array, second: Array) -> Score:
 
 
 def _tree(first: Array, second: Array) -> Score:
-    """A small tree: for laws that are not Gaussian, such as choices among a few."""
+    """A small tree: for what is not Gaussian, such as choices among a few."""
     least = max(10, len(first) // 200)
     tree = DecisionTreeClassifier(max_depth=6, min_samples_leaf=least, random_state=0)
     tree.fit(np.vstack([first, second]), np.repeat([0, 1], [len(first), len(second)]))
@@ -138,19 +136,16 @@ def _best_threshold(
     if len(both) < 2:
         return float(both[0]), -np.inf
     between = 0.5 * both[1:] + 0.5 * both[:-1]
-    # evenly among the scores, and the widest gap: between two laws without noise there is but one
+    # evenly among the scores, and the widest gap: without noise it is the only one that matters
     tried = np.linspace(0, len(between) - 1, min(len(between), THRESHOLDS)).astype(int)
     between = between[np.append(np.argmax(np.diff(both)), tried)]
     alpha = 1.0 - np.searchsorted(np.sort(first), between, side="right") / len(first)
     beta = np.searchsorted(np.sort(second), between, side="right") / len(second)
-    upper = [_upper(rate * draws, draws, failure / 4.0) for rate in (alpha, beta)]
+    # upper Clopper-Pearson bounds of the rates that fresh draws should have
+    counts = draws * np.stack([alpha, beta])
+    upper = betainccinv(counts + 1.0, np.maximum(draws - counts, 1e-9), failure / 4.0)
     allowed = np.array([promise.equivalent_mu(float(a)) for a in upper[0]])
     excess = -ndtri(upper[0]) - ndtri(upper[1]) - allowed
     excess = np.where(np.isnan(excess), -np.inf, excess)
     best = int(np.argmax(excess))
     return float(between[best]), float(excess[best])
-
-
-def _upper(count: Array, draws: int, failure: float) -> Array:
-    """Upper Clopper-Pearson bounds."""
-    return np.asarray(betainccinv(count + 1.0, np.maximum(draws - count, 1e-9), failure))

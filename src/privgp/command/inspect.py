@@ -20,7 +20,7 @@ def inspect(
     check_files([(release, RELEASES)], [(certificate, CERTIFICATES)], force=force)
     from privgp.command.io.results import write_certificate
     from privgp.models.load import load
-    from privgp.release.certificate.certificate import certificate as facts_of
+    from privgp.release.certificate import certificate as facts_of
 
     model = open_stored(release, load)
     lines = _description(model)

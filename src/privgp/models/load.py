@@ -13,7 +13,7 @@ from privgp.gp.threads import one_thread
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.streamed.columns import StreamedSums
 from privgp.release.at_targets import AtTargets
-from privgp.release.certificate.certificate import certificate
+from privgp.release.certificate import certificate
 from privgp.release.file import CODEC, Contents, Parameters, decode
 from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
 

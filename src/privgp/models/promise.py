@@ -1,4 +1,4 @@
-"""What a release of outputs or of records promises, and the noise of simulations."""
+"""What a release of outputs or of records promises and certifies, and the noise of simulations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from sklearn.utils import check_random_state
 
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.preview import Plan
-from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, promise
+from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, Protected, promise
+from privgp.release.certificate import Facts
+from privgp.release.certificate.wording import FIXED, FIXED_RECORDS, LEARNED
 
 
 def simulation(model: Any) -> np.random.Generator | None:
@@ -20,37 +22,71 @@ def simulation(model: Any) -> np.random.Generator | None:
 
 
 def outputs_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
+    assumptions = (
+        "the inputs, the number of rows and any person identifiers are public",
+        "kernel, bounds, targets and budget were chosen without looking at the outputs",
+    )
+    protected = OUTPUTS if plan.strategy.people is None else PERSON
+    return _guarantee(plan, protected, assumptions, "the values", simulated)
+
+
+def records_guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
+    assumptions = (
+        "the number of records is public",
+        "kernel, bounds of inputs and outputs, targets and budget were chosen without looking at "
+        "the records",
+    )
+    what = "records and their values over bins of the declared domain"
+    return _guarantee(plan, RECORDS, assumptions, what, simulated)
+
+
+def _guarantee(
+    plan: Plan | RecordsPlan,
+    protected: Protected,
+    assumptions: tuple[str, ...],
+    what: str,
+    simulated: bool,
+) -> Guarantee:
+    size = plan.strategy.size
+    squares = ", one of them of squares," if plan.strategy.energy_weight > 0 else ","
     return promise(
-        OUTPUTS if plan.strategy.people is None else PERSON,
+        protected,
         [plan.noise.event],
         epsilon=plan.epsilon,
         delta=plan.delta,
-        assumptions=(
-            "the inputs, the number of rows and any person identifiers are public",
-            "kernel, bounds, targets and budget were chosen without looking at the outputs",
-        ),
-        mechanism=f"{plan.noise.describe()} on {plan.strategy.size} linear and energy functionals of "
-        "the clipped outputs; all else is post-processing",
+        assumptions=assumptions,
+        mechanism=f"{size} noisy total{'s' if size > 1 else ''} of {what}{squares} each value clipped "
+        f"to the declared range ({plan.noise.describe()}); everything else is computed from them",
         sampler=plan.noise.sampler,
         simulated=simulated,
     )
 
 
-def records_guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
-    energy = ", and one energy" if plan.strategy.energy_weight > 0 else ""
-    return promise(
-        RECORDS,
-        [plan.noise.event],
-        epsilon=plan.epsilon,
-        delta=plan.delta,
-        assumptions=(
-            "the number of records is public",
-            "kernel, bounds of inputs and outputs, targets and budget were chosen without looking "
-            "at the records",
-        ),
-        mechanism=f"{plan.noise.describe()} on {plan.strategy.size} numbers: weighted counts and sums "
-        f"of the clipped outputs over bins of the declared domain{energy}; all else is "
-        "post-processing",
-        sampler=plan.noise.sampler,
-        simulated=simulated,
+def facts_of(model: Any) -> Facts:
+    """What the certificate of a fitted regressor states."""
+    plan, strategy = model.plan_, model.plan_.strategy
+    at_targets = plan.unbiased is not None
+    learned = model.hyperparameters == "learned" and not at_targets
+    fixed = FIXED if plan.x_bounds is None else FIXED_RECORDS
+    return Facts(
+        guarantee=model.guarantee_,
+        noise=plan.noise,
+        functionals=model.functionals_,
+        date=model.released_at_,
+        y_bounds=plan.y_bounds,
+        x_bounds=plan.x_bounds,
+        names=tuple(map(str, getattr(model, "feature_names_in_", ()))),
+        hyperparameters={
+            "source": vars(model).get("chosen_by_") or (LEARNED if learned else fixed),
+            "kernel": str(model.kernel_),
+            "noise_variance": float(model.noise_variance_),
+            "models": 1 if at_targets else len(model.release_.components),
+        },
+        data={
+            "rows": strategy.rows,
+            "people": None if strategy.people is None else int(strategy.people.max()) + 1,
+            "distinct_inputs": strategy.distinct_inputs,
+            "measured_numbers": int(strategy.size),
+            "released": "values at the targets" if at_targets else "a function of the inputs",
+        },
     )

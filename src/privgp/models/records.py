@@ -18,7 +18,7 @@ from privgp.models.promise import records_guarantee
 from privgp.plan.bins.records import RecordsPlan, make_records_plan
 from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.arguments import check_bounds, domain_pairs, target_points
-from privgp.release.certificate.certificate import utc
+from privgp.release.certificate import utc
 from privgp.release.records import functionals_of, part_ranked_by_counts
 from privgp.vault.measure import measure
 from privgp.vault.validate import checked_inputs, checked_outputs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from copy import deepcopy
 from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
@@ -20,7 +21,7 @@ from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
 from privgp.models.inducing import fit_rows, plan_rows
 from privgp.models.planned import accepted, bound
-from privgp.models.promise import outputs_guarantee, simulation
+from privgp.models.promise import facts_of, outputs_guarantee, simulation
 from privgp.models.records import fit_records, plan_records
 from privgp.models.spending import SpendsAtFit
 from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
@@ -29,7 +30,7 @@ from privgp.plan.inputs.rows import ArrayRows, Rows
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.release.at_targets import AtTargets, Release
-from privgp.release.certificate.certificate import utc
+from privgp.release.certificate import core, utc
 from privgp.types import Array
 from privgp.vault.measure import measure
 from privgp.vault.people import person_ids
@@ -229,6 +230,11 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         """What the plan said of itself; also where only a file is left of it."""
         loaded = vars(self).get("loaded_")
         return str(self.plan_.summary() if loaded is None else loaded.plan_summary)
+
+    def _certified(self) -> dict[str, Any]:
+        """What a certificate says before its holder adds to it; a copy."""
+        loaded = vars(self).get("loaded_")
+        return core(facts_of(self)) if loaded is None else deepcopy(loaded.certificate)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,6 +39,7 @@ class Plan(Accuracy):
     measurement, where Laplace noise was taken instead.
     """
 
+    x_bounds: ClassVar[None] = None  # inputs are public
     objective: str
     reconstruct: str
     inputs: Array = field(repr=False)

@@ -100,6 +100,10 @@ class OutputSums:
         return len(self.index)
 
     @property
+    def distinct_inputs(self) -> int:
+        return int(self.matrix.shape[1])
+
+    @property
     def measured(self) -> int:
         """How many sums are measured; the energy is not among them."""
         return int(self.matrix.shape[0])

@@ -24,7 +24,7 @@ from privgp.plan.inputs.arguments import MOST_INDUCING, check_bounds, target_poi
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
-from privgp.release.certificate.certificate import plan_hash, validate
+from privgp.release.certificate import plan_hash, validate
 from privgp.release.old_files import OLD, renewed
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Codec

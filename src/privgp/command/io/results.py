@@ -14,7 +14,7 @@ from privgp.command.io.screen import Step, tell
 from privgp.models.load import save
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.certificate.certificate import certificate, page
+from privgp.release.certificate import certificate, page
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ class Bins:
 
     law: ClassVar[str] = GAUSSIAN
     people: ClassVar[None] = None
+    distinct_inputs: ClassVar[None] = None
     low: Array
     high: Array
     shape: tuple[int, ...]

@@ -119,6 +119,7 @@ class StreamedSums:
 
     law: ClassVar[str] = GAUSSIAN
     people: ClassVar[None] = None
+    distinct_inputs: ClassVar[None] = None
     columns: Columns
     rows: int
     largest: float

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context
 from html import escape
 from typing import Any
 
 from privgp.privacy.guarantee import SIMULATION
-from privgp.release.certificate.statements import HOLDER, kind_of_promise
+from privgp.release.certificate.schema import validate
+from privgp.release.certificate.wording import HOLDER, domain, kind_of_promise, versions
 
 BLANK = "to be filled in by the data holder"
 
@@ -26,94 +27,87 @@ td { overflow-wrap: anywhere; }
 .curve td, .curve th { width: 50%; font-variant-numeric: tabular-nums; }
 @media print { body { margin: 0; max-width: none; } h2, tr { break-inside: avoid; } }
 """
+_STAMP = (
+    f'<div class="simulation" role="alert">{SIMULATION.upper()}<br>'
+    "The noise was simulated. Nothing is protected.</div>\n"
+)
 
 
 def page(certificate: Mapping[str, Any]) -> str:
     """The HTML of a valid certificate; everything in it is escaped."""
-    # Only when called: the schema lives with the certificate, which offers this function.
-    from privgp.release.certificate.certificate import validate
-
     validate(certificate)
     c = certificate
-    mechanism, hyper, data = c["mechanism"], c["hyperparameters"], c["data"]
-    low, high = c["bounds"]["outputs"]
-    domain = " x ".join(f"[{a:g}, {b:g}]" for a, b in c["bounds"].get("inputs", ()))
-    people = "not told apart" if data["people"] is None else data["people"]
+    stamp = _STAMP if c["simulation"] else ""
     name = c["holder"]["name"] or "a published Gaussian process"
-    body = [
-        _simulation(c["simulation"]),
-        f"<h1>Privacy certificate</h1><p>{_text(name)}, {_text(c['date'])}</p>",
-        f'<p class="promise">{_promise(c)}</p>',
-        _section("What is not protected", _list(c["not_protected"])),
-        _section(
-            "What is private and what is public",
-            _table(
-                {
-                    "Private": _list(c["private"]),
-                    "Public": _list(c["public"]),
-                    "Unit of privacy": _text(c["unit"]),
-                    "Neighbouring datasets": _text(c["neighbours"]),
-                    "Assumptions": _list(c["assumptions"]),
-                }
-            ),
-        ),
-        _section(
-            "What was chosen, and from what",
-            _table(
-                {
-                    "Bounds of the outputs": _text(f"{low:g} to {high:g}: {c['bounds']['source']}"),
-                    **({"Bounds of the inputs": _text(domain)} if domain else {}),
-                    "Hyperparameters": _text(hyper["source"]),
-                    "Most plausible kernel": _text(hyper["kernel"]),
-                    "Noise variance": _text(f"{hyper['noise_variance']:.4g}"),
-                    "Models averaged": _text(hyper["models"]),
-                }
-            ),
-        ),
-        _section(
-            "How it was done",
-            _table(
-                {
-                    "Mechanism": _text(mechanism["description"]),
-                    "Noise": _text(_noise(mechanism)),
-                    "Sampler": _text(mechanism["sampler"]),
-                    "Floating point": _text(mechanism["floating_point"]),
-                    "Rows; people": _text(f"{data['rows']}; {people}"),
-                    "Numbers measured": _text(data["measured_numbers"]),
-                    "Released": _text(data["released"]),
-                    "Software": _text(", ".join(f"{k} {v}" for k, v in c["software"].items())),
-                    "Hash of the plan": _text(c["plan_hash"]),
-                }
-            ),
-        ),
-        _section("The whole promise", _curve(c)),
-        _section(
-            "From the data holder",
-            _table({_capital(HOLDER[key]): _filled(value) for key, value in c["holder"].items()}),
-        ),
-        _section("Statement in the terms of NIST SP 800-226", _nested(c["nist_sp_800_226"])),
-        _section(
-            "Draft record for the OpenDP Deployments Registry", _nested(c["registry"]["deployment"])
-        ),
-        _simulation(c["simulation"]),
-    ]
+    sections = "\n".join(
+        f"<h2>{_text(title)}</h2>\n{content}" for title, content in _sections(c).items() if content
+    )
     return (
         '<!DOCTYPE html>\n<html lang="en-GB">\n<head>\n<meta charset="utf-8">\n'
         # Even if something slipped through the escaping, it could neither run nor fetch.
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         f"<title>Privacy certificate: {_text(name)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        "<body>\n" + "\n".join(part for part in body if part) + "\n</body>\n</html>\n"
+        f"<body>\n{stamp}<h1>Privacy certificate</h1><p>{_text(name)}, {_text(c['date'])}</p>\n"
+        f'<p class="promise">{_text(_promise(c))}</p>\n{sections}\n{stamp}</body>\n</html>\n'
     )
 
 
+def _sections(c: Mapping[str, Any]) -> dict[str, str]:
+    mechanism, hyperparameters, data = c["mechanism"], c["hyperparameters"], c["data"]
+    low, high = c["bounds"]["outputs"]
+    models = hyperparameters["models"]
+    return {
+        "What is not protected": _html(c["not_protected"]),
+        "What is private and what is public": _html(
+            {
+                "Private": c["private"],
+                "Public": c["public"],
+                "Unit of privacy": c["unit"],
+                "Neighbouring datasets": c["neighbours"],
+                "Assumptions": c["assumptions"],
+            }
+        ),
+        "What was chosen, and how": _html(
+            {
+                "Bounds of the outputs": f"{low:g} to {high:g}: {c['bounds']['source']}",
+                "Bounds of the inputs": domain(c) or None,
+                "Hyperparameters": hyperparameters["source"],
+                "Most plausible kernel": hyperparameters["kernel"],
+                "Noise variance": f"{hyperparameters['noise_variance']:.4g}",
+                "Models averaged": models if models > 1 else None,
+            }
+        ),
+        "How it was done": _html(
+            {
+                "Mechanism": mechanism["description"],
+                "Noise": _noise(mechanism) or None,
+                "Sampler": mechanism["sampler"],
+                "Floating point": mechanism["floating_point"],
+                "Rows": data["rows"],
+                "People": data["people"],
+                "Numbers measured": data["measured_numbers"],
+                "Released": data["released"],
+                "Software": versions(c),
+                "Hash of the plan": c["plan_hash"],
+            }
+        ),
+        "The promise at every epsilon": _curve(c),
+        "From the data holder": _html({HOLDER[key]: text for key, text in c["holder"].items()}),
+        "Statement in the terms of NIST SP 800-226": _html(c["nist_sp_800_226"]),
+        "Draft record for the OpenDP Deployments Registry": _html(c["registry"]["deployment"]),
+    }
+
+
 def _promise(c: Mapping[str, Any]) -> str:
+    delta = repr(c["delta"]) if c["delta"] else "0: the promise is pure"
+    budget = f"differentially private with epsilon = {c['epsilon']!r} and delta = {delta}"
     if c["simulation"]:
-        return f"With real noise the release would be {_budget(c)}."
+        return f"With real noise the release would be {budget}."
     return (
-        f"The release is {_budget(c)}, protecting {_text(c['unit'])}. Somebody who knows everything "
-        "but that, and has to tell which of two values is the true one, is right with probability "
-        f"at most {_up(100.0 * c['best_guess'], 3)}%, where tossing a coin is right with 50%."
+        f"The release is {budget}, protecting {c['unit']}. An attacker who knows everything else and "
+        "has to tell which of two values is the true one is right with probability at most "
+        f"{_up(100.0 * c['best_guess'], 3)}%; a coin toss is right with 50%."
     )
 
 
@@ -121,20 +115,6 @@ def _up(value: float, digits: int) -> str:
     """A bound with a few digits, rounded up so that it still holds."""
     context = Context(prec=digits, rounding=ROUND_CEILING)
     return f"{float(context.create_decimal(value)):.{digits}g}"
-
-
-def _budget(c: Mapping[str, Any]) -> str:
-    told = f"differentially private with epsilon = {c['epsilon']!r} and delta = "
-    return _text(told + (repr(c["delta"]) if c["delta"] else "0: the promise is pure"))
-
-
-def _simulation(is_one: bool) -> str:
-    return (
-        f'<div class="simulation" role="alert">{SIMULATION.upper()}<br>'
-        "The noise was simulated. Nothing is protected.</div>"
-        if is_one
-        else ""
-    )
 
 
 def _noise(mechanism: Mapping[str, Any]) -> str:
@@ -153,37 +133,20 @@ def _curve(c: Mapping[str, Any]) -> str:
     )
 
 
-def _section(title: str, content: str) -> str:
-    return f"<h2>{_text(title)}</h2>\n{content}"
-
-
-def _list(sentences: Iterable[str]) -> str:
-    return "<ul>" + "".join(f"<li>{_text(sentence)}</li>" for sentence in sentences) + "</ul>"
-
-
-def _table(rows: Mapping[str, str]) -> str:
-    """Rows of a name, which is escaped here, and content, which must be already."""
-    inner = "".join(
-        f"<tr><th>{_text(name)}</th><td>{html}</td></tr>" for name, html in rows.items()
-    )
-    return f"<table>{inner}</table>"
-
-
-def _nested(value: Any) -> str:
+def _html(value: Any) -> str:
+    """A table of what has names, a list of texts, or one text; what is None or empty is left out."""
     if isinstance(value, Mapping):
-        return _table({_capital(name): _nested(inner) for name, inner in value.items()})
+        rows = {name: _html(inner) for name, inner in value.items() if inner not in (None, [])}
+        inside = (f"<tr><th>{_title(name)}</th><td>{html}</td></tr>" for name, html in rows.items())
+        return f"<table>{''.join(inside)}</table>"
     if isinstance(value, list):
-        return "".join(_nested(inner) for inner in value)
-    return _filled(value) if isinstance(value, str) else _text(repr(value))
+        return f"<ul>{''.join(f'<li>{_html(inner)}</li>' for inner in value)}</ul>" if value else ""
+    return _text(value) if str(value).strip() else f'<span class="blank">{BLANK}</span>'
 
 
-def _filled(value: str) -> str:
-    return _text(value) if value.strip() else f'<span class="blank">{BLANK}</span>'
-
-
-def _capital(name: str) -> str:
+def _title(name: str) -> str:
     words = name.replace("_", " ")
-    return words[:1].upper() + words[1:]
+    return _text(words[:1].upper() + words[1:])
 
 
 def _text(value: Any) -> str:

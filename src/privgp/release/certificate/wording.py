@@ -1,12 +1,15 @@
 """What a certificate says in words, in the fields that registries and guidelines ask for.
 
-``core`` is the certificate without these statements; ``holder`` what only the data holder knows.
+``core``: the certificate without those fields; ``holder``: what only the data holder knows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.noise import Noise
 
 HOLDER = {
     "name": "name of the data product",
@@ -27,79 +30,60 @@ HOLDER = {
 BOUNDS_SOURCE = "declared by the data holder"
 LEARNED = "learned from the private measurement itself, at no further cost to the budget"
 FIXED = "given by the data holder or set from public inputs and bounds, never from outputs"
-TRUST = (
-    "central: the holder of the data is trusted with them, computes the release and publishes "
-    "nothing else that depends on them"
-)
 FIXED_RECORDS = "given by the data holder or set from the declared bounds, never from the records"
+TRUST = "central: the data holder is trusted with the data and publishes nothing else about them"
 THREAT = (
-    "anyone may hold the published file, know every input and all other outputs, have any further "
-    "knowledge and unlimited computing power"
+    "anyone may hold the published file, know {known}, have any further knowledge and unlimited "
+    "computing power"
 )
-THREAT_RECORDS = (
-    "anyone may hold the published file, know all other records, have any further knowledge and "
-    "unlimited computing power"
-)
-POST_PROCESSING = (
-    "everything after the measurement: learning of hyperparameters, conditioning of the Gaussian "
-    "process, every prediction; none of it reads a private value"
-)
-COMPOSITION = (
-    "one release; further releases of the same data add to the privacy loss, exactly as "
-    "privgp.compose computes"
-)
+POST_PROCESSING = "everything after the measurement: learning and predictions read no private value"
+COMPOSITION = "one release; each further one of the same data adds to the loss: see privgp.compose"
 SIDE_CHANNELS = (
     "the release is one file; predictions read nothing private, so their timing reveals nothing; "
-    "the time that fitting takes is seen by the holder only and is not hidden"
+    "only the holder sees how long fitting takes, which is not hidden"
+)
+SIMULATED = "NOTHING is protected: the noise was simulated, and this is not for release."
+RECORDS_LIMITS = (
+    "The number of records is not protected.",
+    "One record, its inputs and its output, is protected. If a person has several records, all of "
+    "them together are protected less.",
+)
+OUTPUTS_LIMITS = (
+    "The inputs are not protected: they are treated as public.",
+    "The published file contains inputs: the coordinates of rows of the data.",
+    "Whether somebody is in the data, and how many rows there are, is not protected.",
+)
+ONE_PERSON = (
+    "All outputs of one person are protected together, provided the person identifiers are right; "
+    "what several people have in common, such as a household, is protected less."
+)
+ONE_OUTPUT = (
+    "One output value is protected. If a person has several rows, all of that person's outputs "
+    "together are protected less; person identifiers (groups) would protect them."
 )
 
 
-def not_protected(*, simulation: bool, people: bool, records: bool = False) -> list[str]:
-    """Plain sentences on the limits of the promise."""
-    loud = ["NOTHING is protected: the noise was simulated, and this is not for release."]
-    sentences = _of_records() if records else _of_outputs(people)
-    return loud + sentences if simulation else sentences
-
-
-def _of_records() -> list[str]:
+def not_protected(simulation: bool, people: bool, records: bool) -> list[str]:
+    """The limits of the promise, in plain sentences."""
+    what = "records" if records else "outputs"
     return [
-        "How many records there are is not protected.",
-        "One record, its inputs and its output, is protected. If a person has several records, all "
-        "of them together are protected less.",
-        "Facts about groups are not protected: what the published function shows may be believed "
-        "of anybody, whether or not they are in the data.",
-        "Several releases compose: each further release of the same records weakens the promise.",
-        "The promise fails if bounds, kernel, targets or budget were chosen by looking at records.",
+        *([SIMULATED] if simulation else []),
+        *(RECORDS_LIMITS if records else [*OUTPUTS_LIMITS, ONE_PERSON if people else ONE_OUTPUT]),
+        "Facts about groups are not protected: anyone may apply what the published function shows "
+        "to any person, in the data or not.",
+        f"Several releases compose: each further release of the same {what} weakens the promise.",
+        f"The promise fails if bounds, kernel, targets or budget were chosen by looking at {what}.",
     ]
 
 
-def _of_outputs(people: bool) -> list[str]:
-    unit = (
-        "All outputs of one person are protected together, as far as the given person identifiers "
-        "are right; what several people have in common, such as a household, is protected less."
-        if people
-        else "One output value is protected. If a person has several rows, all of that person's "
-        "outputs together are protected less; person identifiers (groups) would protect them."
-    )
-    return [
-        "The inputs are not protected: they are treated as public.",
-        "The published file contains inputs: the coordinates of rows of the data.",
-        "Whether somebody is in the data, and how many rows there are, is not protected.",
-        unit,
-        "Facts about groups are not protected: what the published function shows may be believed "
-        "of anybody, whether or not they are in the data.",
-        "Several releases compose: each further release of the same outputs weakens the promise.",
-        "The promise fails if bounds, kernel, targets or budget were chosen by looking at outputs.",
-    ]
-
-
-def floating_point(*, simulation: bool, exponent: int, std: float, pure: bool) -> str:
-    if simulation:
+def floating_point(guarantee: Guarantee, noise: Noise) -> str:
+    if guarantee.is_simulation:
         return "none: ordinary floating-point noise of a simulation"
+    covered = "epsilon" if guarantee.is_pure else "epsilon and delta"
     return (
-        f"the measurement is rounded to multiples of 2^{exponent} (noise std {std:.6g} in the same "
-        "units), noise is drawn exactly on that lattice, and both rounding errors of the "
-        f"computation and the lattice itself are included in epsilon{'' if pure else ' and delta'}"
+        f"the measurement is rounded to multiples of 2^{noise.exponent} (noise std {noise.std:.6g} in "
+        "the same units) and the noise is drawn exactly on that lattice; rounding errors of the "
+        f"computation and the lattice itself are included in {covered}"
     )
 
 
@@ -113,28 +97,36 @@ def kind_of_promise(core: Mapping[str, Any]) -> str:
     return " and ".join(kinds)
 
 
+def domain(core: Mapping[str, Any]) -> str:
+    """The declared bounds of private inputs; empty where inputs are public."""
+    return " x ".join(f"[{low:g}, {high:g}]" for low, high in core["bounds"].get("inputs", ()))
+
+
+def threat(core: Mapping[str, Any]) -> str:
+    known = "all other records" if domain(core) else "every input and all other outputs"
+    return THREAT.format(known=known)
+
+
+def versions(core: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in core["software"].items())
+
+
 def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, Any]:
     """A draft record in the fields of the OpenDP Deployments Registry, as its YAML names them."""
-    mechanism, software = core["mechanism"], core["software"]
-    versions = ", ".join(f"{name} {version}" for name, version in software.items())
+    mechanism = core["mechanism"]
     low, high = core["bounds"]["outputs"]
-    what, clipped, threat = "public inputs, each with one private output", "outputs are", THREAT
-    if "inputs" in core["bounds"]:
-        domain = " x ".join(f"[{a:g}, {b:g}]" for a, b in core["bounds"]["inputs"])
-        what = f"records, each with private inputs in {domain} and one private output"
-        clipped, threat = "inputs and outputs are", THREAT_RECORDS
+    curator = {"data_curator_name": holder["curator"], "data_curator_type": holder["curator_type"]}
+    what, clipped = "public inputs, each with one private output", "outputs are"
+    if box := domain(core):
+        what = f"records, each with private inputs in {box} and one private output"
+        clipped = "inputs and outputs are"
     return {
         "status": "Draft",
         "tier": 3,
         "deployment": {
             "basic": {
                 "name": holder["name"],
-                "data_curators": [
-                    {
-                        "data_curator_name": holder["curator"],
-                        "data_curator_type": holder["curator_type"],
-                    }
-                ],
+                "data_curators": [curator],
                 "intended_use": holder["intended_use"],
                 "data_product_type": "Machine learning model",
                 "data_product_region": holder["region"],
@@ -157,7 +149,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
             "deployment_model": {
                 "model_name": "Central",
                 "model_name_details": TRUST,
-                "actors": f"the data holder, who is trusted; the public: {threat}",
+                "actors": f"the data holder, who is trusted; the public: {threat(core)}",
                 "release_type": "One release",
                 "release_type_details": holder["future_releases"],
                 "data_source_type": "Static",
@@ -170,7 +162,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
                 f"{core['bounds']['source']}; hyperparameters are "
                 f"{core['hyperparameters']['source']}",
                 "mechanisms": f"{mechanism['description']}. Sampler: {mechanism['sampler']}. "
-                f"Floating point: {mechanism['floating_point']}. Software: {versions}.",
+                f"Floating point: {mechanism['floating_point']}. Software: {versions(core)}.",
                 "justification": holder["justification"],
             },
             "administrative": {
@@ -190,7 +182,7 @@ def guideline(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, A
         "neighbouring_definition": core["neighbours"],
         "bounded_or_unbounded": "bounded: values change, the number of rows does not",
         "trust_model": TRUST,
-        "threat_model": THREAT_RECORDS if "inputs" in core["bounds"] else THREAT,
+        "threat_model": threat(core),
         "composition": COMPOSITION,
         "mechanism": mechanism["description"],
         "implementation": f"{mechanism['sampler']}; floating point: {mechanism['floating_point']}",

@@ -1,0 +1,154 @@
+"""The certificate of a release, written from facts that its model hands over."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from privgp.gp.functionals import Functionals
+from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.noise import Noise
+from privgp.release.certificate import wording
+
+PACKAGES = ("privgp", "numpy", "scipy", "scikit-learn", "opendp", "dp-accounting")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a certificate is written from. All of it is public.
+
+    ``date``: when the budget was spent, as ``utc`` writes it
+    ``x_bounds``: of private inputs, a pair for each; None where inputs are public
+    ``names``: of the inputs; empty if they have none
+    ``hyperparameters``, ``data``: as the certificate states them, see ``SCHEMA``
+    """
+
+    guarantee: Guarantee
+    noise: Noise
+    functionals: Functionals
+    date: str
+    y_bounds: tuple[float, float]
+    x_bounds: tuple[tuple[float, float], ...] | None
+    names: tuple[str, ...]
+    hyperparameters: dict[str, Any]
+    data: dict[str, Any]
+
+
+def certificate(
+    model: Any, *, holder: Mapping[str, str] | None = None, date: datetime | None = None
+) -> dict[str, Any]:
+    """What a fitted or loaded model promises, as JSON that ``SCHEMA`` describes.
+
+    ``holder``: what only the data holder knows, by the names in ``wording.HOLDER`` (name, curator,
+    intended_use, justification, ...); the page asks for what is left out.
+    ``date``: of the release, with its time zone; when the model was fitted unless given.
+    """
+    check_is_fitted(model)
+    known, written = _holder(holder), model._certified()
+    if date is not None:
+        written["date"] = utc(date)
+    return {
+        **written,
+        "holder": known,
+        "registry": wording.registry(written, known),
+        "nist_sp_800_226": wording.guideline(written, known),
+    }
+
+
+def utc(date: datetime) -> str:
+    """A moment as text, in UTC to the second."""
+    if date.tzinfo is None:
+        raise ValueError("date must have a time zone.")
+    return date.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def plan_hash(
+    functionals: Functionals, y_bounds: tuple[float, float], epsilon: float, delta: float
+) -> str:
+    """SHA-256 of the public plan: what is measured, between which bounds, at which budget."""
+    digest = hashlib.sha256(b"privgp plan 1")
+    for field in fields(functionals):
+        if getattr(functionals, field.name) is None:
+            continue
+        values = np.array(getattr(functionals, field.name), dtype="<f8", order="C")
+        digest.update(f"{field.name} {values.shape}".encode())
+        digest.update(values.tobytes())
+    digest.update(np.array([*y_bounds, epsilon, delta], dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def core(facts: Facts) -> dict[str, Any]:
+    """A certificate without what the holder adds."""
+    promised, records = facts.guarantee, facts.x_bounds is not None
+    people = facts.data["people"] is not None
+    epsilons = [0.0, *(promised.epsilon * 2.0 ** (k / 4.0) for k in range(-16, 9))]
+    inputs = f"inputs ({', '.join(facts.names)})" if facts.names else "inputs"
+    private = f"the {inputs} and the output" if records else "the output"
+    bounds: dict[str, Any] = {"outputs": list(facts.y_bounds), "source": wording.BOUNDS_SOURCE}
+    if facts.x_bounds is not None:
+        bounds["inputs"] = [list(pair) for pair in facts.x_bounds]
+    return {
+        "certificate": "privgp",
+        "version": 1,
+        "date": facts.date,
+        "simulation": promised.is_simulation,
+        "epsilon": promised.epsilon,
+        "delta": promised.delta,
+        "curve": [[epsilon, promised.delta_at(epsilon)] for epsilon in epsilons],
+        "mu": promised.mu,
+        # Total variation is delta at epsilon 0; guessing between two worlds gains half of it.
+        "best_guess": 0.5 + 0.5 * promised.delta_at(0.0),
+        "unit": promised.unit,
+        "neighbours": promised.neighbours,
+        "assumptions": list(promised.assumptions),
+        "public": [
+            *([] if records else [f"the {inputs} of every row"]),
+            "the number of rows",
+            *(["which rows belong to one person"] if people else []),
+            "bounds, kernel, targets and budget",
+            "the noisy measurement and all that follows from it",
+        ],
+        "private": [f"{private} of every row"],
+        "bounds": bounds,
+        "hyperparameters": facts.hyperparameters,
+        "mechanism": {
+            "description": promised.mechanism,
+            "noise_multipliers": list(promised.noise_multipliers),
+            "pure_epsilons": list(promised.pure_epsilons),
+            "delta_slack": promised.delta_slack,
+            "sampler": promised.sampler,
+            "floating_point": wording.floating_point(promised, facts.noise),
+        },
+        "data": facts.data,
+        "software": _software(),
+        "plan_hash": plan_hash(facts.functionals, facts.y_bounds, promised.epsilon, promised.delta),
+        "not_protected": wording.not_protected(promised.is_simulation, people, records),
+    }
+
+
+def _holder(given: Mapping[str, str] | None) -> dict[str, str]:
+    holder = dict(given or {})
+    for name, value in holder.items():
+        if name not in wording.HOLDER:
+            raise ValueError(f"holder has no field {name!r}: use {', '.join(wording.HOLDER)}.")
+        if not isinstance(value, str):
+            raise ValueError(f"holder's {name} must be a text, got {type(value).__name__}.")
+    return {name: holder.get(name, "") for name in wording.HOLDER}
+
+
+def _software() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "not installed as a package"
+    return versions
