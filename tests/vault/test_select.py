@@ -14,7 +14,10 @@ from privgp.privacy.selection import (
     permute_and_flip_probabilities,
     selection_scale,
 )
-from privgp.vault.select import EXPONENTIAL, PERMUTE_AND_FLIP, choose
+from privgp.vault import select
+from privgp.vault.scores import checked_validation, make_loss, score_sensitivity
+from privgp.vault.select import EXPONENTIAL, PERMUTE_AND_FLIP, choose, choose_by_validation
+from tests.models.looking_up import Column, records
 
 METHODS = (EXPONENTIAL, PERMUTE_AND_FLIP)
 LAWS = (exponential_probabilities, permute_and_flip_probabilities)
@@ -104,3 +107,18 @@ def test_opendp_promises_the_epsilon_of_this_scale():
         # an epsilon-bounded range is epsilon^2 / 8 in concentrated divergence
         drawn = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)
         assert 0.998 * epsilon**2 / 8 <= drawn.map(sensitivity) <= epsilon**2 / 8
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_choice_by_validation_records_tells_an_index_and_spends_what_it_was_given(
+    method, monkeypatch
+):
+    validation = checked_validation(*records([0.2, 0.9, 0.5], 50), make_loss("accuracy"))
+    models = [Column(j) for j in range(3)]
+    assert choose_by_validation(method, models, validation, 1e4) == 1
+    seen = []
+    monkeypatch.setattr(select, "choose", lambda *given: seen.append(given) or 2)
+    assert choose_by_validation(method, models, validation, 0.7) == 2
+    ((name, given, sensitivity, epsilon, rng),) = seen
+    assert (name, sensitivity, epsilon, rng) == (method, score_sensitivity(50), 0.7, None)
+    np.testing.assert_allclose(given, [-0.8, -0.1, -0.5])

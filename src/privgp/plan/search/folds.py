@@ -28,7 +28,7 @@ def public_splits(cv: Any, X: Array, groups: Any = None) -> list[Split]:
         kind = KFold if groups is None else GroupKFold
         cv = kind(int(cv), shuffle=True, random_state=0)
     try:
-        found = [
+        splits = [
             (np.asarray(train), np.asarray(test))
             for train, test in check_cv(cv).split(X, None, groups)
         ]
@@ -37,9 +37,9 @@ def public_splits(cv: Any, X: Array, groups: Any = None) -> list[Split]:
             "cv must split the rows by their number, inputs or groups alone, never by outputs: "
             f"give a number of folds, KFold, ShuffleSplit or the like ({problem})."
         ) from None
-    if not found:
+    if not splits:
         raise ValueError("cv makes no split.")
-    return [_checked(train, test, len(X)) for train, test in found]
+    return [_checked(train, test, len(X)) for train, test in splits]
 
 
 def folds_of(model: Hyperparameters, X: Array, splits: Sequence[Split]) -> Iterator[Fold]:
