@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import variance
-from privgp.models.records import domain
+from privgp.plan.inputs.arguments import domain_pairs
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Event, Guarantee
 from privgp.privacy.posterior_mean import mean_sensitivity, posterior_shape
@@ -127,7 +127,7 @@ def renyi_curve(
     ``centred``: paths about zero, which reveal the covariance alone; ``paper``: the bounds as
     printed instead of the sharper ones.
     """
-    low, high = np.array(domain(x_bounds)).T
+    low, high = np.array(domain_pairs("x_bounds", x_bounds)).T
     shape = posterior_shape(kernel, noise_variance, high - low, n)
     curve = path_curve(
         sensitivity=reach * mean_sensitivity(shape, "paper" if paper else "auto").value,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from privgp.gp.kernels.evaluate import check_kernel, evaluate, variance
+from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.kernels.integral import integral_cross, integral_gram
+from privgp.gp.kernels.noise import signal_and_noise
 from privgp.gp.threads import one_thread
 from privgp.models.binned.means import BinnedMeans
 from privgp.plan.inputs.arguments import check_choice
@@ -68,21 +68,18 @@ class BinnedGP(BinnedMeans):
         return mean, np.sqrt(np.maximum(np.broadcast_to(left, mean.shape), 0.0))
 
     def _check(self, columns: int) -> None:
-        if self.kernel is not None:
-            check_kernel(self.kernel, columns)
         check_choice("model", self.model, ("integral", "centres"))
-        noise = self.noise_variance
-        if noise is not None and not (isinstance(noise, Real) and 0 < noise < np.inf):
-            raise ValueError("noise_variance must be a positive number or None.")
+        given = RBF() if self.kernel is None else self.kernel
+        signal_and_noise(given, self.noise_variance, columns, default=1.0)
 
     def _learn(self) -> None:
         middle, half = self._middle_and_half()
-        self.kernel_ = self.kernel
-        if self.kernel is None:
-            scales = 0.5 * (self._grid.high - self._grid.low)
-            self.kernel_ = ConstantKernel((0.5 * half) ** 2) * RBF(scales)
-        given = self.noise_variance
-        self.noise_variance_ = float((0.3 * half) ** 2 if given is None else given)
+        scales, given = 0.5 * (self._grid.high - self._grid.low), self.kernel
+        if given is None:
+            given = ConstantKernel((0.5 * half) ** 2) * RBF(scales)
+        self.kernel_, self.noise_variance_ = signal_and_noise(
+            given, self.noise_variance, len(scales), default=(0.3 * half) ** 2
+        )
         self._factor: Any = None
         self._weights = np.zeros(0)
         if len(self._bins) == 0:

@@ -187,7 +187,7 @@ class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[m
     def _box(self, X: Array) -> tuple[Array, Array]:
         """The declared domain, or the box of the public inputs where none was declared."""
         if self.x_bounds is not None:
-            low, high = np.array(domain_pairs(self.x_bounds, X.shape[1])).T
+            low, high = np.array(domain_pairs("x_bounds", self.x_bounds, X.shape[1])).T
             return low, high
         low, high = X.min(axis=0), X.max(axis=0)
         pad = np.where(high > low, 0.0, np.maximum(0.5, np.abs(low)))
