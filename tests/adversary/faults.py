@@ -15,10 +15,11 @@ import pytest
 from scipy.linalg import LinAlgError, cholesky
 
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.models import paths
-from privgp.vault.states import paths as vault
-from privgp.vault.states import paths_draws
-from privgp.vault.states import paths_file as paths_contents
+from privgp.storage.triangles import Triangle
+from privgp.vault.states import kept, path_sampler, paths
+from privgp.vault.states.files import StateCodec
+from privgp.vault.states.path_sampler import PathSampler
+from privgp.vault.states.paths import PathContents
 
 
 @contextmanager
@@ -45,75 +46,75 @@ def centred_products(kernel: Any, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return evaluate(kernel, X) if X is Z else evaluate(kernel, X, Z)
 
 
+CENTRED = tuple(
+    (where, "values_by_differences", centred_products) for where in (paths, path_sampler)
+)
+ANY_ROOT = (path_sampler, "cholesky", clipped_root)
+
+
+def with_nugget(nugget: float) -> tuple[Any, str, Any]:
+    """Samplers with another nugget, in squared units of y."""
+
+    def engine(contents: Any) -> Any:
+        sampler = sound(contents)
+        sampler._nugget = nugget
+        return sampler
+
+    sound = PathContents.engine
+    return PathContents, "engine", engine
+
+
 def far_question() -> Any:
     """Any point is answered, distances come from centred products, negative directions are cut."""
     return planted(
-        (paths, "check_inside", lambda X, domain: None),
-        (vault, "values_by_differences", centred_products),
-        (vault, "cholesky", clipped_root),
+        (kept, "check_inside", lambda X, domain: None),
+        *CENTRED,
+        ANY_ROOT,
     )
 
 
 def factor_computed_anew() -> Any:
     """After a restart all rows are computed anew, in one block, with a tiny nugget and any root."""
 
-    def catch_up(self: Any, points: np.ndarray, rows: Any) -> None:
-        if len(self._points) < len(points):
-            self.__init__(*made[id(self)])
-            self._nugget = 1e-8
+    def catch_up(self: Any, points: np.ndarray, lower: Any) -> None:
+        if self._asked < len(points):
+            self._asked = 0
             self.extend(points)
 
-    def sampler_of(contents: Any) -> Any:
-        sampler = sound(contents)
-        m = contents.model
-        made[id(sampler)] = (contents.records, contents.factor, m.kernel, sampler._total - 1.0, 0.0)
-        sampler._nugget = 1e-8
-        return sampler
-
-    made: dict[int, Any] = {}
-    sound = paths_draws.sampler_of
     return planted(
-        (vault.PathSampler, "catch_up", catch_up),
-        (vault, "values_by_differences", centred_products),
-        (vault, "cholesky", clipped_root),
-        (vault, "RUN", 1024),
-        (paths, "sampler_of", sampler_of),
+        (PathSampler, "catch_up", catch_up),
+        *CENTRED,
+        ANY_ROOT,
+        (path_sampler, "RUN", 1024),
+        with_nugget(1e-8),
     )
 
 
 def another_root_after_a_restart() -> Any:
     """The same covariance, but the first column has the other sign; nothing breaks down."""
 
-    def catch_up(self: Any, points: np.ndarray, rows: Any) -> None:
-        restarted = len(self._points) < len(points)
-        sound(self, points, rows)
+    def catch_up(self: Any, points: np.ndarray, lower: Any) -> None:
+        restarted = self._asked < len(points)
+        sound(self, points, lower)
         if restarted:
             self._lower[:, 0] *= -1.0
 
-    sound = vault.PathSampler.catch_up
-    return planted((vault.PathSampler, "catch_up", catch_up), (vault, "cholesky", clipped_root))
+    sound = PathSampler.catch_up
+    return planted((PathSampler, "catch_up", catch_up), ANY_ROOT)
 
 
 def nugget_left_out() -> Any:
-    def sampler_of(contents: Any) -> Any:
-        sampler = sound(contents)
-        sampler._nugget = 0.0
-        return sampler
-
-    sound = paths_draws.sampler_of
-    return planted((paths, "sampler_of", sampler_of), (vault, "cholesky", clipped_root))
+    return planted(with_nugget(0.0), ANY_ROOT)
 
 
 def kernel_by_centred_products() -> Any:
-    return planted(
-        (vault, "values_by_differences", centred_products), (vault, "cholesky", clipped_root)
-    )
+    return planted(*CENTRED, ANY_ROOT)
 
 
 def seeded(wrong: Callable[[Any, int, int, int, int], np.ndarray]) -> Any:
     """Other normal numbers, made from those that should be."""
-    sound = vault.seeded_normals
-    return planted((paths_draws, "seeded_normals", lambda *given: wrong(sound, *given)))
+    sound = paths.seeded_normals
+    return planted((paths, "seeded_normals", lambda *given: wrong(sound, *given)))
 
 
 def one_normal_for_a_question() -> Any:
@@ -129,23 +130,29 @@ def lattice_noise_left_out() -> Any:
 
 
 def decoded(wrong: Callable[[Any], Any]) -> Any:
-    """Another state than the one that was written."""
-    sound = paths_contents.decode
-    return planted((paths_contents, "decode", lambda data: wrong(sound(data))))
+    """Other draws than those that were written."""
+    sound = StateCodec.decode
+
+    def decode(self: Any, members: Any) -> Any:
+        contents = sound(self, members)
+        return replace(contents, draws=wrong(contents.draws))
+
+    return planted((StateCodec, "decode", decode))
 
 
 def rows_change_at_a_restart() -> Any:
-    return decoded(lambda c: replace(c, lower=tuple(row * (1 + 2.0**-52) for row in c.lower)))
+    def wrong(d: Any) -> Any:
+        return replace(d, lower=Triangle(tuple(row * (1 + 2.0**-52) for row in d.lower.rows)))
+
+    return decoded(wrong)
 
 
 def last_draw_is_forgotten() -> Any:
     """So it is drawn a second time."""
 
-    def wrong(c: Any) -> Any:
-        answers, normals = c.answers[:, :-1], c.normals[:, :-1]
-        return replace(
-            c, points=c.points[:-1], normals=normals, answers=answers, lower=c.lower[:-1]
-        )
+    def wrong(d: Any) -> Any:
+        left = {name: getattr(d, name)[:-1] for name in ("points", "normals", "answers")}
+        return replace(d, lower=Triangle(d.lower.rows[:-1]), **left)
 
     return decoded(wrong)
 

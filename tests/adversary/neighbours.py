@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from privgp import PrivateGPRegressor
-from privgp.audit.gaussian import worst_neighbours
 from privgp.plan.bins.bins import centres
 from privgp.plan.inputs.rows import ArrayRows
+from privgp.privacy.noise import LAPLACE
 from privgp.vault.measure import exact
 
 Pair = tuple[Any, Any]
@@ -34,10 +35,29 @@ def of_plan(model: PrivateGPRegressor, groups: Any = None) -> Callable[[], Pair]
     """Outputs in (0, 1) of the person who moves the measurement most."""
 
     def pair() -> Pair:
-        first, second = worst_neighbours(model.plan(INPUTS, groups).strategy)
-        return 0.5 + 0.5 * first, 0.5 + 0.5 * second
+        plan = model.plan(INPUTS, groups)
+        people = np.arange(len(INPUTS)) if groups is None else groups
+        order = 1 if plan.noise.law == LAPLACE else 2
+        found = max(_ends_of_people(people), key=lambda u: _moved(plan.strategy, u, order))
+        return 0.5 - 0.5 * found, 0.5 + 0.5 * found
 
     return pair
+
+
+def _ends_of_people(people: np.ndarray) -> Iterator[np.ndarray]:
+    """One person's outputs at the ends of (-1, 1), in every way, all others in the middle."""
+    for person in np.unique(people):
+        rows = np.flatnonzero(people == person)
+        for signs in product((-1.0, 1.0), repeat=len(rows)):
+            outputs = np.zeros(len(people))
+            outputs[rows] = signs
+            yield outputs
+
+
+def _moved(strategy: Any, outputs: np.ndarray, order: int) -> float:
+    """How far these outputs and their opposites are apart in what is measured."""
+    low, high = (exact(strategy, u, (-1.0, 1.0)) for u in (-outputs, outputs))
+    return float(np.linalg.norm(high - low, order))
 
 
 def of_columns(model: PrivateGPRegressor) -> Callable[[], Pair]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -18,6 +17,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from privgp import PosteriorPaths, PrivateFunction
+from privgp.vault.states.kept import Kept
 
 UNIT, AROUND_ZERO, FAR, TINY = (0.0, 1.0), (-1.0, 1.0), (-1e18, 1e18), (-1e-45, 1e-45)
 
@@ -70,7 +70,7 @@ def std(setting: Setting) -> float:
 
 @cache
 def fitted(kind: str, place: int) -> Any:
-    """The state of a kept thing of which nothing has been asked: frozen, so sequences share it."""
+    """An estimator of which nothing has been asked; sequences share its state, which is frozen."""
     setting = SETTINGS[place]
     X, y = setting.records()
     scale = std(setting)
@@ -88,28 +88,19 @@ def fitted(kind: str, place: int) -> Any:
     else:
         records = {"protect": "records", "domain": setting.box} if kind == "records" else {}
         made = PrivateFunction(epsilon=1.0, delta=1e-3, **records, **common)
-    return made.fit(X, scale * y)._contents
+    return made.fit(X, scale * y)
 
 
 def started(kind: str, place: int, seed: int | None) -> Any:
     """A fresh kept thing; ``seed`` of its simulated draws, None for the sampler that protects."""
-    contents = fitted(kind, place)
-    if kind == "paths":
-        return taken(kind, replace(contents, seed=seed))
-    return taken(kind, replace(contents, draws=replace(contents.draws, seed=seed)))
+    made = fitted(kind, place)
+    contents = made._kept.contents
+    return taken(made, replace(contents, draws=replace(contents.draws, seed=seed)))
 
 
-def taken(kind: str, contents: Any) -> Any:
-    """What a process makes of the state it finds."""
-    from privgp.models.function import common as function_model
-    from privgp.vault.states import paths_file as paths_contents
-
-    if kind == "paths":
-        made: Any = PosteriorPaths(**paths_contents.parameters(contents))
-        made._lock = threading.Lock()
-        made._take(contents, None, len(contents.records.outputs))
-    else:
-        made = PrivateFunction(**function_model.parameters(contents))
-        made._lock = threading.Lock()
-        made._take(contents, None)
-    return made
+def taken(made: Any, contents: Any) -> Any:
+    """What a process makes of the state it finds: all that a fitted estimator does not share."""
+    fresh = type(made).__new__(type(made))
+    fresh.__dict__.update(made.__dict__)
+    fresh._kept = Kept(contents, made._CODEC)
+    return fresh

@@ -73,6 +73,6 @@ def test_near_questions_get_near_answers_across_restarts(kind, place, tmp_path):
         answers = []
         for points in (np.array([[0.5]]), clusters, np.array([[0.5 + 1e-9]])):
             answers.append(kept.release(points)[..., 0])
-            kept = restarted(kind, kept, "bytes", tmp_path)
-        noise = 1.0 if kind == "paths" else kept._contents.draws.noise.std
+            kept = restarted(kept, "bytes", tmp_path)
+        noise = 1.0 if kind == "paths" else kept._kept.contents.draws.noise.std
         assert np.all(np.abs(answers[2] - answers[0]) < 0.03 * noise * std(SETTINGS[place]))

@@ -24,6 +24,7 @@ from privgp.gp.blocked import blocked_cholesky, blocked_product, blocked_solve, 
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import rounding_error
 from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
+from privgp.plan.functions.paths import PathModel
 from privgp.privacy.path_rounding import (
     MOST_SPREAD,
     PathPrecision,
@@ -37,7 +38,9 @@ from privgp.privacy.path_rounding import (
     spread_error,
 )
 from privgp.privacy.rdp import PathCurve, epsilon_for
-from privgp.vault.states.paths import PathRecords, PathSampler, record_factor
+from privgp.storage.triangles import Triangle
+from privgp.vault.states.path_sampler import PathSampler
+from privgp.vault.states.paths import first_path_draws
 
 PERIODIC = ExpSineSquared(0.8, 0.3) * RBF(0.7) + 0.2 * Matern(0.1, nu=0.5)
 
@@ -176,14 +179,20 @@ def _found(case: Case) -> Found:
         rounding_error(kernel, np.ones(case.columns)),
     )  # fmt: skip
     precision = path_precision(sizes)
-    records = PathRecords(X, y)
-    factor = record_factor(records, kernel, noise)
-    sampler = PathSampler(records, factor, kernel, case.extra, precision.nugget)
+    reach = case.reach * std
+    model = PathModel(
+        kernel, noise, ((0.0, 1.0),) * case.columns, (-reach, reach), paths=1, extra_noise=0.0,
+        delta=1e-3, sensitivity="auto", max_points=case.points,
+    )  # fmt: skip
+    draws = first_path_draws(X, y, model, None)
+    assert np.array_equal(draws.inputs, X)
+    y, factor = draws.outputs, draws.factor
+    sampler = PathSampler(X, y, factor, kernel, case.extra, precision.nugget)
     rows: tuple[np.ndarray, ...] = ()
     for start in range(0, len(Z), 3):
         if case.restart:
-            sampler = PathSampler(records, factor, kernel, case.extra, precision.nugget)
-        sampler.catch_up(Z[:start], rows)
+            sampler = PathSampler(X, y, factor, kernel, case.extra, precision.nugget)
+        sampler.catch_up(Z[:start], Triangle(rows))
         rows += sampler.extend(Z[start : start + 3])
     m = len(Z)
     means = sampler.values(np.zeros((1, m)), 0)[0]
