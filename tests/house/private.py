@@ -30,7 +30,9 @@ NOT_PRIVATE = {  # mathematics of the vault's laws, for proofs and audits
     "privgp.privacy.selection._gaps utilities",
 }
 
-PRIVATE_NAMES = {"y", "X_val", "y_val", "outputs", "utilities", "validation", "pairs", "records"}
+PRIVATE_NAMES = {
+    "y", "X_val", "y_val", "outputs", "utilities", "validation", "pairs", "records",
+}  # fmt: skip
 TABLES = {"load", "batches"}  # of privgp.command.io.tables: a whole table, private columns included
 
 # Parameters with a private name that hold nothing private, and why.
@@ -46,11 +48,12 @@ READERS = {"input_columns", "identifiers", "columns", "blocks", "take"}
 # Functions of the vault whose result may be published: noise or a private choice is in it, or it is
 # about public arguments only.
 RELEASED = {
-    "measure", "measure_rows", "measured_loss", "kusner_search", "MECHANISMS",
+    "measure", "measure_rows", "measured_loss", "kusner_search", "MECHANISMS", "choose",
+    "choose_by_validation", "choose_by_residuals", "ask",
     "person_ids", "make_loss", "score_sensitivity", "parameters", "fingerprint",
 }  # fmt: skip
 # Elements of a result that are public, by function and place.
-PUBLIC_ELEMENTS = {("root_utilities", 1), ("draw", 1)}
+PUBLIC_ELEMENTS = {("root_utilities", 1), ("draw", 1), ("load_whole", 0)}
 # Classes of the vault that hold nothing private.
 PUBLIC_CLASSES = {"Loss", "Event", "SearchState", "Finished"}
 # What may be asked of anything private: its length, the names and types of its columns, and of a kept
@@ -58,7 +61,7 @@ PUBLIC_CLASSES = {"Loss", "Event", "SearchState", "Finished"}
 PUBLIC_ATTRIBUTES = {
     "rows", "height", "model", "points", "answers", "guarantee", "names", "noise", "y_bounds",
     "norm", "seed", "epsilon", "delta", "sensitivity", "dominance", "dtype", "columns",
-    "numbers",
+    "numbers", "most", "ask",
 }  # fmt: skip
 # Private objects may be given to these, which write them through the vault's own codecs.
 KEEPERS = {"create", "keep"}
@@ -135,6 +138,13 @@ class Watch:
         self.vault_functions = {
             f"{module.name}.{each.title}": each for module in vault for each in functions_of(module)
         }
+        self.vault_fields = {
+            name
+            for module in vault
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.ClassDef)
+            for name in self._objects_in(module, node)
+        }
         self.functions = [each for m in house.room(*WATCHED) for each in functions_of(m)]
         self.by_name: dict[str, list[Function]] = {}
         for each in self.functions:
@@ -151,6 +161,18 @@ class Watch:
     def violations(self) -> set[str]:
         """Every place where something is computed on a private value, as text."""
         return {found for flow in self.flows for found in flow.violations()}
+
+    def _objects_in(self, module: Module, made: ast.ClassDef) -> Iterator[str]:
+        """Attributes of a class of the vault that are objects of the vault themselves."""
+        for node in ast.walk(made):
+            if isinstance(node, ast.AnnAssign) and self.is_private_type(module, node.annotation):
+                yield ast.unparse(node.target).removeprefix("self.")
+            elif isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                yield from (
+                    parameter.arg
+                    for parameter in _parameters(node.args)
+                    if self.is_private_type(module, parameter.annotation)
+                )
 
     def what_returns(self, name: str) -> int:
         """What a function returns, or any method of that name where its owner is unknown."""
@@ -170,7 +192,7 @@ class Watch:
             return False
         if f"{function.title} {name}" in PRIVATE_PARAMETERS:
             return True
-        if name in PRIVATE_NAMES:
+        if name in PRIVATE_NAMES or (name == "data" and room_of(function.module.name) == "models"):
             return not _words(parameter.annotation) & PLAIN
         if self.is_private_type(function.module, parameter.annotation):
             return True
@@ -274,10 +296,10 @@ class Flow:
         if isinstance(node, ast.Name):
             return self.names.get(node.id, 0)
         if isinstance(node, ast.Attribute):
-            if node.attr in PUBLIC_ATTRIBUTES:
+            if node.attr in PUBLIC_ATTRIBUTES or node.attr.isupper():
                 return 0
-            if self.kind(node.value):
-                return RAW
+            if kind := self.kind(node.value):
+                return KEPT if kind == KEPT and node.attr in self.watch.vault_fields else RAW
             # an attribute that begins with _ is known by its name in other rooms too
             rooms = WATCHED if node.attr.startswith("_") else (self.room,)
             return KEPT if any((room, node.attr) in self.watch.fields for room in rooms) else 0
@@ -309,7 +331,12 @@ class Flow:
         if vault:
             made = [self.watch.vault_functions.get(name) for name in vault]
             objects = any(
-                each and self.watch.is_private_type(each.module, each.node.returns) for each in made
+                each
+                and (
+                    self.watch.is_private_type(each.module, each.node.returns)
+                    or "Self" in _words(each.node.returns)
+                )
+                for each in made
             )
             return KEPT if objects else RAW
         found = max((self.watch.what_returns(name) for name in names), default=0)
@@ -339,7 +366,12 @@ class Flow:
         if isinstance(node, ast.Attribute):
             owner = node.value
             if isinstance(owner, ast.Name) and owner.id in ("self", "cls"):
-                return {f"{self.module.name}.{self.function.owner}.{node.attr}"}
+                title = f"{self.function.owner}.{node.attr}"
+                own = any(
+                    each.module is self.module and each.title == title
+                    for each in self.watch.by_name.get(node.attr, [])
+                )
+                return {f"{self.module.name}.{title}" if own else node.attr}  # or inherited
             if isinstance(owner, ast.Name) and owner.id in self.module.bindings:
                 return {f"{self.module.bindings[owner.id]}.{node.attr}"}
             return {node.attr}
@@ -443,7 +475,7 @@ class Flow:
 
     def _taken(self, function: Function, call: ast.Call, node: ast.expr) -> bool:
         parameters = function.parameters
-        if function.owner and isinstance(call.func, ast.Attribute):
+        if function.owner and parameters and parameters[0].arg in ("self", "cls"):
             parameters = parameters[1:]
         word = next((w.arg for w in call.keywords if w.value is node), None)
         if word is not None:
