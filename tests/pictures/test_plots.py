@@ -184,7 +184,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("privgp.pictures.style.os.replace", fail)
+    monkeypatch.setattr("privgp.release.figures.os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
         save_figure(Figure(), path)
     assert path.read_bytes() == b"old"

@@ -85,7 +85,7 @@ def test_one_target_and_a_thousand_rows_get_the_noise_they_need():
 
 def test_a_design_stopped_after_one_step_is_still_private(monkeypatch):
     from privgp.plan import build
-    from privgp.plan.designs.workload import noise_aware as aware
+    from privgp.plan.designs import noise_aware as aware
 
     monkeypatch.setattr(
         build, "aware_design", lambda h, n, r: aware.aware_design(h, n, r, max_iterations=1)

@@ -69,7 +69,7 @@ def test_the_attack_finds_noise_that_is_a_fifth_too_small():
 
 def test_the_reported_interval_is_exact_whatever_the_surface(monkeypatch):
     """1,000 searches over a jagged surface that no smooth process would draw."""
-    monkeypatch.setattr(steps, "gaussian_multiplier", cache(steps.gaussian_multiplier))
+    monkeypatch.setattr(steps, "lattice_multiplier", cache(steps.lattice_multiplier))
     scores = np.random.default_rng(0).uniform(0.3, 0.99, 12)
     X, y = records(scores, 400)
     truth = np.round(scores * 400) / 400
