@@ -79,12 +79,14 @@ def module_graph(house: House) -> dict[str, set[str]]:
 
 
 def files_per_folder() -> Counter[str]:
-    found = Counter(
-        str(path.parent.relative_to(SOURCE))
-        for path in (SOURCE / PACKAGE).rglob("*")
+    """Of the package and of its tests."""
+    root = SOURCE.parent
+    return Counter(
+        str(path.parent.relative_to(root))
+        for folder in (SOURCE / PACKAGE, root / "tests")
+        for path in folder.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     )
-    return found
 
 
 def lines_installed() -> int:
