@@ -71,8 +71,8 @@ def test_the_reported_interval_is_exact_whatever_the_surface(monkeypatch):
     """1,000 searches over a jagged surface that no smooth process would draw."""
     monkeypatch.setattr(steps, "lattice_multiplier", cache(steps.lattice_multiplier))
     scores = np.random.default_rng(0).uniform(0.3, 0.99, 12)
-    X, y = records(scores, 400)
-    truth = np.round(scores * 400) / 400
+    X, y = records(scores, 50)
+    truth = np.round(scores * 50) / 50
     space = {"j": list(range(12))}
     errors = []
     for seed in range(1000):
@@ -95,7 +95,7 @@ KUSNER = KusnerConstants(40.0, 5e-6, 5, 4, 0.99, 0.0, 0.3)
 
 def test_kusners_draws_have_the_papers_laws_and_no_others():
     """1,500 searches with the production samplers, without observation noise: one course for all."""
-    X, y = records([0.2, 0.5, 0.9, 0.7, 0.4], 100)
+    X, y = records([0.2, 0.5, 0.9, 0.7, 0.4], 10)
     seen: list[int] = []
 
     def train(place):
