@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -30,3 +32,20 @@ def kung() -> tuple[np.ndarray, np.ndarray]:
     """Ages and heights of 287 women of the Dobe !Kung census."""
     table = np.loadtxt(real_data("kung.csv"), delimiter=",", skiprows=1)
     return table[:, :1], table[:, 1]
+
+
+@pytest.fixture(scope="session")
+def kung_square_errors(kung) -> Callable[[int], list[float]]:
+    """Mean square errors of the first so many default releases; each is made once per worker."""
+    from tests.releases import releases
+
+    X, y = kung
+    models = releases(X, y, count(), y_bounds=(75, 175), delta=0.01)
+    made: list[float] = []
+
+    def first(releases: int) -> list[float]:
+        while len(made) < releases:
+            made.append(float(np.mean((next(models).predict(X) - y) ** 2)))
+        return made[:releases]
+
+    return first

@@ -34,6 +34,7 @@ FORBIDDEN = re.compile(r"\bsessions?\b|\bissue #|\btodo\b", re.IGNORECASE)
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+TEST_FILE = re.compile(r"tests/[\w/]+\.py")
 HEADING = re.compile(r"^#+ +(.+?)\s*$", re.MULTILINE)
 
 
@@ -78,6 +79,11 @@ def run_shell(words: list[str]) -> None:
     if program == "make":
         targets = re.findall(r"^([a-z][a-z-]*):", read(ROOT / "Makefile"), re.MULTILINE)
         assert set(arguments) <= set(targets), shlex.join(words)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=named)
+def test_the_test_files_that_a_page_names_exist(page):
+    assert not [name for name in TEST_FILE.findall(read(page)) if not (ROOT / name).exists()]
 
 
 @every_page

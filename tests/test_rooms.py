@@ -1,314 +1,297 @@
-"""Every line of code knows its room: only the vault computes on private values, and it keeps quiet."""
+"""Every line of code knows its room: imports go down, and only the vault computes on private values.
+
+Every rule is also shown to fail: on a copy of the house, as text, with a violation planted in it.
+"""
 
 from __future__ import annotations
 
-import ast
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[1] / "src"
-FILES = sorted((SOURCE / "privgp").rglob("*.py"))
-PUBLIC = ("plan", "release", "privacy")
-VAULT_MAY_USE = (
-    "privgp.gp",
-    "privgp.plan.strategy",
-    "privgp.plan.bins",
-    "privgp.gp.kernels.proved",
-    "privgp.gp.kernels.evaluate",
-    "privgp.gp.surrogate",
-    "privgp.plan.streamed.columns",
-    "privgp.plan.inputs.rows",
-    "privgp.plan.inputs.arguments",
-    "privgp.plan.functions",
-    "privgp.plan.search.space",
-    "privgp.privacy",
-    "privgp.storage",
-    "privgp.types",
-    "privgp.vault",
-)
-VAULT_MAY_IMPORT = {"__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections",
-    "dataclasses", "decimal", "functools", "math", "numbers", "privgp", "scipy", "threading",
-    "os", "contextlib"}  # fmt: skip
-# States are files that a curator keeps: this one writes lines itself, the others through storage.
-WRITES_LINES = "privgp.vault.states.search_file"
-PUBLIC_WORDS = {"rows", "most", "answered", "path"}
-VAULT_MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
-SPEAKING = {"print", "open", "input", "breakpoint", "exec", "eval", "repr", "__import__", "compile"}
-SPEAKING_METHODS = {
-    "save", "savez", "savetxt", "savez_compressed", "tofile", "dump", "load", "loadtxt", "genfromtxt",
-    "fromfile", "memmap", "write", "write_text", "write_bytes", "read_text", "read_bytes",
-    "debug", "info", "warning", "error", "critical", "exception", "log_message", "print_exc", "getLogger",
-    "print_exception", "format_exc", "plot", "savefig",
-}  # fmt: skip
+from tests.house import kinds, order, private, quiet
+from tests.house.source import House, Module, room_of
+
+MOST_FILES, MOST_LINES = 15, 19_500
+HOUSE = House.built()
 
 
-def name_of(path: Path) -> str:
-    parts = path.relative_to(SOURCE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-NAMES = {name_of(path): path for path in FILES}
+def new_ones(found: set, left: set) -> list:
+    return sorted(found - left)
 
 
 @cache
-def tree_of(name: str) -> ast.Module:
-    return ast.parse(NAMES[name].read_text(encoding="utf-8"))
+def watch() -> private.Watch:
+    return private.Watch(HOUSE)
 
 
 @cache
-def imports_of(name: str) -> frozenset[str]:
-    """Every module that this one imports, at any depth of its code; `from a import b` gives both."""
-    package = name if NAMES[name].name == "__init__.py" else name.rpartition(".")[0]
-    found: set[str] = set()
-    for node in ast.walk(tree_of(name)):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                above = package.split(".")[: len(package.split(".")) - node.level + 1]
-                base = ".".join([*above, *([node.module] if node.module else [])])
-            found.add(base)
-            found.update(
-                f"{base}.{alias.name}"
-                for alias in node.names
-                if f"{base}.{alias.name}" in NAMES or not base.startswith("privgp")
-            )
-    return frozenset(found)
-
-
-def within(module: str, room: str) -> bool:
-    return module == room or module.startswith(room + ".")
-
-
-def room(name: str) -> list[str]:
-    return [module for module in NAMES if within(module, f"privgp.{name}")]
-
-
-def reached_from(name: str) -> set[str]:
-    """All of the project's modules that this one needs, directly or through others."""
-    seen: set[str] = set()
-    waiting = [name]
-    while waiting:
-        module = waiting.pop()
-        if module in NAMES and module not in seen:
-            seen.add(module)
-            # the package's own __init__ imports everything: it is what users see, not a need
-            waiting.extend(found for found in imports_of(module) if found != "privgp")
-    return seen
-
-
-def calls_in(name: str):
-    for node in ast.walk(tree_of(name)):
-        if isinstance(node, ast.Call):
-            yield node.func
+def violations() -> frozenset[str]:
+    return frozenset(watch().violations())
 
 
 def test_the_walk_sees_the_whole_house():
-    assert {"privgp.vault.measure", "privgp.plan.strategy", "privgp.models.regressor"} <= set(NAMES)
-    assert "privgp.vault.noise" in imports_of("privgp.vault.measure")
-    assert "privgp.vault.measure" in reached_from("privgp.models.regressor")
+    assert {"vault", "plan", "release", "models", "command"} <= set(map(room_of, HOUSE.modules))
+    assert "privgp.vault.noise" in HOUSE.needs(HOUSE.modules["privgp.vault.measure"])
+    watched = {flow.function.module.name for flow in watch().flows if flow.names}
+    assert {
+        "privgp.models.regressor",
+        "privgp.command.io.columns",
+        "privgp.command.release",
+    } <= watched
+    fits = [flow for flow in watch().flows if flow.function.node.name == "fit"]
+    assert len(fits) >= 6
+    assert all(flow.names for flow in fits)  # every estimator's fit is handed something private
+    assert watch().fields  # kept states
 
 
-@pytest.mark.parametrize("name", [module for part in PUBLIC for module in room(part)])
-def test_public_rooms_never_import_the_vault(name):
-    assert not [module for module in imports_of(name) if within(module, "privgp.vault")]
+# the order of the rooms
 
 
-@pytest.mark.parametrize("name", [module for part in ("plan", "privacy") for module in room(part)])
-def test_planning_never_reaches_the_vault_through_others_either(name):
-    assert not [module for module in reached_from(name) if within(module, "privgp.vault")]
+def test_imports_go_downwards_lazy_ones_too():
+    assert not order.upward_imports(HOUSE)
 
 
-@pytest.mark.parametrize("name", room("pictures"))
-def test_pictures_know_no_other_room(name):
-    for module in imports_of(name):
-        if within(module, "privgp"):
-            assert within(module, "privgp.pictures") or within(module, "privgp.types"), module
+def test_no_cycle_between_rooms_nor_between_modules_at_import():
+    assert not order.cycle(order.room_graph(HOUSE))
+    assert not order.cycle(order.module_graph(HOUSE))
 
 
-def test_the_package_imports_nothing_that_is_not_installed():
-    beside = ("papers", "benchmarks", "tests")
-    assert not [
-        (name, module)
-        for name in NAMES
-        for module in imports_of(name)
-        if any(within(module, part) for part in beside)
-    ]
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("privgp.plan.build", "def peek():\n    from privgp.vault import measure\n"),
+        ("privgp.privacy.budget", "if TYPE_CHECKING:\n    import privgp.plan.strategy\n"),
+        ("privgp.storage.parts", "from privgp.gp import threads"),
+        ("privgp.pictures.style", "from ..gp import threads"),
+        ("privgp.gp.priors", "import privgp.privacy.budget as money"),
+        ("privgp.vault.noise", "from privgp import models"),
+        ("privgp.release.records", "from papers import reports"),
+        ("privgp.models.load", "import privgp"),
+    ],
+)
+def test_a_planted_upward_import_is_found(module, text):
+    (found,) = order.upward_imports(HOUSE.planted(module, text))
+    assert found[0] == module
 
 
-@pytest.mark.parametrize("name", room("vault"))
-def test_the_vault_imports_little(name):
-    for module in imports_of(name):
-        if within(module, "privgp"):
-            assert any(within(module, allowed) for allowed in VAULT_MAY_USE), module
-        elif name != WRITES_LINES:
-            assert module.partition(".")[0] in VAULT_MAY_IMPORT, module
-            assert not any(within(module, banned) for banned in VAULT_MAY_NOT_IMPORT_FROM), module
+def test_a_planted_cycle_is_found():
+    between_rooms = HOUSE.planted("privgp.gp.priors", "def f():\n    import privgp.plan.build\n")
+    assert {"gp", "plan"} <= set(order.cycle(order.room_graph(between_rooms)))
+    assert not order.cycle(order.module_graph(between_rooms))  # it is late
+    between_modules = HOUSE.planted("privgp.vault.noise", "import privgp.vault.measure")
+    assert "privgp.vault.noise" in order.cycle(order.module_graph(between_modules))
 
 
-@pytest.mark.parametrize("name", room("vault"))
-def test_the_vault_needs_nothing_that_plots_prints_logs_or_reads_files(name):
-    banned = {"logging", "matplotlib", "rich", "typer", "polars", "pandas", "pathlib", "os", "io",
-        "sys", "json", "pickle", "csv", "sqlite3", "socket", "subprocess", "tempfile", "shutil",
-        "traceback", "pdb", "joblib", "requests", "urllib"}  # fmt: skip
-    if within(name, "privgp.vault.states"):
-        banned -= {"os"}  # the number of a process, and paths of files
-    for module in reached_from(name) & set(room("vault")) - {WRITES_LINES}:
-        assert not {found.partition(".")[0] for found in imports_of(module)} & banned
+# its size
 
 
-@pytest.mark.parametrize("name", room("vault"))
-def test_the_vault_neither_speaks_nor_writes(name):
-    if name == WRITES_LINES:
-        return
-    for called in calls_in(name):
-        if isinstance(called, ast.Name):
-            assert called.id not in SPEAKING, f"line {called.lineno}"
-        elif isinstance(called, ast.Attribute):
-            assert called.attr not in SPEAKING_METHODS, f"line {called.lineno}"
+@pytest.mark.xfail(strict=False, reason="folders are still being divided")
+def test_no_folder_is_crowded():
+    crowded = {folder: n for folder, n in order.files_per_folder().items() if n > MOST_FILES}
+    assert not crowded
 
 
-@pytest.mark.parametrize("name", room("vault"))
-def test_errors_and_warnings_of_the_vault_are_made_of_public_words(name):
-    """A raised or warned message is a constant, or interpolates public words: counts of rows and
-    points, and the path of a file."""
-    if name == WRITES_LINES:
-        return
-    for node in ast.walk(tree_of(name)):
-        if isinstance(node, ast.JoinedStr):
-            inside = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
-            assert all(isinstance(v, ast.Name) and v.id in PUBLIC_WORDS for v in inside), (
-                node.lineno
-            )
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            for argument in node.exc.args:
-                source = argument.func if isinstance(argument, ast.Call) else argument
-                named = ast.unparse(source).rpartition(".")[2]
-                known = isinstance(argument, ast.Constant | ast.JoinedStr) or named in WORDS
-                assert known, node.lineno
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            assert node.func.attr != "format", node.lineno
+@pytest.mark.xfail(strict=False, reason="rooms are still being tidied")
+def test_the_package_is_small():
+    lines = order.lines_installed()
+    assert lines <= MOST_LINES, f"{lines:,} lines are installed, {lines - MOST_LINES:,} too many"
 
 
-# Constants and functions of the vault's states that make their sentences
-WORDS = ("COPIED", "OTHER_PROCESS", "NOT_TOGETHER", "OTHER_PROMISE", "TOO_MUCH", "too_many",
-    "second_file")  # fmt: skip
+# private values
 
-PRIVATE = {
-    "privgp.models.function.estimator": ("fit", ("y",), ("fit", "self._prepared")),
-    "privgp.models.function.outputs": (
-        "fit_outputs",
-        ("y",),
-        ("checked_outputs", "first_draws"),
+
+def test_nothing_outside_the_vault_computes_on_private_values():
+    assert not new_ones(violations(), private.LEFT)
+
+
+def test_no_private_value_enters_a_public_room():
+    assert not private.private_in_public_rooms(HOUSE)
+
+
+PLANTED = {
+    "models: arithmetic in a function": (
+        "privgp.models.records",
+        "def doubled(y):\n    y = checked_outputs(y, 3)\n    return 2.0 * y",
     ),
-    "privgp.models.function.records": (
-        "fit_records",
-        ("X", "y", "inputs"),
-        ("checked_inputs", "checked_outputs", "first_record_draws", "validate_data", "len"),
+    "models: a mean of what the vault checked": (
+        "privgp.models.regressor",
+        "def mean_of(X, rows):\n    z = checked_outputs(X, rows)\n    return np.mean(z)",
     ),
-    "privgp.models.paths": (
-        "fit",
-        ("X", "y", "inputs"),
-        (
-            "checked_inputs",
-            "checked_outputs",
-            "first_path_draws",
-            "validate_data",
-            "len",
-            "self._prepared",
-        ),
+    "models: a branch on an output": (
+        "privgp.models.inducing",
+        "def first(pairs):\n    return 1 if pairs[0] else 0",
     ),
-    "privgp.models.kept": ("_prepared", ("y",), ()),
-    "privgp.models.binned.measured": ("fit", ("X", "y"), ("release_outputs", "release_records")),
-    "privgp.models.binned.outputs": (
-        "release_outputs",
-        ("y",),
-        ("checked_outputs", "self._measured"),
+    "models: an output in an error": (
+        "privgp.models.regressor",
+        "def refuse(y):\n    raise ValueError(f'{y}')",
     ),
-    "privgp.models.binned.means records": (
-        "_measure_records",
-        ("X", "y", "inputs"),
-        ("checked_inputs", "checked_outputs", "self._measured", "validate_data", "len"),
+    "models: inputs of records": (
+        "privgp.models.paths",
+        "def largest(X):\n    inputs = checked_inputs(X, 2)\n    return X.max()",
     ),
-    "privgp.models.binned.means measured": ("_measured", ("data",), ("measure",)),
-    "privgp.models.regressor": (
-        "fit",
-        ("y",),
-        ("checked_outputs", "measure", "fit_records", "with_outputs"),
+    "models: handed to a function that is not watched": (
+        "privgp.models.search.outputs",
+        "def helper(values):\n    return values\n\n\ndef fit_other(y):\n    return helper(y)",
     ),
-    "privgp.models.inducing": ("fit_rows", ("pairs",), ("measure_rows",)),
-    "privgp.models.search.bayes": (
-        "fit",
-        ("X_val", "y_val", "validation"),
-        ("checked_validation", "search"),
+    "models: a public method that returns outputs": (
+        "privgp.models.regressor",
+        "class Open:\n    def training_data(self, y):\n        return y",
     ),
-    "privgp.models.search.bayes measured": ("_measure", ("validation",), ("measured_loss",)),
-    "privgp.models.search.bayes kusner": ("_search_in_vault", ("validation",), ("Objective",)),
-    "privgp.models.search.grid": (
-        "fit",
-        ("y", "X_val", "y_val"),
-        ("fit_by_evidence", "fit_by_cross_validation", "self._fit_validated"),
+    "models: what is nested": (
+        "privgp.models.search.bayes",
+        "def outer():\n    return lambda y_val: sum(y_val)",
     ),
-    "privgp.models.search.grid validated": (
-        "_fit_validated",
-        ("X_val", "y_val", "validation"),
-        ("checked_validation", "choose_by_validation"),
+    "command: a total of the private column": (
+        "privgp.command.release",
+        "def total(frame, source):\n    return output_column(frame, 'cost', source).sum()",
     ),
-    "privgp.models.search.outputs evidence": (
-        "fit_by_evidence",
-        ("y",),
-        ("checked_outputs", "measure"),
+    "command: a column of a loaded table": (
+        "privgp.command.release",
+        "def column(source):\n    frame = load(source, ['cost'])\n    return frame['cost']",
     ),
-    "privgp.models.search.outputs cross-validation": (
-        "fit_by_cross_validation",
-        ("y",),
-        ("checked_outputs", "choose_by_residuals", "model.fit"),
+    "command: shown on the screen": (
+        "privgp.command.function",
+        "def tell(frame, source):\n    say(output_column(frame, 'cost', source))",
     ),
-    "privgp.models.records": (
-        "fit_records",
-        ("X", "y", "inputs"),
-        ("checked_inputs", "checked_outputs", "measure", "validate_data", "len"),
+    "command: arithmetic while reading": (
+        "privgp.command.io.columns",
+        "def halves(frame, name, source):\n    return output_column(frame, name, source) / 2",
     ),
-    # made_up uses the names of columns and the number of rows
-    "privgp.command.io.columns": ("output_column", ("cells",), ("column_numbers",)),
-    "privgp.command.io.spending prepared": ("prepared", ("y",), ("model.fit",)),
-    "privgp.command.function": ("create", ("X", "y"), ("function.fit", "made_up")),
-    "privgp.command.paths": ("create", ("X", "y"), ("paths.fit",)),
-    "privgp.command.search.grid": ("grid", ("y",), ("search.fit",)),
-    "privgp.command.search.bayes": ("bayes", ("X_val", "y_val"), ("search.fit",)),
+    "command: blocks of a stream": (
+        "privgp.command.release",
+        "def most(rows):\n    return max(rows.with_outputs('cost'))",
+    ),
+    "states: a model that keeps outputs": (
+        "privgp.models.paths",
+        "class Keeping:\n    def fit(self, X, y):\n        self._outputs = y",
+    ),
+    "states: a model that keeps them in a dict": (
+        "privgp.models.paths",
+        "class Hiding:\n    def fit(self, X, y):\n        vars(self)['outputs'] = y",
+    ),
+    "states: a dataclass that keeps an array": (
+        "privgp.models.paths",
+        "class Held:\n    values: Array\n\n\ndef keep(y):\n    return Held(y)",
+    ),
+    "states: a look into what the vault keeps": (
+        "privgp.models.paths",
+        "class Curious:\n    def spread(self):\n        return self._contents.records.outputs.std()",
+    ),
+    "states: a look from the command": (
+        "privgp.command.paths",
+        "def spread(made):\n    return made._contents.records.outputs * 2",
+    ),
 }
 
 
-@pytest.mark.parametrize("module", PRIVATE)
-def test_private_values_go_straight_from_fit_into_the_vault(module):
-    """They are only compared with None, counted, and handed to the vault (and, for the names of
-    its columns, X to scikit-learn, which is told not to look at values)."""
-    function, names, receivers = PRIVATE[module]
-    (fit,) = (
-        node
-        for node in ast.walk(tree_of(module.partition(" ")[0]))
-        if isinstance(node, ast.FunctionDef) and node.name == function
-    )
-    taken = {
-        id(part)
-        for node in ast.walk(fit)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in receivers
-        for argument in node.args
-        for part in (argument.elts if isinstance(argument, ast.Tuple) else [argument])
-    }
-    # how many validation records there are is public, and so is the loss
-    taken |= {
-        id(node.value)
-        for node in ast.walk(fit)
-        if isinstance(node, ast.Attribute)
-        if node.attr in ("rows", "loss")
-    }
-    compared = {id(node.left) for node in ast.walk(fit) if isinstance(node, ast.Compare)}
-    uses = [n for n in ast.walk(fit) if isinstance(n, ast.Name) and n.id in names]
-    assert uses
-    for use in uses:
-        if isinstance(use.ctx, ast.Load):
-            assert id(use) in taken | compared, f"line {use.lineno}"
+@cache
+def violations_planted() -> frozenset[str]:
+    """Of one house with all of them in it."""
+    house = HOUSE
+    for module, text in PLANTED.values():
+        house = house.planted(module, text)
+    return frozenset(private.Watch(house).violations())
+
+
+def functions_in(module: str, text: str) -> list[str]:
+    planted = Module(module, text, is_package=False)
+    return [f"{module}.{each.title}: " for each in private.functions_of(planted)]
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_planted_computation_on_private_values_is_found(planted):
+    places = tuple(functions_in(*PLANTED[planted]))
+    assert [found for found in violations_planted() if found.startswith(places)]
+
+
+def test_nothing_but_what_was_planted_is_found():
+    places = tuple(place for planted in PLANTED.values() for place in functions_in(*planted))
+    found = violations_planted() - violations()
+    assert all(each.startswith(places) for each in found)
+
+
+HANDED_ON = """
+def fit_none(y):
+    if y is None:
+        raise ValueError
+    y = checked_outputs(y, 3)
+    del y
+
+def count(y):
+    return len(y)
+
+def fit_others(model, X, y, groups):
+    fit_records(model, X, y, groups)
+    fit_rows(model, X, with_outputs(X, y))
+"""
+
+
+def test_handing_private_values_on_is_no_violation():
+    house = HOUSE.planted("privgp.models.regressor", HANDED_ON)
+    assert private.Watch(house).violations() == violations()
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("privgp.plan.build", "def scaled(y):\n    return y / 2"),
+        ("privgp.plan.bins.bins", "class More:\n    def sums(self, outputs):\n        return 0"),
+        ("privgp.release.at_targets", "def residuals(self, y_val):\n    return y_val"),
+    ],
+)
+def test_a_planted_private_value_in_a_public_room_is_found(module, text):
+    assert private.private_in_public_rooms(HOUSE.planted(module, text))
+
+
+# the vault
+
+
+def test_the_vault_keeps_quiet():
+    assert not {what for what in quiet.loud(HOUSE) if not what.startswith(quiet.LEFT)}
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("privgp.vault.measure", "def show(y):\n    print(y)"),
+        ("privgp.vault.measure", "import logging"),
+        ("privgp.vault.noise", "def keep(y):\n    np.save('y', y)"),
+        ("privgp.vault.validate", "def refuse(y):\n    raise ValueError(y)"),
+        ("privgp.vault.validate", "def refuse(y):\n    raise ValueError(f'{y[0]} is too large')"),
+        ("privgp.vault.stream", "from privgp.storage import archive"),
+        ("privgp.vault.measure", "from privgp.plan.accuracy import anything"),
+        ("privgp.vault.states.paths_file", "def keep(path):\n    return open(path)"),
+        ("privgp.vault.states.records", "import pickle"),
+    ],
+)
+def test_a_planted_word_of_the_vault_is_found(module, text):
+    found = {w for w in quiet.loud(HOUSE.planted(module, text)) if not w.startswith(quiet.LEFT)}
+    assert found
+    assert all(each.startswith(module) for each in found)
+
+
+# kinds of noise, strategies, plans and draws
+
+
+def test_kinds_are_asked_for_only_where_they_are_built():
+    assert not new_ones(kinds.asked_kinds(HOUSE), kinds.LEFT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(noise):\n    return isinstance(noise, GaussianNoise | LaplaceNoise)",
+        "def f(plan):\n    return type(plan.strategy) is OutputSums",
+        "def f(plan):\n    match plan:\n        case RecordsPlan():\n            return 1",
+    ],
+)
+def test_a_planted_question_of_kind_is_found(text):
+    assert new_ones(kinds.asked_kinds(HOUSE.planted("privgp.release.parameters", text)), kinds.LEFT)
+
+
+@pytest.mark.xfail(strict=False, reason="others are removing what is left")
+def test_nothing_is_left_to_tidy():
+    loud = {what for what in quiet.loud(HOUSE) if what.startswith(quiet.LEFT)}
+    left = (violations() & private.LEFT) | loud
+    assert not left | (kinds.asked_kinds(HOUSE) & kinds.LEFT)

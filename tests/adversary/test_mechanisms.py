@@ -15,8 +15,8 @@ import pytest
 
 import privgp
 from privgp.audit import TradeOff
-from privgp.models.search import grid as search
 from privgp.models.search import bayes_plan as search_questions
+from privgp.models.search import grid as search
 from privgp.privacy.guarantee import Guarantee
 from tests.adversary.attacks import Measured, Released
 from tests.adversary.mechanisms import ROWS

@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from privgp import PrivateGPRegressor
 from privgp.gp.posterior import posterior
@@ -24,8 +24,27 @@ from privgp.release.at_targets import AtTargets
 from privgp.vault.measure import measure
 
 
-@parametrize_with_checks([PrivateGPRegressor(y_bounds=(-100, 100))])
+@parametrize_with_checks([PrivateGPRegressor(y_bounds=(-100, 100), hyperparameters="fixed")])
 def test_every_check_of_scikit_learn_passes(estimator, check):
+    check(estimator)
+
+
+# What learning could break: what a fit leaves behind, and that it is the same once more.
+OF_A_FIT = {
+    "check_dict_unchanged", "check_estimators_overwrite_params",
+    "check_estimators_pickle", "check_fit_check_is_fitted", "check_fit_idempotent",
+    "check_methods_sample_order_invariance", "check_methods_subset_invariance",
+    "check_n_features_in", "check_regressors_int", "check_regressors_no_decision_function",
+}  # fmt: skip
+CHECKS = {
+    check.func.__name__: (estimator, check)
+    for estimator, check in estimator_checks_generator(PrivateGPRegressor(y_bounds=(-100, 100)))
+}
+
+
+@pytest.mark.parametrize("name", sorted(OF_A_FIT))
+def test_checks_of_a_fit_pass_with_learned_hyperparameters(name):
+    estimator, check = CHECKS[name]
     check(estimator)
 
 

@@ -26,6 +26,7 @@ from privgp.release.records import functionals_of
 from privgp.vault.measure import exact as without_noise
 from privgp.vault.measure import measure
 from privgp.vault.noise import add_noise
+from tests.releases import releases
 
 pytestmark = pytest.mark.statistical
 DRAWS = 60_000
@@ -113,10 +114,8 @@ def test_the_expected_error_is_met_by_simulated_releases():
 def test_kung_heights_with_private_ages_and_a_small_delta(kung):
     X, y = kung
     squares, covered = [], []
-    for seed in range(15):
-        model = PrivateGPRegressor(
-            protect="records", x_bounds=(0, 90), y_bounds=(75, 175), delta=1e-5, random_state=seed
-        ).fit(X, y)
+    settings = {"protect": "records", "x_bounds": (0, 90), "y_bounds": (75, 175), "delta": 1e-5}
+    for model in releases(X, y, range(15), **settings):
         mean, std = model.predict(X, return_std=True, observation=True)
         squares.append(np.mean((mean - y) ** 2))
         covered.append(np.mean(np.abs(mean - y) < Z90 * std))

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from privgp.plan.designs.workload import OBJECTIVES, design
 from privgp.types import Array
-from tests.plan.design_problems import (
+from tests.plan.designs.problems import (
     SEEDS,
     basis,
     log_volume,

@@ -1,0 +1,74 @@
+"""Which kind of noise, strategy, plan, draw or release it is: asked only where they are built."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.house.source import House
+
+KINDS = {
+    "Noise", "GaussianNoise", "LaplaceNoise",
+    "Strategy", "OutputSums", "StreamedSums", "Bins", "HalvedBins", "BinSums",
+    "Plan", "RecordsPlan", "FunctionModel", "RecordsModel", "PathModel",
+    "Draws", "RecordDraws", "PathRecords", "Contents", "PathContents",
+    "Posterior", "AtTargets",
+}  # fmt: skip
+
+# Places that still ask. Lines may only be removed.
+LEFT = {
+    "privgp.audit.attack Plan",
+    "privgp.audit.attack RecordsPlan",
+    "privgp.audit.mechanisms RecordsPlan",
+    "privgp.audit.mechanisms StreamedSums",
+    "privgp.command.plan RecordsPlan",
+    "privgp.command.plan StreamedSums",
+    "privgp.models.function.common RecordsModel",
+    "privgp.models.function.estimator Draws",
+    "privgp.models.function.estimator FunctionModel",
+    "privgp.models.function.estimator RecordsModel",
+    "privgp.models.load AtTargets",
+    "privgp.models.load Posterior",
+    "privgp.models.load RecordsPlan",
+    "privgp.models.load StreamedSums",
+    "privgp.models.picture AtTargets",
+    "privgp.models.picture RecordsModel",
+    "privgp.models.search.outputs OutputSums",
+    "privgp.plan.accuracy LaplaceNoise",
+    "privgp.plan.preview StreamedSums",
+    "privgp.release.certificate.certificate AtTargets",
+    "privgp.release.certificate.certificate Posterior",
+    "privgp.release.certificate.certificate RecordsPlan",
+    "privgp.release.certificate.certificate StreamedSums",
+    "privgp.vault.states.drawing Draws",
+    "privgp.vault.states.drawing RecordDraws",
+    "privgp.vault.states.drawing RecordsModel",
+    "privgp.vault.states.function_file RecordDraws",
+    "privgp.vault.states.function_file RecordsModel",
+}
+
+
+def asked_kinds(house: House) -> set[str]:
+    """``module kind`` for every isinstance, ``type(...) is`` or match on a kind."""
+    found = set()
+    for module in house.modules.values():
+        for node in ast.walk(module.tree):
+            words: set[str] = set()
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+                "isinstance",
+                "issubclass",
+            ):
+                words = _names(node.args[1])
+            elif isinstance(node, ast.Compare) and ast.unparse(node.left).startswith("type("):
+                words = set().union(*map(_names, node.comparators))
+            elif isinstance(node, ast.MatchClass):
+                words = _names(node.cls)
+            found |= {f"{module.name} {word}" for word in words & KINDS}
+    return found
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {
+        ast.unparse(each).rpartition(".")[2]
+        for each in ast.walk(node)
+        if isinstance(each, ast.expr)
+    }

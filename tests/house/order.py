@@ -1,0 +1,97 @@
+"""The order of the rooms: every import goes downwards, lazy ones too, and there is no cycle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from tests.house.source import PACKAGE, SOURCE, House, room_of, within
+
+ORDER = (
+    "types", "storage", "pictures", "engine", "gp", "privacy", "plan", "vault", "release", "ledger",
+    "models", "audit", "server", "command",
+)  # fmt: skip
+ALONE = ("storage", "pictures")  # know no other room than types
+BESIDE = ("papers", "benchmarks", "tests")  # not installed
+
+
+def upward_imports(house: House) -> set[tuple[str, str]]:
+    """Every import of a room that lies above, or beside."""
+    rank = {room: place for place, room in enumerate(ORDER)}
+    found = set()
+    for module in house.modules.values():
+        here = room_of(module.name)
+        if here in ("", "__main__"):
+            continue
+        if here not in rank:
+            raise AssertionError(f"{here} is no room of the house: give it a place in ORDER.")
+        found |= {
+            (module.name, each.target)
+            for each in module.imports
+            if any(within(each.target, part) for part in BESIDE)
+        }
+        for needed in house.needs(module):
+            there = room_of(needed)
+            # the package itself, which knows its version, stands beside the command
+            upwards = rank.get(there, len(ORDER) - 1) > rank[here]
+            if upwards or (here in ALONE and there not in (here, "types")):
+                found.add((module.name, needed))
+    return found
+
+
+def cycle(graph: Mapping[str, Iterable[str]]) -> list[str]:
+    """Nodes that lead back to their first, or nothing."""
+    done: set[str] = set()
+    for root in graph:
+        way: list[str] = []
+        branches = [iter([root])]
+        while branches:
+            node = next(branches[-1], None)
+            if node is None:
+                branches.pop()
+                if way:
+                    done.add(way.pop())
+            elif node in way:
+                return [*way[way.index(node) :], node]
+            elif node not in done:
+                way.append(node)
+                branches.append(iter(sorted(graph.get(node, ()))))
+    return []
+
+
+def room_graph(house: House) -> dict[str, set[str]]:
+    graph: dict[str, set[str]] = {}
+    for module in house.modules.values():
+        here = room_of(module.name)
+        if here not in ("", "__main__"):
+            rooms = {room_of(needed) for needed in house.needs(module)} - {here}
+            graph.setdefault(here, set()).update(rooms)
+    return graph
+
+
+def module_graph(house: House) -> dict[str, set[str]]:
+    """What each module imports while it is itself imported.
+
+    ``from a import b`` imports a's ``__init__`` first, which must then be complete: the empty ones
+    of the folders are, and the package's own imports lazily.
+    """
+    return {name: house.needs(module, late=False) for name, module in house.modules.items()}
+
+
+def files_per_folder() -> Counter[str]:
+    """Of the package and of its tests."""
+    root = SOURCE.parent
+    return Counter(
+        str(path.parent.relative_to(root))
+        for folder in (SOURCE / PACKAGE, root / "tests")
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+
+
+def lines_installed() -> int:
+    return sum(
+        len(path.read_text(encoding="utf-8").splitlines())
+        for path in (SOURCE / PACKAGE).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
