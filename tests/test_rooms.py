@@ -6,11 +6,12 @@ Every rule is also shown to fail: on a copy of the house, as text, with a violat
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from tests.house import kinds, order, private, quiet
-from tests.house.source import House, Module, room_of
+from tests.house.source import SOURCE, House, Module, room_of
 
 MOST_FILES, MOST_LINES = 15, 19_500
 HOUSE = House.built()
@@ -37,7 +38,11 @@ def test_the_walk_sees_the_whole_house():
     assert {
         "privgp.models.regressor",
         "privgp.command.io.columns",
-        "privgp.command.release",
+        "privgp.command.io.spending",
+        "privgp.command.paths",
+        "privgp.models.binned.means",
+        "privgp.models.kept",
+        "privgp.models.search.bayes",
     } <= watched
     fits = [flow for flow in watch().flows if flow.function.node.name == "fit"]
     assert len(fits) >= 6
@@ -86,16 +91,26 @@ def test_a_planted_cycle_is_found():
 # its size
 
 
-@pytest.mark.xfail(strict=False, reason="folders are still being divided")
+def crowded(root: Path) -> dict[str, int]:
+    return {name: n for name, n in order.files_per_folder(root).items() if n > MOST_FILES}
+
+
 def test_no_folder_is_crowded():
-    crowded = {folder: n for folder, n in order.files_per_folder().items() if n > MOST_FILES}
-    assert not crowded
+    assert not crowded(SOURCE)
 
 
-@pytest.mark.xfail(strict=False, reason="rooms are still being tidied")
+def test_one_file_too_many_is_a_crowd(tmp_path):
+    (tmp_path / "room").mkdir()
+    for number in range(MOST_FILES + 1):
+        assert not crowded(tmp_path)
+        (tmp_path / "room" / f"{number}.py").touch()
+    assert crowded(tmp_path) == {"room": MOST_FILES + 1}
+
+
 def test_the_package_is_small():
     lines = order.lines_installed()
-    assert lines <= MOST_LINES, f"{lines:,} lines are installed, {lines - MOST_LINES:,} too many"
+    if lines > MOST_LINES:
+        pytest.xfail(f"{lines:,} lines are installed, {lines - MOST_LINES:,} too many")
 
 
 # private values
@@ -143,23 +158,38 @@ PLANTED = {
         "def outer():\n    return lambda y_val: sum(y_val)",
     ),
     "command: a total of the private column": (
-        "privgp.command.release",
+        "privgp.command.paths",
         "def total(frame, source):\n    return output_column(frame, 'cost', source).sum()",
     ),
     "command: a column of a loaded table": (
         "privgp.command.release",
+        "from privgp.command.io.tables import load\n\n\n"
         "def column(source):\n    frame = load(source, ['cost'])\n    return frame['cost']",
+    ),
+    "command: a column of a whole table": (
+        "privgp.command.search.bayes",
+        "def total(path):\n    source, frame = load_whole(path, ['cost'])\n    return sum(frame['cost'])",
+    ),
+    "command: private inputs of a request": (
+        "privgp.command.search.grid",
+        "def widest(request):\n    X, people, y = request.all_columns('cost')\n    return X.max()",
+    ),
+    "command: planned by private inputs": (
+        "privgp.command.io.spending",
+        "def informed(request, model):\n    X, people, y = request.all_columns('cost')\n"
+        "    return model.plan(X, people)",
     ),
     "command: shown on the screen": (
         "privgp.command.function",
-        "def tell(frame, source):\n    say(output_column(frame, 'cost', source))",
+        "from privgp.command.io.columns import output_column\n\n\n"
+        "def show(frame, source):\n    tell({}, [output_column(frame, 'cost', source)], None)",
     ),
     "command: arithmetic while reading": (
         "privgp.command.io.columns",
         "def halves(frame, name, source):\n    return output_column(frame, name, source) / 2",
     ),
     "command: blocks of a stream": (
-        "privgp.command.release",
+        "privgp.command.io.spending",
         "def most(rows):\n    return max(rows.with_outputs('cost'))",
     ),
     "states: a model that keeps outputs": (
@@ -176,11 +206,15 @@ PLANTED = {
     ),
     "states: a look into what the vault keeps": (
         "privgp.models.paths",
-        "class Curious:\n    def spread(self):\n        return self._contents.records.outputs.std()",
+        "class Curious:\n    def spread(self):\n        return self._kept.contents.draws.outputs.std()",
+    ),
+    "states: a look by name": (
+        "privgp.models.kept",
+        "def spread(made):\n    return getattr(made, '_kept').contents.draws.outputs.std()",
     ),
     "states: a look from the command": (
         "privgp.command.paths",
-        "def spread(made):\n    return made._contents.records.outputs * 2",
+        "def spread(made):\n    return made._kept.contents.draws.outputs * 2",
     ),
 }
 
@@ -248,7 +282,7 @@ def test_a_planted_private_value_in_a_public_room_is_found(module, text):
 
 
 def test_the_vault_keeps_quiet():
-    assert not {what for what in quiet.loud(HOUSE) if not what.startswith(quiet.LEFT)}
+    assert not quiet.loud(HOUSE)
 
 
 @pytest.mark.parametrize(
@@ -261,12 +295,17 @@ def test_the_vault_keeps_quiet():
         ("privgp.vault.validate", "def refuse(y):\n    raise ValueError(f'{y[0]} is too large')"),
         ("privgp.vault.stream", "from privgp.storage import archive"),
         ("privgp.vault.measure", "from privgp.plan.accuracy import anything"),
-        ("privgp.vault.states.paths_file", "def keep(path):\n    return open(path)"),
+        ("privgp.vault.states.files", "def keep(path):\n    return open(path)"),
+        ("privgp.vault.states.kept", "def refuse(c, y):\n    raise ValueError(c.too_many(y, 1))"),
+        (
+            "privgp.vault.states.paths",
+            "def too_many(self, most):\n    return str(self.draws.outputs)",
+        ),
         ("privgp.vault.states.records", "import pickle"),
     ],
 )
 def test_a_planted_word_of_the_vault_is_found(module, text):
-    found = {w for w in quiet.loud(HOUSE.planted(module, text)) if not w.startswith(quiet.LEFT)}
+    found = quiet.loud(HOUSE.planted(module, text))
     assert found
     assert all(each.startswith(module) for each in found)
 
@@ -290,8 +329,23 @@ def test_a_planted_question_of_kind_is_found(text):
     assert new_ones(kinds.asked_kinds(HOUSE.planted("privgp.release.parameters", text)), kinds.LEFT)
 
 
-@pytest.mark.xfail(strict=False, reason="others are removing what is left")
+# what is left to tidy
+
+
+def test_the_tables_name_nothing_that_is_gone():
+    assert not private.LEFT - violations()
+    assert not kinds.LEFT - kinds.asked_kinds(HOUSE)
+    titles = {f"{f.title} {each.arg}" for f in watch().functions for each in f.parameters}
+    named = {*private.PUBLIC_PARAMETERS, *private.PRIVATE_PARAMETERS, *private.TRUSTED_PARAMETERS}
+    assert named <= titles
+    functions = [*watch().functions, *watch().vault_functions.values()]
+    names = {each.node.name for each in functions}
+    assert names >= private.RELEASED | private.READERS | private.KEEPERS | private.TABLES
+    assert {name for name, place in private.PUBLIC_ELEMENTS} <= names
+    assert names >= quiet.SENTENCES
+
+
 def test_nothing_is_left_to_tidy():
-    loud = {what for what in quiet.loud(HOUSE) if what.startswith(quiet.LEFT)}
-    left = (violations() & private.LEFT) | loud
-    assert not left | (kinds.asked_kinds(HOUSE) & kinds.LEFT)
+    left = len(private.LEFT) + len(kinds.LEFT)
+    if left:
+        pytest.xfail(f"{left} places are still to be tidied: see the tables LEFT in tests/house")

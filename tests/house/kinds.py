@@ -8,9 +8,10 @@ from tests.house.source import House
 
 KINDS = {
     "Noise", "GaussianNoise", "LaplaceNoise",
-    "Strategy", "OutputSums", "StreamedSums", "Bins", "HalvedBins", "BinSums",
+    "Strategy", "OutputSums", "GroupSums", "StreamedSums", "Bins", "HalvedBins", "BinSums",
     "Plan", "RecordsPlan", "FunctionModel", "RecordsModel", "PathModel",
-    "Draws", "RecordDraws", "PathRecords", "Contents", "PathContents",
+    "Draws", "RecordDraws", "PathDraws", "FunctionContents", "OutputsContents", "RecordsContents",
+    "PathContents",
     "Posterior", "AtTargets",
 }  # fmt: skip
 
@@ -18,32 +19,16 @@ KINDS = {
 LEFT = {
     "privgp.audit.attack Plan",
     "privgp.audit.attack RecordsPlan",
-    "privgp.audit.mechanisms RecordsPlan",
-    "privgp.audit.mechanisms StreamedSums",
-    "privgp.command.plan RecordsPlan",
-    "privgp.command.plan StreamedSums",
-    "privgp.models.function.common RecordsModel",
-    "privgp.models.function.estimator Draws",
-    "privgp.models.function.estimator FunctionModel",
-    "privgp.models.function.estimator RecordsModel",
     "privgp.models.load AtTargets",
     "privgp.models.load Posterior",
     "privgp.models.load RecordsPlan",
     "privgp.models.load StreamedSums",
     "privgp.models.picture AtTargets",
     "privgp.models.picture RecordsModel",
+    "privgp.models.planned Plan",
+    "privgp.models.planned RecordsPlan",
     "privgp.models.search.outputs OutputSums",
-    "privgp.plan.accuracy LaplaceNoise",
     "privgp.plan.preview StreamedSums",
-    "privgp.release.certificate.certificate AtTargets",
-    "privgp.release.certificate.certificate Posterior",
-    "privgp.release.certificate.certificate RecordsPlan",
-    "privgp.release.certificate.certificate StreamedSums",
-    "privgp.vault.states.drawing Draws",
-    "privgp.vault.states.drawing RecordDraws",
-    "privgp.vault.states.drawing RecordsModel",
-    "privgp.vault.states.function_file RecordDraws",
-    "privgp.vault.states.function_file RecordsModel",
 }
 
 

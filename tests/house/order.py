@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from tests.house.source import PACKAGE, SOURCE, House, room_of, within
 
@@ -78,13 +79,10 @@ def module_graph(house: House) -> dict[str, set[str]]:
     return {name: house.needs(module, late=False) for name, module in house.modules.items()}
 
 
-def files_per_folder() -> Counter[str]:
-    """Of the package and of its tests."""
-    root = SOURCE.parent
+def files_per_folder(root: Path) -> Counter[str]:
     return Counter(
         str(path.parent.relative_to(root))
-        for folder in (SOURCE / PACKAGE, root / "tests")
-        for path in folder.rglob("*")
+        for path in root.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     )
 

@@ -12,7 +12,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import Posterior, mean_map, posterior
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.privacy.noise import LaplaceNoise, Noise
+from privgp.privacy.noise import LAPLACE, Noise
 from privgp.types import Array
 
 PRIOR_DRAWS = 32
@@ -42,7 +42,7 @@ class Accuracy:
     @property
     def is_pure(self) -> bool:
         """Whether the release will be epsilon-private with delta = 0, whatever delta is offered."""
-        return isinstance(self.noise, LaplaceNoise)
+        return self.noise.law == LAPLACE
 
     @property
     def promised_delta(self) -> float:
