@@ -43,8 +43,11 @@ PUBLIC_PARAMETERS = {
 # Parameters that are private though their names do not say so.
 PRIVATE_PARAMETERS = {"in_the_middle X", "_blocks arrays", "_joined parts"}
 PLAIN = {"str", "int", "float", "bool", "Path"}  # words of the shell are no private values
-# Functions that take public columns out of a table.
-READERS = {"input_columns", "identifiers", "columns", "blocks", "take"}
+# Functions that take public columns out of a table; of private ones no more than their number.
+READERS = {
+    "input_columns", "identifiers", "columns", "public_columns", "_inputs_and_people", "made_up",
+    "blocks", "take",
+}  # fmt: skip
 # Functions of the vault whose result may be published: noise or a private choice is in it, or it is
 # about public arguments only.
 RELEASED = {
@@ -53,7 +56,13 @@ RELEASED = {
     "person_ids", "make_loss", "score_sensitivity", "parameters", "fingerprint",
 }  # fmt: skip
 # Elements of a result that are public, by function and place.
-PUBLIC_ELEMENTS = {("root_utilities", 1), ("draw", 1), ("load_whole", 0)}
+PUBLIC_ELEMENTS = {
+    ("root_utilities", 1),
+    ("draw", 1),
+    ("load_whole", 0),
+    ("all_columns", 0),
+    ("all_columns", 1),
+}
 # Classes of the vault that hold nothing private.
 PUBLIC_CLASSES = {"Loss", "Event", "SearchState", "Finished"}
 # What may be asked of anything private: its length, the names and types of its columns, and of a kept
@@ -61,7 +70,7 @@ PUBLIC_CLASSES = {"Loss", "Event", "SearchState", "Finished"}
 PUBLIC_ATTRIBUTES = {
     "rows", "height", "model", "points", "answers", "guarantee", "names", "noise", "y_bounds",
     "norm", "seed", "epsilon", "delta", "sensitivity", "dominance", "dtype", "columns",
-    "numbers", "most", "ask",
+    "numbers", "most", "ask", "loss",
 }  # fmt: skip
 # Private objects may be given to these, which write them through the vault's own codecs.
 KEEPERS = {"create", "keep"}
@@ -450,6 +459,8 @@ class Flow:
             return True
         if last == {"validate_data"}:
             return any(word.arg == "skip_check_array" for word in call.keywords)
+        if last == {"getattr"}:
+            return self.kind(node) == KEPT  # what to take where there is none
         if last == {"replace"}:
             return bool(call.args) and self.kind(call.args[0]) == KEPT
         if self.reads and last <= MOVING:

@@ -9,7 +9,7 @@ from tests.house.source import House, Module, room_of, within
 STATES = "privgp.vault.states"  # what a curator keeps, written through privgp.storage
 
 MAY_IMPORT = {
-    "__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections", "dataclasses",
+    "__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections", "contextlib", "dataclasses",
     "decimal", "functools", "math", "numbers", "privgp", "scipy",
 }  # fmt: skip
 MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
