@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 import math
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,8 @@ from tests.adversary.spying import PLACES
 
 SOURCE = Path(privgp.__file__).parent
 IDS = [f"{kind.__name__}: {name}" for name, kind, _ in ROWS]
-MAKERS = ("Guarantee", "promise", "promised")  # what a promise is made with
-NOT_MADE = {("privgp.privacy.guarantee", "compose")}  # adds promises up
+ADDS_UP = "compose"  # promises that were made before
+ATTACKS = "privgp.audit."  # ask what would be promised
 OPTIONS = {
     "PrivateGPRegressor": ("outputs", "people", "inducing", "records", "gaussian", "laplace"),
     "BinnedMeans": ("outputs", "records", "gaussian", "laplace"),
@@ -72,15 +74,15 @@ def test_every_public_estimator_and_each_of_its_ways_has_a_row():
 
 
 def test_every_promise_that_is_made_has_a_row(monkeypatch):
-    """Whatever makes a promise is called by some row, and one place alone writes it."""
-    assert {module for module, _ in _callers("Guarantee")} == {"privgp.privacy.guarantee"}
-    made: set[tuple[str, str]] = set()
+    """Every call that makes a promise is made by some row, and one module alone writes them."""
+    assert {call[0] for call in _calls({"Guarantee"})} == {"privgp.privacy.guarantee"}
+    made: set[tuple[str, str, int]] = set()
     sound = Guarantee.__init__
 
     def watched(self: Any, *arguments: Any, **named: Any) -> None:
         frame = sys._getframe(1)
         while frame is not None:
-            made.add((frame.f_globals["__name__"], frame.f_code.co_name))
+            made.add((frame.f_globals["__name__"], frame.f_code.co_name, frame.f_lineno))
             frame = frame.f_back
         sound(self, *arguments, **named)
 
@@ -88,30 +90,66 @@ def test_every_promise_that_is_made_has_a_row(monkeypatch):
     for _, _, mechanism in ROWS:
         dataset = mechanism.neighbours()[0]
         mechanism.run(dataset, 1) if isinstance(mechanism, Released) else mechanism.run(dataset)
-    makers = _callers(*MAKERS) - NOT_MADE
-    assert makers <= made
-    assert len(makers) >= 9
+    calls = {
+        (module, function, line)
+        for module, function, line in _calls(_makers())
+        if function != ADDS_UP and not module.startswith(ATTACKS)
+    }
+    assert calls <= made
+    assert len(calls) >= 12
 
 
 def test_noise_comes_from_the_watched_places_alone():
     used = {
         node.attr
-        for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for tree in _modules().values()
+        for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr.startswith(("make_", "then_"))
     }
     assert used == set(PLACES)
 
 
-def _callers(*called: str) -> set[tuple[str, str]]:
-    """(module, function) of every call of one of these in the source."""
-    found = set()
-    for path in SOURCE.rglob("*.py"):
-        module = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(function, ast.FunctionDef):
-                calls = [n for n in ast.walk(function) if isinstance(n, ast.Call)]
-                names = {n.func.id for n in calls if isinstance(n.func, ast.Name)}
-                if names.intersection(called):
-                    found.add((module, function.name))
-    return found
+@cache
+def _modules() -> dict[str, ast.Module]:
+    """The source of every module, by its name."""
+    return {
+        ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): ast.parse(
+            path.read_text(encoding="utf-8")
+        )
+        for path in SOURCE.rglob("*.py")
+    }
+
+
+def _functions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    for module, tree in _modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                yield module, node
+
+
+def _is_call(node: ast.AST | None, called: set[str]) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in called
+
+
+def _makers() -> set[str]:
+    """The names of whatever returns a promise that it makes."""
+    names, before = {"Guarantee"}, set()
+    while names != before:
+        before = names
+        names = before | {
+            function.name
+            for _, function in _functions()
+            for node in ast.walk(function)
+            if isinstance(node, ast.Return) and _is_call(node.value, before)
+        } - {ADDS_UP}
+    return names
+
+
+def _calls(called: set[str]) -> set[tuple[str, str, int]]:
+    """(module, function, line) of every call of one of these in the source."""
+    return {
+        (module, function.name, node.lineno)
+        for module, function in _functions()
+        for node in ast.walk(function)
+        if _is_call(node, called)
+    }
