@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from privgp.models.planned import OTHER, accepted, bound
+from privgp.models.planned import OTHER, PublicRows, accepted, bound
 from privgp.models.promise import simulation
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.rows import Rows
@@ -22,7 +22,7 @@ def plan_rows(model: PrivateGPRegressor, rows: Rows, groups: Any = None) -> Plan
     """What a fit on these rows would measure, by one pass over them."""
     sketch = model._sketch(rows, groups)
     plan = sketch.finish(sketch.columns.totals(rows.blocks()))
-    return bound(model, plan, rows.count, rows.columns)
+    return bound(model, plan, PublicRows(rows.count, rows.columns))
 
 
 def fit_rows(
@@ -33,34 +33,36 @@ def fit_rows(
     plan: Plan | None = None,
 ) -> None:
     """Measure once, in one pass over ``pairs``: blocks of the rows with their outputs. Spends."""
+    public = PublicRows(rows.count, rows.columns)
     if plan is None:
         sketch = model._sketch(rows, groups)
         bounds, columns = sketch.y_bounds, sketch.columns
     else:
-        bounds, columns = _planned_columns(model, plan, rows, groups)
+        plan, columns = _accepted(model, plan, rows, groups)
+        bounds = plan.y_bounds
 
     def finish(totals: Totals) -> Plan:
         if plan is None:
-            return bound(model, sketch.finish(totals), rows.count, rows.columns)
+            return bound(model, sketch.finish(totals), public)
         return _if_made_of(totals, plan)
 
     made, measurement = measure_rows(pairs, bounds, columns, finish, simulation(model))
     model._release(made, measurement)
 
 
-def _planned_columns(
+def _accepted(
     model: PrivateGPRegressor, plan: Plan, rows: Rows, groups: Any
-) -> tuple[tuple[float, float], Columns]:
-    """The bounds and columns of a plan that was made for this model and so many rows."""
+) -> tuple[Plan, Columns]:
+    """The plan, if it was made for this model and this number of rows, and what it measures of one."""
     model._question(rows.columns)
     if groups is not None:
         raise ValueError(
             "groups do not go with inducing: leave inducing=None, which holds all rows at once."
         )
-    plan = accepted(model, plan, rows.count, rows.columns)
+    plan = accepted(model, plan, PublicRows(rows.count, rows.columns))
     if not isinstance(plan.strategy, StreamedSums):
         raise ValueError(OTHER)
-    return plan.y_bounds, plan.strategy.columns
+    return plan, plan.strategy.columns
 
 
 def _if_made_of(totals: Totals, plan: Plan) -> Plan:
