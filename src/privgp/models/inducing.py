@@ -30,7 +30,7 @@ def fit_rows(
     rows: Rows,
     pairs: Iterable[tuple[Array, Any]],
     groups: Any = None,
-    plan: Plan | None = None,
+    plan: Any = None,
 ) -> None:
     """Measure once, in one pass over ``pairs``: blocks of the rows with their outputs. Spends."""
     public = PublicRows(rows.count, rows.columns)
@@ -48,6 +48,12 @@ def fit_rows(
 
     made, measurement = measure_rows(pairs, bounds, columns, finish, simulation(model))
     model._release(made, measurement)
+
+
+def check_made_of(model: PrivateGPRegressor, plan: Plan, rows: Rows) -> None:
+    """Refuse a plan that was made for another model or other rows, by one pass over them."""
+    plan, columns = _accepted(model, plan, rows, None)
+    _if_made_of(columns.totals(rows.blocks()), plan)
 
 
 def _accepted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from privgp.plan.accuracy import MadeFor
+from privgp.plan.accuracy import Accuracy, MadeFor
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.parameters import Parameters
@@ -15,11 +15,11 @@ from privgp.types import Array, Integers
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
-Planned = TypeVar("Planned", Plan, RecordsPlan)
+Planned = TypeVar("Planned", bound=Accuracy)
 
 OTHER = (
-    "plan was made for other inputs, groups, bounds or parameters, or was changed since: make it "
-    "anew with plan(X, groups). Nothing was spent."
+    "plan was made for other inputs, groups, bounds or parameters, or was changed since: plan again. "
+    "Nothing was spent."
 )
 
 
