@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.models.search.grid import PrivateGridSearchCV
     from privgp.models.tune import tune_for
+    from privgp.plan.file import load_plan
     from privgp.plan.preview import Plan
     from privgp.privacy.guarantee import Guarantee, compose
 
@@ -33,6 +34,7 @@ __all__ = [
     "audit",
     "compose",
     "load",
+    "load_plan",
     "tune_for",
 ]
 
@@ -48,6 +50,7 @@ _HOMES = {
     "PrivateGridSearchCV": "privgp.models.search.grid",
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.models.load",
+    "load_plan": "privgp.plan.file",
     "tune_for": "privgp.models.tune",
 }
 

@@ -11,7 +11,10 @@ QUICK_ATTACK = {"--shadows": "100", "--draws": "100", "--seed": "1"}
 
 # A line that works for each command. Words without dashes are arguments, in order.
 GOOD: dict[str, dict[str, str]] = {
-    "plan": {"data": "v.csv", "--inputs": "age", **BUDGET, "--hyperparameters": "fixed"},
+    "plan": {
+        "data": "v.csv", "--inputs": "age", **BUDGET, "--hyperparameters": "fixed",
+        "--out": "new.plan",
+    },
     "release": {
         "data": "v.csv", **COLUMNS, **BUDGET, "--hyperparameters": "fixed", "--out": "new.privgp"
     },
@@ -57,6 +60,7 @@ TABLE = (
 )  # fmt: skip
 OUTPUT_TABLE = ("no-cost.csv", "text-cost.csv", "nan-cost.csv", "inf-cost.csv")
 RELEASE = (*(name.format(".privgp") for name in FILES), "other.privgp", "v.csv")
+PLAN = (*(name.format(".plan") for name in FILES), "other.plan", "v.csv", "v.privgp")
 STATE = (*(name.format(".private-state") for name in FILES), "v.privgp", "other.private-state")
 NEW = ("", "nonsense", "taken{}", "folder{}", "nowhere/new{}", "v.csv/new{}", "new.zip", "\0{}")
 PICTURE = tuple(name.format(".png") for name in NEW)
@@ -77,7 +81,7 @@ RANGES = (
 
 BAD: dict[str, tuple[str, ...]] = {
     "data": TABLE, "points": (*TABLE, *GRID), "--train": TABLE, "--validation": TABLE,
-    "--targets": (*TABLE, *GRID), "release": RELEASE, "state": STATE,
+    "--targets": (*TABLE, *GRID), "release": RELEASE, "state": STATE, "--plan": PLAN,
     "--out": NEW, "--plot": PICTURE, "--certificate": tuple(n.format(".html") for n in NEW),
     "--inputs": ("", "nonsense", "age,", "age,age"), "--output": ("", "nonsense", "age"),
     "--groups": ("", "nonsense"), "--bounds": (*PAIR, "0"), "--epsilon": (*POSITIVE, "1e5"),

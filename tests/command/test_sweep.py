@@ -30,8 +30,7 @@ def named(parameter: Any) -> str:
 
 def valued(command: str) -> list[Any]:
     """The parameters that take a value."""
-    flags = {"--help", "--force", "--json", "--observation", "--plan"}
-    return [p for p in COMMANDS[command].params if named(p) not in flags]
+    return [p for p in COMMANDS[command].params if not getattr(p, "is_flag", False)]
 
 
 def words(command: str, values: dict[str, str]) -> list[str]:
@@ -73,18 +72,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
         for command, out in (
-            ("release", "v.privgp"), ("function create", "f.private-state"),
+            ("plan", "v.plan"), ("release", "v.privgp"), ("function create", "f.private-state"),
             ("paths create", "p.private-state"),
         ):  # fmt: skip
             made = run(*words(command, {**GOOD[command], "--out": out}))
             assert made.code == 0, made
-        for ending in ("privgp", "private-state", "csv", "parquet", "png", "html", "json"):
+        for ending in ("privgp", "plan", "private-state", "csv", "parquet", "png", "html", "json"):
             (path / f"folder.{ending}").mkdir()
             (path / f"empty.{ending}").touch()
             (path / f"taken.{ending}").write_text("mine")
             (path / f"broken.{ending}").write_bytes(bytes(range(256)) * 4)
-        for whole, cut in (("v.privgp", "cut.privgp"), ("f.private-state", "cut.private-state")):
+        for whole in ("v.privgp", "v.plan", "f.private-state"):
+            cut = f"cut{Path(whole).suffix}"
             (path / cut).write_bytes((path / whole).read_bytes()[:-50])
+        (path / "other.plan").write_bytes((path / "v.privgp").read_bytes())
         (path / "other.privgp").write_bytes((path / "f.private-state").read_bytes())
         (path / "other.private-state").write_bytes((path / "v.privgp").read_bytes())
         (path / "folder").mkdir()

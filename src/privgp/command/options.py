@@ -42,27 +42,27 @@ NewData = Annotated[
     Path, typer.Argument(metavar="NEW", help="A .csv or .parquet file with the input columns.")
 ]
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
-Inputs = Annotated[
-    str, plain("Columns to predict from: public, unless records are protected.", metavar="A,B")
-]
+_INPUTS = plain("Columns to predict from: public, unless records are protected.", metavar="A,B")
+Inputs = Annotated[str, _INPUTS]
+PlannedInputs = Annotated[str | None, _INPUTS]  # where a plan may say it instead
 Output = Annotated[str, plain("The private column.", metavar="COLUMN")]
 
 # Privacy
-Bounds = Annotated[
-    tuple[float, float],
-    privacy(
-        "Public bounds of the output, chosen without looking at it; values outside are clipped.",
-        metavar="LO HI",
-    ),
-]
-Epsilon = Annotated[float, privacy("The budget: smaller is more private.")]
-Delta = Annotated[
-    float,
-    privacy(
-        "The small probability left to chance, well below one over the number of people; may be 0 "
-        "with Laplace noise."
-    ),
-]
+_BOUNDS = privacy(
+    "Public bounds of the output, chosen without looking at it; values outside are clipped.",
+    metavar="LO HI",
+)
+_EPSILON = privacy("The budget: smaller is more private.")
+_DELTA = privacy(
+    "The small probability left to chance, well below one over the number of people; may be 0 with "
+    "Laplace noise."
+)
+Bounds = Annotated[tuple[float, float], _BOUNDS]
+Epsilon = Annotated[float, _EPSILON]
+Delta = Annotated[float, _DELTA]
+PlannedBounds = Annotated[tuple[float, float] | None, _BOUNDS]
+PlannedEpsilon = Annotated[float | None, _EPSILON]
+PlannedDelta = Annotated[float | None, _DELTA]
 Groups = Annotated[
     str | None,
     privacy(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.table import Table
 
 from privgp.command import options as o
-from privgp.command.io.files import PICTURES, TABLES, check_files
+from privgp.command.io.files import PICTURES, PLANS, TABLES, check_files, whole_file
 from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
@@ -40,14 +41,23 @@ def plan(
     hyperparameters: o.Hyperparameters = "learned",
     inducing: o.Inducing = None,
     mechanism: o.Mechanism = "auto",
+    out: Annotated[
+        Path | None,
+        o.destination(
+            "FILE",
+            "Also write the plan, to be approved and carried out by release --plan: a .plan file; it "
+            "contains the inputs unless records are protected.",
+        ),
+    ] = None,
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
-    check_files([(data, TABLES)], [(plot, PICTURES)], force=force)
-    from privgp.command.io.request import Request, make_plan, public_computation
-    from privgp.command.io.results import drawn, write_picture
+    check_files([(data, TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
+    from privgp.command.io.request import Request, public_computation
+    from privgp.command.io.results import contains, drawn, write_picture
+    from privgp.plan.file import save_plan
 
     request = Request(
         data=data, inputs=inputs, output=output, groups=groups, bounds=bounds, epsilon=epsilon,
@@ -61,18 +71,23 @@ def plan(
         rows, people = request.public_rows()
         model = request.model()
         step("Planning")
-        made = make_plan(model, rows, people)
+        made = request.plan_for(model, rows, people)
         step("Computing what other budgets buy")
         with public_computation():
             errors, text = _errors_by_epsilon(made), made.describe()
             # What the text leaves out because it would take long, JSON leaves out too.
             gap = made.gap if made.is_quick else None
-        step("Drawing")
+        step("Writing and drawing")
+        if out is not None:
+            with public_computation(), whole_file(out) as part:
+                save_plan(made, part, overwrite=True)
         if plot is not None:
             with public_computation():
                 write_picture(made.plot(), plot)
-    facts = {**_facts(made, request, errors), "gap": gap, "description": text, "plot": plot}
-    tell(facts, [_error_table(made, errors), text, *drawn(plot)], None, as_json=json)
+    facts = {**_facts(made, request, errors), "gap": gap, "description": text}
+    facts |= {"hash": made.hash, "plan": out, "plot": plot}
+    written = [] if out is None else [f"Planned in {out}, hash {made.hash}.", contains(request)]
+    tell(facts, [_error_table(made, errors), text, *written, *drawn(plot)], None, as_json=json)
 
 
 def _errors_by_epsilon(made: Plan | RecordsPlan) -> dict[float, float]:

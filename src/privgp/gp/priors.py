@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.input_maps import InputMap
+from privgp.gp.kernels.evaluate import check_kernel
 from privgp.types import Array, Positive
 
 COMMON_LENGTHSCALE_STD = 1.0
@@ -26,6 +27,14 @@ class Hyperparameters:
     noise_variance: Positive
     input_map: InputMap = field(default_factory=InputMap)
     weight: Positive = 1.0
+
+    def check_for(self, columns: int) -> None:
+        """Refuse a kernel or a map that is not for inputs of this many columns."""
+        check_kernel(self.kernel, columns)
+        knots, ranks = self.input_map.knots, self.input_map.ranks
+        shape = (max(len(knots), 1), columns) if self.input_map.share else (0, 0)
+        if not knots.shape == ranks.shape == shape or np.any(np.diff(knots, axis=0) < 0.0):
+            raise ValueError("input map is broken.")
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,12 @@ class Prior:
     @property
     def size(self) -> int:
         return len(self.centre)
+
+    def check_for(self, columns: int) -> None:
+        """Refuse parts that do not belong together."""
+        self.start.check_for(columns)
+        if self.size != sum(count for _, count in self._free) + self.noise_free:
+            raise ValueError("prior has another number of parameters than its kernel.")
 
     def at(self, z: Array) -> Hyperparameters:
         logs = np.clip(self.centre + self.root @ z, -200.0, 200.0)

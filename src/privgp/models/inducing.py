@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from privgp.models.planned import OTHER, accepted, bound
+from privgp.models.planned import OTHER, PublicRows, accepted, bound
 from privgp.models.promise import simulation
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.rows import Rows
 from privgp.plan.preview import Plan
-from privgp.plan.streamed.columns import Columns, Totals, streamed_strategy
+from privgp.plan.streamed.columns import Columns, StreamedSums, Totals, streamed_strategy
 from privgp.types import Array
 from privgp.vault.stream import measure_rows
 
@@ -22,7 +22,7 @@ def plan_rows(model: PrivateGPRegressor, rows: Rows, groups: Any = None) -> Plan
     """What a fit on these rows would measure, by one pass over them."""
     sketch = model._sketch(rows, groups)
     plan = sketch.finish(sketch.columns.totals(rows.blocks()))
-    return bound(model, plan, rows.count, rows.columns)
+    return bound(model, plan, PublicRows(rows.count, rows.columns))
 
 
 def fit_rows(
@@ -30,35 +30,45 @@ def fit_rows(
     rows: Rows,
     pairs: Iterable[tuple[Array, Any]],
     groups: Any = None,
-    plan: Plan | None = None,
+    plan: Any = None,
 ) -> None:
     """Measure once, in one pass over ``pairs``: blocks of the rows with their outputs. Spends."""
+    public = PublicRows(rows.count, rows.columns)
     if plan is None:
         sketch = model._sketch(rows, groups)
         bounds, columns = sketch.y_bounds, sketch.columns
     else:
-        bounds, columns = _planned_columns(model, plan, rows, groups)
+        plan, columns = _accepted(model, plan, rows, groups)
+        bounds = plan.y_bounds
 
     def finish(totals: Totals) -> Plan:
         if plan is None:
-            return bound(model, sketch.finish(totals), rows.count, rows.columns)
+            return bound(model, sketch.finish(totals), public)
         return _if_made_of(totals, plan)
 
     made, measurement = measure_rows(pairs, bounds, columns, finish, simulation(model))
     model._release(made, measurement)
 
 
-def _planned_columns(
+def check_made_of(model: PrivateGPRegressor, plan: Plan, rows: Rows) -> None:
+    """Refuse a plan that was made for another model or other rows, by one pass over them."""
+    plan, columns = _accepted(model, plan, rows, None)
+    _if_made_of(columns.totals(rows.blocks()), plan)
+
+
+def _accepted(
     model: PrivateGPRegressor, plan: Plan, rows: Rows, groups: Any
-) -> tuple[tuple[float, float], Columns]:
-    """The bounds and columns of a plan that was made for this model and so many rows."""
+) -> tuple[Plan, Columns]:
+    """The plan, if it was made for this model and this number of rows, and what it measures of one."""
     model._question(rows.columns)
     if groups is not None:
         raise ValueError(
             "groups do not go with inducing: leave inducing=None, which holds all rows at once."
         )
-    made = accepted(model, plan, rows.count, rows.columns)  # with inducing, of columns
-    return made.y_bounds, made.strategy.columns
+    plan = accepted(model, plan, PublicRows(rows.count, rows.columns))
+    if not isinstance(plan.strategy, StreamedSums):
+        raise ValueError(OTHER)
+    return plan, plan.strategy.columns
 
 
 def _if_made_of(totals: Totals, plan: Plan) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.posterior import Posterior, posterior
 from privgp.gp.threads import one_thread
 from privgp.plan.bins.records import RecordsPlan
+from privgp.plan.parameters import Parameters
 from privgp.plan.streamed.columns import StreamedSums
 from privgp.release.at_targets import AtTargets
 from privgp.release.certificate import certificate
-from privgp.release.file import CODEC, Contents, Parameters, decode
+from privgp.release.file import CODEC, Contents, decode
 from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
 
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
                 "inducing": _inducing_of(model),
                 **({"protect": "records", "x_bounds": plan.x_bounds} if records else {}),
             },
-            model.functionals_,
+            int(model.n_features_in_),
         ),
         columns=int(model.n_features_in_),
         names=None if names is None else tuple(str(name) for name in names),
@@ -117,7 +119,7 @@ def _inducing_of(model: PrivateGPRegressor) -> Any:
     strategy = model.plan_.strategy
     if not isinstance(strategy, StreamedSums):
         return None
-    return model.inducing if model.inducing is not None else strategy.columns.nodes
+    return model.inducing if isinstance(model.inducing, Integral) else strategy.columns.nodes
 
 
 def _model_from(contents: Contents) -> PrivateGPRegressor:

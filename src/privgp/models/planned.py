@@ -2,60 +2,84 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from privgp.plan.accuracy import Accuracy, MadeFor
 from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.fingerprint import fingerprint
+from privgp.plan.parameters import Parameters
 from privgp.plan.preview import Plan
-from privgp.plan.strategy import noise_of
+from privgp.types import Array, Integers
 
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
-Planned = TypeVar("Planned", Plan, RecordsPlan)
+Planned = TypeVar("Planned", bound=Accuracy)
 
-IRRELEVANT = ("hyperparameters", "random_state")
-SAME_NOISE = 1e-9  # the order of sums may change the last digits
 OTHER = (
-    "plan was made for other inputs, groups, bounds or parameters, or was changed since: make it "
-    "anew with plan(X, groups). Nothing was spent."
+    "plan was made for other inputs, groups, bounds or parameters, or was changed since: plan again. "
+    "Nothing was spent."
 )
 
 
-def bound(model: PrivateGPRegressor, plan: Planned, *inputs: Any) -> Planned:
-    """The plan with the fingerprint of what it was made for.
+@dataclass(frozen=True)
+class PublicRows:
+    """What is public of the rows: their number, and the inputs and people where these are."""
 
-    ``inputs``: what is public of the rows, such as X and the person of every row.
-    """
-    return replace(plan, fingerprint=_of(model, model.hyperparameters, plan, inputs))
+    count: int
+    columns: int
+    inputs: Array | None = None
+    people: Integers | None = None
+
+    @classmethod
+    def of(cls, X: Array, people: Integers | None) -> Self:
+        return cls(X.shape[0], X.shape[1], X, people)
 
 
-def accepted(model: PrivateGPRegressor, plan: Any, *inputs: Any) -> Any:
-    """The plan, if it was made for this model and these inputs; with the noise that its stored
+def bound(model: PrivateGPRegressor, plan: Planned, rows: PublicRows) -> Planned:
+    """The plan with what it was made for, and the fingerprint of that."""
+    asked = Parameters.of(model.get_params(deep=False), rows.columns)
+    made = replace(plan, fingerprint=_of(asked, plan, rows), made_for=MadeFor(asked))
+    return named(made, names_of(getattr(model, "feature_names_in_", None)))
+
+
+def named(plan: Planned, names: tuple[str, ...] | None, groups: str | None = None) -> Planned:
+    """The plan with the names of its columns of inputs and of people."""
+    assert plan.made_for is not None
+    return replace(plan, made_for=replace(plan.made_for, names=names, groups=groups))
+
+
+def names_of(columns: Any) -> tuple[str, ...] | None:
+    """The names of columns, if all are texts."""
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return tuple(map(str, columns))
+
+
+def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Any:
+    """The plan, if it was made for this model and these rows; with the noise that its stored
     strategy needs at the model's budget.
 
     A model with fixed hyperparameters also takes a plan that measures what it takes to learn them.
     """
     if not isinstance(plan, Plan | RecordsPlan):
         raise ValueError("plan must be what plan(X, groups) of such a model returned.")
-    known = {_of(model, how, plan, inputs) for how in (model.hyperparameters, "learned")}
-    if plan.fingerprint not in known:
+    asked = Parameters.of(model.get_params(deep=False), rows.columns)
+    learned = replace(asked, hyperparameters="learned")
+    # Whoever writes a file can write its fingerprint too: what the promise rests on is compared.
+    same = (
+        plan.fingerprint in (_of(asked, plan, rows), _of(learned, plan, rows))
+        and (plan.epsilon, plan.delta) == (asked.epsilon, asked.delta)
+        and plan.y_bounds == asked.y_bounds
+        and plan.rows == rows.count
+        and fingerprint(plan.strategy.people) == fingerprint(rows.people)
+    )
+    if not same:
         raise ValueError(OTHER)
-    return _with_noise_checked(model, plan)
+    return plan.with_noise_for(asked.epsilon, asked.delta)
 
 
-def _with_noise_checked(model: PrivateGPRegressor, plan: Any) -> Any:
-    """The plan with its noise computed anew; refused where that is not the noise it holds."""
-    needed = noise_of(plan.strategy, float(model.epsilon), float(model.delta))
-    same = plan.noise.law == needed.law and plan.noise.size == needed.size
-    if not same or not abs(plan.noise.std - needed.std) <= SAME_NOISE * needed.std:
-        raise ValueError("plan holds other noise than its budget asks for. Nothing was spent.")
-    return plan if plan.noise == needed else replace(plan, noise=needed)
-
-
-def _of(model: PrivateGPRegressor, hyperparameters: str, plan: Any, inputs: Any) -> str:
-    parameters = model.get_params(deep=False)
-    asked = {name: value for name, value in parameters.items() if name not in IRRELEVANT}
-    budget = plan.epsilon, plan.delta, plan.y_bounds
-    return fingerprint(asked, hyperparameters, inputs, budget, plan.strategy)
+def _of(asked: Parameters, plan: Any, rows: PublicRows) -> str:
+    budget = plan.epsilon, plan.delta, plan.y_bounds, plan.strategy.law
+    return fingerprint(asked, rows, budget, plan.strategy)

@@ -72,6 +72,7 @@ def facts_of(model: Any) -> Facts:
         guarantee=model.guarantee_,
         noise=plan.noise,
         functionals=model.functionals_,
+        plan=plan.hash,
         date=model.released_at_,
         y_bounds=plan.y_bounds,
         x_bounds=plan.x_bounds,

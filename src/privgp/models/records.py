@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from privgp.gp.learning import learn
 from privgp.gp.posterior import posterior
 from privgp.gp.threads import laid_out, one_thread
-from privgp.models.planned import accepted, bound
+from privgp.models.planned import OTHER, PublicRows, accepted, bound
 from privgp.models.promise import records_guarantee
 from privgp.plan.bins.records import RecordsPlan, make_records_plan
 from privgp.plan.build import Budget, Question
@@ -63,7 +63,7 @@ def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> RecordsPlan:
     budget = Budget(float(model.epsilon), float(model.delta))
     with one_thread():
         plan = make_records_plan(_rows(X), pairs, question, budget)
-    return bound(model, plan, plan.rows)
+    return bound(model, plan, PublicRows(plan.rows, len(pairs)))
 
 
 def fit_records(
@@ -80,7 +80,9 @@ def fit_records(
     else:
         if groups is not None:
             raise ValueError("groups are not available with protect='records': leave groups=None.")
-        plan = accepted(model, plan, len(inputs))
+        plan = accepted(model, plan, PublicRows(len(inputs), len(pairs)))
+        if plan.x_bounds is None:  # forged: made for outputs
+            raise ValueError(OTHER)
     rng = None
     if model.random_state is not None:
         rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31))

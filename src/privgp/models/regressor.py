@@ -20,13 +20,14 @@ from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
 from privgp.models.inducing import fit_rows, plan_rows
-from privgp.models.planned import accepted, bound
+from privgp.models.planned import PublicRows, accepted, bound, named, names_of
 from privgp.models.promise import facts_of, outputs_guarantee, simulation
 from privgp.models.records import fit_records, plan_records
 from privgp.models.spending import SpendsAtFit
-from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Budget, Question, make_plan
+from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs, target_points
 from privgp.plan.inputs.rows import ArrayRows, Rows
+from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.release.at_targets import AtTargets, Release
@@ -126,9 +127,10 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         A Plan. With ``protect="records"`` a RecordsPlan, for which X may be the number of records:
         nothing else of it is used.
         """
+        names = names_of(getattr(X, "columns", None))
         if self.protect != "records":
             X = check_array(X, dtype=np.float64, estimator=self)
-        return self._plan(X, groups)
+        return named(self._plan(X, groups), names)
 
     def fit(self, X: Any, y: Any, groups: Any = None, plan: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
@@ -154,7 +156,7 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
             plan = self._plan(X, groups)
         else:
             self._question(X.shape[1])
-            plan = accepted(self, plan, X, person_ids(groups, len(X)))
+            plan = accepted(self, plan, PublicRows.of(X, person_ids(groups, len(X))))
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
@@ -253,7 +255,7 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         people = person_ids(groups, len(X))
         with one_thread() if question.objective == "posterior" else threads_for(len(X)):
             plan = make_plan(X, question, budget, people)
-        return plan if ranked else bound(self, plan, X, people)
+        return plan if ranked else bound(self, plan, PublicRows.of(X, people))
 
     def _sketch(self, rows: Rows, groups: Any) -> Sketch:
         """What is measured of a row, with inducing inputs, for rows in memory or in a file."""

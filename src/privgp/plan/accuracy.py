@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+import warnings
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,10 +14,32 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import Posterior, mean_map, posterior
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.privacy.noise import LAPLACE, Noise
+from privgp.plan.fingerprint import fingerprint
+from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.parameters import Parameters
+from privgp.plan.strategy import Strategy, noise_of
+from privgp.privacy.noise import LAPLACE, AnyNoise
 from privgp.types import Array
 
 PRIOR_DRAWS = 32
+SAME_NOISE = 1e-9  # the order of sums may change the last digits
+NOTICE = (
+    "The file contains inputs: coordinates of the rows of X, or of inducing inputs, which count as "
+    "public. It contains no output."
+)
+
+
+@dataclass(frozen=True)
+class MadeFor:
+    """What a plan was asked for.
+
+    ``parameters``: of the regressor; ``names``: of the input columns; ``groups``: the name of the
+    column of people. None where a name is not known.
+    """
+
+    parameters: Parameters
+    names: tuple[str, ...] | None = None
+    groups: str | None = None
 
 
 @dataclass(frozen=True)
@@ -23,6 +47,7 @@ class Accuracy:
     """A measurement of functionals of f with noise, under priors of the hyperparameters.
 
     ``fingerprint``: of what it was made for, which ``fit`` compares; empty if not made by a model.
+    ``made_for``: what it was asked for; None if not made by a model.
     """
 
     epsilon: float
@@ -30,9 +55,61 @@ class Accuracy:
     y_bounds: tuple[float, float]
     targets: Array = field(repr=False)
     functionals: Functionals = field(repr=False)
-    noise: Noise = field(repr=False)
+    noise: AnyNoise = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
     fingerprint: str = field(repr=False, default="", kw_only=True)
+    made_for: MadeFor | None = field(repr=False, default=None, kw_only=True)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the whole plan, which the certificate of its release carries.
+
+        The noise is left out, as it follows from the rest.
+        """
+        parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "noise"}
+        return fingerprint(type(self).__name__, self._strategy.law, parts)
+
+    @property
+    def _strategy(self) -> Strategy:
+        return self.strategy  # type: ignore[attr-defined,no-any-return]
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the plan to a .plan file that somebody can approve; see privgp.load_plan.
+
+        It holds inputs where they are public, which a warning says.
+        """
+        from privgp.plan.file import save_plan
+
+        save_plan(self, path, overwrite=overwrite)  # type: ignore[arg-type]
+        if self.made_for is not None and self.made_for.parameters.protect == "outputs":
+            warnings.warn(NOTICE, UserWarning, stacklevel=2)
+
+    def with_noise_for(self, epsilon: float, delta: float) -> Self:
+        """The plan with the noise that its strategy needs; refused if it holds other noise."""
+        needed = noise_of(self._strategy, epsilon, delta)
+        same = self.noise.law == needed.law and self.noise.size == needed.size
+        if not same or not abs(self.noise.std - needed.std) <= SAME_NOISE * needed.std:
+            raise ValueError("plan holds other noise than its budget asks for. Nothing was spent.")
+        return self if self.noise == needed else replace(self, noise=needed)
+
+    def check_parts(self) -> None:
+        """Refuse parts that do not belong together, as only a file can have them."""
+        check_bounds("bounds", self.y_bounds)
+        columns, measured = self.functionals.nodes.shape[1], len(self.functionals.weights)
+        made, asked = self.made_for, None if self.made_for is None else self.made_for.parameters
+        if made is None or asked is None or not self.priors or self.epsilon != asked.epsilon:
+            raise ValueError("plan does not say what it was made for.")
+        asked.check_for(columns)
+        if (self.delta, self.y_bounds) != (asked.delta, asked.y_bounds):
+            raise ValueError("plan is for another budget or other bounds than were asked for.")
+        if made.names is not None and len(made.names) != columns:
+            raise ValueError("names must be one per column.")
+        if self.targets.shape != (len(self.targets), columns) or not len(self.targets):
+            raise ValueError("targets must be points like the inputs.")
+        if self._strategy.matrix.shape[0] != measured:
+            raise ValueError("functionals are not those that are measured.")
+        for prior in self.priors:
+            prior.check_for(columns)
 
     @property
     def start(self) -> Hyperparameters:

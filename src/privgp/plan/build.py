@@ -29,16 +29,13 @@ from privgp.plan.strategy import (
 from privgp.privacy.noise import (
     GAUSSIAN,
     LAPLACE,
+    AnyNoise,
     GaussianNoise,
-    Noise,
     gaussian_noise,
     scaled_noise,
 )
 from privgp.types import Array, Integers
 
-OBJECTIVES = ("posterior", "trace", "max", "logdet")
-RECONSTRUCTIONS = ("posterior", "unbiased")
-MECHANISMS = ("auto", GAUSSIAN, LAPLACE)
 NODES = 512  # up to this many distinct inputs nothing is approximated
 MAX_RANK = 100
 
@@ -56,7 +53,7 @@ class Budget:
             return scaled_noise(self.multiplier, size, sensitivity, float_error)
         return gaussian_noise(self.epsilon, self.delta, size, sensitivity, float_error)
 
-    def noise_of(self, strategy: Strategy) -> Noise:
+    def noise_of(self, strategy: Strategy) -> AnyNoise:
         """The noise that hides one person in this measurement."""
         if self.multiplier is None:
             return noise_of(strategy, self.epsilon, self.delta)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from privgp.plan.accuracy import Accuracy
 from privgp.plan.designs.hypotheses import design_models, exact_certificate, hypotheses_for
 from privgp.plan.designs.noise_aware import Certificate, certify, gain, unexplained
-from privgp.plan.strategy import OutputSums, noise_of
+from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS
+from privgp.plan.strategy import GroupSums, OutputSums, noise_of
 from privgp.plan.streamed.columns import StreamedSums
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, Within
 
 QUICK_INPUTS = 600  # up to here a certificate takes no noticeable time
 
@@ -40,14 +41,14 @@ class Plan(Accuracy):
     """
 
     x_bounds: ClassVar[None] = None  # inputs are public
-    objective: str
-    reconstruct: str
+    objective: Annotated[str, OBJECTIVES]
+    reconstruct: Annotated[str, RECONSTRUCTIONS]
     inputs: Array = field(repr=False)
     target_weights: Array = field(repr=False)
-    strategy: OutputSums | StreamedSums = field(repr=False)
+    strategy: OutputSums | GroupSums | StreamedSums = field(repr=False)
     chosen: Integers = field(repr=False)
     unbiased: Unbiased | None = field(repr=False)
-    design_gap: float | None = field(repr=False)
+    design_gap: Annotated[float, Within(infinite=True)] | None = field(repr=False)
     rival: OutputSums | None = field(repr=False, default=None)
 
     @cached_property
@@ -64,6 +65,20 @@ class Plan(Accuracy):
     @property
     def rows(self) -> int:
         return self.strategy.rows
+
+    def check_parts(self) -> None:
+        super().check_parts()
+        inputs, targets = self.inputs.shape, (len(self.targets),)
+        fits = inputs == (self.strategy.matrix.shape[1], self.targets.shape[1])
+        fits = fits and self.chosen.ndim == 1 and bool(np.isin(self.chosen, range(inputs[0])).all())
+        weights = self.target_weights
+        fits = fits and weights.shape == targets and weights.min() >= 0.0 < weights.sum()
+        if (made := self.unbiased) is not None:
+            shape = (*targets, len(self.functionals.weights))
+            fits = fits and made.reconstruction.shape == shape
+            fits = fits and made.variance.shape == targets and bool(np.all(made.variance >= 0.0))
+        if not fits or (made is not None) != (self.reconstruct == "unbiased"):
+            raise ValueError("the parts of the plan are not of one length.")
 
     @property
     def is_quick(self) -> bool:

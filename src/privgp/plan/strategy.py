@@ -9,7 +9,7 @@ import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise, noise_for
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, AnyNoise, Noise, noise_for
 from privgp.privacy.sensitivity import (
     MAX_ENERGY_WEIGHT,
     MAX_TOTAL_ENERGY_WEIGHT,
@@ -108,6 +108,25 @@ class OutputSums:
         """How many sums are measured; the energy is not among them."""
         return int(self.matrix.shape[0])
 
+    def check(self) -> None:
+        """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
+        rows, people = self.index.size, self.people
+        per_row = (self.index, self.row_weights, self.energy_shares)
+        if self.matrix.ndim != 2 or rows < 1 or any(each.shape != (rows,) for each in per_row):
+            raise ValueError("the parts of a measurement are not of one length.")
+        if self.index.min() < 0 or self.index.max() >= self.distinct_inputs:
+            raise ValueError("a row has no input.")
+        if not (self.row_weights.min() >= 0.0 and self.energy_weight >= 0.0):
+            raise ValueError("a weight is negative.")
+        if not (self.energy_shares.min() >= 0.0 and self.energy_shares.max() <= 1.0):
+            raise ValueError("a share is none.")
+        if people is None:
+            return
+        if people.shape != (rows,) or people.min() < 0 or people.max() >= rows:
+            raise ValueError("a row has no person.")
+        if np.any(self.person_weights()[people] != self.row_weights):
+            raise ValueError("the rows of a person have several weights.")
+
     def sensitivity(self) -> float:
         """How far one person can move the exact measurement, in the Euclidean norm."""
         if self.people is None:
@@ -175,7 +194,7 @@ class GroupSums(OutputSums):
         return float(per_row.sum() + energy) * (1.0 + 1e-9)
 
 
-def noise_of(strategy: Strategy, epsilon: float, delta: float) -> Noise:
+def noise_of(strategy: Strategy, epsilon: float, delta: float) -> AnyNoise:
     """The least noise that hides one person in this measurement."""
     size = strategy.size, strategy.sensitivity(), strategy.float_error()
     return noise_for(strategy.law, epsilon, delta, *size)

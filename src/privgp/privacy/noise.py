@@ -108,9 +108,12 @@ class LaplaceNoise:
         return replace(self, size=size, scale=self.scale * factor)
 
 
+AnyNoise = GaussianNoise | LaplaceNoise
+
+
 def noise_for(
     law: str, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
-) -> Noise:
+) -> AnyNoise:
     """The least noise of a law for which ``size`` numbers are (epsilon, delta)-private.
 
     ``sensitivity``: of the exact numbers, in the norm of the law (Euclidean for Gaussian noise, sum of

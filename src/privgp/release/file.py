@@ -8,66 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.codec import KERNELS
-from privgp.gp.kernels.evaluate import check_kernel
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.build import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
-from privgp.plan.inputs.arguments import MOST_INDUCING, check_bounds, target_points
-from privgp.privacy.budget import MAX_EPSILON
+from privgp.plan.parameters import Parameters
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
 from privgp.release.certificate import plan_hash, validate
 from privgp.release.old_files import OLD, renewed
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Codec
-from privgp.types import Array, Pair, Positive, Share, Within
+from privgp.types import Positive, Within
 
 MOST_MODELS = 256
 MOST_COLUMNS = 10_000
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """What a regressor was asked for. The seed of a simulation is dropped."""
-
-    kernel: Kernel | None
-    noise_variance: Positive | None
-    y_bounds: Pair
-    x_bounds: Pair | tuple[Pair, ...] | None
-    epsilon: Annotated[float, Within(np.finfo(float).tiny, MAX_EPSILON)]
-    delta: Share
-    targets: Annotated[Array, "* columns"] | None
-    inducing: Annotated[int, Within(1, MOST_INDUCING)] | Annotated[Array, "nodes columns"] | None
-    protect: Annotated[str, ("outputs", "records")]
-    objective: Annotated[str, OBJECTIVES]
-    reconstruct: Annotated[str, RECONSTRUCTIONS]
-    hyperparameters: Annotated[str, ("learned", "fixed")]
-    mechanism: Annotated[str, MECHANISMS]
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any], functionals: Functionals) -> Parameters:
-        """From arguments of the constructor; inducing inputs that were given are the nodes."""
-        x_bounds, inducing = given["x_bounds"], given["inducing"]
-        if inducing is not None:
-            inducing = int(inducing) if isinstance(inducing, Integral) else functionals.nodes
-        return cls(
-            **{name: given[name] for name in cls.__dataclass_fields__ if name not in _CONVERTED},
-            y_bounds=_pairs(given["y_bounds"]),
-            x_bounds=None if x_bounds is None else _pairs(x_bounds),
-            targets=target_points(given["targets"], functionals.nodes.shape[1]),
-            inducing=inducing,
-        )
-
-
-_CONVERTED = ("y_bounds", "x_bounds", "targets", "inducing")
 
 
 @dataclass(frozen=True)
@@ -109,14 +68,7 @@ def decode(members: Mapping[str, bytes]) -> Contents:
 
 def _check_parameters(c: Contents) -> None:
     given, columns = c.parameters, c.columns
-    check_bounds("bounds", given.y_bounds)
-    if given.x_bounds is not None:
-        pairs = np.array(given.x_bounds, ndmin=2)
-        if np.ndim(given.x_bounds) == 2 and len(pairs) != columns:
-            raise DamagedFile("its bounds are not one pair per column")
-        for pair in pairs:
-            check_bounds("bounds", pair)
-    target_points(given.targets, columns)
+    given.check_for(columns)
     if isinstance(given.inducing, np.ndarray):
         _holds(np.array_equal(given.inducing, c.functionals.nodes), "inducing inputs")
     if c.names is not None and len(c.names) != columns:
@@ -145,11 +97,7 @@ def _check_models(c: Contents) -> None:
     if not 1 <= len(c.models) <= MOST_MODELS or abs(total - 1.0) > 1e-9:
         raise DamagedFile("its models do not have weights that sum to one")
     for model in c.models:
-        check_kernel(model.kernel, c.columns)
-        knots, ranks = model.input_map.knots, model.input_map.ranks
-        shape = (max(len(knots), 1), c.columns) if model.input_map.share else (0, 0)
-        whole = knots.shape == ranks.shape == shape
-        _holds(whole and np.all(np.diff(knots, axis=0) >= 0.0), "input map")
+        model.check_for(c.columns)
 
 
 def _check_certificate(c: Contents) -> None:
@@ -176,9 +124,3 @@ def _check_certificate(c: Contents) -> None:
 def _holds(holds: Any, what: str) -> None:
     if not holds:
         raise DamagedFile(f"its {what} is broken")
-
-
-def _pairs(bounds: Any) -> Any:
-    """(low, high), or one such pair per column, as tuples."""
-    plain = np.asarray(bounds, dtype=float).tolist()
-    return tuple(tuple(pair) if isinstance(pair, list) else pair for pair in plain)

@@ -21,6 +21,7 @@ from typing import Any
 from privgp.storage.parts import PUBLIC, part_beside, remove_stale
 
 FORMAT = "privgp"
+PLAN = "plan"  # the other public form
 VERSION = 2
 ENDING = ".privgp"
 MANIFEST = "manifest.json"
@@ -193,5 +194,5 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool, form: str = F
     if Path(path).suffix != f".{form}":
         raise ValueError(f"path must end in '.{form}', such as 'heights.{form}'.")
     if not overwrite and os.path.lexists(path):
-        advice = " or give overwrite=True" if form == FORMAT else ""
+        advice = " or give overwrite=True" if form in (FORMAT, PLAN) else ""
         raise FileExistsError(f"{os.fspath(path)!r} exists already: choose another name{advice}.")

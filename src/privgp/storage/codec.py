@@ -22,7 +22,7 @@ import numpy as np
 from privgp.storage import fields as field
 from privgp.storage.archive import DamagedFile, dump, parse
 from privgp.storage.triangles import Triangle
-from privgp.types import Array, Within
+from privgp.types import Array, Integers, Within
 
 LONGEST_DIAGONAL = 2**13
 MOST_EXPANDED = 2**28  # entries of diagonal and zero matrices together, which files do not hold
@@ -140,7 +140,7 @@ class _Reader:
     def __init__(self, members: Mapping[str, bytes], leaves: Leaves) -> None:
         self.used: set[str] = set()
         self._members, self._leaves = members, leaves
-        self._read: dict[tuple[str, str], Array] = {}
+        self._read: dict[tuple[str, str, bool], Any] = {}
         self._lengths: dict[str, int] = {}
         self._entries = 0
 
@@ -156,7 +156,8 @@ class _Reader:
         if origin is tuple:
             return self._tuple(tree, inner, what)
         if origin is np.ndarray:
-            return self._fitting(self._array(tree, what), what, mark)
+            whole = get_args(inner[1]) == (np.int64,)
+            return self._fitting(self._array(tree, what, whole), what, mark)
         if origin is dict or kind is Any:
             if origin is dict and not isinstance(tree, dict):
                 raise DamagedFile(f"its {what} is broken")
@@ -213,11 +214,11 @@ class _Reader:
             raise DamagedFile(f"its array {what} has a wrong shape")
         return values
 
-    def _array(self, tree: Any, what: str) -> Array:
+    def _array(self, tree: Any, what: str, whole: bool) -> Any:
         if isinstance(tree, dict) and "zeros" in tree:
             shape = field.items(field.record(tree, what, ("zeros",))["zeros"], what)
             self._expand(math.prod(field.whole(n, what, 0, MOST_EXPANDED) for n in shape))
-            return np.zeros(shape)
+            return np.zeros(shape, np.int64 if whole else np.float64)
         names = ("array", "form") if isinstance(tree, dict) and "form" in tree else ("array",)
         given = field.record(tree, what, names)
         name = field.text(given["array"], what)
@@ -225,10 +226,11 @@ class _Reader:
         if f"{name}.npy" not in self._members:
             raise DamagedFile(f"its array {what} is missing")
         self.used.add(name)
-        if (name, form) not in self._read:
+        if (name, form, whole) not in self._read:
             values = field.array(self._members[f"{name}.npy"], what, 1 if form != "full" else None)
-            self._read[name, form] = self._expanded(values, what, form)
-        return self._read[name, form]
+            values = self._expanded(values, what, form)
+            self._read[name, form, whole] = _whole(values, what) if whole else values
+        return self._read[name, form, whole]
 
     def _expanded(self, values: Array, what: str, form: str) -> Array:
         if form == "full":
@@ -268,6 +270,13 @@ def _declared(kind: Any) -> dict[str, Any]:
     """The fields of a dataclass and their types."""
     hints = get_type_hints(kind, include_extras=True)
     return {f.name: hints[f.name] for f in dataclasses.fields(kind)}
+
+
+def _whole(values: Array, what: str) -> Integers:
+    """The same numbers as integers."""
+    if np.any(np.abs(values) > 2.0**53) or np.any(values != np.floor(values)):
+        raise DamagedFile(f"its array {what} does not hold whole numbers")
+    return values.astype(np.int64)
 
 
 def _plain(tree: Any, kind: Any, what: str, mark: Any) -> Any:

@@ -15,6 +15,7 @@ PICTURES = (".png", ".svg")
 TABLES = (".csv", ".parquet")
 CERTIFICATES = (".html", ".json")
 RELEASES = (".privgp",)
+PLANS = (".plan",)
 STATES = (".private-state",)
 
 Read = TypeVar("Read")
@@ -72,7 +73,7 @@ def check_readable(path: Path, endings: Sequence[str]) -> None:
 
 
 def open_stored(path: Path, read: Callable[[Path], Read]) -> Read:
-    """A release or a state from its file; their readers' own sentences may be told."""
+    """A release, a plan or a state from its file; their readers' own sentences may be told."""
     try:
         return read(path)
     except OSError:

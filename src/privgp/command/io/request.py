@@ -20,15 +20,18 @@ from privgp.command.io.columns import (
     private_columns,
     split_names,
 )
+from privgp.command.io.files import open_stored
 from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.ranges import read_ranges
 from privgp.command.io.streams import FileRows, file_rows
 from privgp.command.io.tables import Source, count_rows, load, load_whole, open_table
 from privgp.command.io.targets import read_targets
-from privgp.models.inducing import plan_rows
+from privgp.models.inducing import check_made_of, plan_rows
+from privgp.models.planned import named
 from privgp.models.records import domain as checked_domain
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.bins.records import RecordsPlan
+from privgp.plan.file import load_plan
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.preview import Plan
 from privgp.privacy.budget import check_budget
@@ -66,6 +69,11 @@ class Request:
     @property
     def inputs_are_private(self) -> bool:
         return self.protect == "records"
+
+    @property
+    def plan_name(self) -> str:
+        """What errors call the plan."""
+        return "The plan"
 
     def domain(self) -> tuple[tuple[float, float], ...] | None:
         """The declared bounds of private inputs."""
@@ -144,6 +152,14 @@ class Request:
             random_state=self.seed,
         )
 
+    def plan_for(self, model: PrivateGPRegressor, X: Any, people: Any) -> Plan | RecordsPlan:
+        """What will be measured of these rows, with the names of their columns."""
+        return named(make_plan(model, X, people), tuple(self.input_names), self.groups)
+
+    def plan_of_parts(self, model: PrivateGPRegressor, rows: FileRows) -> Any:
+        """The plan to carry out on rows that are read in parts; None: it is made as they are read."""
+        return None
+
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
         source = open_table(self.data)
@@ -168,6 +184,52 @@ class Request:
             return private_columns(frame, self.input_names, source), None
         X = input_columns(frame, self.input_names, source)
         return X, None if self.groups is None else identifiers(frame, self.groups, source)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRequest(Request):
+    """What a saved plan was made for, in the place of arguments; ``path``: of its file."""
+
+    path: Path
+    plan: Any
+
+    @property
+    def plan_name(self) -> str:
+        return f"'{self.path}'"
+
+    @classmethod
+    def of(cls, path: Path, data: Path, output: str, seed: int | None) -> PlannedRequest:
+        plan = open_stored(path, load_plan)
+        made, asked = plan.made_for, plan.made_for.parameters
+        if made.names is None or (plan.strategy.people is not None and made.groups is None):
+            raise Refusal(
+                f"'{path}' does not name the columns it was made for: make it with privgp plan."
+            )
+        names = ",".join(made.names)
+        inducing = asked.inducing if asked.inducing is None else int(np.size(asked.inducing))
+        return cls(
+            path=path, plan=plan, data=data, inputs=names, output=output, groups=made.groups,
+            bounds=asked.y_bounds, epsilon=asked.epsilon, delta=asked.delta, seed=seed,
+            protect=asked.protect, mechanism=asked.mechanism, inducing=inducing,
+        )  # fmt: skip
+
+    @property
+    def input_names(self) -> list[str]:
+        return [*self.plan.made_for.names]
+
+    def domain(self) -> Any:
+        return self.plan.made_for.parameters.x_bounds
+
+    def model(self) -> PrivateGPRegressor:
+        return PrivateGPRegressor(**vars(self.plan.made_for.parameters), random_state=self.seed)
+
+    def plan_for(self, model: PrivateGPRegressor, X: Any, people: Any) -> Any:
+        return self.plan
+
+    def plan_of_parts(self, model: PrivateGPRegressor, rows: FileRows) -> Any:
+        with public_computation(plan=self.plan_name):
+            check_made_of(model, self.plan, rows)
+        return self.plan
 
 
 def make_plan(

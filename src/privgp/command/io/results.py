@@ -46,13 +46,6 @@ class Results:
         as_json: bool,
     ) -> None:
         """Say what was released; ``facts`` and ``first``: what a command adds, the latter on top."""
-        contains = "The file contains no input and no output of any record."
-        if not request.inputs_are_private:
-            what = "inputs" if request.inducing is None else "centres or values of inputs"
-            contains = (
-                f"The file contains {what}, {listed(request.input_names)}, of rows of "
-                f"{request.data.name}: publish it only if these may be public. It contains no output."
-            )
         files = {"Certificate": self.certificate, "Plot": self.plot}
         written = [f"{name}: {path}" for name, path in files.items() if path is not None]
         released = {
@@ -63,8 +56,19 @@ class Results:
             "guarantee": json.loads(guarantee.to_json()),
             "spent": True,
         }
-        lines = [f"Released {self.release}.", contains, "", guarantee.describe(), *written]
+        lines = [f"Released {self.release}.", contains(request), "", guarantee.describe(), *written]
         tell({**released, **(facts or {})}, [*first, *lines], guarantee, as_json=as_json)
+
+
+def contains(request: Request) -> str:
+    """What a release or a plan holds of the table."""
+    if request.inputs_are_private:
+        return "The file contains no input and no output of any record."
+    what = "inputs" if request.inducing is None else "centres or values of inputs"
+    return (
+        f"The file contains {what}, {listed(request.input_names)}, of rows of {request.data.name}: "
+        "publish it only if these may be public. It contains no output."
+    )
 
 
 def write_certificate(model: Any, path: Path) -> None:

@@ -33,8 +33,8 @@ def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
     X, people, y = request.all_columns(output)
     model = request.model()
     step("Planning and rehearsing")
-    plan = make_plan(model, X, people)
-    rehearse(model, X, people, path, plan)
+    plan = request.plan_for(model, X, people)
+    rehearse(model, X, people, path, plan, request.plan_name)
     return lambda: model.fit(X, y, people, plan)
 
 
@@ -49,16 +49,22 @@ def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) ->
     step("Planning and rehearsing")
     first = as_table(model, next(rows.blocks()))
     rehearse(model, first, None, path, make_plan(model, first, None))
+    plan = request.plan_of_parts(model, rows)
 
     def measure() -> PrivateGPRegressor:
-        fit_rows(model, rows, rows.with_outputs(output))
+        fit_rows(model, rows, rows.with_outputs(output), plan=plan)
         return model
 
     return measure
 
 
 def rehearse(
-    model: PrivateGPRegressor, X: pl.DataFrame, people: Any, path: Path, plan: Any = None
+    model: PrivateGPRegressor,
+    X: pl.DataFrame,
+    people: Any,
+    path: Path,
+    plan: Any = None,
+    plan_name: str = "The plan",
 ) -> None:
     """Release made-up values, measured as planned, to a file that is then removed.
 
@@ -68,7 +74,7 @@ def rehearse(
     """
     trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
     try:
-        with public_computation(), part_beside(path, ending=path.suffix) as part:
+        with public_computation(plan=plan_name), part_beside(path, ending=path.suffix) as part:
             trial.fit(*made_up(X, model.x_bounds, model.y_bounds), people, plan)
             save(trial, part, overwrite=True)
     except OSError:

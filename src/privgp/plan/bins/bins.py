@@ -9,6 +9,7 @@ one record can move that: docs/proofs/records.md and docs/proofs/records_laplace
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -57,6 +58,18 @@ class Bins:
     def size(self) -> int:
         """How many numbers are measured: two for every row of B, and the energy."""
         return 2 * len(self.matrix) + int(self.energy_weight > 0)
+
+    def check(self) -> None:
+        """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
+        inputs = (len(self.shape),)
+        if not inputs[0] or self.low.shape != inputs or self.high.shape != inputs or self.rows < 1:
+            raise ValueError("the parts of a grid are not of one length.")
+        if not np.all((self.low < self.high) & np.isfinite(self.high - self.low)):
+            raise ValueError("a bound is not below the other.")
+        if min(self.shape) < 1 or self.matrix.shape[1:] != (math.prod(self.shape),):
+            raise ValueError("the matrix is not one of these bins.")
+        if not 0.0 <= self.energy_weight <= ENERGY_WEIGHT:
+            raise ValueError("the weight of the energy is out of range.")
 
     def sensitivity(self) -> float:
         """How far replacing one record, output in [-1, 1], can move the exact measurement.

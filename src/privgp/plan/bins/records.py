@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
 from privgp.plan.accuracy import Accuracy
-from privgp.plan.bins.bins import Bins, centres
+from privgp.plan.bins.bins import Bins, HalvedBins, centres
 from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.bins.grids import (
     GRIDS,
@@ -38,11 +39,11 @@ class RecordsPlan(Accuracy):
     """
 
     x_bounds: tuple[tuple[float, float], ...]
-    strategy: Bins = field(repr=False)
+    strategy: Bins | HalvedBins = field(repr=False)
     default_kernel: bool = field(repr=False)
-    objective: str = "posterior"
-    reconstruct: str = "posterior"
-    rival: Bins | None = field(repr=False, default=None)
+    objective: Annotated[str, ("posterior",)] = "posterior"
+    reconstruct: Annotated[str, ("posterior",)] = "posterior"
+    rival: Bins | HalvedBins | None = field(repr=False, default=None)
 
     is_quick = True
 
@@ -62,6 +63,12 @@ class RecordsPlan(Accuracy):
     @property
     def rows(self) -> int:
         return self.strategy.rows
+
+    def check_parts(self) -> None:
+        super().check_parts()
+        domain = np.array(self.x_bounds)
+        if not np.array_equal(domain.T, [self.strategy.low, self.strategy.high]):
+            raise ValueError("the bins are not those of the domain.")
 
     @cached_property
     def gap(self) -> float:

@@ -16,7 +16,7 @@ from scipy.linalg import cho_solve
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.functionals import Functionals
-from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.kernels.evaluate import check_kernel, evaluate
 from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
 from privgp.gp.smoothers import stable_cholesky
@@ -126,6 +126,18 @@ class StreamedSums:
     worst: Array
     absolute: Array
     energy_weight: float
+
+    def check(self) -> None:
+        """Refuse parts that do not belong together, as only a file can have them."""
+        columns, measured = self.columns, self.absolute.shape
+        shape = (*measured, len(columns.nodes))
+        if self.worst.shape != measured or columns.nodes.ndim != 2 or columns.matrix.shape != shape:
+            raise ValueError("the parts of a measurement are not of one length.")
+        check_kernel(columns.kernel, columns.nodes.shape[1])
+        if not (self.rows >= 1 and self.largest > 0.0 and self.energy_weight >= 0.0):
+            raise ValueError("a number is out of range.")
+        if np.any(self.absolute < 0.0):
+            raise ValueError("a sum of absolute values is negative.")
 
     @property
     def measured(self) -> int:

@@ -28,12 +28,14 @@ class Facts:
     ``date``: when the budget was spent, as ``utc`` writes it
     ``x_bounds``: of private inputs, a pair for each; None where inputs are public
     ``names``: of the inputs; empty if they have none
+    ``plan``: its hash
     ``hyperparameters``, ``data``: as the certificate states them, see ``SCHEMA``
     """
 
     guarantee: Guarantee
     noise: Noise
     functionals: Functionals
+    plan: str
     date: str
     y_bounds: tuple[float, float]
     x_bounds: tuple[tuple[float, float], ...] | None
@@ -130,6 +132,7 @@ def core(facts: Facts) -> dict[str, Any]:
         "data": facts.data,
         "software": _software(),
         "plan_hash": plan_hash(facts.functionals, facts.y_bounds, promised.epsilon, promised.delta),
+        "plan": facts.plan,
         "not_protected": wording.not_protected(promised.is_simulation, people, records),
     }
 

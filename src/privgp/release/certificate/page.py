@@ -89,7 +89,8 @@ def _sections(c: Mapping[str, Any]) -> dict[str, str]:
                 "Numbers measured": data["measured_numbers"],
                 "Released": data["released"],
                 "Software": versions(c),
-                "Hash of the plan": c["plan_hash"],
+                "Hash of the plan": c.get("plan") or None,
+                "Hash of what was measured": c["plan_hash"],
             }
         ),
         "The promise at every epsilon": _curve(c),

@@ -123,12 +123,15 @@ SCHEMA: Schema = {
         data=DATA,
         software=_about("Versions used.", {"type": "object", "additionalProperties": TEXT}),
         plan_hash=_about("SHA-256 of what was measured, the bounds and the budget.", HASH),
+        plan=_about("SHA-256 of the whole plan, as its .plan file has it.", HASH),
         not_protected=_about("Limits of the promise, in plain sentences.", _list(TEXT, 1)),
         holder=_record(**{name: _about(meaning, TEXT) for name, meaning in HOLDER.items()}),
         registry=_about("A draft record for the OpenDP Deployments Registry.", REGISTRY),
         nist_sp_800_226=_about("What NIST SP 800-226 asks of a guarantee.", GUIDELINE),
     ),
 }
+
+SCHEMA["required"].remove("plan")  # certificates of privgp 0.1 have none
 
 _TYPES: dict[str, tuple[type, ...]] = {
     **{"object": (dict,), "array": (list,), "string": (str,), "number": (int, float)},

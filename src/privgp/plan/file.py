@@ -1,0 +1,54 @@
+"""A plan as one .plan file: a public document that can be approved before anything is spent."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from privgp.gp.kernels.codec import KERNELS
+from privgp.plan.bins.records import RecordsPlan
+from privgp.plan.preview import Plan
+from privgp.storage.archive import PLAN, DamagedFile, check_target, pack, read, unpack, write
+from privgp.storage.codec import Codec
+
+CODEC = Codec(Plan | RecordsPlan, "plan", KERNELS)
+
+
+def save_plan(
+    plan: Plan | RecordsPlan, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
+    """Write a plan that a model made. Equal plans give equal bytes."""
+    if plan.made_for is None:
+        raise ValueError("only a plan that a model made with plan(X) can be saved.")
+    check_target(path, overwrite=overwrite, form=PLAN)
+    members = CODEC.encode(plan)
+    try:
+        _checked(CODEC.decode(members))  # a file that could not be read back is never written
+    except DamagedFile as problem:
+        raise ValueError(f"this plan cannot be saved: {problem}.") from None
+    write(path, pack(members, PLAN), overwrite=overwrite, form=PLAN)
+
+
+def load_plan(path: str | os.PathLike[str]) -> Any:
+    """The plan of a .plan file, which ``fit(X, y, plan=plan)`` takes like the one that was saved.
+
+    A file that is damaged, or holds noise or weights that its budget does not allow, raises
+    ``DamagedFile``, a ValueError. Whether it was made for the rows and parameters at hand, ``fit``
+    finds out before it spends anything.
+    """
+    try:
+        return _checked(CODEC.decode(unpack(read(path), PLAN)))
+    except DamagedFile as problem:
+        raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
+
+
+def _checked(plan: Plan | RecordsPlan) -> Plan | RecordsPlan:
+    """The plan, if its parts belong together, with the noise that its strategy needs."""
+    try:
+        with np.errstate(all="ignore"):
+            plan.check_parts()
+            return plan.with_noise_for(plan.epsilon, plan.delta)
+    except (ValueError, ArithmeticError, IndexError, np.linalg.LinAlgError):
+        raise DamagedFile("its parts do not make a plan") from None

@@ -1,0 +1,81 @@
+"""What a regressor was asked for, as plans and releases remember it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from privgp.plan.inputs.arguments import (
+    MOST_INDUCING,
+    check_bounds,
+    inducing_inputs,
+    target_points,
+)
+from privgp.privacy.budget import MAX_EPSILON
+from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.types import Array, Pair, Positive, Share, Within
+
+OBJECTIVES = ("posterior", "trace", "max", "logdet")
+RECONSTRUCTIONS = ("posterior", "unbiased")
+MECHANISMS = ("auto", GAUSSIAN, LAPLACE)
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The arguments of a regressor's constructor. The seed of a simulation is dropped."""
+
+    kernel: Kernel | None
+    noise_variance: Positive | None
+    y_bounds: Pair
+    x_bounds: Pair | tuple[Pair, ...] | None
+    epsilon: Annotated[float, Within(np.finfo(float).tiny, MAX_EPSILON)]
+    delta: Share
+    targets: Annotated[Array, "* columns"] | None
+    inducing: Annotated[int, Within(1, MOST_INDUCING)] | Annotated[Array, "nodes columns"] | None
+    protect: Annotated[str, ("outputs", "records")]
+    objective: Annotated[str, OBJECTIVES]
+    reconstruct: Annotated[str, RECONSTRUCTIONS]
+    hyperparameters: Annotated[str, ("learned", "fixed")]
+    mechanism: Annotated[str, MECHANISMS]
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], columns: int) -> Parameters:
+        """From arguments of the constructor, for inputs of this many columns."""
+        x_bounds, inducing, noise = given["x_bounds"], given["inducing"], given["noise_variance"]
+        return cls(
+            **{name: given[name] for name in cls.__dataclass_fields__ if name not in _CONVERTED},
+            epsilon=float(given["epsilon"]),
+            delta=float(given["delta"]),
+            noise_variance=None if noise is None else float(noise),
+            y_bounds=_pairs(given["y_bounds"]),
+            x_bounds=None if x_bounds is None else _pairs(x_bounds),
+            targets=target_points(given["targets"], columns),
+            inducing=None if inducing is None else inducing_inputs(inducing, columns),
+        )
+
+    def check_for(self, columns: int) -> None:
+        """Refuse bounds and targets that do not go with inputs of this many columns."""
+        check_bounds("bounds", self.y_bounds)
+        if self.x_bounds is not None:
+            pairs = np.array(self.x_bounds, ndmin=2)
+            if np.ndim(self.x_bounds) == 2 and len(pairs) != columns:
+                raise ValueError("bounds must be one pair per column.")
+            for pair in pairs:
+                check_bounds("bounds", pair)
+        target_points(self.targets, columns)
+
+
+_CONVERTED = (
+    *("epsilon", "delta", "noise_variance"),
+    *("y_bounds", "x_bounds", "targets", "inducing"),
+)
+
+
+def _pairs(bounds: Any) -> Any:
+    """(low, high), or one such pair per column, as tuples."""
+    plain = np.asarray(bounds, dtype=float).tolist()
+    return tuple(tuple(pair) if isinstance(pair, list) else pair for pair in plain)
