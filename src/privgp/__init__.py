@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from privgp.plan.preview import Plan
     from privgp.privacy.guarantee import Guarantee, compose
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "BinnedGP",
     "BinnedMeans",

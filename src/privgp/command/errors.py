@@ -65,5 +65,5 @@ def counted(count: int, thing: str) -> str:
 
 
 def stopped(problem: BaseException) -> str:
-    """How a sentence begins that tells of a stop half-way; never what the problem says."""
+    """The start of a sentence about a stop half-way; never the problem's own text."""
     return "Interrupted" if isinstance(problem, KeyboardInterrupt) else "Failed"

@@ -124,6 +124,6 @@ class Coordinates:
         self.factor.append(extension.lower)
 
     def catch_up(self, points: Array, block: int = 512) -> None:
-        """Bring the factor to these points, of which it holds the first."""
+        """Extend the factor to these points; it already holds the first of them."""
         for start in range(self.factor.size, len(points), block):
             self.accept(self.propose(points[start : start + block]))

@@ -39,7 +39,7 @@ def robust_prior(coordinates: int, scores: int = 1, settings: int = 1) -> Hyperp
     """For scores scaled to [-1, 1] over the unit cube: lengthscales about 0.4 within a factor of
     two to three, together and each for itself; Matérn 3/2 and 5/2 by turns.
 
-    Fewer draws where so many scores over so many settings would fill the memory.
+    Fewer draws where the scores and settings would otherwise fill the memory.
     """
     draws = min(DRAWS, max(FEWEST_DRAWS, MOST_NUMBERS // (scores * settings)))
     uniform = qmc.Halton(coordinates + 2, scramble=True, rng=np.random.default_rng(1)).random(draws)

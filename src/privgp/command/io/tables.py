@@ -24,7 +24,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Source:
-    """A table on disk of which the header is known and nothing else."""
+    """A table on disk; only its header is known."""
 
     path: Path
     names: tuple[str, ...]
@@ -101,7 +101,7 @@ def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
 
 
 def load_whole(path: Path, wanted: Sequence[str]) -> tuple[Source, pl.DataFrame]:
-    """These columns of a table of which every line is checked."""
+    """These columns of a table, every line checked."""
     source = open_table(path)
     frame = load(source, wanted)
     check_lines(source, frame.height)

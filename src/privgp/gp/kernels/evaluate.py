@@ -26,7 +26,7 @@ CACHED_ENTRIES = 2**15  # several arrays of this many numbers stay in the proces
 
 
 def check_kernel(kernel: Any, inputs: int) -> None:
-    """Refuse a kernel that cannot be evaluated on inputs with so many columns."""
+    """Refuse a kernel that cannot be evaluated on inputs with this many columns."""
     for leaf in parts(kernel):
         kind = kind_of(leaf)
         scales = np.size(getattr(leaf, "length_scale", 1.0))

@@ -19,7 +19,7 @@ from privgp.types import Array, Integers
 
 CROWDED = {1: 14, 2: 12, 3: 6}  # nodes per piece at the kink, by the number of inputs
 MOST_NODES = {1: 96, 2: 32, 3: 14}
-SMALL = 1.0  # boxes up to so many lengthscales wide are integrated by few nodes away from the kink
+SMALL = 1.0  # lengthscales: boxes up to this wide are integrated by few nodes away from the kink
 BLOCK_ENTRIES = 2**20
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def fit_outputs(
     function: PrivateFunction, X: Any, y: Any, tried: PrivateFunction, seed: int | None
 ) -> OutputsContents:
-    """A function of which nothing has been asked. Outputs go to the vault.
+    """A function that has not been asked yet. Outputs go to the vault.
 
     ``tried`` is told the names of the columns.
     """

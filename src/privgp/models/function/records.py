@@ -41,7 +41,7 @@ def records_model(function: PrivateFunction, rows: int) -> RecordsModel:
 def fit_records(
     function: PrivateFunction, X: Any, y: Any, tried: PrivateFunction, seed: int | None
 ) -> RecordsContents:
-    """A function of which nothing has been asked. Inputs and outputs go to the vault.
+    """A function that has not been asked yet. Inputs and outputs go to the vault.
 
     ``tried`` is told the names of the columns.
     """

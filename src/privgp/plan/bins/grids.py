@@ -37,7 +37,7 @@ AS_GOOD = 1.003  # a coarser grid is taken if its error is larger by no more tha
 
 @dataclass(frozen=True)
 class Domain:
-    """Where how many records are: all that is known of them."""
+    """The declared bounds of the inputs and the number of records: all that a plan may know."""
 
     low: Array
     high: Array

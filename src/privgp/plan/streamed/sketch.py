@@ -191,7 +191,7 @@ def residual_gram(columns: Columns, seen: Array, rows: int) -> Array:
 
 
 def _some(seen: Array, most: int) -> Array:
-    """At most so many of the sampled rows, evenly spread over the sample."""
+    """At most ``most`` of the sampled rows, evenly spread over the sample."""
     if len(seen) <= most:
         return seen
     return seen[np.linspace(0, len(seen) - 1, most).astype(np.int64)]
