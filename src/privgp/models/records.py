@@ -74,14 +74,13 @@ def fit_records(
     inputs = checked_inputs(X, len(pairs))
     y = checked_outputs(y, len(inputs))
     validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
+    model._question(1)
     if plan is None:
-        plan = model._plan(len(inputs), groups)
+        plan = plan_records(model, len(inputs), groups)
     else:
-        model._question(1)
         if groups is not None:
             raise ValueError("groups are not available with protect='records': leave groups=None.")
         plan = accepted(model, plan, PublicRows(len(inputs), len(pairs)))
-    assert isinstance(plan, RecordsPlan)
     rng = None
     if model.random_state is not None:
         rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31))
