@@ -19,7 +19,6 @@ KINDS = {
 LEFT = {
     "privgp.audit.attack Plan",
     "privgp.audit.attack RecordsPlan",
-    "privgp.models.inducing StreamedSums",
     "privgp.models.load AtTargets",
     "privgp.models.load Posterior",
     "privgp.models.load RecordsPlan",

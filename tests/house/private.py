@@ -45,7 +45,6 @@ PRIVATE_PARAMETERS = {"made_up X", "rehearse X"}
 # Parameters that may hold private inputs and are not followed further, and why.
 TRUSTED_PARAMETERS = {
     "make_plan X": "with --protect records, which makes inputs private, it takes their number alone",
-    "plan_for X": "it hands them to make_plan, or drops them where a saved plan is carried out",
     "_check X": "a grid search protects outputs alone, so its inputs are public",
 }
 PLAIN = {"str", "int", "float", "bool", "Path"}  # words of the shell are no private values

@@ -126,6 +126,21 @@ def test_another_budget_than_the_noise_is_for_is_refused(kept: Any) -> None:
         load_plan(forged(kept[3], smaller))
 
 
+def test_another_kind_than_was_asked_for_is_refused(kept: Any) -> None:
+    asked = kept[2].made_for.parameters
+    other = "records" if asked.protect == "outputs" else "outputs"
+
+    def change(tree: Any, **parameters: Any) -> None:
+        tree["made_for"]["parameters"].update(parameters)
+
+    with pytest.raises(DamagedFile, match="parts do not make a plan"):
+        load_plan(forged(kept[3], lambda tree: change(tree, protect=other)))
+    if asked.protect == "outputs":
+        inducing = 3 if asked.inducing is None else None
+        with pytest.raises(DamagedFile, match="cannot be loaded"):
+            load_plan(forged(kept[3], lambda tree: change(tree, inducing=inducing)))
+
+
 def test_less_noise_than_the_budget_asks_for_is_refused(kept: Any) -> None:
     def quieter(tree: Any) -> None:
         name = "std" if "std" in tree["noise"] else "scale"

@@ -55,7 +55,7 @@ def plan(
 ) -> None:
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
     check_files([(data, TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
-    from privgp.command.io.request import Request, public_computation
+    from privgp.command.io.request import Request, make_plan, public_computation
     from privgp.command.io.results import contains, drawn, write_picture
     from privgp.plan.file import save_plan
 
@@ -71,7 +71,7 @@ def plan(
         rows, people = request.public_rows()
         model = request.model()
         step("Planning")
-        made = request.plan_for(model, rows, people)
+        made = request.named(make_plan(model, rows, people))
         step("Computing what other budgets buy")
         with public_computation():
             errors, text = _errors_by_epsilon(made), made.describe()

@@ -10,7 +10,7 @@ from privgp.models.promise import simulation
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.rows import Rows
 from privgp.plan.preview import Plan
-from privgp.plan.streamed.columns import Columns, StreamedSums, Totals, streamed_strategy
+from privgp.plan.streamed.columns import Columns, Totals, streamed_strategy
 from privgp.types import Array
 from privgp.vault.stream import measure_rows
 
@@ -65,10 +65,8 @@ def _accepted(
         raise ValueError(
             "groups do not go with inducing: leave inducing=None, which holds all rows at once."
         )
-    plan = accepted(model, plan, PublicRows(rows.count, rows.columns))
-    if not isinstance(plan.strategy, StreamedSums):
-        raise ValueError(OTHER)
-    return plan, plan.strategy.columns
+    made = accepted(model, plan, PublicRows(rows.count, rows.columns))  # with inducing, of columns
+    return made, made.strategy.columns
 
 
 def _if_made_of(totals: Totals, plan: Plan) -> Plan:

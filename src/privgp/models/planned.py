@@ -70,6 +70,8 @@ def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Any:
     # Whoever writes a file can write its fingerprint too: what the promise rests on is compared.
     same = (
         plan.fingerprint in (_of(asked, plan, rows), _of(learned, plan, rows))
+        and plan.made_for is not None
+        and fingerprint(plan.made_for.parameters) in (fingerprint(asked), fingerprint(learned))
         and (plan.epsilon, plan.delta) == (asked.epsilon, asked.delta)
         and plan.y_bounds == asked.y_bounds
         and plan.rows == rows.count

@@ -100,6 +100,11 @@ class Accuracy:
         if made is None or asked is None or not self.priors or self.epsilon != asked.epsilon:
             raise ValueError("plan does not say what it was made for.")
         asked.check_for(columns)
+        public = asked.protect == "outputs"
+        exact = public and asked.inducing is None
+        domain = getattr(self, "x_bounds", None)
+        if (self._strategy.distinct_inputs is None) == exact or (domain is None) != public:
+            raise ValueError("plan measures something else than was asked for.")
         if (self.delta, self.y_bounds) != (asked.delta, asked.y_bounds):
             raise ValueError("plan is for another budget or other bounds than were asked for.")
         if made.names is not None and len(made.names) != columns:
@@ -139,7 +144,7 @@ class Accuracy:
     @property
     def measured_noise_std(self) -> float:
         """Std of the noise on every measured sum of outputs, in units of y."""
-        return self.noise.std * self.half_width
+        return self._strategy.sum_std(self.noise.std) * self.half_width
 
     @cached_property
     def noise_std(self) -> Array:

@@ -45,6 +45,10 @@ class Strategy(Protocol):
     @property
     def rows(self) -> int: ...
     @property
+    def distinct_inputs(self) -> int | None:
+        """How many distinct public inputs there are; None where they are private or not counted."""
+
+    @property
     def size(self) -> int:
         """How many numbers are measured."""
 

@@ -65,6 +65,7 @@ class Request:
     inducing: int | None = None
     seed: int | None = None
     x_bounds: Sequence[str] | None = None
+    plan: Any = None  # a saved one, in the place of one made from these
 
     @property
     def inputs_are_private(self) -> bool:
@@ -152,9 +153,9 @@ class Request:
             random_state=self.seed,
         )
 
-    def plan_for(self, model: PrivateGPRegressor, X: Any, people: Any) -> Plan | RecordsPlan:
-        """What will be measured of these rows, with the names of their columns."""
-        return named(make_plan(model, X, people), tuple(self.input_names), self.groups)
+    def named(self, plan: Plan | RecordsPlan) -> Plan | RecordsPlan:
+        """The plan with the names of its columns."""
+        return named(plan, tuple(self.input_names), self.groups)
 
     def plan_of_parts(self, model: PrivateGPRegressor, rows: FileRows) -> Any:
         """The plan to carry out on rows that are read in parts; None: it is made as they are read."""
@@ -191,7 +192,6 @@ class PlannedRequest(Request):
     """What a saved plan was made for, in the place of arguments; ``path``: of its file."""
 
     path: Path
-    plan: Any
 
     @property
     def plan_name(self) -> str:
@@ -222,9 +222,6 @@ class PlannedRequest(Request):
 
     def model(self) -> PrivateGPRegressor:
         return PrivateGPRegressor(**vars(self.plan.made_for.parameters), random_state=self.seed)
-
-    def plan_for(self, model: PrivateGPRegressor, X: Any, people: Any) -> Any:
-        return self.plan
 
     def plan_of_parts(self, model: PrivateGPRegressor, rows: FileRows) -> Any:
         with public_computation(plan=self.plan_name):

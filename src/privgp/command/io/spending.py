@@ -33,7 +33,7 @@ def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
     X, people, y = request.all_columns(output)
     model = request.model()
     step("Planning and rehearsing")
-    plan = request.plan_for(model, X, people)
+    plan = request.plan or request.named(make_plan(model, X, people))
     rehearse(model, X, people, path, plan, request.plan_name)
     return lambda: model.fit(X, y, people, plan)
 

@@ -53,6 +53,7 @@ class BinSums:
     index: Integers
     size: int
     people: ClassVar[None] = None
+    distinct_inputs: ClassVar[None] = None
     energy_weight: ClassVar[float] = 0.0
 
     @property

@@ -56,11 +56,6 @@ class RecordsPlan(Accuracy):
         return np.ones(len(self.targets))
 
     @property
-    def measured_noise_std(self) -> float:
-        """Std of the noise on every sum of outputs, in units of y."""
-        return self.strategy.sum_std(self.noise.std) * self.half_width
-
-    @property
     def rows(self) -> int:
         return self.strategy.rows
 
