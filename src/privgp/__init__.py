@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
     from privgp.models.tune import tune_for
     from privgp.plan.file import load_plan
-    from privgp.plan.preview import Plan
+    from privgp.plan.plan import Plan
     from privgp.privacy.guarantee import Guarantee, compose
 
 __version__ = "0.2.0"
@@ -42,7 +42,7 @@ _HOMES = {
     "BinnedGP": "privgp.models.binned.gp",
     "BinnedMeans": "privgp.models.binned.means",
     "Guarantee": "privgp.privacy.guarantee",
-    "Plan": "privgp.plan.preview",
+    "Plan": "privgp.plan.plan",
     "PosteriorPaths": "privgp.models.paths",
     "PrivateBayesSearchCV": "privgp.models.search.bayes",
     "PrivateFunction": "privgp.models.function.estimator",

@@ -18,17 +18,12 @@ KINDS = {
 # Places that still ask. Lines may only be removed.
 LEFT = {
     "privgp.audit.attack Plan",
-    "privgp.audit.attack RecordsPlan",
     "privgp.models.load AtTargets",
     "privgp.models.load Posterior",
-    "privgp.models.load RecordsPlan",
-    "privgp.models.load StreamedSums",
     "privgp.models.picture AtTargets",
     "privgp.models.picture RecordsModel",
     "privgp.models.planned Plan",
-    "privgp.models.planned RecordsPlan",
     "privgp.models.search.outputs OutputSums",
-    "privgp.plan.preview StreamedSums",
 }
 
 

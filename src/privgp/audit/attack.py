@@ -27,8 +27,7 @@ from privgp.models.paths import PosteriorPaths
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.bayes import PrivateBayesSearchCV
 from privgp.models.search.grid import PrivateGridSearchCV
-from privgp.plan.bins.records import RecordsPlan
-from privgp.plan.preview import Plan
+from privgp.plan.plan import Plan
 
 KINDS = (
     "trade_off takes a Plan, such as model.plan(X), an unfitted model, or a function "
@@ -105,7 +104,7 @@ def trade_off(
 
 def _pair(mechanism: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair | None:
     """What the best attack needs, where it is known."""
-    if isinstance(mechanism, Plan | RecordsPlan):
+    if isinstance(mechanism, Plan):
         return pair_of_plan(mechanism, data, neighbour)
     if isinstance(mechanism, PrivateBayesSearchCV):
         return pair_of_search(mechanism, data)

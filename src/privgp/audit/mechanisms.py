@@ -22,10 +22,9 @@ from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
 from privgp.models.promise import simulation
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.functions.paths import MOST_PATHS
 from privgp.plan.inputs.arguments import domain_pairs
-from privgp.plan.preview import Plan
+from privgp.plan.plan import Plan
 from privgp.types import Array
 from privgp.vault.measure import exact
 from privgp.vault.states.outputs import within_limit
@@ -36,7 +35,7 @@ ONE_PERSON = "data and neighbour must differ in one row only (with groups, in on
 PAIRS = "data and neighbour must both be (X, y), or data be X alone for the worst neighbours."
 
 
-def pair_of_plan(plan: Plan | RecordsPlan, data: Any, neighbour: Any) -> NoisyPair:
+def pair_of_plan(plan: Plan, data: Any, neighbour: Any) -> NoisyPair:
     """The measurements of two datasets under a plan: outputs y, or for records (X, y)."""
     if (data is None) != (neighbour is None):
         raise ValueError("give both data and neighbour, or neither for the worst there are.")

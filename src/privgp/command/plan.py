@@ -14,8 +14,7 @@ from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
     from privgp.command.io.request import Request
-    from privgp.plan.bins.records import RecordsPlan
-    from privgp.plan.preview import Plan
+    from privgp.plan.plan import Plan
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
@@ -90,7 +89,7 @@ def plan(
     tell(facts, [_error_table(made, errors), text, *written, *drawn(plot)], None, as_json=json)
 
 
-def _errors_by_epsilon(made: Plan | RecordsPlan) -> dict[float, float]:
+def _errors_by_epsilon(made: Plan) -> dict[float, float]:
     """The expected error at several budgets, the planned one among them."""
     errors = {}
     for epsilon in sorted({*EPSILONS, made.epsilon}):
@@ -102,7 +101,7 @@ def _errors_by_epsilon(made: Plan | RecordsPlan) -> dict[float, float]:
     return errors
 
 
-def _error_table(made: Plan | RecordsPlan, errors: dict[float, float]) -> Table:
+def _error_table(made: Plan, errors: dict[float, float]) -> Table:
     width = made.y_bounds[1] - made.y_bounds[0]
     title = f"What a budget buys (delta = {made.promised_delta:g})"
     table = Table(title=title, title_justify="left")

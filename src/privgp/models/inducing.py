@@ -9,7 +9,7 @@ from privgp.models.planned import OTHER, PublicRows, accepted, bound
 from privgp.models.promise import simulation
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.rows import Rows
-from privgp.plan.preview import Plan
+from privgp.plan.plan import Plan
 from privgp.plan.streamed.columns import Columns, Totals, streamed_strategy
 from privgp.types import Array
 from privgp.vault.stream import measure_rows

@@ -11,9 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.posterior import Posterior, posterior
 from privgp.gp.threads import one_thread
-from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.parameters import Parameters
-from privgp.plan.streamed.columns import StreamedSums
 from privgp.release.at_targets import AtTargets
 from privgp.release.certificate import certificate
 from privgp.release.file import CODEC, Contents, decode
@@ -82,7 +80,7 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
     if len(model.measurements_) != 1:
         raise ValueError("only a model of one measurement can be saved.")
     plan, release = model.plan_, model.release_
-    records = isinstance(plan, RecordsPlan)
+    records = plan.x_bounds is not None
     names = getattr(model, "feature_names_in_", None)
     return Contents(
         # What was asked for then, should a parameter have been changed since.
@@ -116,10 +114,10 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
 
 def _inducing_of(model: PrivateGPRegressor) -> Any:
     """What the plan was made with, should the parameter have been changed since."""
-    strategy = model.plan_.strategy
-    if not isinstance(strategy, StreamedSums):
+    plan = model.plan_
+    if plan.x_bounds is not None or plan.strategy.distinct_inputs is not None:
         return None
-    return model.inducing if isinstance(model.inducing, Integral) else strategy.columns.nodes
+    return model.inducing if isinstance(model.inducing, Integral) else plan.inputs
 
 
 def _model_from(contents: Contents) -> PrivateGPRegressor:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
-from privgp.plan.accuracy import Accuracy, MadeFor
-from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.fingerprint import fingerprint
-from privgp.plan.parameters import Parameters
-from privgp.plan.preview import Plan
+from privgp.plan.parameters import MadeFor, Parameters
+from privgp.plan.plan import Plan
 from privgp.types import Array, Integers
 
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
-
-Planned = TypeVar("Planned", bound=Accuracy)
 
 OTHER = (
     "plan was made for other inputs, groups, bounds or parameters, or was changed since: plan again. "
@@ -37,14 +33,14 @@ class PublicRows:
         return cls(X.shape[0], X.shape[1], X, people)
 
 
-def bound(model: PrivateGPRegressor, plan: Planned, rows: PublicRows) -> Planned:
+def bound(model: PrivateGPRegressor, plan: Plan, rows: PublicRows) -> Plan:
     """The plan with what it was made for, and the fingerprint of that."""
     asked = Parameters.of(model.get_params(deep=False), rows.columns)
     made = replace(plan, fingerprint=_of(asked, plan, rows), made_for=MadeFor(asked))
     return named(made, names_of(getattr(model, "feature_names_in_", None)))
 
 
-def named(plan: Planned, names: tuple[str, ...] | None, groups: str | None = None) -> Planned:
+def named(plan: Plan, names: tuple[str, ...] | None, groups: str | None = None) -> Plan:
     """The plan with the names of its columns of inputs and of people."""
     assert plan.made_for is not None
     return replace(plan, made_for=replace(plan.made_for, names=names, groups=groups))
@@ -63,7 +59,7 @@ def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Any:
 
     A model with fixed hyperparameters also takes a plan that measures what it takes to learn them.
     """
-    if not isinstance(plan, Plan | RecordsPlan):
+    if not isinstance(plan, Plan):
         raise ValueError("plan must be what plan(X, groups) of such a model returned.")
     asked = Parameters.of(model.get_params(deep=False), rows.columns)
     learned = replace(asked, hyperparameters="learned")

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from privgp.plan.bins.records import RecordsPlan
-from privgp.plan.preview import Plan
+from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, Protected, promise
 from privgp.release.certificate import Facts
 from privgp.release.certificate.wording import FIXED, FIXED_RECORDS, LEARNED
@@ -30,7 +29,7 @@ def outputs_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
     return _guarantee(plan, protected, assumptions, "the values", simulated)
 
 
-def records_guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
+def records_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
     assumptions = (
         "the number of records is public",
         "kernel, bounds of inputs and outputs, targets and budget were chosen without looking at "
@@ -41,7 +40,7 @@ def records_guarantee(plan: RecordsPlan, *, simulated: bool) -> Guarantee:
 
 
 def _guarantee(
-    plan: Plan | RecordsPlan,
+    plan: Plan,
     protected: Protected,
     assumptions: tuple[str, ...],
     what: str,

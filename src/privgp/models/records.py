@@ -15,9 +15,10 @@ from privgp.gp.posterior import posterior
 from privgp.gp.threads import laid_out, one_thread
 from privgp.models.planned import OTHER, PublicRows, accepted, bound
 from privgp.models.promise import records_guarantee
-from privgp.plan.bins.records import RecordsPlan, make_records_plan
+from privgp.plan.bins.build import make_records_plan
 from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.arguments import check_bounds, domain_pairs, target_points
+from privgp.plan.plan import Plan
 from privgp.release.certificate import utc
 from privgp.release.records import functionals_of, part_ranked_by_counts
 from privgp.vault.measure import measure
@@ -41,7 +42,7 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
     return pairs
 
 
-def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> RecordsPlan:
+def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
     """A plan from the number of records alone: ``X`` is that number, or a table of which only the
     length is used."""
     bounds = check_bounds("y_bounds", model.y_bounds)
@@ -67,7 +68,7 @@ def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> RecordsPlan:
 
 
 def fit_records(
-    model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: RecordsPlan | None = None
+    model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Plan | None = None
 ) -> None:
     """Measure once, with noise, and learn from the measurement. Inputs and outputs go to the vault."""
     pairs = domain(model.x_bounds)
@@ -94,15 +95,16 @@ def fit_records(
     model.released_at_ = utc(datetime.now(UTC))
     model.__dict__.pop("loaded_", None)
     learned = model.hyperparameters == "learned"
-    spread = plan.strategy.sum_std(plan.noise.std)
+    bins: Any = plan.strategy
+    spread = bins.sum_std(plan.noise.std)
     with one_thread():
-        found, counts = functionals_of(plan.strategy, measurement, spread, plan.start)
+        found, counts = functionals_of(bins, measurement, spread, plan.start)
         model.functionals_ = laid_out(found)
         models: tuple[Any, ...] = (plan.start,)
         if learned:
             priors = plan.priors
-            if plan.default_kernel:
-                priors = part_ranked_by_counts(plan.strategy, counts, priors[0])
+            if plan.kind.default_kernel:
+                priors = part_ranked_by_counts(bins, counts, priors[0])
             models = learn(model.functionals_, measurement, priors)
         centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
         model.release_ = posterior(model.functionals_, measurement, models, centre)

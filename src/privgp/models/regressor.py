@@ -124,8 +124,7 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
     def plan(self, X: Any, groups: Any = None) -> Any:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
 
-        A Plan. With ``protect="records"`` a RecordsPlan, for which X may be the number of records:
-        nothing else of it is used.
+        With ``protect="records"`` X may be the number of records: nothing else of it is used.
         """
         names = names_of(getattr(X, "columns", None))
         if self.protect != "records":

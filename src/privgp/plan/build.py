@@ -18,7 +18,8 @@ from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.functionals import functionals
 from privgp.plan.inputs.start import starting_priors
-from privgp.plan.preview import Plan, Unbiased
+from privgp.plan.outputs import Outputs, Unbiased
+from privgp.plan.plan import Plan
 from privgp.plan.strategy import (
     OutputSums,
     Strategy,
@@ -136,16 +137,13 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
         y_bounds=question.y_bounds,
         objective=question.objective,
         reconstruct=question.reconstruct,
-        inputs=inputs,
         targets=targets,
         target_weights=weights,
         strategy=strategy,
         functionals=functionals(strategy, factor),
         noise=budget.noise_of(strategy),
         priors=priors,
-        chosen=nodes,
-        unbiased=unbiased,
-        design_gap=gap,
+        kind=Outputs(inputs, nodes, unbiased, gap),
         rival=rival,
     )
 

@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 
 from privgp.gp.kernels.codec import KERNELS
-from privgp.plan.bins.records import RecordsPlan
-from privgp.plan.preview import Plan
+from privgp.plan.plan import Plan
 from privgp.storage.archive import PLAN, DamagedFile, check_target, pack, read, unpack, write
 from privgp.storage.codec import Codec
 
-CODEC = Codec(Plan | RecordsPlan, "plan", KERNELS)
+CODEC = Codec(Plan, "plan", KERNELS)
 
 
-def save_plan(
-    plan: Plan | RecordsPlan, path: str | os.PathLike[str], *, overwrite: bool = False
-) -> None:
+def save_plan(plan: Plan, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a plan that a model made. Equal plans give equal bytes."""
     if plan.made_for is None:
         raise ValueError("only a plan that a model made with plan(X) can be saved.")
@@ -44,11 +41,18 @@ def load_plan(path: str | os.PathLike[str]) -> Any:
         raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
 
 
-def _checked(plan: Plan | RecordsPlan) -> Plan | RecordsPlan:
+def _checked(plan: Plan) -> Plan:
     """The plan, if its parts belong together, with the noise that its strategy needs."""
     try:
         with np.errstate(all="ignore"):
             plan.check_parts()
             return plan.with_noise_for(plan.epsilon, plan.delta)
-    except (ValueError, ArithmeticError, IndexError, np.linalg.LinAlgError):
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        IndexError,
+        np.linalg.LinAlgError,
+    ):
         raise DamagedFile("its parts do not make a plan") from None

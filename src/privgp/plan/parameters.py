@@ -69,6 +69,19 @@ class Parameters:
         target_points(self.targets, columns)
 
 
+@dataclass(frozen=True)
+class MadeFor:
+    """What a plan was asked for.
+
+    ``parameters``: of the regressor; ``names``: of the input columns; ``groups``: the name of the
+    column of people. None where a name is not known.
+    """
+
+    parameters: Parameters
+    names: tuple[str, ...] | None = None
+    groups: str | None = None
+
+
 _CONVERTED = (
     *("epsilon", "delta", "noise_variance"),
     *("y_bounds", "x_bounds", "targets", "inducing"),

@@ -13,8 +13,7 @@ from privgp.pictures.style import budget_text
 from privgp.types import Array
 
 if TYPE_CHECKING:
-    from privgp.plan.bins.records import RecordsPlan
-    from privgp.plan.preview import Plan
+    from privgp.plan.plan import Plan
 
 EPSILONS = (0.05, 10.0)
 CURVE_POINTS = 25
@@ -22,7 +21,7 @@ NEARLY_NO_NOISE = 1e4  # the largest epsilon that is accepted stands in for no p
 CHEAP = 2_000_000  # kernel values up to which the prior's range takes a few seconds at most
 
 
-def plot_plan(plan: Plan | RecordsPlan, ax: Axes | None = None) -> Figure:
+def plot_plan(plan: Plan, ax: Axes | None = None) -> Figure:
     """Expected error at the targets against epsilon, with the planned budget marked.
 
     The curve is of the planned measurement with the noise that each epsilon needs. The bar spans
@@ -50,7 +49,7 @@ def plot_strategy(plan: Plan, figure: Any = None, **options: Any) -> Figure:
     return plot_sums(plan.inputs, B, title, figure=figure, **options)
 
 
-def _error(plan: Plan | RecordsPlan, epsilon: float) -> float:
+def _error(plan: Plan, epsilon: float) -> float:
     """The expected error, or nothing where no noise can be calibrated."""
     try:
         return plan.expected_error(float(epsilon))
@@ -58,7 +57,7 @@ def _error(plan: Plan | RecordsPlan, epsilon: float) -> float:
         return float("nan")
 
 
-def _prior_range(plan: Plan | RecordsPlan) -> Array | None:
+def _prior_range(plan: Plan) -> Array | None:
     """The ends of 90% of the prior's errors; none for an unbiased release, whose prior is fixed."""
     if plan.unbiased is not None or len(plan.functionals.nodes) * len(plan.targets) > CHEAP:
         return None

@@ -8,7 +8,7 @@ from typing import Annotated, Protocol
 import numpy as np
 
 from privgp.gp.measurement import Measurement
-from privgp.plan.preview import Plan
+from privgp.plan.plan import Plan
 from privgp.types import Array, Positive
 
 

@@ -30,10 +30,9 @@ from privgp.models.inducing import check_made_of, plan_rows
 from privgp.models.planned import named
 from privgp.models.records import domain as checked_domain
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.plan.bins.records import RecordsPlan
 from privgp.plan.file import load_plan
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.preview import Plan
+from privgp.plan.plan import Plan
 from privgp.privacy.budget import check_budget
 from privgp.types import Array
 
@@ -153,7 +152,7 @@ class Request:
             random_state=self.seed,
         )
 
-    def named(self, plan: Plan | RecordsPlan) -> Plan | RecordsPlan:
+    def named(self, plan: Plan) -> Plan:
         """The plan with the names of its columns."""
         return named(plan, tuple(self.input_names), self.groups)
 
@@ -229,14 +228,12 @@ class PlannedRequest(Request):
         return self.plan
 
 
-def make_plan(
-    model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, people: Any
-) -> Plan | RecordsPlan:
+def make_plan(model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, people: Any) -> Plan:
     """The model's plan, from inputs in memory or in a file, or from the number of private records."""
     if model.protect == "records" and isinstance(X, pl.DataFrame):
         X = X.height
     with public_computation():
-        plan: Plan | RecordsPlan
+        plan: Plan
         plan = plan_rows(model, X) if isinstance(X, FileRows) else model.plan(X, people)
         if not math.isfinite(plan.expected_error()):
             raise ArithmeticError

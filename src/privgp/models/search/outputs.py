@@ -26,7 +26,7 @@ from privgp.models.search.candidates import (
     models_of,
 )
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.preview import Plan
+from privgp.plan.plan import Plan
 from privgp.plan.search.folds import folds_of, public_splits
 from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Event, Guarantee, Protected, promise

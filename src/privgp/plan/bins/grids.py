@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +19,13 @@ from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.bins.bins import Bins, HalvedBins, centres, pure_energy_weight
 from privgp.plan.bins.counts import bin_functionals, counts_given
-from privgp.plan.build import Budget
 from privgp.plan.designs.hypotheses import hypotheses_for
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design
 from privgp.plan.strategy import OutputSums
 from privgp.types import Array
+
+if TYPE_CHECKING:
+    from privgp.plan.build import Budget
 
 GRIDS = {1: (1, 2, 4, 8, 16, 32, 64), 2: (1, 2, 4, 7, 10, 14, 20), 3: (1, 2, 3, 5, 8)}
 MOST_MEASURED = {1: 64, 2: 100, 3: 120}

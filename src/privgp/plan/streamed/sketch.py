@@ -20,7 +20,8 @@ from privgp.plan.designs.hypotheses import design_models, hypotheses_for
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.rows import Rows, in_blocks, sample
 from privgp.plan.inputs.start import starting_priors
-from privgp.plan.preview import Plan, Unbiased
+from privgp.plan.outputs import Outputs, Unbiased
+from privgp.plan.plan import Plan
 from privgp.plan.streamed.columns import Columns, Totals, streamed_functionals, streamed_strategy
 from privgp.plan.streamed.inducing import choose_inducing
 from privgp.types import Array
@@ -64,6 +65,7 @@ class Sketch:
         question, budget = self.question, self.budget
         learned = question.learned and question.reconstruct == "posterior"
         strategy = streamed_strategy(self.columns, totals, energy=learned)
+        nodes = self.columns.nodes
         left = residual_gram(self.columns, self.seen, totals.rows)
         return Plan(
             epsilon=budget.epsilon,
@@ -71,16 +73,13 @@ class Sketch:
             y_bounds=question.y_bounds,
             objective=question.objective,
             reconstruct=question.reconstruct,
-            inputs=self.columns.nodes,
             targets=self.targets,
             target_weights=self.target_weights,
             strategy=strategy,
             functionals=streamed_functionals(self.columns, totals, left),
             noise=budget.noise_for(strategy.size, strategy.sensitivity(), strategy.float_error()),
             priors=self.priors,
-            chosen=np.arange(len(self.columns.nodes)),
-            unbiased=self.unbiased,
-            design_gap=self.gap,
+            kind=Outputs(nodes, np.arange(len(nodes)), self.unbiased, self.gap),
         )
 
 

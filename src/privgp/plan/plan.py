@@ -1,0 +1,307 @@
+"""Plan: what a budget buys, before any private value is read."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Annotated, Any, Self
+
+import numpy as np
+
+from privgp.gp.functionals import Functionals
+from privgp.gp.measurement import Measurement
+from privgp.gp.posterior import Posterior, mean_map, posterior
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.plan.bins.bins import Bins, HalvedBins
+from privgp.plan.bins.records import Records
+from privgp.plan.designs.noise_aware import Certificate
+from privgp.plan.fingerprint import fingerprint
+from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.outputs import Outputs, Unbiased
+from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
+from privgp.plan.strategy import GroupSums, OutputSums, noise_of
+from privgp.plan.streamed.columns import StreamedSums
+from privgp.privacy.noise import LAPLACE, AnyNoise
+from privgp.types import Array, Integers
+
+PRIOR_DRAWS = 32
+SAME_NOISE = 1e-9  # the order of sums may change the last digits
+NOTICE = (
+    "The file contains inputs: coordinates of the rows of X, or of inducing inputs, which count as "
+    "public. It contains no output."
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A measurement that is ready to be made, with the accuracy it will have.
+
+    Made by ``PrivateGPRegressor.plan(X)``. Everything in it is public.
+
+    ``kind``: what only plans for public inputs, or only those for private ones, have and do
+    ``target_weights``: (targets,), how much each target counts
+    ``functionals``: what is measured of f, with ``noise``, under ``priors`` of the hyperparameters
+    ``rival``: the best measurement with the other noise distribution, where both were compared
+    ``fingerprint``: of what it was made for, which ``fit`` compares; empty if not made by a model
+    ``made_for``: what it was asked for; None if not made by a model
+    """
+
+    epsilon: float
+    delta: float
+    y_bounds: tuple[float, float]
+    objective: Annotated[str, OBJECTIVES]
+    reconstruct: Annotated[str, RECONSTRUCTIONS]
+    targets: Array = field(repr=False)
+    target_weights: Array = field(repr=False)
+    strategy: OutputSums | GroupSums | StreamedSums | Bins | HalvedBins = field(repr=False)
+    functionals: Functionals = field(repr=False)
+    noise: AnyNoise = field(repr=False)
+    priors: tuple[Prior, ...] = field(repr=False)
+    kind: Outputs | Records = field(repr=False)
+    rival: OutputSums | Bins | HalvedBins | None = field(repr=False, default=None)
+    fingerprint: str = field(repr=False, default="")
+    made_for: MadeFor | None = field(repr=False, default=None)
+
+    @property
+    def inputs(self) -> Any:
+        """The distinct or inducing inputs; None where inputs are private."""
+        return self.kind.inputs
+
+    @property
+    def x_bounds(self) -> tuple[tuple[float, float], ...] | None:
+        """The declared domain of private inputs; None where inputs are public."""
+        return self.kind.x_bounds
+
+    @property
+    def chosen(self) -> Integers | None:
+        """The inputs that carry the function; None where inputs are private."""
+        return self.kind.chosen
+
+    @property
+    def unbiased(self) -> Unbiased | None:
+        """How the papers' output is made from the measurement; None for a posterior."""
+        return self.kind.unbiased
+
+    @property
+    def design_gap(self) -> float | None:
+        """The gap that a linear design was certified with; None for others."""
+        return self.kind.design_gap
+
+    @property
+    def rows(self) -> int:
+        return self.strategy.rows
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the whole plan, which the certificate of its release carries.
+
+        The noise is left out, as it follows from the rest.
+        """
+        parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "noise"}
+        return fingerprint(self.strategy.law, parts)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the plan to a .plan file that somebody can approve; see privgp.load_plan.
+
+        It holds inputs where they are public, which a warning says.
+        """
+        from privgp.plan.file import save_plan
+
+        save_plan(self, path, overwrite=overwrite)
+        if self.made_for is not None and self.made_for.parameters.protect == "outputs":
+            warnings.warn(NOTICE, UserWarning, stacklevel=2)
+
+    def with_noise_for(self, epsilon: float, delta: float) -> Self:
+        """The plan with the noise that its strategy needs; refused if it holds other noise."""
+        needed = noise_of(self.strategy, epsilon, delta)
+        same = self.noise.law == needed.law and self.noise.size == needed.size
+        if not same or not abs(self.noise.std - needed.std) <= SAME_NOISE * needed.std:
+            raise ValueError("plan holds other noise than its budget asks for. Nothing was spent.")
+        return self if self.noise == needed else replace(self, noise=needed)
+
+    def check_parts(self) -> None:
+        """Refuse parts that do not belong together, as only a file can have them."""
+        check_bounds("bounds", self.y_bounds)
+        columns, measured = self.functionals.nodes.shape[1], len(self.functionals.weights)
+        made, asked = self.made_for, None if self.made_for is None else self.made_for.parameters
+        if made is None or asked is None or not self.priors or self.epsilon != asked.epsilon:
+            raise ValueError("plan does not say what it was made for.")
+        asked.check_for(columns)
+        public = asked.protect == "outputs"
+        exact = public and asked.inducing is None
+        private = self.x_bounds is not None
+        if (self.strategy.distinct_inputs is None) == exact or private == public:
+            raise ValueError("plan measures something else than was asked for.")
+        if (self.delta, self.y_bounds) != (asked.delta, asked.y_bounds):
+            raise ValueError("plan is for another budget or other bounds than were asked for.")
+        if made.names is not None and len(made.names) != columns:
+            raise ValueError("names must be one per column.")
+        if self.targets.shape != (len(self.targets), columns) or not len(self.targets):
+            raise ValueError("targets must be points like the inputs.")
+        if self.strategy.matrix.shape[0] != measured:
+            raise ValueError("functionals are not those that are measured.")
+        weights = self.target_weights
+        if weights.shape != (len(self.targets),) or not weights.min() >= 0.0 < weights.sum():
+            raise ValueError("target_weights must be one per target.")
+        for prior in self.priors:
+            prior.check_for(columns)
+        self.kind.check_in(self)
+
+    @property
+    def start(self) -> Hyperparameters:
+        """The starting hyperparameters on the inputs as they are."""
+        return self.priors[0].start
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether the release will be epsilon-private with delta = 0, whatever delta is offered."""
+        return self.noise.law == LAPLACE
+
+    @property
+    def promised_delta(self) -> float:
+        """The delta of the release: what was offered, or 0 where the noise needs none."""
+        return 0.0 if self.is_pure else self.delta
+
+    @property
+    def budget(self) -> str:
+        """What will be spent, in words."""
+        pure = " (Laplace noise needs none)" if self.is_pure else ""
+        return f"epsilon = {self.epsilon:g}, delta = {self.promised_delta:g}{pure}"
+
+    @property
+    def half_width(self) -> float:
+        return 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
+
+    @property
+    def measured_noise_std(self) -> float:
+        """Std of the noise on every measured sum of outputs, in units of y."""
+        return self.strategy.sum_std(self.noise.std) * self.half_width
+
+    @cached_property
+    def noise_std(self) -> Array:
+        """Std at every target of the privacy noise alone.
+
+        Unbiased: of the release. Posterior: of its mean under the starting hyperparameters.
+        """
+        if self.unbiased is None:
+            rows = mean_map(self.functionals, self._nothing(), self.start, self.targets)
+        else:
+            rows = self.unbiased.reconstruction
+        return np.asarray(self.measured_noise_std * np.linalg.norm(rows, axis=1))
+
+    def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
+        """Std of f about the release at new points, privacy noise included.
+
+        Under the starting hyperparameters; with ``prior_range=0.9``, an array of two rows with the
+        ends of that share of the prior's range of hyperparameters.
+        """
+        X_new, columns = np.asarray(X_new, dtype=float), self.functionals.nodes.shape[1]
+        X_new = X_new[:, None] if X_new.ndim == 1 and columns == 1 else X_new
+        if X_new.ndim != 2 or X_new.shape[1] != columns:
+            raise ValueError(f"X_new must have {columns} columns.")
+        if prior_range is None:
+            return np.sqrt(self._prior_posterior(self.start).mean_and_variance(X_new)[1])
+        if not 0 < prior_range < 1:
+            raise ValueError(f"prior_range must lie between 0 and 1, got {prior_range}.")
+        rng, prior = np.random.default_rng(0), self.priors[0]
+        models = [prior.at(rng.standard_normal(prior.size)) for _ in range(PRIOR_DRAWS)]
+        variances = [self._prior_posterior(m).mean_and_variance(X_new)[1] for m in models]
+        tail = 0.5 * (1.0 - prior_range)
+        return np.asarray(np.quantile(np.sqrt(variances), [tail, 1.0 - tail], axis=0))
+
+    def expected_error(self, epsilon: float | None = None) -> float:
+        """Expected root-mean-square error at the targets under the starting hyperparameters.
+
+        At another ``epsilon`` it is that of this same measurement with the noise it would need
+        there; a plan made for that epsilon does at least as well.
+        """
+        if epsilon is None:
+            return self._expected_error
+        return self.measuring(self.strategy, epsilon)._expected_error
+
+    @cached_property
+    def _expected_error(self) -> float:
+        if self.unbiased is None:
+            return self.weighted(self.expected_std(self.targets))
+        return self.weighted(np.sqrt(self.unbiased.variance + self.noise_std**2))
+
+    def weighted(self, stds: Array) -> float:
+        """The root mean square over the targets of a value at each of them."""
+        return float(np.sqrt(self.target_weights / self.target_weights.sum() @ stds**2))
+
+    def measuring(self, strategy: Any, epsilon: float | None = None) -> Plan:
+        """The same plan with another measurement, or at another epsilon."""
+        epsilon = self.epsilon if epsilon is None else epsilon
+        noise = noise_of(strategy, epsilon, self.delta)
+        functionals = self.kind.functionals(self, strategy, noise)
+        new = {"strategy": strategy, "noise": noise, "functionals": functionals, "rival": None}
+        return replace(self, epsilon=epsilon, **new)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether finding the gap takes no noticeable time."""
+        return "gap" in self.__dict__ or self.kind.is_quick
+
+    @cached_property
+    def gap(self) -> float:
+        """Certified relative distance from the least possible error (nats for ``"logdet"``).
+
+        The least possible is that of Gaussian measurements, of the same bins where inputs are
+        private; 0 where Laplace noise gets below it. Infinite where nothing is certified, as with
+        inducing inputs for more rows than a sample, or where no Gaussian measurement was compared.
+        """
+        if self.design_gap is not None:
+            return self.design_gap
+        if self.is_pure and self.rival is None:
+            return float("inf")
+        return max(0.0, self.certificate.gap)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The error of the measurement, and the floor below which no Gaussian one can go."""
+        if self.is_pure and self.rival is None:
+            raise ValueError("a plan with Laplace noise alone has no certificate of its error.")
+        gaussian = self if not self.is_pure else self.measuring(self.rival)
+        return self.kind.certificate(self, gaussian)
+
+    def describe(self) -> str:
+        """A few sentences for people."""
+        return f"{self.summary()}\nNothing has been spent: {self.kind.unread} was read."
+
+    def summary(self) -> str:
+        """The same as it remains true after the release."""
+        return self._summary
+
+    @cached_property
+    def _summary(self) -> str:
+        spread = ""
+        if self.unbiased is None:
+            low, high = map(self.weighted, self.expected_std(self.targets, 0.9))
+            spread = f"; {low:.4g} to {high:.4g} over 90% of their prior"
+        bounds = f"outputs in [{self.y_bounds[0]:g}, {self.y_bounds[1]:g}]"
+        return "\n".join(
+            [
+                f"Budget: {self.budget}; {bounds}{self.kind.domain()}.",
+                f"{self.kind.measured(self)}.",
+                f"Privacy noise at the targets: {self.weighted(self.noise_std):.4g} "
+                "(root mean square).",
+                f"Expected error of the released function there{self.kind.condition}: "
+                f"{self.expected_error():.4g} under the starting hyperparameters{spread}.",
+            ]
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """The error to expect against epsilon, as a figure; see privgp.plan.picture."""
+        from privgp.plan.picture import plot_plan
+
+        return plot_plan(self, ax)
+
+    def _nothing(self) -> Measurement:
+        measured = len(self.functionals.weights)
+        return Measurement(np.zeros(measured), self.measured_noise_std, None, 0.0)
+
+    def _prior_posterior(self, model: Hyperparameters) -> Posterior:
+        """The posterior that a measurement of exactly zero would give: its variances are exact."""
+        return posterior(self.functionals, self._nothing(), [model], 0.0)
