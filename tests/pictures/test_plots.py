@@ -15,8 +15,7 @@ from sklearn.exceptions import NotFittedError
 from privgp import PrivateGPRegressor, load
 from privgp.models.picture import ranges
 from privgp.pictures.released import OUTPUTS, PRIVACY, TOTAL
-from privgp.pictures.style import budget_text, limits, number
-from privgp.plan.picture import plot_strategy
+from privgp.pictures.style import budget_text, input_names, limits, number
 from privgp.release.figures import save_figure
 
 BOUNDS = (0.0, 10.0)
@@ -94,12 +93,6 @@ def test_an_unbiased_release_is_drawn_at_its_targets(unbiased, tmp_path):
     assert np.isin(unbiased.release_.targets, drawn_numbers(figure)).all()
 
 
-def test_a_strategy_is_drawn(model, tmp_path):
-    figure = plot_strategy(model.plan_)
-    assert is_drawable(figure, tmp_path)
-    assert hides(figure, outputs())
-
-
 @pytest.mark.parametrize("reconstruct", ["posterior", "unbiased"])
 def test_a_plan_is_drawn(reconstruct, tmp_path):
     model = PrivateGPRegressor(y_bounds=BOUNDS, reconstruct=reconstruct)
@@ -117,7 +110,7 @@ def test_the_search_for_private_outputs_finds_them():
 @pytest.mark.parametrize("rows", [1, 10])
 def test_a_single_distinct_input_is_drawn(columns, reconstruct, rows):
     model = fitted(np.full((rows, columns), 3.0), reconstruct=reconstruct)
-    figures = [model.plot(), model.plan_.plot(), plot_strategy(model.plan_)]
+    figures = [model.plot(), model.plan_.plot()]
     assert all(figure.axes for figure in figures)
     if rows == 1:
         figures[0].draw_without_rendering()
@@ -216,9 +209,8 @@ def test_names_are_drawn_as_they_are(tmp_path):
     figure = model.plot(output="a $ and $x_")
     assert is_drawable(figure, tmp_path)
     assert r"price in \$" in drawn_texts(figure)
-    assert is_drawable(plot_strategy(model.plan_, names=names), tmp_path)
     with pytest.raises(ValueError, match="names must name 2 inputs"):
-        plot_strategy(model.plan_, names=["one"])
+        input_names(["one"], 2)
 
 
 def test_given_axes_and_figures_are_drawn_on():

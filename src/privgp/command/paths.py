@@ -125,7 +125,7 @@ def create(
     from privgp.command.io.tables import load_whole
     from privgp.models.paths import PosteriorPaths
 
-    names = split_names(inputs, "--inputs")
+    names = split_names(inputs)
     if not output or output in names:
         raise Refusal("--output must name a column that is not among the --inputs.")
     if epsilon is not None and noise_variance is not None:

@@ -15,14 +15,14 @@ from privgp.types import Array
 from privgp.vault.validate import column_labels, column_numbers
 
 
-def split_names(text: str, option: str) -> list[str]:
-    """The names in 'age,bmi'."""
+def split_names(text: str) -> list[str]:
+    """The names in --inputs, such as 'age,bmi'."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise Refusal(f"{option} must be names of columns separated by commas, such as age,bmi.")
+        raise Refusal("--inputs must be names of columns separated by commas, such as age,bmi.")
     for name in names:
         if names.count(name) > 1:
-            raise Refusal(f"{option} names the column '{name}' twice.")
+            raise Refusal(f"--inputs names the column '{name}' twice.")
     return names
 
 
@@ -40,7 +40,7 @@ def as_table(model: Any, X: Array) -> Any:
 
 def asked_rows(model: Any, path: Path, table: Path, given: str | None) -> pl.DataFrame:
     """The inputs in a new table, by the names given with --inputs, else by those in the model's file."""
-    names = names_of_inputs(model) if given is None else split_names(given, "--inputs")
+    names = names_of_inputs(model) if given is None else split_names(given)
     count = int(model.n_features_in_)
     if names is None:
         raise Refusal(f"'{path}' does not name its {counted(count, 'input')}: do so with --inputs.")
