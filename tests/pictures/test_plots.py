@@ -13,10 +13,12 @@ from matplotlib.text import Text
 from sklearn.exceptions import NotFittedError
 
 from privgp import PrivateGPRegressor, load
+from privgp.command.errors import Failure, Refusal
+from privgp.command.io.files import PICTURES, check_files
+from privgp.command.io.results import write_picture
 from privgp.models.picture import ranges
 from privgp.pictures.released import OUTPUTS, PRIVACY, TOTAL
 from privgp.pictures.style import budget_text, input_names, limits, number
-from privgp.release.figures import save_figure
 
 BOUNDS = (0.0, 10.0)
 ROWS = 24
@@ -66,6 +68,11 @@ def drawn_numbers(figure: Figure) -> np.ndarray:
         found += [np.asarray(image.get_array()) for image in ax.images]
         found += [np.asarray(patch.get_path().vertices) for patch in ax.patches]
     return np.concatenate([np.asarray(values, dtype=float).ravel() for values in found])
+
+
+def save_figure(figure: Figure, path):
+    write_picture(figure, path)
+    return path
 
 
 def is_drawable(figure: Figure, tmp_path) -> bool:
@@ -164,10 +171,9 @@ def test_files_are_equal_for_equal_figures(tmp_path, ending):
 
 
 @pytest.mark.parametrize("name", ["figure.pdf", "figure", "figure.png.txt", ".png"])
-def test_other_endings_are_refused_and_nothing_is_written(tmp_path, name):
-    with pytest.raises(ValueError, match=r"must end in \.png or \.svg"):
-        save_figure(Figure(), tmp_path / name)
-    assert not list(tmp_path.iterdir())
+def test_other_endings_are_refused(tmp_path, name):
+    with pytest.raises(Refusal, match=r"must end in \.png or \.svg"):
+        check_files([], [(tmp_path / name, PICTURES)], force=False)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
@@ -177,8 +183,8 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("privgp.release.figures.os.replace", fail)
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr("privgp.command.io.files.os.replace", fail)
+    with pytest.raises(Failure, match="could not be written"):
         save_figure(Figure(), path)
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["figure.png"]

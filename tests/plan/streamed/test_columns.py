@@ -18,8 +18,7 @@ from privgp.gp.smoothers import exact_smoother, inducing_smoother
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.inputs.rows import ArrayRows, in_blocks, sample
 from privgp.plan.streamed.columns import Columns, streamed_strategy, total
-from privgp.plan.streamed.inducing import choose_inducing
-from privgp.plan.streamed.sketch import residual_gram, sketch_plan
+from privgp.plan.streamed.sketch import choose_inducing, residual_gram, sketch_plan
 
 KERNEL, NOISE = ConstantKernel(4.0) * Matern(0.7, nu=2.5), 0.3
 BOUNDS = (-3.0, 3.0)
