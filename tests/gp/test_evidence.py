@@ -13,8 +13,7 @@ from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.learning import learn
 from privgp.gp.measurement import Measurement
 from privgp.gp.smoothers import choose_nodes, nystrom
-from privgp.plan.build import Budget, Question, make_plan
-from privgp.plan.inputs.functionals import functionals
+from privgp.plan.build import Budget, Question, functionals, make_plan
 from privgp.vault.measure import measure
 
 KERNEL = 0.5 * Matern([1.0, 2.0], nu=2.5) + ConstantKernel(0.3, "fixed")

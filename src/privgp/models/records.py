@@ -6,15 +6,13 @@ import operator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from privgp.gp.learning import learn
 from privgp.gp.posterior import posterior
 from privgp.gp.threads import laid_out, one_thread
 from privgp.models.planned import accepted, bound
-from privgp.models.promise import records_guarantee
+from privgp.models.promise import records_guarantee, simulation
 from privgp.plan.bins.records import RecordsPlan, make_records_plan
 from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.arguments import check_bounds, domain_pairs, target_points
@@ -81,9 +79,7 @@ def fit_records(
         if groups is not None:
             raise ValueError("groups are not available with protect='records': leave groups=None.")
         plan = accepted(model, plan, len(inputs))
-    rng = None
-    if model.random_state is not None:
-        rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31))
+    rng = simulation(model)
     measurement = measure((inputs, y), plan.y_bounds, plan.strategy, plan.noise, rng)
     del inputs, X, y
     model.guarantee_ = records_guarantee(plan, simulated=rng is not None)
