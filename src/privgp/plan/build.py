@@ -26,14 +26,7 @@ from privgp.plan.strategy import (
     strategy_for_rows,
     strategy_of_groups,
 )
-from privgp.privacy.noise import (
-    GAUSSIAN,
-    LAPLACE,
-    GaussianNoise,
-    Noise,
-    gaussian_noise,
-    scaled_noise,
-)
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, GaussianNoise, Noise, gaussian_noise
 from privgp.types import Array, Integers
 
 OBJECTIVES = ("posterior", "trace", "max", "logdet")
@@ -45,22 +38,17 @@ MAX_RANK = 100
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent, or, for experiments, a noise multiplier set directly."""
+    """What may be spent."""
 
     epsilon: float
     delta: float
-    multiplier: float | None = None
 
     def noise_for(self, size: int, sensitivity: float, float_error: float) -> GaussianNoise:
-        if self.multiplier is not None:
-            return scaled_noise(self.multiplier, size, sensitivity, float_error)
         return gaussian_noise(self.epsilon, self.delta, size, sensitivity, float_error)
 
     def noise_of(self, strategy: Strategy) -> Noise:
         """The noise that hides one person in this measurement."""
-        if self.multiplier is None:
-            return noise_of(strategy, self.epsilon, self.delta)
-        return self.noise_for(strategy.size, strategy.sensitivity(), strategy.float_error())
+        return noise_of(strategy, self.epsilon, self.delta)
 
 
 @dataclass(frozen=True)
@@ -103,11 +91,11 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
     if question.objective == "posterior":
         task = _Task(priors, inputs, index, nodes, people, targets, weights, width, learned)
         factor = task.factors[0]
-        if budget.delta == 0 and budget.multiplier is None:  # nothing Gaussian to compare with
+        if budget.delta == 0:  # nothing Gaussian to compare with
             strategy, _ = _laplace_strategy(task, budget)
         else:
             strategy, left = _gaussian_strategy(task, budget)
-            if question.mechanism != GAUSSIAN and budget.multiplier is None:
+            if question.mechanism != GAUSSIAN:
                 sums, left_by_sums = _laplace_strategy(task, budget)
                 if question.mechanism == LAPLACE or left_by_sums < left:
                     strategy, rival = sums, strategy
