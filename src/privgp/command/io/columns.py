@@ -45,7 +45,6 @@ def asked_rows(model: Any, path: Path, table: Path, given: str | None) -> pl.Dat
 
 
 def read_inputs(path: Path, names: Sequence[str]) -> pl.DataFrame:
-    """Public inputs from a table."""
     source = open_table(path)
     return input_columns(load(source, names), names, source)
 
