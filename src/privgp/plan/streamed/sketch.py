@@ -77,7 +77,7 @@ class Sketch:
             target_weights=self.target_weights,
             strategy=strategy,
             functionals=streamed_functionals(self.columns, totals, left),
-            noise=budget.noise_for(strategy.size, strategy.sensitivity(), strategy.float_error()),
+            noise=budget.noise_of(strategy),
             priors=self.priors,
             chosen=np.arange(len(self.columns.nodes)),
             unbiased=self.unbiased,
