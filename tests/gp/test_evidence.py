@@ -13,9 +13,9 @@ from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.learning import learn
 from privgp.gp.measurement import Measurement
 from privgp.gp.smoothers import choose_nodes, nystrom
-from privgp.plan.build import Budget, Question, make_plan
-from privgp.plan.inputs.functionals import functionals
+from privgp.plan.build import Budget, Question, functionals, make_plan
 from privgp.vault.measure import measure
+from tests.budgets import SetNoise
 
 KERNEL = 0.5 * Matern([1.0, 2.0], nu=2.5) + ConstantKernel(0.3, "fixed")
 
@@ -96,7 +96,8 @@ def test_learning_finds_the_truth_when_there_is_hardly_any_noise():
     truth = 0.3 * RBF(1.5)
     y = np.linalg.cholesky(evaluate(truth, X) + 1e-10 * np.eye(90)) @ rng.standard_normal(90)
     y += 0.1 * rng.standard_normal(90)
-    plan = make_plan(X, Question((-3.0, 3.0), 1.0 * RBF(4.0), 0.2), Budget(1.0, 1e-6, 1e-4))
+    question = Question((-3.0, 3.0), 1.0 * RBF(4.0), 0.2, mechanism="gaussian")
+    plan = make_plan(X, question, SetNoise(1.0, 1e-6, 1e-4))
     t = measure(y, plan.y_bounds, plan.strategy, plan.noise, rng)
     models = learn(plan.functionals, t, plan.priors)
     weights = np.array([m.weight for m in models])

@@ -22,6 +22,7 @@ from privgp.gp.posterior import posterior
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.release.at_targets import AtTargets
 from privgp.vault.measure import measure
+from tests.budgets import SetNoise
 
 
 @parametrize_with_checks([PrivateGPRegressor(y_bounds=(-100, 100), hyperparameters="fixed")])
@@ -119,8 +120,17 @@ def test_covariance_agrees_with_std_and_observation_adds_the_noise():
 def test_without_noise_it_is_scikit_learns_regressor(kernel, objective, reconstruct, targets):
     X, y = some_data(60)
     wanted = None if targets is None else np.linspace(0, 10, targets)[:, None]
-    question = Question((-2.0, 2.0), kernel, 0.1, wanted, objective, reconstruct, learned=False)
-    plan = make_plan(X, question, Budget(1.0, 1e-6, multiplier=1e-12))
+    question = Question(
+        (-2.0, 2.0),
+        kernel,
+        0.1,
+        wanted,
+        objective,
+        reconstruct,
+        learned=False,
+        mechanism="gaussian",
+    )
+    plan = make_plan(X, question, SetNoise(1.0, 1e-6, 1e-12))
     measured = measure(y, plan.y_bounds, plan.strategy, plan.noise, np.random.default_rng(0))
     if reconstruct == "unbiased":
         release = AtTargets.of(plan, measured, 0.0)

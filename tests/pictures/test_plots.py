@@ -13,11 +13,12 @@ from matplotlib.text import Text
 from sklearn.exceptions import NotFittedError
 
 from privgp import PrivateGPRegressor, load
+from privgp.command.errors import Failure, Refusal
+from privgp.command.io.files import PICTURES, check_files
+from privgp.command.io.results import write_picture
 from privgp.models.picture import ranges
 from privgp.pictures.released import OUTPUTS, PRIVACY, TOTAL
-from privgp.pictures.style import budget_text, limits, number
-from privgp.plan.picture import plot_strategy
-from privgp.release.figures import save_figure
+from privgp.pictures.style import budget_text, input_names, limits, number
 
 BOUNDS = (0.0, 10.0)
 ROWS = 24
@@ -69,6 +70,11 @@ def drawn_numbers(figure: Figure) -> np.ndarray:
     return np.concatenate([np.asarray(values, dtype=float).ravel() for values in found])
 
 
+def save_figure(figure: Figure, path):
+    write_picture(figure, path)
+    return path
+
+
 def is_drawable(figure: Figure, tmp_path) -> bool:
     assert isinstance(figure, Figure)
     path = save_figure(figure, tmp_path / "figure.png")
@@ -94,12 +100,6 @@ def test_an_unbiased_release_is_drawn_at_its_targets(unbiased, tmp_path):
     assert np.isin(unbiased.release_.targets, drawn_numbers(figure)).all()
 
 
-def test_a_strategy_is_drawn(model, tmp_path):
-    figure = plot_strategy(model.plan_)
-    assert is_drawable(figure, tmp_path)
-    assert hides(figure, outputs())
-
-
 @pytest.mark.parametrize("reconstruct", ["posterior", "unbiased"])
 def test_a_plan_is_drawn(reconstruct, tmp_path):
     model = PrivateGPRegressor(y_bounds=BOUNDS, reconstruct=reconstruct)
@@ -117,7 +117,7 @@ def test_the_search_for_private_outputs_finds_them():
 @pytest.mark.parametrize("rows", [1, 10])
 def test_a_single_distinct_input_is_drawn(columns, reconstruct, rows):
     model = fitted(np.full((rows, columns), 3.0), reconstruct=reconstruct)
-    figures = [model.plot(), model.plan_.plot(), plot_strategy(model.plan_)]
+    figures = [model.plot(), model.plan_.plot()]
     assert all(figure.axes for figure in figures)
     if rows == 1:
         figures[0].draw_without_rendering()
@@ -171,10 +171,9 @@ def test_files_are_equal_for_equal_figures(tmp_path, ending):
 
 
 @pytest.mark.parametrize("name", ["figure.pdf", "figure", "figure.png.txt", ".png"])
-def test_other_endings_are_refused_and_nothing_is_written(tmp_path, name):
-    with pytest.raises(ValueError, match=r"must end in \.png or \.svg"):
-        save_figure(Figure(), tmp_path / name)
-    assert not list(tmp_path.iterdir())
+def test_other_endings_are_refused(tmp_path, name):
+    with pytest.raises(Refusal, match=r"must end in \.png or \.svg"):
+        check_files([], [(tmp_path / name, PICTURES)], force=False)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
@@ -184,8 +183,8 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("privgp.release.figures.os.replace", fail)
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr("privgp.command.io.files.os.replace", fail)
+    with pytest.raises(Failure, match="could not be written"):
         save_figure(Figure(), path)
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["figure.png"]
@@ -216,9 +215,8 @@ def test_names_are_drawn_as_they_are(tmp_path):
     figure = model.plot(output="a $ and $x_")
     assert is_drawable(figure, tmp_path)
     assert r"price in \$" in drawn_texts(figure)
-    assert is_drawable(plot_strategy(model.plan_, names=names), tmp_path)
     with pytest.raises(ValueError, match="names must name 2 inputs"):
-        plot_strategy(model.plan_, names=["one"])
+        input_names(["one"], 2)
 
 
 def test_given_axes_and_figures_are_drawn_on():

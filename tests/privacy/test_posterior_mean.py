@@ -206,9 +206,7 @@ def test_no_exponential_bound_is_below_what_lemma_b3_attains(n, r, length):
     assert mean_sensitivity(shape).value >= attained
 
 
-def test_the_diagonal_bound_and_the_bound_for_one_function():
-    assert pm.diagonal(0.25).value == pytest.approx(math.sqrt(2.0) / 0.5)
-    assert pm.diagonal(4.0).value == pytest.approx(2.0 * math.sqrt(2.0) / 5.0)
+def test_the_bound_for_one_function():
     shape = PosteriorShape(4.0, 10, 0.5)
     V = shape.largest_variance
     assert pm.fixed_function(shape, 3.0).value == pytest.approx(6.0 * V / (V + 4.0))

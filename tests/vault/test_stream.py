@@ -15,6 +15,7 @@ from privgp.plan.inputs.rows import ArrayRows
 from privgp.plan.streamed.columns import Columns
 from privgp.plan.streamed.sketch import sketch_plan
 from privgp.vault.stream import _part, measure_rows, with_outputs
+from tests.budgets import SetNoise
 
 BOUNDS = (10.0, 30.0)
 
@@ -26,7 +27,7 @@ def data():
 
 
 def sketch_of(X, multiplier=None, **settings):
-    budget = Budget(1.0, 1e-3, multiplier)
+    budget = Budget(1.0, 1e-3) if multiplier is None else SetNoise(1.0, 1e-3, multiplier)
     return sketch_plan(ArrayRows(X), Question(BOUNDS, **settings), budget, 12)
 
 

@@ -6,7 +6,9 @@ anything else a sampler of releases, on which one is trained.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,6 @@ from sklearn.base import clone
 from privgp.audit.gaussian import NoisyPair, worst_neighbours
 from privgp.audit.progress import Callback
 from privgp.audit.promises import Promise, promise_of
-from privgp.audit.questions import asked_with_restarts, worst_questions
 from privgp.audit.trained import Sampler
 from privgp.gp.growing import Coordinates
 from privgp.models.function.estimator import PrivateFunction
@@ -33,6 +34,9 @@ from privgp.vault.validate import clipped_outputs
 NOT_NEIGHBOURS = "data and neighbour must share their inputs: only outputs are private here."
 ONE_PERSON = "data and neighbour must differ in one row only (with groups, in one person's rows)."
 PAIRS = "data and neighbour must both be (X, y), or data be X alone for the worst neighbours."
+# Steps from where the datasets differ, as shares of the domain's width.
+CLUSTER: Array = np.array([3e-9, 6e-9, 9e-9, 12e-9])  # rounding errors weigh most there
+NEAR: Array = np.array([1e-12, 1e-3])
 
 
 def pair_of_plan(plan: Plan, data: Any, neighbour: Any) -> NoisyPair:
@@ -218,3 +222,30 @@ def _numbers(drawn: Any, count: int) -> Array:
     if not np.all(np.isfinite(table)):
         raise ValueError("the mechanism returned NaN or infinity.")
     return table
+
+
+def worst_questions(domain: Sequence[tuple[float, float]], places: Array) -> list[Array]:
+    """Where the datasets differ, ``places`` (points, columns); clusters and single points near there;
+    the edges of the domain and the next numbers inside; and the first places once more."""
+    low, high = np.array(domain).T
+    width = high - low
+
+    def about(steps: Array) -> Array:
+        moved = places[:, None, :] + steps[:, None] * width
+        inside = np.where(moved <= high, moved, 2.0 * places[:, None, :] - moved)
+        return np.asarray(np.clip(inside.reshape(-1, len(low)), low, high))
+
+    edges = np.stack([low, high, np.nextafter(low, high), np.nextafter(high, low)])
+    return [places, about(CLUSTER), edges, about(NEAR), places]
+
+
+def asked_with_restarts(paths: PosteriorPaths, questions: Sequence[Array]) -> Array:
+    """The answers to all questions, (paths, points); after each the curator starts again."""
+    answers = []
+    with tempfile.TemporaryDirectory() as folder:
+        state = Path(folder) / "audit.private-state"
+        paths.save_state(state)
+        for points in questions:
+            answers.append(paths.release(points))
+            paths = PosteriorPaths.load_state(state)
+    return np.hstack(answers)

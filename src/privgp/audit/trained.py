@@ -62,16 +62,10 @@ def choose_attack(
     cut, unit = int(RESTED * len(first)), _stds(first, second)
     train = first[:cut] / unit, second[:cut] / unit
     rest = first[cut:], second[cut:]
-    scores = {
-        name: _in_units(fit(*train), unit)
-        for name, fit in (
-            ("linear score", _linear),
-            ("quadratic score", _quadratic),
-            ("decision tree", _tree),
-        )
-    }
+    kinds = {"linear score": _linear, "quadratic score": _quadratic, "decision tree": _tree}
     candidates = []
-    for name, score in scores.items():
+    for name, fit in kinds.items():
+        score = _in_units(fit(*train), unit)
         best = _best_threshold(score(rest[0]), score(rest[1]), promise, draws, failure)
         candidates.append(_Candidate(name, score, *best))
     return max(candidates, key=lambda candidate: candidate.excess)

@@ -156,11 +156,11 @@ def inspect_function(state: o.State, json: o.Json = False) -> None:
 def _tell(
     function: PrivateFunction, state: Path, *, holds: str | None = None, as_json: bool
 ) -> None:
-    from privgp.command.io.columns import names_of_inputs
     from privgp.command.io.kernel_text import write_kernel
     from privgp.command.io.states import tell_state
+    from privgp.models.kept import names_of
 
-    names = names_of_inputs(function)
+    names = names_of(function)
     lines = [
         f"Inputs: {function.n_features_in_ if names is None else listed(names)}.",
         f"Kernel: {write_kernel(function.kernel, figures=4)}; "

@@ -31,10 +31,10 @@ def inspect(
 
 
 def _description(model: Any) -> list[str]:
-    from privgp.command.io.columns import names_of_inputs
     from privgp.command.io.kernel_text import write_kernel
+    from privgp.models.kept import names_of
 
-    names = names_of_inputs(model)
+    names = names_of(model)
     inputs = f"{model.n_features_in_} without names" if names is None else listed(names)
     contains = "none" if model.protect == "records" else "their values"
     return [

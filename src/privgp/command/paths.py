@@ -125,7 +125,7 @@ def create(
     from privgp.command.io.tables import load_whole
     from privgp.models.paths import PosteriorPaths
 
-    names = split_names(inputs, "--inputs")
+    names = split_names(inputs)
     if not output or output in names:
         raise Refusal("--output must name a column that is not among the --inputs.")
     if epsilon is not None and noise_variance is not None:
@@ -269,9 +269,9 @@ def _opened(
 
 def _names(paths: PosteriorPaths) -> list[str]:
     """The inputs' names; those of an array have none and are called x1, x2, ..."""
-    from privgp.command.io.columns import names_of_inputs
+    from privgp.models.kept import names_of
 
-    return names_of_inputs(paths) or [f"x{k + 1}" for k in range(paths.n_features_in_)]
+    return list(names_of(paths) or (f"x{k + 1}" for k in range(paths.n_features_in_)))
 
 
 def _table(names: Sequence[str], columns: Sequence[Any]) -> Any:

@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import value_and_pullback, variance
+from privgp.gp.kernels.registry import parts
 from privgp.gp.measurement import Measurement
 from privgp.types import Array
 
@@ -108,18 +109,8 @@ def fit(
 
 def variance_gradient(kernel: Kernel) -> Array:
     """The gradient of k(x, x) with respect to kernel.theta."""
-    point = np.zeros((1, 1)) if _is_isotropic(kernel) else np.zeros((1, _width(kernel)))
-    return value_and_pullback(kernel, point)[1](np.ones((1, 1)))
-
-
-def _width(kernel: Kernel) -> int:
-    if hasattr(kernel, "k1"):
-        return max(_width(kernel.k1), _width(kernel.k2))
-    return int(np.size(getattr(kernel, "length_scale", 1.0)))
-
-
-def _is_isotropic(kernel: Kernel) -> bool:
-    return _width(kernel) == 1
+    width = max(np.size(getattr(leaf, "length_scale", 1.0)) for leaf in parts(kernel))
+    return value_and_pullback(kernel, np.zeros((1, width)))[1](np.ones((1, 1)))
 
 
 def _energy_variance(f: Functionals, K: Array, AK: Array, L: Array, a: Array, s2: float) -> float:

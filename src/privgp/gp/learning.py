@@ -105,9 +105,7 @@ def _climb(
         return value, prior.root.T @ inner - z
 
     def descend(z: Array, spread: float) -> tuple[float, Array]:
-        if np.any(
-            np.abs(z) > FAR
-        ):  # a first step along a steep slope: turn back before it overflows
+        if np.any(np.abs(z) > FAR):  # a steep first step: turn back before it overflows
             return 1e300, np.zeros_like(z)
         try:
             value, inner = slope(z, spread)

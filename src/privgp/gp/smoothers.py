@@ -161,29 +161,3 @@ def inducing_smoother(
     back = solve_triangular(factor, solved, lower=True, trans="T", check_finite=False)
     weights = solve_triangular(L, back, lower=True, trans="T", check_finite=False).T
     return InducingSmoother(weights, np.maximum(variances, 0.0))
-
-
-def dtc_smoother(
-    kernel: Kernel, noise_variance: float, X: Array, counts: Array, targets: Array, nodes: Array
-) -> Smoother:
-    """``C = k(X*, Z) (s^2 k(Z, Z) + k(Z, X) D k(X, Z))^-1 k(Z, X)``: only the function at Z is unknown."""
-    K = evaluate(kernel, nodes, X)
-    return _dense(kernel, nodes, K, K / noise_variance, counts, targets)
-
-
-def fitc_smoother(
-    kernel: Kernel, noise_variance: float, X: Array, counts: Array, targets: Array, nodes: Array
-) -> Smoother:
-    """The same with the variance that Z leaves out at every output added to its noise variance."""
-    K = evaluate(kernel, nodes, X)
-    L = stable_cholesky(evaluate(kernel, nodes))
-    half = solve_triangular(L, K, lower=True, check_finite=False)
-    left_out = np.maximum(variance(kernel) - np.square(half).sum(axis=0), 0.0)
-    return _dense(kernel, nodes, K, K / (noise_variance + left_out), counts, targets)
-
-
-def _dense(
-    kernel: Kernel, nodes: Array, K: Array, weighed: Array, counts: Array, targets: Array
-) -> Smoother:
-    smoother = inducing_smoother(kernel, nodes, (weighed * counts) @ K.T, targets)
-    return Smoother(smoother.weights @ weighed, smoother.variance, 0.0)

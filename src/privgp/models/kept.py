@@ -81,7 +81,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         return super().__getstate__()
 
 
-def names_of(tried: BaseEstimator) -> tuple[str, ...] | None:
-    """The names of the columns that an estimator was tried on."""
-    names = getattr(tried, "feature_names_in_", None)
+def names_of(estimator: Any) -> tuple[str, ...] | None:
+    """The names of the columns that an estimator was made from, where it knows them."""
+    names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else tuple(str(name) for name in names)

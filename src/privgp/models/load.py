@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.posterior import Posterior, posterior
 from privgp.gp.threads import one_thread
+from privgp.models.kept import names_of
 from privgp.plan.parameters import Parameters
 from privgp.release.at_targets import AtTargets
 from privgp.release.certificate import certificate
@@ -81,7 +82,6 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
         raise ValueError("only a model of one measurement can be saved.")
     plan, release = model.plan_, model.release_
     records = plan.x_bounds is not None
-    names = getattr(model, "feature_names_in_", None)
     return Contents(
         # What was asked for then, should a parameter have been changed since.
         parameters=Parameters.of(
@@ -98,7 +98,7 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
             int(model.n_features_in_),
         ),
         columns=int(model.n_features_in_),
-        names=None if names is None else tuple(str(name) for name in names),
+        names=names_of(model),
         guarantee=model.guarantee_,
         measurement=model.measurements_[0],
         functionals=model.functionals_,

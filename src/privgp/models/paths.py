@@ -9,13 +9,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from privgp.models.kept import KeptEstimator, names_of
-from privgp.plan.functions.paths import (
-    NOISE,
-    Calibration,
-    PathModel,
-    check_count,
-    path_model,
-)
+from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, check_vote, excursion_set
 from privgp.types import Array

@@ -6,15 +6,13 @@ import operator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from privgp.gp.learning import learn
 from privgp.gp.posterior import posterior
 from privgp.gp.threads import laid_out, one_thread
 from privgp.models.planned import OTHER, PublicRows, accepted, bound
-from privgp.models.promise import records_guarantee
+from privgp.models.promise import records_guarantee, simulation
 from privgp.plan.bins.build import make_records_plan
 from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.arguments import check_bounds, domain_pairs, target_points
@@ -84,9 +82,7 @@ def fit_records(
         plan = accepted(model, plan, PublicRows(len(inputs), len(pairs)))
         if plan.x_bounds is None:  # forged: made for outputs
             raise ValueError(OTHER)
-    rng = None
-    if model.random_state is not None:
-        rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31))
+    rng = simulation(model)
     measurement = measure((inputs, y), plan.y_bounds, plan.strategy, plan.noise, rng)
     del inputs, X, y
     model.guarantee_ = records_guarantee(plan, simulated=rng is not None)

@@ -27,9 +27,7 @@ __all__ = ["ExcursionTask", "PriorDraws", "Task", "Tuned", "tune_for"]
 
 LENGTHS, RIDGES = np.geomspace(0.1, 10.0, 7), np.geomspace(0.1, 300.0, 14)
 SCALES = np.geomspace(5e-4, 8.0, 18)
-ABOVE = np.array(
-    [1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0]
-)  # scales tried, times the least that is private
+ABOVE = np.array([1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0])  # times the least scale that is private
 BEST, SPREAD = 3, 0.5
 
 

@@ -28,7 +28,6 @@ DPI = 200
 REACH = float(norm.ppf(0.95))  # standard deviations to either side of the middle 90%
 AT_TARGETS = "release at the targets"
 PUBLIC_INPUTS = "public inputs"
-ENDINGS = (".png", ".svg")
 Canvas = Figure | SubFigure
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import collapse
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, Smoother, choose_nodes, exact_smoother, nystrom
@@ -16,7 +17,6 @@ from privgp.plan.designs.hypotheses import design_models, factors_of, hypotheses
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design, explained, gain
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
-from privgp.plan.inputs.functionals import functionals
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.outputs import Outputs, Unbiased
 from privgp.plan.plan import Plan
@@ -27,14 +27,7 @@ from privgp.plan.strategy import (
     strategy_for_rows,
     strategy_of_groups,
 )
-from privgp.privacy.noise import (
-    GAUSSIAN,
-    LAPLACE,
-    AnyNoise,
-    GaussianNoise,
-    gaussian_noise,
-    scaled_noise,
-)
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, AnyNoise, GaussianNoise, gaussian_noise
 from privgp.types import Array, Integers
 
 NODES = 512  # up to this many distinct inputs nothing is approximated
@@ -43,22 +36,17 @@ MAX_RANK = 100
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent, or, for experiments, a noise multiplier set directly."""
+    """What may be spent."""
 
     epsilon: float
     delta: float
-    multiplier: float | None = None
 
     def noise_for(self, size: int, sensitivity: float, float_error: float) -> GaussianNoise:
-        if self.multiplier is not None:
-            return scaled_noise(self.multiplier, size, sensitivity, float_error)
         return gaussian_noise(self.epsilon, self.delta, size, sensitivity, float_error)
 
     def noise_of(self, strategy: Strategy) -> AnyNoise:
         """The noise that hides one person in this measurement."""
-        if self.multiplier is None:
-            return noise_of(strategy, self.epsilon, self.delta)
-        return self.noise_for(strategy.size, strategy.sensitivity(), strategy.float_error())
+        return noise_of(strategy, self.epsilon, self.delta)
 
 
 @dataclass(frozen=True)
@@ -85,12 +73,7 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
     width = question.y_bounds[1] - question.y_bounds[0]
     learned = question.learned and question.reconstruct == "posterior"
     priors = starting_priors(
-        X,
-        width,
-        question.kernel,
-        question.noise_variance,
-        learned=learned,
-        ranked=question.ranked,
+        X, width, question.kernel, question.noise_variance, learned=learned, ranked=question.ranked
     )
     inputs, index = collapse(X)
     counts = np.bincount(index).astype(float)
@@ -106,11 +89,11 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
     if question.objective == "posterior":
         task = _Task(priors, inputs, index, nodes, people, targets, weights, width, learned)
         factor = task.factors[0]
-        if budget.delta == 0 and budget.multiplier is None:  # nothing Gaussian to compare with
+        if budget.delta == 0:  # nothing Gaussian to compare with
             strategy, _ = _laplace_strategy(task, budget)
         else:
             strategy, left = _gaussian_strategy(task, budget)
-            if question.mechanism != GAUSSIAN and budget.multiplier is None:
+            if question.mechanism != GAUSSIAN:
                 sums, left_by_sums = _laplace_strategy(task, budget)
                 if question.mechanism == LAPLACE or left_by_sums < left:
                     strategy, rival = sums, strategy
@@ -252,3 +235,31 @@ def _scale_between(designed: Array, scaled: Array) -> float:
     """The factor by which a design was scaled down for people with several rows."""
     norm = float(np.linalg.norm(scaled))
     return float(np.linalg.norm(designed)) / norm if norm > 0 else 1.0
+
+
+def functionals(strategy: OutputSums, factor: Nystrom) -> Functionals:
+    """Describe a strategy on the distinct inputs that ``factor`` was made from."""
+    B, J = strategy.matrix, factor.interpolation
+    per_input = strategy.per_input
+    g, e = strategy.row_weights, strategy.energy_shares
+    mass, squares = per_input(g), per_input(g * g)
+    variance = float(np.square(factor.factor[0]).sum() + factor.residual[0])
+    unexplained = B * (mass * np.sqrt(factor.residual / variance))
+    exact = factor.chosen.size == B.shape[1]
+    if exact:  # the interpolation is the identity
+        weights, energy_gram = B * mass, np.diag(per_input(e))
+        energy_cross = per_input(e * g)[:, None] * B.T
+    else:
+        shared = J * np.sqrt(per_input(e))
+        weights, energy_gram = (B * mass) @ J.T, shared @ shared.T
+        energy_cross = J @ (per_input(e * g)[:, None] * B.T)
+    return Functionals(
+        nodes=factor.nodes,
+        weights=weights,
+        noise_gram=(B * squares) @ B.T,
+        residual_gram=np.zeros((len(B), len(B))) if exact else unexplained @ unexplained.T,
+        energy_total=float(e.sum()),
+        energy_gram=energy_gram,
+        energy_cross=energy_cross,
+        energy_noise_gram=(B * per_input(e * g * g)) @ B.T,
+    )

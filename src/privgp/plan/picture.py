@@ -1,14 +1,14 @@
-"""Pictures of a plan: what it expects and measures, as plain arrays."""
+"""The picture of a plan: what it expects, as plain arrays."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from privgp.pictures.plans import plot_errors, plot_sums
+from privgp.pictures.plans import plot_errors
 from privgp.pictures.style import budget_text
 from privgp.types import Array
 
@@ -38,15 +38,6 @@ def plot_plan(plan: Plan, ax: Axes | None = None) -> Figure:
         title=f"Plan for {budget_text(plan.epsilon, plan.promised_delta)}",
         ax=ax,
     )
-
-
-def plot_strategy(plan: Plan, figure: Any = None, **options: Any) -> Figure:
-    """What is measured where; options: ``names`` of the inputs, number of sums ``shown``."""
-    B = plan.strategy.matrix
-    energy = " and an energy" if plan.strategy.energy_weight > 0 else ""
-    sums = "1 weighted sum" if len(B) == 1 else f"{len(B)} weighted sums"
-    title = f"{budget_text(plan.epsilon, plan.promised_delta)}: {sums}{energy}"
-    return plot_sums(plan.inputs, B, title, figure=figure, **options)
 
 
 def _error(plan: Plan, epsilon: float) -> float:

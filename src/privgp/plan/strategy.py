@@ -87,7 +87,6 @@ class OutputSums:
 
     @property
     def size(self) -> int:
-        """How many numbers are measured."""
         return self.measured + int(self.energy_weight > 0)
 
     def per_input(self, values: Array) -> Array:

@@ -171,11 +171,6 @@ def constant(shape: PosteriorShape) -> MeanSensitivity:
     return MeanSensitivity(2.0 * math.sqrt((n - 1 + r2) / r2) / (n + r2) * UP, "constant")
 
 
-def diagonal(ridge: float) -> MeanSensitivity:
-    """Lemma B.5: ``2 sqrt(2) sup_v sqrt(v) / (v + r^2)``, where k(x, x') = 0 unless x = x'."""
-    return MeanSensitivity(2.0 * math.sqrt(2.0) * _root_phi(ridge, 0.0, 1.0) * UP, "diagonal")
-
-
 def fixed_function(shape: PosteriorShape, norm: float) -> MeanSensitivity:
     """Lemma B.8: ``2 |f| V / (V + r^2)`` where every output is f(x), f of this norm.
 

@@ -34,7 +34,6 @@ class Excursion:
     guarantee: Guarantee
 
     def describe(self) -> str:
-        """A few sentences for people."""
         stamp = f"{STAMP}: " if self.guarantee.is_simulation else ""
         return (
             f"{stamp}{int(np.sum(self.inside))} of {len(self.points)} points lie where at least "

@@ -23,7 +23,6 @@ from privgp.storage.parts import PUBLIC, part_beside, remove_stale
 FORMAT = "privgp"
 PLAN = "plan"  # the other public form
 VERSION = 2
-ENDING = ".privgp"
 MANIFEST = "manifest.json"
 LARGEST_FILE = 2**30
 LARGEST_JSON = 2**24

@@ -247,9 +247,9 @@ class _Reader:
             raise DamagedFile("it is larger than any file of ours")
 
 
-def checked(value: Any, what: str = "state") -> Any:
-    """The same value, if its own ``check`` finds nothing wrong."""
-    return _made(what, lambda value: value, value)
+def checked(value: Any) -> Any:
+    """The same state, if its own ``check`` finds nothing wrong."""
+    return _made("state", lambda value: value, value)
 
 
 def _made(what: str, make: Callable[[Any], Any], given: Any) -> Any:

@@ -58,8 +58,8 @@ def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf
     return result
 
 
-def positive(value: Any, what: str, high: float = math.inf) -> float:
-    if number(value, what, 0.0, high) == 0.0:
+def positive(value: Any, what: str) -> float:
+    if number(value, what, 0.0) == 0.0:
         raise DamagedFile(f"its {what} is out of range")
     return float(value)
 

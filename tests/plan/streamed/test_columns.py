@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,12 +14,11 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from privgp.audit.gaussian import worst_neighbours
 from privgp.gp.input_maps import collapse
 from privgp.gp.kernels.evaluate import evaluate, variance
-from privgp.gp.smoothers import dtc_smoother, exact_smoother, fitc_smoother
+from privgp.gp.smoothers import exact_smoother, inducing_smoother
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.inputs.rows import ArrayRows, in_blocks, sample
 from privgp.plan.streamed.columns import Columns, streamed_strategy, total
-from privgp.plan.streamed.inducing import choose_inducing
-from privgp.plan.streamed.sketch import residual_gram, sketch_plan
+from privgp.plan.streamed.sketch import choose_inducing, residual_gram, sketch_plan
 
 KERNEL, NOISE = ConstantKernel(4.0) * Matern(0.7, nu=2.5), 0.3
 BOUNDS = (-3.0, 3.0)
@@ -30,6 +31,26 @@ def question(**settings) -> Question:
 def streamed(X, inducing, size=64, **settings):
     sketch = sketch_plan(ArrayRows(X), question(**settings), Budget(1.0, 1e-3), inducing)
     return sketch, sketch.finish(sketch.columns.totals(ArrayRows(X).blocks(size)))
+
+
+def dtc_smoother(kernel, noise_variance, X, counts, targets, nodes):
+    """Weights of the rows' outputs and the variance left: only the function at the nodes is unknown."""
+    return dense(kernel, np.full(len(X), noise_variance), X, counts, targets, nodes)
+
+
+def fitc_smoother(kernel, noise_variance, X, counts, targets, nodes):
+    """The same with the variance that the nodes leave out added to every output's noise."""
+    K = evaluate(kernel, nodes, X)
+    half = np.linalg.solve(np.linalg.cholesky(evaluate(kernel, nodes)), K)
+    left_out = np.maximum(variance(kernel) - np.square(half).sum(axis=0), 0.0)
+    return dense(kernel, noise_variance + left_out, X, counts, targets, nodes)
+
+
+def dense(kernel, noise_variances, X, counts, targets, nodes):
+    K = evaluate(kernel, nodes, X)
+    weighed = K / noise_variances
+    smoother = inducing_smoother(kernel, nodes, (weighed * counts) @ K.T, targets)
+    return replace(smoother, weights=smoother.weights @ weighed)
 
 
 @pytest.fixture(scope="module")

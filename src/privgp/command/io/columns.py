@@ -11,36 +11,31 @@ import polars as pl
 
 from privgp.command.errors import Refusal, counted
 from privgp.command.io.tables import Source, load, open_table
+from privgp.models.kept import names_of
 from privgp.types import Array
 from privgp.vault.validate import column_labels, column_numbers
 
 
-def split_names(text: str, option: str) -> list[str]:
-    """The names in 'age,bmi'."""
+def split_names(text: str) -> list[str]:
+    """The names in --inputs, such as 'age,bmi'."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise Refusal(f"{option} must be names of columns separated by commas, such as age,bmi.")
+        raise Refusal("--inputs must be names of columns separated by commas, such as age,bmi.")
     for name in names:
         if names.count(name) > 1:
-            raise Refusal(f"{option} names the column '{name}' twice.")
+            raise Refusal(f"--inputs names the column '{name}' twice.")
     return names
-
-
-def names_of_inputs(model: Any) -> list[str] | None:
-    """The columns that a model was made from, where it knows them."""
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
 
 
 def as_table(model: Any, X: Array) -> Any:
     """Rows under the names that a model knows its inputs by, if any."""
-    names = names_of_inputs(model)  # without orient, a square array would be read by columns
-    return X if names is None else pl.DataFrame(X, schema=names, orient="row")
+    names = names_of(model)  # without orient, a square array would be read by columns
+    return X if names is None else pl.DataFrame(X, schema=list(names), orient="row")
 
 
 def asked_rows(model: Any, path: Path, table: Path, given: str | None) -> pl.DataFrame:
     """The inputs in a new table, by the names given with --inputs, else by those in the model's file."""
-    names = names_of_inputs(model) if given is None else split_names(given, "--inputs")
+    names = names_of(model) if given is None else split_names(given)
     count = int(model.n_features_in_)
     if names is None:
         raise Refusal(f"'{path}' does not name its {counted(count, 'input')}: do so with --inputs.")
@@ -50,7 +45,6 @@ def asked_rows(model: Any, path: Path, table: Path, given: str | None) -> pl.Dat
 
 
 def read_inputs(path: Path, names: Sequence[str]) -> pl.DataFrame:
-    """Public inputs from a table."""
     source = open_table(path)
     return input_columns(load(source, names), names, source)
 

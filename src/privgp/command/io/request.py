@@ -92,7 +92,7 @@ class Request:
 
     @property
     def input_names(self) -> list[str]:
-        return split_names(self.inputs, "--inputs")
+        return split_names(self.inputs)
 
     @property
     def public_names(self) -> list[str]:

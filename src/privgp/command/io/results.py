@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privgp.command.errors import Failure, listed
+from privgp.command.errors import listed
 from privgp.command.io.files import whole_file
 from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, tell
@@ -80,12 +80,12 @@ def write_certificate(model: Any, path: Path) -> None:
 
 
 def write_picture(figure: Any, path: Path) -> None:
-    from privgp.release.figures import save_figure
+    """A figure as PNG or SVG by the file's ending."""
+    from privgp.pictures.style import figure_bytes
 
-    try:
-        save_figure(figure, path)
-    except OSError:
-        raise Failure(f"'{path}' could not be written.") from None
+    data = figure_bytes(figure, path.suffix.lower())
+    with whole_file(path) as part:
+        part.write_bytes(data)
 
 
 def drawn(plot: Path | None) -> list[str]:

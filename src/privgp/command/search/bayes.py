@@ -98,7 +98,7 @@ def bayes(
 
     with public_computation():
         check_budget(epsilon, delta)
-    names = split_names(inputs, "--inputs")
+    names = split_names(inputs)
     if not output or output in names:
         raise Refusal("--output must name a column that is not among --inputs.")
     search = PrivateBayesSearchCV(

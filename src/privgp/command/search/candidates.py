@@ -17,6 +17,7 @@ from sklearn.gaussian_process.kernels import (
 
 from privgp.command.errors import Refusal
 from privgp.gp.kernels.noise import split_noise
+from privgp.gp.kernels.registry import parts
 from privgp.plan.inputs.start import SIGNAL_SHARE
 
 MOST = 200
@@ -47,18 +48,12 @@ def default_kernel(bounds: tuple[float, float]) -> Kernel:
 
 def scaled_part(kernel: Kernel) -> Any:
     """The one part of the kernel that has a lengthscale."""
-    parts = _scaled_parts(kernel)
-    if len(parts) != 1:
+    scaled = [part for part in parts(kernel) if isinstance(part, SCALED)]
+    if len(scaled) != 1:
         raise Refusal(
-            f"--kernel must have one part with a lengthscale to search over, not {len(parts)}."
+            f"--kernel must have one part with a lengthscale to search over, not {len(scaled)}."
         )
-    return parts[0]
-
-
-def _scaled_parts(kernel: Kernel) -> list[Kernel]:
-    if hasattr(kernel, "k1"):
-        return [*_scaled_parts(kernel.k1), *_scaled_parts(kernel.k2)]
-    return [kernel] if isinstance(kernel, SCALED) else []
+    return scaled[0]
 
 
 def _with_scales(kernel: Kernel, scales: list[float]) -> Kernel:

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.kernels.evaluate import variance
-from privgp.models.function.outputs import fit_outputs
-from privgp.models.function.records import fit_records
+from privgp.models.function.first_state import fit_outputs, fit_records
 from privgp.models.kept import KeptEstimator
 from privgp.plan.inputs.arguments import check_choice
 from privgp.types import Array

@@ -193,17 +193,14 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
 
     @_if_model_has("predict_proba")
     def predict_proba(self, X: Any) -> Any:
-        """Class probabilities of the chosen model."""
         return self._best().predict_proba(X)
 
     @_if_model_has("decision_function")
     def decision_function(self, X: Any) -> Any:
-        """Decision function of the chosen model."""
         return self._best().decision_function(X)
 
     @_if_model_has("transform")
     def transform(self, X: Any) -> Any:
-        """Transform with the chosen model."""
         return self._best().transform(X)
 
     @_if_model_has("score")
@@ -217,17 +214,14 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
 
     @property
     def n_features_in_(self) -> int:
-        """The number of inputs."""
         return int(self._chosen("n_features_in_"))
 
     @property
     def feature_names_in_(self) -> Any:
-        """The names of the inputs, where they have names."""
         return self._chosen("feature_names_in_")
 
     @property
     def classes_(self) -> Any:
-        """The labels, of a classifier."""
         return self._chosen("classes_")
 
     def _chosen(self, name: str) -> Any:

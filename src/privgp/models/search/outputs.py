@@ -19,12 +19,7 @@ from privgp.gp.threads import one_thread
 from privgp.models.promise import outputs_guarantee
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.arguments import seeds
-from privgp.models.search.candidates import (
-    candidates_of,
-    centre_of,
-    check_private,
-    models_of,
-)
+from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import folds_of, public_splits

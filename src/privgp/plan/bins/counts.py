@@ -97,9 +97,7 @@ def bin_functionals(
     B, A = bins.matrix, bins.matrix * counts
     noise_gram = A @ B.T
     scatter, residual = B * np.sqrt(counts), 1.0
-    if (
-        len(shares) == 1
-    ):  # bins so small that one node serves do not need f's variance within exactly
+    if len(shares) == 1:  # small bins: f's variance within them need not be exact
         scatter, residual = np.zeros_like(B), _within(bins, model)
     if squares is None:
         squares = bins.averaged(evaluate(model.kernel, nodes))

@@ -55,7 +55,8 @@ def partition(hypotheses: Sequence[Hypothesis], mass: Array, noise: float) -> tu
         for number in _between(best, ladder):
             best = number if tried(number) > tried(best) else best
     value, groups = found[best]
-    return _indicators(groups), value
+    indicators = groups == np.arange(groups.max() + 1)[:, None]  # one row per group
+    return indicators.astype(float), value
 
 
 def explained_by_groups(labels: Integers, hypotheses: Sequence[Hypothesis], noise: float) -> float:
@@ -109,8 +110,3 @@ def _groups(places: Array, mass: Array, number: int, step: int) -> Integers:
     found.fit(places[::step], sample_weight=mass[::step])
     labels = found.predict(places)
     return np.asarray(np.unique(labels, return_inverse=True)[1])
-
-
-def _indicators(labels: Integers) -> Array:
-    """One row per group: 1 at its inputs, 0 elsewhere."""
-    return np.asarray(labels == np.arange(labels.max() + 1)[:, None], dtype=float)

@@ -68,21 +68,10 @@ class PathModel:
 
     def parameters(self) -> dict[str, Any]:
         """The arguments of ``path_model``."""
-        names = (
-            "kernel",
-            "noise_variance",
-            "domain",
-            "y_bounds",
-            "extra_noise",
-            "delta",
-            "max_points",
-        )
-        norm = self.sensitivity
-        return {
-            **{name: getattr(self, name) for name in names},
-            "n_paths": self.paths,
-            "sensitivity": norm if isinstance(norm, str) else ("function", norm),
-        }
+        named, norm = dict(vars(self)), self.sensitivity
+        named["n_paths"] = named.pop("paths")
+        named["sensitivity"] = norm if isinstance(norm, str) else ("function", norm)
+        return named
 
     @property
     def columns(self) -> int:

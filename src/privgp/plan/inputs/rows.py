@@ -37,8 +37,6 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class ArrayRows:
-    """Rows that are in memory."""
-
     array: Array
 
     @property

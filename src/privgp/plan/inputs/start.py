@@ -10,9 +10,8 @@ from privgp.gp.kernels.noise import signal_and_noise, split_noise
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 from privgp.types import Array
 
-SIGNAL_SHARE = (
-    0.25  # prior std of the function and of its constant, as a share of the bounds' width
-)
+# Prior stds as shares of the bounds' width: of the function and of its constant, and of the noise.
+SIGNAL_SHARE = 0.25
 NOISE_SHARE = 0.15
 RANK_SHARES = (0.0, 0.4, 0.8)
 

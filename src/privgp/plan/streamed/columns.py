@@ -145,7 +145,6 @@ class StreamedSums:
 
     @property
     def size(self) -> int:
-        """How many numbers are measured."""
         return self.measured + int(self.energy_weight > 0)
 
     @property

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
+from threadpoolctl import threadpool_limits
 
-from privgp.gp.input_maps import collapse
+from privgp.gp.input_maps import collapse, spreads
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import inducing_smoother, stable_cholesky
@@ -23,13 +24,13 @@ from privgp.plan.inputs.start import starting_priors
 from privgp.plan.outputs import Outputs, Unbiased
 from privgp.plan.plan import Plan
 from privgp.plan.streamed.columns import Columns, Totals, streamed_functionals, streamed_strategy
-from privgp.plan.streamed.inducing import choose_inducing
 from privgp.types import Array
 
 SAMPLE = 8192  # rows from which scales and inducing inputs are chosen
 RESIDUAL_ROWS = 2048  # of these, for what the inducing inputs leave out
 MOST_MEASURED = 120  # sums: more cost time in proportion
 TARGETS = 1024  # of these, where accuracy is reported unless targets are given
+ROUNDS = 30  # of k-means
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Sketch:
             target_weights=self.target_weights,
             strategy=strategy,
             functionals=streamed_functionals(self.columns, totals, left),
-            noise=budget.noise_for(strategy.size, strategy.sensitivity(), strategy.float_error()),
+            noise=budget.noise_of(strategy),
             priors=self.priors,
             kind=Outputs(nodes, np.arange(len(nodes)), self.unbiased, self.gap),
         )
@@ -194,3 +195,21 @@ def _some(seen: Array, most: int) -> Array:
     if len(seen) <= most:
         return seen
     return seen[np.linspace(0, len(seen) - 1, most).astype(np.int64)]
+
+
+def choose_inducing(seen: Array, count: int) -> Array:
+    """``count`` centres of the rows (k-means on inputs scaled to their spread), without chance.
+
+    What interpolation from the centres leaves out of a kernel matrix is bounded by how far rows are
+    from them. All distinct inputs, if there are no more than that. Fewer, should centres coincide.
+    """
+    from sklearn.cluster import KMeans  # slow to import
+
+    distinct = collapse(seen)[0]
+    if len(distinct) <= count:
+        return distinct
+    middle, scale = seen.mean(axis=0), spreads(seen)
+    means = KMeans(count, n_init=1, max_iter=ROUNDS, random_state=0)
+    with threadpool_limits(1):  # sums in one order
+        centres = means.fit((seen - middle) / scale).cluster_centers_
+    return collapse(np.asarray(centres, dtype=np.float64) * scale + middle)[0]
