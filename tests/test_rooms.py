@@ -294,7 +294,7 @@ def test_the_vault_keeps_quiet():
         ("privgp.vault.validate", "def refuse(y):\n    raise ValueError(y)"),
         ("privgp.vault.validate", "def refuse(y):\n    raise ValueError(f'{y[0]} is too large')"),
         ("privgp.vault.stream", "from privgp.storage import archive"),
-        ("privgp.vault.measure", "from privgp.plan.accuracy import anything"),
+        ("privgp.vault.measure", "from privgp.plan.plan import anything"),
         ("privgp.vault.states.files", "def keep(path):\n    return open(path)"),
         ("privgp.vault.states.kept", "def refuse(c, y):\n    raise ValueError(c.too_many(y, 1))"),
         (
@@ -322,7 +322,7 @@ def test_kinds_are_asked_for_only_where_they_are_built():
     [
         "def f(noise):\n    return isinstance(noise, GaussianNoise | LaplaceNoise)",
         "def f(plan):\n    return type(plan.strategy) is OutputSums",
-        "def f(plan):\n    match plan:\n        case RecordsPlan():\n            return 1",
+        "def f(plan):\n    match plan:\n        case Bins():\n            return 1",
     ],
 )
 def test_a_planted_question_of_kind_is_found(text):

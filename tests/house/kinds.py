@@ -9,7 +9,7 @@ from tests.house.source import House
 KINDS = {
     "Noise", "GaussianNoise", "LaplaceNoise",
     "Strategy", "OutputSums", "GroupSums", "StreamedSums", "Bins", "HalvedBins", "BinSums",
-    "Plan", "RecordsPlan", "FunctionModel", "RecordsModel", "PathModel",
+    "Plan", "FunctionModel", "RecordsModel", "PathModel",
     "Draws", "RecordDraws", "PathDraws", "FunctionContents", "OutputsContents", "RecordsContents",
     "PathContents",
     "Posterior", "AtTargets",

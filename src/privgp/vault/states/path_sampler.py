@@ -20,8 +20,11 @@ from privgp.types import Array
 class PathSampler:
     """The posterior given the records, and how far its paths were drawn.
 
-    ``inputs``, ``outputs``, ``factor``: the records' own, as stored. Extra noise is a Gaussian process with the same kernel and ``extra_share`` times its variance.
-    A call that does not return leaves a sampler of no more use.
+    ``inputs``, ``outputs``, ``factor``: of the records, as stored
+    ``extra_share``: variance of the extra Gaussian-process noise over the kernel's variance
+    ``nugget``: variance of the independent noise at every point over the kernel's variance
+
+    A sampler whose call did not return must not be used again.
     """
 
     def __init__(
