@@ -21,7 +21,6 @@ LEFT = {
     "privgp.models.load AtTargets",
     "privgp.models.load Posterior",
     "privgp.models.picture AtTargets",
-    "privgp.models.picture RecordsModel",
     "privgp.models.planned Plan",
     "privgp.models.search.outputs OutputSums",
 }

@@ -9,7 +9,6 @@ import numpy as np
 from privgp.gp.kernels.evaluate import variance as kernel_variance
 from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Released
 from privgp.pictures.style import budget_text, limits, number
-from privgp.plan.functions.records import RecordsModel
 from privgp.release.at_targets import AtTargets
 from privgp.types import Array
 
@@ -71,8 +70,8 @@ def released_function(kept: Kept, output: str) -> Released:
     """
     contents: Any = kept.contents
     model, promise = contents.model, contents.guarantee
-    inputs = None if isinstance(model, RecordsModel) else model.inputs
-    extent = np.array(model.domain) if isinstance(model, RecordsModel) else _range_of(model.inputs)
+    inputs = model.inputs if model.domain is None else None  # with a domain they are private
+    extent = _range_of(model.inputs) if model.domain is None else np.array(model.domain)
     low, high = contents.y_bounds
     scale = 0.5 * (high - low) * contents.draws.noise.std
     largest = number(scale * float(np.sqrt(kernel_variance(model.kernel))))
