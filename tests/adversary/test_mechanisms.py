@@ -28,10 +28,12 @@ SOURCE = Path(privgp.__file__).parent
 IDS = [f"{kind.__name__}: {name}" for name, kind, _ in ROWS]
 ADDS_UP = "compose"  # promises that were made before
 ATTACKS = "privgp.audit."  # ask what would be promised
+LAWS = ("gaussian", "laplace")
+BINS = tuple(f"{what}, {law}" for what in ("outputs", "records") for law in LAWS)
 OPTIONS = {
-    "PrivateGPRegressor": ("outputs", "people", "inducing", "records", "gaussian", "laplace"),
-    "BinnedMeans": ("outputs", "records", "gaussian", "laplace"),
-    "BinnedGP": ("outputs", "records", "gaussian", "laplace"),
+    "PrivateGPRegressor": (*BINS, *(f"people, {law}" for law in LAWS), "inducing"),
+    "BinnedMeans": BINS,
+    "BinnedGP": BINS,
     "PrivateFunction": ("outputs", "inducing", "records"),
     "PosteriorPaths": ("one path", "three paths", "extra noise"),
     "PrivateGridSearchCV": search.METHODS,
@@ -69,8 +71,8 @@ def test_every_public_estimator_and_each_of_its_ways_has_a_row():
     estimators = {name for name in privgp.__all__ if hasattr(getattr(privgp, name), "fit")}
     assert estimators == {kind.__name__ for _, kind, _ in ROWS} == set(OPTIONS)
     for estimator, options in OPTIONS.items():
-        names = ", ".join(name for name, kind, _ in ROWS if kind.__name__ == estimator)
-        assert all(option in names for option in options), estimator
+        names = [name for name, kind, _ in ROWS if kind.__name__ == estimator]
+        assert all(any(name.startswith(option) for name in names) for option in options), estimator
 
 
 def test_every_promise_that_is_made_has_a_row(monkeypatch):
