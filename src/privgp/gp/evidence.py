@@ -45,6 +45,7 @@ def fit(
     *,
     gradient: bool = False,
     energy_variance: float | None = None,
+    changes: Array | None = None,
 ) -> Fit:
     """Explain the measurement; ``nodes`` are the (mapped) nodes on which the kernel acts.
 
@@ -52,6 +53,8 @@ def fit(
     """
     f, s2, k0 = functionals, noise_variance, variance(kernel)
     K, pull = value_and_pullback(kernel, nodes)
+    if changes is not None:
+        K = K + changes @ changes.T
     A, t = f.weights, measurement.values
     AK = A @ K
     S = AK @ A.T + s2 * f.noise_gram + k0 * f.residual_gram
@@ -79,6 +82,8 @@ def fit(
         cross = cross + cross.T
         G = AKG @ AK.T + s2 * cross + s2**2 * f.energy_noise_gram
         expected = f.energy_total * (k0 + s2) + float(np.vdot(outer, G))
+        if changes is not None:
+            expected += float(np.vdot(changes, f.energy_gram @ changes))
         spread = energy_variance or (
             measurement.energy_noise_std**2 + _energy_variance(f, K, AK, L, a, s2)
         )
@@ -105,6 +110,103 @@ def fit(
         f.average_pull(dK, -np.einsum("ij,ij->j", f.scatter, dS @ f.scatter))
     slope = pull(dK) + d_scale * variance_gradient(kernel)
     return Fit(value, L, a, spread, np.append(slope, d_noise * s2))
+
+
+@dataclass(frozen=True)
+class Bending:
+    """What changes of the function, one or two at a time, do to the evidence: updates of rank one.
+
+    A change with values g at the nodes adds ``u u^T``, ``u = A g``, to cov(t). What does not depend
+    on hyperparameters is computed once: ``shapes``, (nodes, changes); ``moved``: U = A g;
+    ``squares``: g^T G g for every two; ``pulled``, (changes, nodes) and ``crossed``, (changes, measured),
+    g^T G and g^T H.
+    """
+
+    functionals: Functionals
+    measurement: Measurement
+    shapes: Array
+    moved: Array
+    squares: Array
+    pulled: Array
+    crossed: Array
+
+    @property
+    def sets(self) -> int:
+        count = self.shapes.shape[1]
+        return 1 + count + count * (count - 1) // 2
+
+    @classmethod
+    def of(cls, f: Functionals, measurement: Measurement, shapes: Array) -> Bending:
+        pulled = shapes.T @ f.energy_gram
+        return cls(
+            f, measurement, shapes, f.weights @ shapes, pulled @ shapes, pulled,
+            shapes.T @ f.energy_cross,
+        )  # fmt: skip
+
+    def log_evidence(self, kernel: Kernel, noise_variance: float, nodes: Array) -> Array:
+        """Of no change, of each alone and of every two, (1 + changes + pairs,)."""
+        f, measurement, s2, k0 = self.functionals, self.measurement, noise_variance, variance(kernel)
+        K = value_and_pullback(kernel, nodes)[0]
+        t = measurement.values
+        AK = f.weights @ K
+        S = AK @ f.weights.T + s2 * f.noise_gram + k0 * f.residual_gram
+        if f.fixed_gram is not None:
+            S += f.fixed_gram
+        if f.scatter is not None:
+            S -= (f.scatter * f.average_variances(K)) @ f.scatter.T
+        S.flat[:: len(S) + 1] += measurement.noise_std**2
+        L = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
+        a = cho_solve((L, True), t, check_finite=False)
+        base = -0.5 * float(t @ a) - float(np.log(np.diag(L)).sum())
+        U = self.moved
+        Q = cho_solve((L, True), U, check_finite=False)
+        D = U.T @ Q
+        r = U.T @ a
+        one = 1.0 + np.diag(D)
+        first, second = np.triu_indices(len(r), 1)
+        d1, d2, d12 = one[first], one[second], D[first, second]
+        det = d1 * d2 - d12**2
+        h1 = (d2 * r[first] - d12 * r[second]) / det
+        h2 = (d1 * r[second] - d12 * r[first]) / det
+        out = np.concatenate([
+            [base],
+            base - 0.5 * np.log(one) + 0.5 * r * r / one,
+            base - 0.5 * np.log(det) + 0.5 * (r[first] * h1 + r[second] * h2),
+        ])
+        if measurement.energy is None:
+            return out
+        AKG = AK @ f.energy_gram
+        cross = AK @ f.energy_cross
+        whole = AKG @ AK.T + s2 * (cross + cross.T) + s2**2 * f.energy_noise_gram
+        inverse = cho_solve((L, True), np.eye(len(L)), check_finite=False)
+        expected = f.energy_total * (k0 + s2) + float(np.vdot(np.outer(a, a) - inverse, whole))
+        spread = measurement.energy_noise_std**2 + _energy_variance(f, K, AK, L, a, s2)
+        lead = self.pulled @ AK.T + s2 * self.crossed  # (changes, measured)
+        WQ = whole @ Q
+        LQ = lead @ Q
+        E = self.squares + Q.T @ WQ - LQ - LQ.T
+        along = lead @ a - WQ.T @ a
+        height, left, square = r / one, 1.0 / one, np.maximum(np.diag(E), 0.0)
+        e1, e2, e12 = square[first], square[second], E[first, second]
+        l1, l2, l12 = d2 / det, d1 / det, -d12 / det
+        p1 = along[first] + h1 * e1 + h2 * e12
+        p2 = along[second] + h2 * e2 + h1 * e12
+        mean = expected + np.concatenate([
+            [0.0],
+            2.0 * height * along + (height**2 + left) * square,
+            2.0 * (h1 * along[first] + h2 * along[second])
+            + (h1**2 + l1) * e1 + (h2**2 + l2) * e2 + 2.0 * (h1 * h2 + l12) * e12,
+        ])
+        m11, m12 = l1 * e1 + l12 * e12, l1 * e12 + l12 * e2
+        m21, m22 = l12 * e1 + l2 * e12, l12 * e12 + l2 * e2
+        spreads = spread + np.concatenate([
+            [0.0],
+            4.0 * left * (along + height * square) ** 2 + 2.0 * (left * square) ** 2,
+            4.0 * (l1 * p1**2 + l2 * p2**2 + 2.0 * l12 * p1 * p2)
+            + 2.0 * (m11**2 + m22**2 + 2.0 * m12 * m21),
+        ])
+        spreads = np.maximum(spreads, spread)
+        return out - 0.5 * ((measurement.energy - mean) ** 2 / spreads + np.log(spreads))
 
 
 def variance_gradient(kernel: Kernel) -> Array:

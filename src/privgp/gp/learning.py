@@ -1,72 +1,166 @@
 """Hyperparameters learned from the measurements alone, and averaged over.
 
 A weak public prior on the logarithms, several starts, a Laplace approximation at the best, and
-weighted draws around it: all post-processing of what was already measured, so free of budget.
+weighted draws around it: all post-processing of what was already measured, so free of budget. With
+every draw the function may bend: in a few places it may change as its kernel does not expect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp, ndtri
 from scipy.stats import chi2, qmc
 
-from privgp.gp.evidence import Fit, fit
+from privgp.gp.changes import list_changes, values
+from privgp.gp.evidence import Bending, Fit, fit
 from privgp.gp.functionals import Functionals
+from privgp.gp.kernels.evaluate import variance
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.types import Array
 
-DRAWS = 24
+DRAWS = 32  # about every proposal
+ROUNDS = 3
+ENOUGH = 12.0  # effective draws
 TAIL = 6.0  # degrees of freedom of the draws: heavier than the Laplace approximation
-KEPT_WEIGHT = 1e-3
-KEPT_MAP = 0.01
+MODELS = 64  # about as many are kept
 FAR = 30.0  # standard deviations of the prior: nothing plausible lies there
+NUMBERS = (0.5, 0.35, 0.15)  # prior probabilities of no change, one and two
+CHANGE_STD = 1.0  # std of a change's height, as a multiple of the function's
 
 
 def learn(
     functionals: Functionals, measurement: Measurement, priors: Sequence[Prior]
 ) -> tuple[Hyperparameters, ...]:
     """Weighted models, most plausible first, over all input maps among the priors."""
-    peaks: list[_Peak] = []
-    for prior in priors:
-        # Maps share their parameters, so the first one's peak is a good start for the others.
-        starts = [peaks[0].z] if peaks else _starts(prior.size)
-        peaks.append(_climb(functionals, measurement, prior, starts))
-    laplace = np.array([peak.laplace_evidence for peak in peaks])
-    kept = np.flatnonzero(laplace - logsumexp(laplace) > np.log(KEPT_MAP))
-    models: list[Hyperparameters] = []
-    logs: list[float] = []
-    for i in kept:
-        for model, log_weight in _draws(functionals, measurement, peaks[i]):
-            models.append(model)
-            logs.append(log_weight)
-    weights = np.exp(np.array(logs) - np.max(logs))
-    weights /= weights.sum()
-    strong = np.flatnonzero(weights >= KEPT_WEIGHT)
-    strong = strong[np.argsort(-weights[strong], kind="stable")]
-    total = weights[strong].sum()
-    return tuple(
-        Hyperparameters(
-            models[i].kernel, models[i].noise_variance, models[i].input_map, weights[i] / total
-        )
-        for i in strong
+    std = CHANGE_STD * float(np.sqrt(variance(priors[0].start.kernel)))
+    changes, shares = list_changes(functionals.nodes, std)
+    sets = [(), *((i,) for i in range(len(changes))), *combinations(range(len(changes)), 2)]
+    pairs = np.triu(np.outer(shares, shares), 1)[np.triu_indices(len(shares), 1)]
+    log_shares = np.log(
+        np.concatenate([[NUMBERS[0]], NUMBERS[1] * shares, NUMBERS[2] * pairs / pairs.sum()])
     )
+    bending = Bending.of(functionals, measurement, values(changes, functionals.nodes))
+    first = priors[0]
+    peak = _climb(functionals, measurement, first, _starts(first.size))
+    proposals = [peak, _bent(bending, first, peak, log_shares, sets)]
+    z, of, logs = _weighted(bending, priors, proposals, log_shares)
+    weights = np.exp(logs - logsumexp(logs))
+    models = []
+    for i, weight in _thinned(weights.ravel(), MODELS):
+        draw, chosen = divmod(i, len(sets))
+        models.append(
+            replace(
+                priors[of[draw]].at(z[draw]),
+                weight=weight,
+                changes=tuple(changes[j] for j in sets[chosen]),
+            )
+        )
+    return tuple(sorted(models, key=lambda model: -model.weight))
 
 
 @dataclass(frozen=True)
-class _Peak:
-    prior: Prior
+class _Proposal:
+    """Where hyperparameters are drawn from: a Student-t about ``z`` with this precision."""
+
     z: Array
-    log_posterior: float
     precision: Array
 
-    @property
-    def laplace_evidence(self) -> float:
-        return self.log_posterior - 0.5 * float(np.linalg.slogdet(self.precision)[1])
+    def draws(self, count: int, seed: int) -> Array:
+        """Draws on a fixed low-discrepancy set."""
+        size = len(self.z)
+        if size == 0:
+            return self.z[None, :]
+        uniform = qmc.Halton(size + 1, scramble=True, rng=np.random.default_rng(seed)).random(count)
+        uniform = np.clip(uniform, 1e-6, 1 - 1e-6)
+        spherical = ndtri(uniform[:, :size])
+        spherical *= np.sqrt(TAIL / chi2.ppf(uniform[:, size], TAIL))[:, None]
+        values, vectors = np.linalg.eigh(self.precision)
+        return np.asarray(self.z + spherical @ (vectors / np.sqrt(values)).T)
+
+    def log_density(self, z: Array) -> Array:
+        """Up to a constant that all proposals share."""
+        away = z - self.z
+        squares = np.einsum("ij,jk,ik->i", away, self.precision, away)
+        log_det = float(np.linalg.slogdet(self.precision)[1])
+        return np.asarray(
+            0.5 * log_det - 0.5 * (TAIL + len(self.z)) * np.log1p(squares / TAIL)
+        )
+
+
+def _weighted(
+    bending: Bending, priors: Sequence[Prior], proposals: list[_Proposal], log_shares: Array
+) -> tuple[Array, Array, Array]:
+    """Draws, the prior each belongs to, and its log weights with every set of changes.
+
+    Weighted against the mixture of all proposals. While too few draws carry the weight, a proposal
+    with the moments of the weighted draws is added.
+    """
+    nodes = [prior.start.input_map(bending.functionals.nodes) for prior in priors]
+    z, of, logs = np.empty((0, priors[0].size)), np.empty(0, int), np.empty((0, len(log_shares)))
+    fresh = proposals
+    for round_ in range(ROUNDS):
+        for proposal in fresh:
+            for k, prior in enumerate(priors):
+                new = proposal.draws(DRAWS // len(priors), 1 + 10 * round_ + k)
+                each = [_log_posterior(bending, prior, nodes[k], one) for one in new]
+                z, logs = np.vstack([z, new]), np.vstack([logs, each])
+                of = np.append(of, np.full(len(new), k))
+        density = logsumexp([p.log_density(z) for p in proposals], axis=0)
+        weighted = logs + log_shares - density[:, None]
+        totals = logsumexp(weighted, axis=1)
+        w = np.exp(totals - logsumexp(totals))
+        if 1.0 / np.square(w).sum() >= ENOUGH or not priors[0].size:
+            break
+        centre = w @ z
+        spread = (z - centre).T @ ((z - centre) * w[:, None])
+        fresh = [_Proposal(centre, np.linalg.inv(spread + 0.05 * np.eye(len(centre))))]
+        proposals = [*proposals, *fresh]
+    return z, of, weighted
+
+
+def _log_posterior(bending: Bending, prior: Prior, nodes: Array, z: Array) -> Array:
+    """Of one draw with every set of changes, up to the shares of these."""
+    model = prior.at(z)
+    try:
+        logs = bending.log_evidence(model.kernel, model.noise_variance, nodes)
+    except np.linalg.LinAlgError:
+        return np.full(bending.sets, -np.inf)
+    return logs - 0.5 * float(z @ z)
+
+
+def _thinned(weights: Array, count: int) -> Iterator[tuple[int, float]]:
+    """About ``count`` indices that stand for all: the heavy ones, and a systematic sample of the
+    others, which share their weight equally."""
+    heavy = weights >= 1.0 / count
+    for i in np.flatnonzero(heavy):
+        yield int(i), float(weights[i])
+    light = np.flatnonzero(~heavy)
+    rest = np.cumsum(weights[light])
+    number = round(float(rest[-1]) * count) if len(light) else 0
+    if number:
+        steps = rest[-1] * (np.arange(number) + 0.5) / number
+        picked, times = np.unique(light[np.searchsorted(rest, steps)], return_counts=True)
+        for i, n in zip(picked, times, strict=True):
+            yield int(i), float(n * rest[-1] / number)
+
+
+def _bent(
+    bending: Bending, prior: Prior, peak: _Proposal, log_shares: Array, sets: Sequence[tuple[int, ...]]
+) -> _Proposal:
+    """The best hyperparameters with the most plausible changes, also with longer lengthscales."""
+    nodes = prior.start.input_map(bending.functionals.nodes)
+    tried = [peak.z, np.append(np.zeros(prior.size - 1), peak.z[-1:])] if prior.size else [peak.z]
+    logs = [_log_posterior(bending, prior, nodes, z) + log_shares for z in tried]
+    best = [int(np.argmax(each[1:])) + 1 for each in logs]
+    one = int(np.argmax([each[b] for each, b in zip(logs, best, strict=True)]))
+    chosen = bending.shapes[:, list(sets[best[one]])]
+    return _climb(bending.functionals, bending.measurement, prior, [tried[one]], chosen)
 
 
 def _explain(
@@ -77,6 +171,7 @@ def _explain(
     z: Array,
     energy_variance: float | None = None,
     gradient: bool = False,
+    changes: Array | None = None,
 ) -> tuple[float, Fit]:
     model = prior.at(z)
     result = fit(
@@ -87,19 +182,27 @@ def _explain(
         nodes,
         gradient=gradient,
         energy_variance=energy_variance,
+        changes=changes,
     )
     return result.log_evidence - 0.5 * float(z @ z), result
 
 
 def _climb(
-    functionals: Functionals, measurement: Measurement, prior: Prior, starts: Sequence[Array]
-) -> _Peak:
+    functionals: Functionals,
+    measurement: Measurement,
+    prior: Prior,
+    starts: Sequence[Array],
+    changes: Array | None = None,
+) -> _Proposal:
     """The best hyperparameters from these starts, with the curvature there."""
     nodes = prior.start.input_map(functionals.nodes)
     count = prior.size - prior.noise_free
 
+    def explain(z: Array, spread: float | None = None, gradient: bool = False) -> tuple[float, Fit]:
+        return _explain(functionals, measurement, prior, nodes, z, spread, gradient, changes)
+
     def slope(z: Array, spread: float) -> tuple[float, Array]:
-        value, result = _explain(functionals, measurement, prior, nodes, z, spread, True)
+        value, result = explain(z, spread, True)
         assert result.gradient is not None
         inner = result.gradient if prior.noise_free else result.gradient[:count]
         return value, prior.root.T @ inner - z
@@ -117,10 +220,10 @@ def _climb(
     for start in starts:
         z = start
         for steps in (12, 25):
-            spread = _explain(functionals, measurement, prior, nodes, z)[1].energy_variance or 1.0
+            spread = explain(z)[1].energy_variance or 1.0
             options = {"maxiter": steps, "ftol": 1e-6}
             z = minimize(descend, z, (spread,), method="L-BFGS-B", jac=True, options=options).x
-        value, result = _explain(functionals, measurement, prior, nodes, z)
+        value, result = explain(z)
         if best is None or value > best[0]:
             best = value, z, result.energy_variance or 1.0
     assert best is not None
@@ -130,7 +233,7 @@ def _climb(
         (slope(z - step * axis, spread)[1] - slope(z + step * axis, spread)[1]) / (2.0 * step)
         for axis in np.eye(prior.size)
     ]
-    return _Peak(prior, z, value, _at_least_prior(np.array(rows).reshape(prior.size, prior.size)))
+    return _Proposal(z, _at_least_prior(np.array(rows).reshape(prior.size, prior.size)))
 
 
 def _starts(size: int) -> list[Array]:
@@ -142,30 +245,3 @@ def _at_least_prior(precision: Array) -> Array:
     """Symmetrise and keep every direction between half the prior's precision and a sane maximum."""
     values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
     return np.asarray((vectors * np.clip(values, 0.5, 1e8)) @ vectors.T)
-
-
-def _draws(
-    functionals: Functionals, measurement: Measurement, peak: _Peak
-) -> list[tuple[Hyperparameters, float]]:
-    """Importance-weighted draws from a Student-t about the peak, on a fixed low-discrepancy set."""
-    prior, size = peak.prior, peak.prior.size
-    if size == 0:
-        return [(prior.at(peak.z), peak.log_posterior)]
-    nodes = prior.start.input_map(functionals.nodes)
-    uniform = qmc.Halton(size + 1, scramble=True, rng=np.random.default_rng(1)).random(DRAWS)
-    uniform = np.clip(uniform, 1e-6, 1 - 1e-6)
-    spherical = ndtri(uniform[:, :size])
-    stretch = np.sqrt(TAIL / chi2.ppf(uniform[:, size], TAIL))
-    spherical *= stretch[:, None]
-    values, vectors = np.linalg.eigh(peak.precision)
-    offsets = spherical @ (vectors / np.sqrt(values)).T
-    log_proposal = -0.5 * (TAIL + size) * np.log1p(np.square(spherical).sum(axis=1) / TAIL)
-    log_proposal += 0.5 * np.log(values).sum()
-    out = []
-    for offset, proposal in zip(offsets, log_proposal, strict=True):
-        try:
-            value, _ = _explain(functionals, measurement, prior, nodes, peak.z + offset)
-        except np.linalg.LinAlgError:
-            continue
-        out.append((prior.at(peak.z + offset), value - float(proposal)))
-    return out

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
+from privgp.gp.changes import values
 from privgp.gp.evidence import fit
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import diagonal, evaluate
@@ -30,6 +31,7 @@ class Component:
     half: Array
     factor: Array
     noise_std: float
+    changes: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,26 @@ class Posterior:
         typical = sum(c.model.weight * c.model.noise_variance**0.5 for c in self.components)
         return float(typical**2)
 
+    def moments(self, X: Array) -> tuple[Array, Array, Array]:
+        """Mean and variance of f at every row of X under every component, and their weights."""
+        mean, variance = np.zeros((2, len(self.components), len(X)))
+        index = {id(c): i for i, c in enumerate(self.components)}
+        for c, rows, cross in self._blocks(X):
+            v = diagonal(c.model.kernel, cross) - np.square(cross @ c.half.T).sum(axis=1)
+            if c.model.changes:
+                v += np.square(values(c.model.changes, X[rows])).sum(axis=1)
+            mean[index[id(c)], rows] = cross @ c.mean_weights
+            variance[index[id(c)], rows] = np.maximum(v, 0.0)
+        return mean + self.centre, variance, np.array([c.model.weight for c in self.components])
+
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance of f at every row of X."""
         mean, square = np.zeros(len(X)), np.zeros(len(X))
         for c, rows, cross in self._blocks(X):
             m = cross @ c.mean_weights
             v = diagonal(c.model.kernel, cross) - np.square(cross @ c.half.T).sum(axis=1)
+            if c.model.changes:
+                v += np.square(values(c.model.changes, X[rows])).sum(axis=1)
             mean[rows] += c.model.weight * m
             square[rows] += c.model.weight * (np.maximum(v, 0.0) + m * m)
         return mean + self.centre, np.maximum(square - mean * mean, 0.0)
@@ -73,7 +89,10 @@ class Posterior:
             step = max(1, BLOCK_ENTRIES // max(len(c.nodes), 1))
             for first in range(0, len(X), step):
                 rows = slice(first, first + step)
-                yield c, rows, evaluate(c.model.kernel, mapped[rows], c.nodes)
+                cross = evaluate(c.model.kernel, mapped[rows], c.nodes)
+                if c.model.changes:
+                    cross = cross + values(c.model.changes, X[rows]) @ c.changes.T
+                yield c, rows, cross
 
     def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
         """Mean of f at the rows of X and their full covariance matrix."""
@@ -101,11 +120,16 @@ def posterior(
     components = []
     for model in models:
         nodes = model.input_map(functionals.nodes)
-        result = fit(functionals, measurement, model.kernel, model.noise_variance, nodes)
+        changes = values(model.changes, functionals.nodes)
+        result = fit(
+            functionals, measurement, model.kernel, model.noise_variance, nodes, changes=changes
+        )
         half = solve_triangular(result.factor, functionals.weights, lower=True, check_finite=False)
         weights = functionals.weights.T @ result.solved
         components.append(
-            Component(model, nodes, weights, half, result.factor, measurement.noise_std)
+            Component(
+                model, nodes, weights, half, result.factor, measurement.noise_std, changes
+            )
         )
     return Posterior(tuple(components), centre)
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.changes import Change
 from privgp.gp.input_maps import InputMap
 from privgp.gp.kernels.evaluate import check_kernel
 from privgp.types import Array, Positive
@@ -27,6 +28,7 @@ class Hyperparameters:
     noise_variance: Positive
     input_map: InputMap = field(default_factory=InputMap)
     weight: Positive = 1.0
+    changes: tuple[Change, ...] = ()
 
     def check_for(self, columns: int) -> None:
         """Refuse a kernel or a map that is not for inputs of this many columns."""

@@ -191,6 +191,19 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
             variance = self._observed(mean, variance)
         return (mean, np.sqrt(variance)) if return_std else mean
 
+    def interval(self, X: Any, coverage: float = 0.9, observation: bool = False) -> Any:
+        from privgp.gp.mixtures import quantiles
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        with one_thread():
+            mean, variance, weights = self.release_.moments(X)
+        if observation:
+            noise = np.array([c.model.noise_variance for c in self.release_.components])
+            low, high = check_bounds("y_bounds", self.y_bounds)
+            most = (mean - low) * (high - mean)
+            variance = np.maximum(variance, np.minimum(variance + noise[:, None], most))
+        tail = 0.5 * (1 - coverage)
+        return quantiles(mean, np.sqrt(variance), weights, [tail, 1 - tail])
+
     def _observed(self, mean: Array, variance: Array) -> Array:
         """The variance of an output: with the noise's, but never more than bounded values can have.
 

@@ -7,14 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.functionals import Functionals
-from privgp.gp.input_maps import collapse
+from privgp.gp.input_maps import collapse, spreads
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, Smoother, choose_nodes, exact_smoother, nystrom
-from privgp.plan.designs.hypotheses import design_models, factors_of, hypotheses_for
-from privgp.plan.designs.noise_aware import Hypothesis, aware_design, explained, gain
+from privgp.plan.designs.hypotheses import (
+    design_models,
+    factors_of,
+    hypotheses_for,
+    several_scales,
+)
+from privgp.plan.designs.noise_aware import Hypothesis, aware_design, gain, log_left
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.start import starting_priors
@@ -32,6 +39,8 @@ from privgp.types import Array, Integers
 
 NODES = 512  # up to this many distinct inputs nothing is approximated
 MAX_RANK = 100
+SAMPLE = 1500  # inputs that measurements are compared on
+SAMPLED_NODES = 400
 
 
 @dataclass(frozen=True)
@@ -153,10 +162,12 @@ class _Task:
     @cached_property
     def single(self) -> list[Hypothesis]:
         """The hypotheses where every row has the weight 1."""
-        unit = np.ones((1, len(self.inputs)))
-        return self.hypotheses(
-            strategy_for_rows(unit, self.index, None, energy=False, equal_weights=False)
-        )
+        return self.hypotheses(self.unit)
+
+    @cached_property
+    def unit(self) -> OutputSums:
+        ones = np.ones((1, len(self.inputs)))
+        return strategy_for_rows(ones, self.index, None, energy=False, equal_weights=False)
 
     def hypotheses(self, strategy: OutputSums) -> list[Hypothesis]:
         models = design_models(self.priors)
@@ -166,11 +177,57 @@ class _Task:
     def for_weights_of(self, strategy: OutputSums) -> list[Hypothesis]:
         return self.single if np.all(strategy.row_weights == 1.0) else self.hypotheses(strategy)
 
+    @cached_property
+    def sample(self) -> slice:
+        """The inputs that measurements are compared on."""
+        return slice(0, None, -(-len(self.inputs) // SAMPLE))
+
+    @cached_property
+    def nearest_sampled(self) -> Integers:
+        """For every input the nearest one of the sample."""
+        scaled = self.inputs / spreads(self.inputs)
+        if len(scaled[self.sample]) == len(scaled):
+            return np.arange(len(scaled))
+        return np.asarray(KDTree(scaled[self.sample]).query(scaled)[1])
+
+    @cached_property
+    def single_scales(self) -> list[Hypothesis]:
+        return self.scales(self.unit)
+
+    def scales_for_weights_of(self, strategy: OutputSums) -> list[Hypothesis]:
+        return self.single_scales if np.all(strategy.row_weights == 1.0) else self.scales(strategy)
+
+    def scales(self, strategy: OutputSums) -> list[Hypothesis]:
+        """Hypotheses with shorter and longer lengthscales too, on a sample of the inputs."""
+        models = design_models(self.priors)
+        models = several_scales(models) if self.energy else models
+        inputs = self.inputs[self.sample]
+        nodes = np.arange(len(inputs))
+        if len(inputs) > SAMPLED_NODES:
+            nodes = nodes[:: -(-len(inputs) // SAMPLED_NODES)]
+        masses = strategy.masses()
+        ratio = masses[0].sum() / masses[0][self.sample].sum()
+        masses = Masses(*(ratio * each[self.sample] for each in masses))
+        targets, weights = inputs, self.weights[self.sample]
+        if self.targets is not self.inputs:
+            some = slice(0, None, -(-len(self.targets) // SAMPLE))
+            targets, weights = self.targets[some], self.weights[some]
+        return hypotheses_for(models, inputs, nodes, masses, targets, weights, low_rank=False)
+
     def left_by(self, strategy: OutputSums, budget: Budget) -> float:
-        """The weighted posterior variance at the targets after this measurement."""
-        found = self.for_weights_of(strategy)
+        """What this measurement leaves unexplained, in the mean of logarithms."""
         noise = (budget.noise_of(strategy).std * 0.5 * self.width) ** 2
-        return sum(h.weight * h.total for h in found) - explained(strategy.matrix, found, noise)
+        found = self.scales_for_weights_of(strategy)
+        return log_left(strategy.matrix[:, self.sample], found, noise)
+
+
+@dataclass(frozen=True)
+class Masses:
+    sums: Array
+    squares: Array
+
+    def masses(self) -> tuple[Array, Array]:
+        return self.sums, self.squares
 
 
 def _gaussian_strategy(task: _Task, budget: Budget) -> tuple[OutputSums, float]:
@@ -193,7 +250,16 @@ def _laplace_strategy(task: _Task, budget: Budget) -> tuple[OutputSums, float]:
     unit = np.ones((1, len(task.inputs)))
     one = strategy_of_groups(unit, task.index, task.people, energy=task.energy)
     noise = (budget.noise_of(one).std * 0.5 * task.width) ** 2
-    B, _ = partition(task.for_weights_of(one), one.per_input(one.row_weights), noise)
+    judged = task.scales_for_weights_of(one)
+
+    def left(groups: Integers) -> float:
+        shape = (int(groups.max()) + 1, len(groups))
+        B = csr_array((np.ones(len(groups)), (groups, np.arange(len(groups)))), shape)
+        return log_left(B, judged, noise)
+
+    mass = one.per_input(one.row_weights)[task.sample]
+    groups = partition(judged, mass, left)[task.nearest_sampled]
+    B = (groups == np.arange(groups.max() + 1)[:, None]).astype(float)
     strategy = strategy_of_groups(B, task.index, task.people, energy=task.energy)
     return strategy, task.left_by(strategy, budget)
 

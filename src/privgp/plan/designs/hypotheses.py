@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
+from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.priors import Hyperparameters, Prior
@@ -29,6 +31,30 @@ def design_models(priors: Sequence[Prior]) -> list[Hyperparameters]:
     return [prior.start for prior in (priors if len(priors) < 3 else (priors[0], priors[-1]))]
 
 
+FACTORS = (1.0, 0.5, 2.0, 0.25)
+
+
+def several_scales(models: Sequence[Hyperparameters]) -> list[Hyperparameters]:
+    """The models with shorter and longer lengthscales, weighted as the prior weights them."""
+    shares = np.exp(-0.5 * np.square(np.log(FACTORS)))
+    shares /= shares.sum() * len(models)
+    return [
+        replace(model, kernel=scaled(model.kernel, factor), weight=float(share))
+        for factor, share in zip(FACTORS, shares, strict=True)
+        for model in models
+    ]
+
+
+def scaled(kernel: Kernel, factor: float) -> Kernel:
+    """The kernel with every free lengthscale multiplied by a factor."""
+    logs = [
+        np.full(p.n_elements, np.log(factor) if p.name.endswith("length_scale") else 0.0)
+        for p in kernel.hyperparameters
+        if not p.fixed
+    ]
+    return kernel.clone_with_theta(kernel.theta + np.concatenate(logs)) if logs else kernel
+
+
 def hypotheses_for(
     models: Sequence[Hyperparameters],
     inputs: Array,
@@ -37,6 +63,7 @@ def hypotheses_for(
     targets: Array,
     target_weights: Array,
     factors: Sequence[Nystrom] | None = None,
+    low_rank: bool = True,
 ) -> list[Hypothesis]:
     """One equally weighted hypothesis per model, through the low-rank factor of the chosen inputs.
 
@@ -60,8 +87,8 @@ def hypotheses_for(
                 factor=factor.factor * mass[:, None],
                 noise=model.noise_variance * squares,
                 gram=gram,
-                total=float(np.trace(gram)),
-                weight=1.0 / len(models),
+                total=float(np.trace(gram)) if low_rank else variance(model.kernel) * target_weights.sum(),
+                weight=model.weight / sum(m.weight for m in models),
             )
         )
     return out

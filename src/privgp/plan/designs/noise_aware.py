@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, eigvalsh
 from scipy.optimize import minimize
+from scipy.sparse import issparse
 
 from privgp.types import Array
 
@@ -105,12 +107,21 @@ def gain(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> tuple[floa
     return value, gradient
 
 
-def explained(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> float:
-    """F(B), averaged over the hypotheses, without its gradient."""
+def log_left(B: Any, hypotheses: Sequence[Hypothesis], noise: float) -> float:
+    """The weighted mean of the logarithms of what a measurement leaves unexplained.
+
+    Logarithms, so that the roughest hypotheses, under which little can be learned, do not rule.
+    ``B``: (measured, inputs), also a sparse matrix.
+    """
     value = 0.0
     for h in hypotheses:
-        U, L = _measured(B, h, noise)
-        value += h.weight * float(np.vdot(cho_solve((L, True), U @ h.gram, check_finite=False), U))
+        U = B @ h.factor
+        S = U @ U.T
+        S += ((B * h.noise) @ B.T).toarray() if issparse(B) else (B * h.noise) @ B.T
+        S.flat[:: len(S) + 1] += noise
+        L = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
+        told = float(np.vdot(cho_solve((L, True), U @ h.gram, check_finite=False), U))
+        value += h.weight * float(np.log(max(h.total - told, 1e-12 * h.total)))
     return value
 
 

@@ -6,11 +6,10 @@ all it needs: pure epsilon, whatever the number of groups. See docs/proofs/parti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky
-from scipy.sparse import csr_array
+from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
 from privgp.plan.designs.noise_aware import Hypothesis
@@ -22,55 +21,40 @@ SAMPLE = 1500  # inputs that groups are found from; the others join the nearest
 PATIENCE = 2
 
 
-def partition(hypotheses: Sequence[Hypothesis], mass: Array, noise: float) -> tuple[Array, float]:
-    """The groups that explain most of the targets, as rows of ones, and what they explain.
+def partition(
+    hypotheses: Sequence[Hypothesis], mass: Array, left: Callable[[Integers], float]
+) -> Integers:
+    """The group of every input, such that the groups leave least to be explained.
 
-    ``mass``: (inputs,), the sum of row weights at every input; ``noise``: variance of the noise on
-    every sum. Groups are k-means clusters in the prior's own distance ``E (f(x) - f(x'))^2``,
+    ``mass``: (inputs,), the sum of row weights at every input; ``left``: what groups leave, from the
+    group of every input. Groups are k-means clusters in the prior's own distance ``E (f(x) - f(x'))^2``,
     averaged over the hypotheses, of all rows or of those that tell of the targets. Their number is
     the best of a ladder, then of its neighbours between the rungs.
     """
-    places = np.hstack([_coordinates(h, mass) for h in hypotheses])
-    step = -(-len(places) // SAMPLE)
+    places = _coordinates(hypotheses, mass)
     weights = mass, mass * _relevance(hypotheses, mass)
     found: dict[int, tuple[float, Integers]] = {}
 
     def tried(number: int) -> float:
         if number not in found:
-            groups = [_groups(places, weight, number, step) for weight in weights]
-            told = [(explained_by_groups(g, hypotheses, noise), g) for g in groups]
-            found[number] = max(told, key=lambda one: one[0])
+            groups = [_groups(places, weight, number) for weight in weights]
+            tries = [(left(g), g) for g in groups]
+            found[number] = min(tries, key=lambda one: one[0])
         return found[number][0]
 
     ladder = [number for number in NUMBERS if number <= len(places)]
     best, worse = ladder[0], 0
     with threadpool_limits(1):  # for matrices this small, two threads only wait for each other
         for number in ladder:
-            if tried(number) >= tried(best):
+            if tried(number) <= tried(best):
                 best, worse = number, 0
             else:
                 worse += 1
             if worse > PATIENCE:
                 break
         for number in _between(best, ladder):
-            best = number if tried(number) > tried(best) else best
-    value, groups = found[best]
-    indicators = groups == np.arange(groups.max() + 1)[:, None]  # one row per group
-    return indicators.astype(float), value
-
-
-def explained_by_groups(labels: Integers, hypotheses: Sequence[Hypothesis], noise: float) -> float:
-    """What sums over groups explain: ``explained`` of their indicators, without the zeros."""
-    rows = np.arange(len(labels))
-    B = csr_array((np.ones(len(labels)), (labels, rows)))
-    value = 0.0
-    for h in hypotheses:
-        U = B @ h.factor
-        S = U @ U.T
-        S.flat[:: len(S) + 1] += np.bincount(labels, h.noise) + noise
-        L = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
-        value += h.weight * float(np.vdot(cho_solve((L, True), U @ h.gram, check_finite=False), U))
-    return value
+            best = number if tried(number) < tried(best) else best
+    return found[best][1]
 
 
 def _between(number: int, ladder: Sequence[int]) -> list[int]:
@@ -80,13 +64,21 @@ def _between(number: int, ladder: Sequence[int]) -> list[int]:
     return [half for half in ((number + other) // 2 for other in others) if half not in ladder]
 
 
-def _coordinates(h: Hypothesis, mass: Array) -> Array:
+def _coordinates(hypotheses: Sequence[Hypothesis], mass: Array) -> Array:
     """Inputs as points whose squared distance is the prior's, but for its weak directions."""
-    factor, (values, vectors) = h.factor, h.spectrum
-    if np.any(mass != 1.0):
-        factor = h.factor / np.maximum(mass, 1e-300)[:, None]
-        values, vectors = np.linalg.eigh((factor.T * mass) @ factor)
-    return np.asarray(factor @ vectors[:, np.argsort(values)[-COORDINATES:]])
+    per_row = np.maximum(mass, 1e-300)[:, None]
+    places = np.hstack([_leading(np.sqrt(h.weight) * h.factor / per_row, mass) for h in hypotheses])
+    return _leading(places, mass)
+
+
+def _leading(places: Array, mass: Array) -> Array:
+    """The coordinates along the leading principal directions."""
+    count = min(COORDINATES, places.shape[1])
+    size = places.shape[1]
+    _, vectors = eigh(
+        (places.T * mass) @ places, subset_by_index=(size - count, size - 1), check_finite=False
+    )
+    return np.asarray(places @ vectors)
 
 
 def _relevance(hypotheses: Sequence[Hypothesis], mass: Array) -> Array:
@@ -99,7 +91,7 @@ def _relevance(hypotheses: Sequence[Hypothesis], mass: Array) -> Array:
     return told + 1e-6
 
 
-def _groups(places: Array, mass: Array, number: int, step: int) -> Integers:
+def _groups(places: Array, mass: Array, number: int) -> Integers:
     if number == len(places):
         return np.arange(len(places))
     if number == 1:
@@ -107,6 +99,5 @@ def _groups(places: Array, mass: Array, number: int, step: int) -> Integers:
     from sklearn.cluster import KMeans  # slow to import
 
     found = KMeans(number, n_init=1, random_state=0, max_iter=50)
-    found.fit(places[::step], sample_weight=mass[::step])
-    labels = found.predict(places)
-    return np.asarray(np.unique(labels, return_inverse=True)[1])
+    found.fit(places, sample_weight=mass)
+    return np.asarray(np.unique(found.labels_, return_inverse=True)[1])
