@@ -13,10 +13,13 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.changes import values
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import value_and_pullback, variance
 from privgp.gp.kernels.registry import parts
+from privgp.gp.laplace_noise import find_sites
 from privgp.gp.measurement import Measurement
+from privgp.gp.priors import Hyperparameters
 from privgp.types import Array
 
 
@@ -34,6 +37,56 @@ class Fit:
     solved: Array
     energy_variance: float
     gradient: Array | None
+
+
+def _covariances(
+    f: Functionals, kernel: Kernel, s2: float, K: Array
+) -> tuple[Array, Array]:
+    """A K, and the covariance of the measured numbers without their noise."""
+    AK = f.weights @ K
+    S = AK @ f.weights.T + s2 * f.noise_gram + variance(kernel) * f.residual_gram
+    if f.fixed_gram is not None:
+        S += f.fixed_gram
+    if f.scatter is not None:
+        S -= (f.scatter * f.average_variances(K)) @ f.scatter.T
+    return AK, S
+
+
+def _with_noise(S: Array, t: Array, noise_std: float) -> tuple[Array, Array, float]:
+    """Cholesky factor of cov(t), cov(t)^-1 t and the log density of t, up to a constant."""
+    S.flat[:: len(S) + 1] += noise_std**2
+    L = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
+    a = cho_solve((L, True), t, check_finite=False)
+    return L, a, -0.5 * float(t @ a) - float(np.log(np.diag(L)).sum())
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """One model given what was measured: ``factor``, ``solved`` as in ``Fit``, of the numbers that
+    stand for the measured ones. ``gain``: what Laplace noise adds to the log evidence."""
+
+    factor: Array
+    solved: Array
+    gain: float
+
+
+def condition(
+    functionals: Functionals, measurement: Measurement, model: Hyperparameters
+) -> Conditioned:
+    """Condition one model on the measurement, Laplace noise taken for what it is."""
+    f, nodes = functionals, model.input_map(functionals.nodes)
+    K = value_and_pullback(model.kernel, nodes)[0]
+    if model.changes:
+        g = values(model.changes, f.nodes)
+        K = K + g @ g.T
+    _, S = _covariances(f, model.kernel, model.noise_variance, K)
+    t, noise_std = measurement.values, measurement.noise_std
+    sites = find_sites(S, t, noise_std) if measurement.is_laplace else None
+    factor, solved, normal = _with_noise(S, t, noise_std)
+    if sites is None:
+        return Conditioned(factor, solved, 0.0)
+    solved = cho_solve((sites.factor, True), sites.values, check_finite=False)
+    return Conditioned(sites.factor, solved, sites.log_evidence - normal)
 
 
 def fit(
@@ -55,17 +108,9 @@ def fit(
     K, pull = value_and_pullback(kernel, nodes)
     if changes is not None:
         K = K + changes @ changes.T
-    A, t = f.weights, measurement.values
-    AK = A @ K
-    S = AK @ A.T + s2 * f.noise_gram + k0 * f.residual_gram
-    if f.fixed_gram is not None:
-        S += f.fixed_gram
-    if f.scatter is not None:
-        S -= (f.scatter * f.average_variances(K)) @ f.scatter.T
-    S.flat[:: len(S) + 1] += measurement.noise_std**2
-    L = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
-    a = cho_solve((L, True), t, check_finite=False)
-    value = -0.5 * float(t @ a) - float(np.log(np.diag(L)).sum())
+    A = f.weights
+    AK, S = _covariances(f, kernel, s2, K)
+    L, a, value = _with_noise(S, measurement.values, measurement.noise_std)
     has_energy = measurement.energy is not None
     if not (has_energy or gradient):
         return Fit(value, L, a, 0.0, None)
@@ -147,17 +192,8 @@ class Bending:
         """Of no change, of each alone and of every two, (1 + changes + pairs,)."""
         f, measurement, s2, k0 = self.functionals, self.measurement, noise_variance, variance(kernel)
         K = value_and_pullback(kernel, nodes)[0]
-        t = measurement.values
-        AK = f.weights @ K
-        S = AK @ f.weights.T + s2 * f.noise_gram + k0 * f.residual_gram
-        if f.fixed_gram is not None:
-            S += f.fixed_gram
-        if f.scatter is not None:
-            S -= (f.scatter * f.average_variances(K)) @ f.scatter.T
-        S.flat[:: len(S) + 1] += measurement.noise_std**2
-        L = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
-        a = cho_solve((L, True), t, check_finite=False)
-        base = -0.5 * float(t @ a) - float(np.log(np.diag(L)).sum())
+        AK, S = _covariances(f, kernel, s2, K)
+        L, a, base = _with_noise(S, measurement.values, measurement.noise_std)
         U = self.moved
         Q = cho_solve((L, True), U, check_finite=False)
         D = U.T @ Q

@@ -17,7 +17,7 @@ from scipy.special import logsumexp, ndtri
 from scipy.stats import chi2, qmc
 
 from privgp.gp.changes import list_changes, values
-from privgp.gp.evidence import Bending, Fit, fit
+from privgp.gp.evidence import Bending, Fit, condition, fit
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.measurement import Measurement
@@ -29,6 +29,7 @@ ROUNDS = 3
 ENOUGH = 12.0  # effective draws
 TAIL = 6.0  # degrees of freedom of the draws: heavier than the Laplace approximation
 MODELS = 64  # about as many are kept
+FIRST_MODELS = 160  # and weighed with Laplace noise
 FAR = 30.0  # standard deviations of the prior: nothing plausible lies there
 NUMBERS = (0.5, 0.35, 0.15)  # prior probabilities of no change, one and two
 CHANGE_STD = 1.0  # std of a change's height, as a multiple of the function's
@@ -52,15 +53,15 @@ def learn(
     z, of, logs = _weighted(bending, priors, proposals, log_shares)
     weights = np.exp(logs - logsumexp(logs))
     models = []
-    for i, weight in _thinned(weights.ravel(), MODELS):
+    for i, weight in _thinned(weights.ravel(), FIRST_MODELS if measurement.is_laplace else MODELS):
         draw, chosen = divmod(i, len(sets))
-        models.append(
-            replace(
-                priors[of[draw]].at(z[draw]),
-                weight=weight,
-                changes=tuple(changes[j] for j in sets[chosen]),
-            )
-        )
+        bends = tuple(changes[j] for j in sets[chosen])
+        models.append(replace(priors[of[draw]].at(z[draw]), weight=weight, changes=bends))
+    if measurement.is_laplace:
+        gains = np.array([condition(functionals, measurement, model).gain for model in models])
+        logs = gains + np.log([model.weight for model in models])
+        weights = np.exp(logs - logsumexp(logs))
+        models = [replace(models[i], weight=weight) for i, weight in _thinned(weights, MODELS)]
     return tuple(sorted(models, key=lambda model: -model.weight))
 
 

@@ -14,7 +14,8 @@ class Measurement:
 
     ``values``: (measured,), B s plus noise; ``noise_std`` of each; ``energy``: the weighted sum of
     squared outputs plus noise, or None; ``energy_noise_std`` its noise; ``counts``:
-    (measured,), B times the records per bin plus noise, where inputs are private.
+    (measured,), B times the records per bin plus noise, where inputs are private;
+    ``is_laplace``: whether the noise on ``values`` is Laplace noise, not normal.
     """
 
     values: Annotated[Array, "measured"]
@@ -22,3 +23,4 @@ class Measurement:
     energy: float | None
     energy_noise_std: NotNegative
     counts: Annotated[Array, "measured"] | None = None
+    is_laplace: bool = False

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from privgp.gp.changes import values
-from privgp.gp.evidence import fit
+from privgp.gp.evidence import condition, fit
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import diagonal, evaluate
 from privgp.gp.measurement import Measurement
@@ -116,19 +116,19 @@ def posterior(
     centre: float,
 ) -> Posterior:
     """Condition every model on the measurement."""
-    measurement = replace(measurement, energy=None)  # it tells of hyperparameters only
     components = []
     for model in models:
-        nodes = model.input_map(functionals.nodes)
-        changes = values(model.changes, functionals.nodes)
-        result = fit(
-            functionals, measurement, model.kernel, model.noise_variance, nodes, changes=changes
-        )
-        half = solve_triangular(result.factor, functionals.weights, lower=True, check_finite=False)
-        weights = functionals.weights.T @ result.solved
+        given = condition(functionals, measurement, model)
+        half = solve_triangular(given.factor, functionals.weights, lower=True, check_finite=False)
         components.append(
             Component(
-                model, nodes, weights, half, result.factor, measurement.noise_std, changes
+                model=model,
+                nodes=model.input_map(functionals.nodes),
+                mean_weights=functionals.weights.T @ given.solved,
+                half=half,
+                factor=given.factor,
+                noise_std=measurement.noise_std,
+                changes=values(model.changes, functionals.nodes),
             )
         )
     return Posterior(tuple(components), centre)

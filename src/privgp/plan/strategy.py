@@ -205,11 +205,16 @@ def noise_of(strategy: Strategy, epsilon: float, delta: float) -> AnyNoise:
 
 def read_sums(numbers: Array, energy_weight: float, noise: Noise, half_width: float) -> Measurement:
     """Released sums, the energy last where it has a weight, in units of y."""
+    laplace = noise.law == LAPLACE
     if energy_weight == 0:
-        return Measurement(numbers * half_width, noise.std * half_width, None, 0.0)
+        return Measurement(
+            numbers * half_width, noise.std * half_width, None, 0.0, is_laplace=laplace
+        )
     unit = half_width**2 / energy_weight
     energy = float(numbers[-1] * unit), noise.std * unit
-    return Measurement(numbers[:-1] * half_width, noise.std * half_width, *energy)
+    return Measurement(
+        numbers[:-1] * half_width, noise.std * half_width, *energy, is_laplace=laplace
+    )
 
 
 def strategy_for_rows(

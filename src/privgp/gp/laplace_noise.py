@@ -1,0 +1,99 @@
+"""Laplace noise on measured numbers, taken for what it is: expectation propagation.
+
+Laplace noise of std sigma is mostly smaller than normal noise of the same std and now and then much
+larger. For every measured number EP finds the normal noise, about a moved number, that stands for it
+given all the others: a number that the others contradict counts less, the rest count more. The density
+is log-concave, so variances stay positive; an iteration that has not converged costs accuracy only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky
+from scipy.special import log_ndtr
+
+from privgp.types import Array
+
+STEPS = 20
+DAMPING = 0.9
+CLOSE = 0.01
+LEAST = 1e-6  # precision of a number that all others contradict
+_LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
+
+
+@dataclass(frozen=True)
+class Sites:
+    """``values``, ``variances``: (measured,), normal observations that stand for the measured ones.
+
+    ``factor``: Cholesky factor of their covariance; ``log_evidence``: of the measured numbers.
+    """
+
+    values: Array
+    variances: Array
+    factor: Array
+    log_evidence: float
+
+
+def find_sites(signal: Array, t: Array, noise_std: float) -> Sites:
+    """Sites of ``t = g + noise`` with g normal of covariance ``signal`` and Laplace noise."""
+    b = noise_std / np.sqrt(2.0)
+    values, variances = t.copy(), np.full(len(t), noise_std**2)
+    for _ in range(STEPS):
+        factor, mean, spread = _posterior(signal, values, variances)
+        cavity, centre = _cavity(mean, spread, values, variances)
+        _, slope, bend = _tilted(t, centre, cavity, b)
+        left = 1.0 + cavity * bend  # tilted variance over the cavity's
+        precision = np.maximum(-bend / left, LEAST / b**2)
+        shift = precision * centre + slope / left
+        new = (1.0 - DAMPING) / variances + DAMPING * precision
+        values = ((1.0 - DAMPING) * values / variances + DAMPING * shift) / new
+        change = np.abs(new * variances - 1.0).max()
+        variances = 1.0 / new
+        if change < CLOSE:
+            break
+    factor, mean, spread = _posterior(signal, values, variances)
+    cavity, centre = _cavity(mean, spread, values, variances)
+    log_norm = _tilted(t, centre, cavity, b)[0]
+    both = cavity + variances
+    half = cho_solve((factor, True), values, check_finite=False)
+    evidence = -0.5 * float(values @ half) - float(np.log(np.diag(factor)).sum())
+    evidence -= len(t) * _LOG_ROOT
+    evidence += float(
+        np.sum(log_norm + _LOG_ROOT + 0.5 * np.log(both) + 0.5 * (centre - values) ** 2 / both)
+    )
+    return Sites(values, variances, factor, evidence)
+
+
+def _posterior(signal: Array, values: Array, variances: Array) -> tuple[Array, Array, Array]:
+    """The factor of cov(values), and mean and variance of every g given all of them."""
+    S = signal.copy()
+    S.flat[:: len(S) + 1] += variances
+    factor = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
+    inverse = cho_solve((factor, True), np.eye(len(S)), check_finite=False)
+    mean = values - variances * (inverse @ values)
+    spread = variances - variances**2 * np.diag(inverse)
+    return factor, mean, np.clip(spread, 1e-9 * variances, (1.0 - 1e-9) * variances)
+
+
+def _cavity(mean: Array, spread: Array, values: Array, variances: Array) -> tuple[Array, Array]:
+    """Variance and mean of every g given all the others."""
+    cavity = 1.0 / (1.0 / spread - 1.0 / variances)
+    return cavity, cavity * (mean / spread - values / variances)
+
+
+def _tilted(t: Array, centre: Array, cavity: Array, b: float) -> tuple[Array, Array, Array]:
+    """log of ``Z = E Laplace(t - g; b)`` for normal g, and its first two derivatives by the centre."""
+    s = np.sqrt(cavity)
+    d = t - centre
+    alpha, beta = (d - cavity / b) / s, (-d - cavity / b) / s
+    below, above = -d / b + log_ndtr(alpha), d / b + log_ndtr(beta)
+    both = np.logaddexp(below, above)
+    w = np.exp(below - both)
+    hazard = (np.exp(-0.5 * alpha**2 - _LOG_ROOT - log_ndtr(alpha))
+              + np.exp(-0.5 * beta**2 - _LOG_ROOT - log_ndtr(beta))) / s  # fmt: skip
+    log_norm = both + 0.5 * cavity / b**2 - np.log(2.0 * b)
+    bend = 2.0 / b * w * (1.0 - w) * (2.0 / b - hazard)
+    bend = np.clip(bend, -(1.0 - 1e-6) / cavity, 0.0)
+    return log_norm, (2.0 * w - 1.0) / b, bend
