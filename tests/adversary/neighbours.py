@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from privgp import PrivateGPRegressor
-from privgp.plan.bins.bins import centres
 from privgp.plan.inputs.rows import ArrayRows
 from privgp.privacy.noise import LAPLACE
 from privgp.vault.measure import exact
@@ -72,7 +71,7 @@ def of_columns(model: PrivateGPRegressor) -> Callable[[], Pair]:
 
 def of_bins(bins: Any, *, stay: bool = False) -> Pair:
     """Two records (x, y), y in (0, 1), as far apart in what is measured as any, or in one bin."""
-    places = centres(bins.low, bins.high, bins.shape)
+    places = bins.centres()
     if stay:
         return (places[0], 0.0), (places[0], 1.0)
     one = [(place, u) for place in places for u in (-1.0, 0.0, 1.0)]

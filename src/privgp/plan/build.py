@@ -27,7 +27,7 @@ from privgp.plan.strategy import (
     strategy_for_rows,
     strategy_of_groups,
 )
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, AnyNoise, GaussianNoise, gaussian_noise
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, AnyNoise, gaussian_noise
 from privgp.types import Array, Integers
 
 NODES = 512  # up to this many distinct inputs nothing is approximated
@@ -41,8 +41,10 @@ class Budget:
     epsilon: float
     delta: float
 
-    def noise_for(self, size: int, sensitivity: float, float_error: float) -> GaussianNoise:
-        return gaussian_noise(self.epsilon, self.delta, size, sensitivity, float_error)
+    @property
+    def unit_std(self) -> float:
+        """Std of the Gaussian noise that hides one output in [-1, 1]."""
+        return gaussian_noise(self.epsilon, self.delta, 1, 2.0, 0.0).std
 
     def noise_of(self, strategy: Strategy) -> AnyNoise:
         """The noise that hides one person in this measurement."""
@@ -176,7 +178,7 @@ class _Task:
 def _gaussian_strategy(task: _Task, budget: Budget) -> tuple[OutputSums, float]:
     """The noise-aware design; with several rows per person, redone once for the weights it gave."""
     index, people = task.index, task.people
-    noise = (budget.noise_for(1, 2.0, 0.0).std * 0.5 * task.width) ** 2
+    noise = (budget.unit_std * 0.5 * task.width) ** 2
     unit = np.ones((1, len(task.inputs)))
     several = people is not None and len(np.unique(people)) < len(people)
     strategy = strategy_for_rows(unit, index, people, energy=task.energy, equal_weights=False)

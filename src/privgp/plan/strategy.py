@@ -65,8 +65,30 @@ class Strategy(Protocol):
         """What released numbers say, in units of y."""
 
 
+class Sums:
+    """Sums, the energy last where it has a weight, under noise of one std: how they are read."""
+
+    energy_weight: float
+
+    def sum_std(self, noise_std: float) -> float:
+        return noise_std
+
+    def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
+        energy: tuple[float | None, float] = None, 0.0
+        if self.energy_weight > 0:
+            unit = half_width**2 / self.energy_weight
+            energy = float(numbers[-1] * unit), noise.std * unit
+            numbers = numbers[:-1]
+        sums, counts = self.sums_and_counts(numbers)
+        return Measurement(sums * half_width, self.sum_std(noise.std) * half_width, *energy, counts)
+
+    def sums_and_counts(self, numbers: Array) -> tuple[Array, Array | None]:
+        """The sums of outputs, and the counts of records where these are measured too."""
+        return numbers, None
+
+
 @dataclass(frozen=True)
-class OutputSums:
+class OutputSums(Sums):
     """The measurement ``(B s, w sum e_i u_i^2)`` with ``s`` the weighted sums of outputs per input.
 
     ``matrix``: B, (measured, inputs)
@@ -87,7 +109,7 @@ class OutputSums:
 
     @property
     def size(self) -> int:
-        return self.measured + int(self.energy_weight > 0)
+        return len(self.matrix) + int(self.energy_weight > 0)
 
     def per_input(self, values: Array) -> Array:
         """Sums of a public value per row at every distinct input."""
@@ -105,11 +127,6 @@ class OutputSums:
     @property
     def distinct_inputs(self) -> int:
         return int(self.matrix.shape[1])
-
-    @property
-    def measured(self) -> int:
-        """How many sums are measured; the energy is not among them."""
-        return int(self.matrix.shape[0])
 
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
@@ -169,12 +186,6 @@ class OutputSums:
         energy = rounding(rows + 4) * self.energy_weight * float(self.energy_shares.sum())
         return per_row, energy
 
-    def sum_std(self, noise_std: float) -> float:
-        return noise_std
-
-    def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
-        return read_sums(numbers, self.energy_weight, noise, half_width)
-
 
 @dataclass(frozen=True)
 class GroupSums(OutputSums):
@@ -201,15 +212,6 @@ def noise_of(strategy: Strategy, epsilon: float, delta: float) -> AnyNoise:
     """The least noise that hides one person in this measurement."""
     size = strategy.size, strategy.sensitivity(), strategy.float_error()
     return noise_for(strategy.law, epsilon, delta, *size)
-
-
-def read_sums(numbers: Array, energy_weight: float, noise: Noise, half_width: float) -> Measurement:
-    """Released sums, the energy last where it has a weight, in units of y."""
-    if energy_weight == 0:
-        return Measurement(numbers * half_width, noise.std * half_width, None, 0.0)
-    unit = half_width**2 / energy_weight
-    energy = float(numbers[-1] * unit), noise.std * unit
-    return Measurement(numbers[:-1] * half_width, noise.std * half_width, *energy)
 
 
 def strategy_for_rows(

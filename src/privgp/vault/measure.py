@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from privgp.gp.measurement import Measurement
-from privgp.plan.bins.bins import Bins, HalvedBins
-from privgp.plan.bins.grid import BinSums
+from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Integers

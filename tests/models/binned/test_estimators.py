@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privgp import BinnedGP, BinnedMeans
-from privgp.plan.bins.grid import Grid
+from privgp.plan.bins.bins import Grid
 from privgp.privacy.noise import laplace_noise
 
 BOUNDS = {"y_bounds": (-100, 100), "x_bounds": None}

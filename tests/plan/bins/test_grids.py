@@ -11,10 +11,9 @@ from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.kernels.integral import integral_gram
 from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import posterior
-from privgp.plan.bins.bins import Bins, centres
+from privgp.plan.bins.bins import Bins, Grid
+from privgp.plan.bins.build import Aim, Domain, aware_bins, best_bins, best_pure_bins, design_models
 from privgp.plan.bins.counts import bin_functionals, counts_given
-from privgp.plan.bins.grid import Grid
-from privgp.plan.bins.grids import Aim, Domain, aware_bins, best_bins, best_pure_bins, design_models
 from privgp.plan.build import Budget
 from privgp.plan.inputs.start import starting_priors
 from privgp.privacy.noise import gaussian_noise
@@ -31,7 +30,7 @@ def setting(inputs: int, rows: int, epsilon: float):
     prior = starting_priors(even, 2 * HALF, None, None, learned=False)[0]
     domain = Domain(np.zeros(inputs), np.ones(inputs), rows)
     noise = gaussian_noise(epsilon, 1e-5, 1, 2.0, 0.0).std
-    targets = centres(domain.low, domain.high, (50,) if inputs == 1 else (11, 11))
+    targets = Grid(domain.low, domain.high, (50,) if inputs == 1 else (11, 11)).centres()
     return prior, domain, noise, targets
 
 
@@ -117,7 +116,7 @@ def test_nodes_give_the_integral_kernel(inputs, parts):
     bins = domain.bins(parts)
     nodes, shares = bins.nodes()
     assert shares.sum() == pytest.approx(1.0)
-    low = centres(bins.low, bins.high, bins.shape) - 0.5 / parts
+    low = bins.centres() - 0.5 / parts
     for step, tolerance in ((0.0, 1e-4), (np.log(0.5), 5e-4)):
         kernel = prior.start.kernel
         kernel = kernel.clone_with_theta(kernel.theta + step)
@@ -129,9 +128,7 @@ def test_nodes_give_the_integral_kernel(inputs, parts):
 def test_averages_are_taken_bin_by_bin():
     bins = Bins(np.zeros(2), np.array([2.0, 3.0]), (2, 3), 10, np.eye(6))
     nodes, _ = bins.nodes()
-    middle = centres(bins.low, bins.high, bins.shape)
+    middle = bins.centres()
     for j in range(2):
         np.testing.assert_allclose(bins.averaged(nodes[:, j]), middle[:, j])
-    np.testing.assert_array_equal(
-        Grid(bins.low, bins.high, bins.shape).of(nodes), np.repeat(np.arange(6), len(nodes) // 6)
-    )
+    np.testing.assert_array_equal(bins.of(nodes), np.repeat(np.arange(6), len(nodes) // 6))

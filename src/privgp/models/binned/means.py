@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privgp.gp.measurement import Measurement
 from privgp.models.promise import simulation
 from privgp.models.spending import SpendsAtFit
-from privgp.plan.bins.bins import Bins, HalvedBins
-from privgp.plan.bins.grid import BinSums, Grid
+from privgp.plan.bins.bins import Bins, BinSums, Grid, HalvedBins
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.plan.strategy import Strategy, noise_of
 from privgp.privacy.budget import check_budget

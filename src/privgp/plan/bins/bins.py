@@ -16,11 +16,11 @@ from typing import ClassVar
 import numpy as np
 
 from privgp.gp.kernels.quadrature import gauss
-from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise
+from privgp.plan.strategy import Sums
+from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.privacy.sensitivity import absolute_sums, column_norms
-from privgp.types import Array
+from privgp.types import Array, Integers
 
 # The largest weight at which the energy is free: between two bins 3 + w^2 must not exceed 4.
 ENERGY_WEIGHT = 1.0
@@ -30,11 +30,81 @@ MOST_NODES = 400  # in all, where a bin has more than one
 
 
 @dataclass(frozen=True)
-class Bins:
+class Grid:
+    """Bins between ``low`` and ``high``, (inputs,) each, the last input fastest.
+
+    ``shape``: bins per input
+    """
+
+    low: Array
+    high: Array
+    shape: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return int(np.prod(self.shape))
+
+    @property
+    def widths(self) -> Array:
+        """The sides of a bin, (inputs,)."""
+        return np.asarray((self.high - self.low) / np.array(self.shape))
+
+    def of(self, X: Array) -> Integers:
+        """The bin of every row of X; points outside the box belong to the nearest bin."""
+        shape = np.array(self.shape)
+        place = (np.clip(X, self.low, self.high) - self.low) / (self.high - self.low) * shape
+        cells = np.clip(np.floor(place).astype(np.int64), 0, shape - 1)
+        return np.asarray(np.ravel_multi_index(tuple(cells.T), self.shape), dtype=np.int64)
+
+    def corners(self, bins: Integers) -> tuple[Array, Array]:
+        """The lower and the upper corners of these bins, (bins, inputs) each."""
+        low = self.low + np.column_stack(np.unravel_index(bins, self.shape)) * self.widths
+        return low, low + self.widths
+
+    def centres(self) -> Array:
+        """The centres of all bins, (bins, inputs)."""
+        axes = [(np.arange(k) + 0.5) / k for k in self.shape]
+        grids = np.meshgrid(*axes, indexing="ij")
+        shares = np.column_stack([g.ravel() for g in grids])
+        return np.asarray(self.low + shares * (self.high - self.low))
+
+
+@dataclass(frozen=True)
+class BinSums(Sums):
+    """The sum of the outputs over every bin that holds a public input; either law hides it.
+
+    ``index``: (rows,), the bin of every row
+    ``size``: how many bins there are
+    """
+
+    law: str
+    index: Integers
+    size: int
+    people: ClassVar[None] = None
+    distinct_inputs: ClassVar[None] = None
+    energy_weight = 0.0
+
+    @property
+    def rows(self) -> int:
+        return len(self.index)
+
+    @property
+    def matrix(self) -> Array:
+        return np.eye(self.size)
+
+    def sensitivity(self) -> float:
+        """One output, in [-1, 1], is in one sum: 2 in either norm."""
+        return 2.0
+
+    def float_error(self) -> float:
+        """In the sum of absolute values, so in the Euclidean norm too."""
+        return rounding(self.rows + 4) * self.rows
+
+
+@dataclass(frozen=True)
+class Bins(Sums, Grid):
     """A regular grid and what is measured on it with Gaussian noise: ``B n``, ``B s`` and an energy.
 
-    ``low``, ``high``: (inputs,), the domain
-    ``shape``: bins per input
     ``rows``: how many records there are
     ``matrix``: B, (measured, bins)
     ``energy_weight``: of the sum of squares, at most 1, and 0 when it is not measured
@@ -43,16 +113,9 @@ class Bins:
     law: ClassVar[str] = GAUSSIAN
     people: ClassVar[None] = None
     distinct_inputs: ClassVar[None] = None
-    low: Array
-    high: Array
-    shape: tuple[int, ...]
     rows: int
     matrix: Array = field(repr=False)
     energy_weight: float = ENERGY_WEIGHT
-
-    @property
-    def count(self) -> int:
-        return int(np.prod(self.shape))
 
     @property
     def size(self) -> int:
@@ -93,22 +156,9 @@ class Bins:
         each = rounding(self.rows + self.count + 4) * self.rows * largest
         return float(np.sqrt(3.0) * each) * (1.0 + 1e-9)
 
-    def sum_std(self, noise_std: float) -> float:
-        """Std of the noise on every count, and on every sum of scaled outputs."""
-        return noise_std
-
-    def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
-        """Released numbers as sums and counts."""
-        count = len(self.matrix)
-        sums, counts = self._sums_and_counts(numbers[:count], numbers[count : 2 * count])
-        energy: tuple[float | None, float] = None, 0.0
-        if self.energy_weight > 0:
-            unit = half_width**2 / self.energy_weight
-            energy = float(numbers[-1]) * unit, noise.std * unit
-        return Measurement(sums * half_width, self.sum_std(noise.std) * half_width, *energy, counts)
-
-    def _sums_and_counts(self, first: Array, second: Array) -> tuple[Array, Array]:
-        return second, first
+    def sums_and_counts(self, numbers: Array) -> tuple[Array, Array]:
+        counts, sums = np.split(numbers, 2)
+        return sums, counts
 
     def nodes(self) -> tuple[Array, Array]:
         """Points that stand for the records of each bin, bin after bin, and the share of each.
@@ -120,13 +170,11 @@ class Bins:
         fit = [q for q in (3, 2) if self.count * q**inputs <= MOST_NODES]
         points, weights = gauss(fit[0] if fit else 1)
         offsets = np.stack(np.meshgrid(*[points - 0.5] * inputs, indexing="ij"), axis=-1)
-        width = (self.high - self.low) / np.array(self.shape)
-        inside = offsets.reshape(-1, inputs) * width
-        middle = centres(self.low, self.high, self.shape)
+        inside = offsets.reshape(-1, inputs) * self.widths
         shares = weights
         for _ in range(inputs - 1):
             shares = np.asarray(np.kron(shares, weights), dtype=np.float64)
-        return (middle[:, None, :] + inside).reshape(-1, inputs), shares
+        return (self.centres()[:, None, :] + inside).reshape(-1, inputs), shares
 
     def averaged(self, at_nodes: Array) -> Array:
         """Averages over bins of a vector, or along both axes of a matrix, given at the nodes."""
@@ -161,8 +209,9 @@ class HalvedBins(Bins):
         """Counts and sums are sum and difference of two numbers; their errors are uncorrelated."""
         return noise_std * float(np.sqrt(2.0))
 
-    def _sums_and_counts(self, first: Array, second: Array) -> tuple[Array, Array]:
-        return first - second, first + second
+    def sums_and_counts(self, numbers: Array) -> tuple[Array, Array]:
+        above, below = np.split(numbers, 2)
+        return above - below, above + below
 
 
 def pure_energy_weight(epsilon: float, rows: int) -> float:
@@ -172,10 +221,3 @@ def pure_energy_weight(epsilon: float, rows: int) -> float:
     know it less well; many, for which it is cheap, better.
     """
     return float(np.clip(60.0 / (epsilon * rows), *PURE_ENERGY_WEIGHTS))
-
-
-def centres(low: Array, high: Array, shape: tuple[int, ...]) -> Array:
-    """The centres of a regular grid's cells, the last input fastest, (cells, inputs)."""
-    axes = [(np.arange(k) + 0.5) / k for k in shape]
-    grids = np.meshgrid(*axes, indexing="ij")
-    return np.asarray(low + np.column_stack([g.ravel() for g in grids]) * (high - low))

@@ -11,7 +11,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.kernels.integral import integral_gram
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.bins.bins import Bins, centres
+from privgp.plan.bins.bins import Bins
 from privgp.types import Array
 
 # How uneven counts may be: their prior std over the even count, and the share of its square that
@@ -23,7 +23,7 @@ LEAST_SHARE = 1e-3  # of the even count, so that no bin is taken for certainly e
 def count_prior(bins: Bins, std: float, smooth_share: float) -> tuple[Array, Array]:
     """Mean and covariance of the counts beforehand: even, give or take ``std`` times as much."""
     even = bins.rows / bins.count
-    places = (centres(bins.low, bins.high, bins.shape) - bins.low) / (bins.high - bins.low)
+    places = (bins.centres() - bins.low) / (bins.high - bins.low)
     smooth = evaluate(Matern(np.sqrt(len(bins.shape) / 12.0), nu=1.5), places)
     covariance = smooth_share * smooth
     covariance.flat[:: bins.count + 1] += 1.0 - smooth_share
@@ -120,6 +120,6 @@ def bin_functionals(
 
 def _within(bins: Bins, model: Hyperparameters) -> float:
     """The share of f's variance that is within a bin and not in its average."""
-    width = (bins.high - bins.low) / np.array(bins.shape)
-    average = integral_gram(model.kernel, np.zeros((1, len(width))), width[None, :])[0, 0]
+    width = bins.widths[None, :]
+    average = integral_gram(model.kernel, np.zeros_like(width), width)[0, 0]
     return max(0.0, 1.0 - float(average) / variance(model.kernel))

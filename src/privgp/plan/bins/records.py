@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from privgp.gp.functionals import Functionals
+from privgp.gp.priors import Hyperparameters
+from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals, counts_given
-from privgp.plan.bins.grids import even_hypotheses
-from privgp.plan.designs.noise_aware import Certificate, certify, gain, unexplained
+from privgp.plan.designs.hypotheses import hypotheses_for
+from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, unexplained
+from privgp.plan.strategy import OutputSums
+from privgp.types import Array
 
 if TYPE_CHECKING:
     from privgp.plan.plan import Plan
@@ -75,3 +80,19 @@ class Records:
             return text
         other = plan.measuring(plan.rival).expected_error()
         return f"{text} ({others} noise: an expected error of {other:.4g})"
+
+
+def even_hypotheses(
+    bins: Bins, models: Sequence[Hyperparameters], targets: Array
+) -> list[Hypothesis]:
+    """The models for records spread evenly over the bins' centres, as if that were known."""
+    each = np.full(bins.count, bins.rows / bins.count)
+    index = np.arange(bins.count)
+    sums = OutputSums(bins.matrix, index, each, None, 0.0, each)
+    goal = targets, np.ones(len(targets))
+    hypotheses = hypotheses_for(models, bins.centres(), index, sums, *goal)
+    # Every record of a bin has noise of its own.
+    return [
+        replace(h, noise=model.noise_variance * each)
+        for h, model in zip(hypotheses, models, strict=True)
+    ]

@@ -17,12 +17,11 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import check_kernel, evaluate
-from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
 from privgp.gp.smoothers import stable_cholesky
 from privgp.plan.inputs.rows import in_blocks
-from privgp.plan.strategy import read_sums
-from privgp.privacy.noise import GAUSSIAN, Noise
+from privgp.plan.strategy import Sums
+from privgp.privacy.noise import GAUSSIAN
 from privgp.privacy.sensitivity import MAX_ENERGY_WEIGHT, column_norms, single_row_sensitivity
 from privgp.types import Array
 
@@ -110,7 +109,7 @@ def total(parts: Iterable[Totals]) -> Totals:
 
 
 @dataclass(frozen=True)
-class StreamedSums:
+class StreamedSums(Sums):
     """The measurement ``(sum b(x_i) u_i, w sum u_i^2)`` over rows that are never held together.
 
     ``largest``: an upper bound of all columns' norms, ``worst``: the column that has it;
@@ -140,12 +139,8 @@ class StreamedSums:
             raise ValueError("a sum of absolute values is negative.")
 
     @property
-    def measured(self) -> int:
-        return len(self.absolute)
-
-    @property
     def size(self) -> int:
-        return self.measured + int(self.energy_weight > 0)
+        return len(self.absolute) + int(self.energy_weight > 0)
 
     @property
     def matrix(self) -> Array:
@@ -162,12 +157,6 @@ class StreamedSums:
         per_number = error * (1.0 + rounding(self.rows)) * self.absolute
         energy = error * self.energy_weight * self.rows
         return float(np.hypot(np.linalg.norm(per_number), energy)) * (1.0 + 1e-9)
-
-    def sum_std(self, noise_std: float) -> float:
-        return noise_std
-
-    def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
-        return read_sums(numbers, self.energy_weight, noise, half_width)
 
 
 def streamed_strategy(columns: Columns, totals: Totals, *, energy: bool) -> StreamedSums:

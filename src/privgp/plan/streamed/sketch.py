@@ -123,7 +123,7 @@ def _aware_columns(
     nearest = np.argmax(evaluate(kernel, nodes, seen), axis=0)
     counts = np.bincount(nearest, minlength=len(nodes)) * (count / len(seen))
     counts = np.maximum(counts, 1e-3 * count / len(nodes))
-    noise = (budget.noise_for(1, 2.0, 0.0).std * 0.5 * width) ** 2
+    noise = (budget.unit_std * 0.5 * width) ** 2
     goal = nodes if question.targets is None else question.targets
     weights = counts if question.targets is None else np.ones(len(goal))
     every = np.arange(len(nodes))
