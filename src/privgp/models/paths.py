@@ -133,11 +133,7 @@ class PosteriorPaths(KeptEstimator):
         )  # fmt: skip
 
     def _model(self) -> PathModel:
-        return path_model(
-            self.kernel, self.noise_variance, domain=self.domain, y_bounds=self.y_bounds,
-            n_paths=self.n_paths, extra_noise=self.extra_noise, delta=self.delta,
-            sensitivity=self.sensitivity, max_points=self.max_points,
-        )  # fmt: skip
+        return path_model(self.get_params(deep=False))
 
     def _take(self, kept: Kept) -> None:
         super()._take(kept)

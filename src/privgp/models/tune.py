@@ -97,14 +97,17 @@ def tune_for(
     """
     if epsilon is not None:
         check_budget(epsilon, delta)
-    model = path_model(
-        family(1.0), 1.0, domain=domain, y_bounds=y_bounds, n_paths=n_paths, extra_noise=0.0,
-        delta=delta, sensitivity=sensitivity, max_points=max_points,
+    paths = PosteriorPaths(
+        family(1.0), 1.0, domain=domain, y_bounds=y_bounds, n_paths=n_paths, delta=delta,
+        sensitivity=sensitivity, max_points=max_points,
     )  # fmt: skip
-    half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
-    width = float(np.mean([high - low for low, high in model.domain]))
-    search = _Search(task, prior_draws, epsilon, model, family, SCALES * half)
-    lengths = LENGTHS * width if lengthscales is None else _grid("lengthscales", lengthscales)
+    model = path_model(paths.get_params(deep=False))
+    search = _Search(task, prior_draws, epsilon, model, family, SCALES * model.half_width)
+    lengths = (
+        LENGTHS * float(np.mean(model.widths))
+        if lengthscales is None
+        else _grid("lengthscales", lengthscales)
+    )
     ridges = RIDGES if regularisations is None else _grid("regularisations", regularisations)
     for length in lengths:
         search.look(float(length), ridges)
@@ -122,10 +125,7 @@ def tune_for(
     loss, length, r, scale = min(search.found)
     kernel = ConstantKernel(scale**2) * family(length)
     best = replace(model, kernel=kernel, noise_variance=(r * scale) ** 2)
-    paths = PosteriorPaths(
-        kernel, best.noise_variance, domain=domain, y_bounds=y_bounds, n_paths=n_paths, delta=delta,
-        sensitivity=sensitivity, max_points=max_points,
-    )  # fmt: skip
+    paths.set_params(kernel=kernel, noise_variance=best.noise_variance)
     return Tuned(paths, length, r, scale, loss, best.epsilon(prior_draws.records))
 
 

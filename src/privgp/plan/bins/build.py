@@ -189,5 +189,5 @@ def design_models(prior: Prior) -> list[Hyperparameters]:
     moves = [each.name.endswith("length_scale") for each in free for _ in range(each.n_elements)]
     together = np.zeros(prior.size)
     together[: len(moves)] = moves
-    common: Array = np.linalg.solve(prior.root, together)
+    common = np.asarray(np.linalg.solve(prior.root, together), dtype=np.float64)
     return [prior.at(step * common) for step in DESIGN_SCALES]

@@ -31,15 +31,12 @@ CELLS = 4000
 
 
 @dataclass(frozen=True)
-class RecordsModel:
-    """The public part of a whole-function release of private records."""
+class DomainModel:
+    """A Gaussian process on the declared domain of private inputs, one (low, high) per column."""
 
     kernel: Kernel
     noise_variance: Positive
     domain: tuple[Pair, ...]
-    rows: Count
-
-    nodes = None  # there are no inducing inputs
 
     @property
     def columns(self) -> int:
@@ -50,9 +47,21 @@ class RecordsModel:
         """The sides of the domain, (columns,)."""
         return np.array([high - low for low, high in self.domain])
 
+    def shape(self, records: int) -> PosteriorShape:
+        return posterior_shape(self.kernel, self.noise_variance, self.widths, records)
+
+
+@dataclass(frozen=True)
+class RecordsModel(DomainModel):
+    """The public part of a whole-function release of private records."""
+
+    rows: Count
+
+    nodes = None  # there are no inducing inputs
+
     def norm(self, sensitivity: str) -> float:
         """Half the sensitivity in the norm of the kernel, for outputs in [-1, 1]."""
-        shape = posterior_shape(self.kernel, self.noise_variance, self.widths, self.rows)
+        shape = self.shape(self.rows)
         if sensitivity == "paper":
             bound = mean_sensitivity(shape, "paper").value
         else:

@@ -153,7 +153,7 @@ class PathContents(Contents):
 
     def check(self) -> None:
         super().check()
-        model, draws = path_model(**self.model.parameters()), self.draws
+        model, draws = path_model(self.model.parameters()), self.draws
         records, points = len(draws.inputs), len(draws.points)
         if records == 0 or (draws.normals.shape[1], draws.lower.size) != (model.paths, points):
             raise DamagedFile(NOT_TOGETHER)
