@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import collapse
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.smoothers import Nystrom, Smoother, choose_nodes, exact_smoother, nystrom
+from privgp.gp.smoothers import Nystrom, Smoother, choose_nodes, exact_smoother
 from privgp.plan.designs.hypotheses import design_models, factors_of, hypotheses_for
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design, explained, gain
 from privgp.plan.designs.partition import partition
@@ -21,6 +21,7 @@ from privgp.plan.inputs.start import starting_priors
 from privgp.plan.outputs import Outputs, Unbiased
 from privgp.plan.plan import Plan
 from privgp.plan.strategy import (
+    Crowd,
     OutputSums,
     Strategy,
     noise_of,
@@ -69,53 +70,47 @@ class Question:
     mechanism: str = "auto"
     ranked: bool = False
 
+    @property
+    def half_width(self) -> float:
+        return 0.5 * (self.y_bounds[1] - self.y_bounds[0])
+
+    @property
+    def energy(self) -> bool:
+        """Whether hyperparameters are learned, for which the energy is measured too."""
+        return self.learned and self.reconstruct == "posterior"
+
+    def priors(self, X: Array, *, learned: bool) -> tuple[Prior, ...]:
+        given = self.kernel, self.noise_variance
+        return starting_priors(
+            X, 2.0 * self.half_width, *given, learned=learned, ranked=self.ranked
+        )
+
+    def goal(self, inputs: Array, counts: Array) -> tuple[Array, Array]:
+        """The targets and how much each counts; the inputs where none were given."""
+        if self.targets is None:
+            return inputs, counts
+        return self.targets, np.ones(len(self.targets))
+
 
 def make_plan(X: Array, question: Question, budget: Budget, people: Integers | None = None) -> Plan:
     """Choose the measurement. Sees inputs, never outputs."""
-    width = question.y_bounds[1] - question.y_bounds[0]
-    learned = question.learned and question.reconstruct == "posterior"
-    priors = starting_priors(
-        X, width, question.kernel, question.noise_variance, learned=learned, ranked=question.ranked
-    )
+    priors = question.priors(X, learned=question.energy)
     inputs, index = collapse(X)
-    counts = np.bincount(index).astype(float)
-    targets = inputs if question.targets is None else question.targets
-    weights = counts if question.targets is None else np.ones(len(targets))
     start = priors[0].start
     nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)
-
+    task = _Task(question, budget, priors, inputs, index, nodes, people)
+    strategy: OutputSums
     rival: OutputSums | None = None
-    reach: Smoother | None = None
-    gap: float | None = None
-    R: Array | None = None
     if question.objective == "posterior":
-        task = _Task(priors, inputs, index, nodes, people, targets, weights, width, learned)
-        factor = task.factors[0]
-        if budget.delta == 0:  # nothing Gaussian to compare with
-            strategy, _ = _laplace_strategy(task, budget)
-        else:
-            strategy, left = _gaussian_strategy(task, budget)
-            if question.mechanism != GAUSSIAN:
-                sums, left_by_sums = _laplace_strategy(task, budget)
-                if question.mechanism == LAPLACE or left_by_sums < left:
-                    strategy, rival = sums, strategy
-    else:
-        factor = nystrom(start.kernel, start.input_map(inputs), nodes)
-        reach = _smoother(start, inputs, counts, targets)
-        chosen = design(reach.weights, question.objective, weights)
-        gap, R = chosen.gap, chosen.reconstruction
-        equal = question.reconstruct == "unbiased"
-        strategy = strategy_for_rows(
-            chosen.strategy, index, people, energy=learned, equal_weights=equal
-        )
-    unbiased = None
-    if question.reconstruct == "unbiased":
-        if reach is None or R is None:
+        if question.reconstruct == "unbiased":
             raise ValueError(
                 "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
             )
-        scale = _scale_between(chosen.strategy, strategy.matrix)
-        unbiased = Unbiased(R * scale, reach.variance, reach.jitter)
+        strategy, rival = _posterior_strategy(task)
+        kind = Outputs(inputs, nodes)
+    else:
+        strategy, kind = _linear_strategy(task)
+    targets, weights = task.goal
     return Plan(
         epsilon=budget.epsilon,
         delta=budget.delta,
@@ -125,27 +120,33 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
         targets=targets,
         target_weights=weights,
         strategy=strategy,
-        functionals=functionals(strategy, factor),
+        functionals=functionals(strategy, task.factors[0]),
         noise=budget.noise_of(strategy),
         priors=priors,
-        kind=Outputs(inputs, nodes, unbiased, gap),
+        kind=kind,
         rival=rival,
     )
 
 
 @dataclass(frozen=True)
 class _Task:
-    """What a measurement is chosen for; ``energy``: whether energies are measured too."""
+    """What a measurement is chosen for."""
 
+    question: Question
+    budget: Budget
     priors: tuple[Prior, ...]
     inputs: Array
     index: Integers
     nodes: Integers
     people: Integers | None
-    targets: Array
-    weights: Array
-    width: float
-    energy: bool
+
+    @cached_property
+    def counts(self) -> Array:
+        return np.bincount(self.index).astype(float)
+
+    @cached_property
+    def goal(self) -> tuple[Array, Array]:
+        return self.question.goal(self.inputs, self.counts)
 
     @cached_property
     def factors(self) -> list[Nystrom]:
@@ -153,51 +154,79 @@ class _Task:
         return factors_of(design_models(self.priors), self.inputs, self.nodes)
 
     @cached_property
-    def single(self) -> list[Hypothesis]:
-        """The hypotheses where every row has the weight 1."""
-        unit = np.ones((1, len(self.inputs)))
-        return self.hypotheses(
-            strategy_for_rows(unit, self.index, None, energy=False, equal_weights=False)
-        )
+    def _of_equal_rows(self) -> list[Hypothesis]:
+        return self._of(Crowd(self.counts))
+
+    def _of(self, rows: Crowd | OutputSums) -> list[Hypothesis]:
+        models = design_models(self.priors)
+        return hypotheses_for(models, self.inputs, self.nodes, rows, *self.goal, self.factors)
 
     def hypotheses(self, strategy: OutputSums) -> list[Hypothesis]:
-        models = design_models(self.priors)
-        goal = self.targets, self.weights
-        return hypotheses_for(models, self.inputs, self.nodes, strategy, *goal, self.factors)
+        """The models of what is measured with these weights of rows."""
+        equal = np.all(strategy.row_weights == 1.0)
+        return self._of_equal_rows if equal else self._of(strategy)
 
-    def for_weights_of(self, strategy: OutputSums) -> list[Hypothesis]:
-        return self.single if np.all(strategy.row_weights == 1.0) else self.hypotheses(strategy)
-
-    def left_by(self, strategy: OutputSums, budget: Budget) -> float:
+    def left_by(self, strategy: OutputSums) -> float:
         """The weighted posterior variance at the targets after this measurement."""
-        found = self.for_weights_of(strategy)
-        noise = (budget.noise_of(strategy).std * 0.5 * self.width) ** 2
-        return sum(h.weight * h.total for h in found) - explained(strategy.matrix, found, noise)
+        hypotheses = self.hypotheses(strategy)
+        noise = (self.budget.noise_of(strategy).std * self.question.half_width) ** 2
+        prior = sum(h.weight * h.total for h in hypotheses)
+        return prior - explained(strategy.matrix, hypotheses, noise)
 
 
-def _gaussian_strategy(task: _Task, budget: Budget) -> tuple[OutputSums, float]:
+def _posterior_strategy(task: _Task) -> tuple[OutputSums, OutputSums | None]:
+    """The measurement that leaves less error, and the other where both were compared."""
+    mechanism = task.question.mechanism
+    if task.budget.delta == 0:  # nothing Gaussian to compare with
+        return _laplace_strategy(task), None
+    gaussian = _gaussian_strategy(task)
+    if mechanism == GAUSSIAN:
+        return gaussian, None
+    laplace = _laplace_strategy(task)
+    if mechanism == LAPLACE or task.left_by(laplace) < task.left_by(gaussian):
+        return laplace, gaussian
+    return gaussian, None
+
+
+def _gaussian_strategy(task: _Task) -> OutputSums:
     """The noise-aware design; with several rows per person, redone once for the weights it gave."""
-    index, people = task.index, task.people
-    noise = (budget.unit_std * 0.5 * task.width) ** 2
-    unit = np.ones((1, len(task.inputs)))
+    index, people, energy = task.index, task.people, task.question.energy
+    noise = (task.budget.unit_std * task.question.half_width) ** 2
     several = people is not None and len(np.unique(people)) < len(people)
-    strategy = strategy_for_rows(unit, index, people, energy=task.energy, equal_weights=False)
-    counts, raw = np.bincount(index).astype(float), task.priors[0].start
-    goal = task.inputs, counts, task.targets, task.weights
+    strategy = strategy_for_rows(np.ones((1, len(task.inputs))), index, people, energy=energy)
+    start = task.priors[0].start
     for _ in range(2 if several else 1):
-        B = aware_matrix(task.for_weights_of(strategy), raw, *goal, noise)
-        strategy = strategy_for_rows(B, index, people, energy=task.energy, equal_weights=False)
-    return strategy, task.left_by(strategy, budget)
+        hypotheses = task.hypotheses(strategy)
+        B = aware_matrix(hypotheses, start, task.inputs, task.counts, *task.goal, noise)
+        strategy = strategy_for_rows(B, index, people, energy=energy)
+    return strategy
 
 
-def _laplace_strategy(task: _Task, budget: Budget) -> tuple[OutputSums, float]:
+def _laplace_strategy(task: _Task) -> OutputSums:
     """Sums over groups of inputs, which pure epsilon protects however small delta is."""
-    unit = np.ones((1, len(task.inputs)))
-    one = strategy_of_groups(unit, task.index, task.people, energy=task.energy)
-    noise = (budget.noise_of(one).std * 0.5 * task.width) ** 2
-    B, _ = partition(task.for_weights_of(one), one.per_input(one.row_weights), noise)
-    strategy = strategy_of_groups(B, task.index, task.people, energy=task.energy)
-    return strategy, task.left_by(strategy, budget)
+    index, people, energy = task.index, task.people, task.question.energy
+    one = strategy_of_groups(np.ones((1, len(task.inputs))), index, people, energy=energy)
+    noise = (task.budget.noise_of(one).std * task.question.half_width) ** 2
+    B, _ = partition(task.hypotheses(one), one.per_input(one.row_weights), noise)
+    return strategy_of_groups(B, index, people, energy=energy)
+
+
+def _linear_strategy(task: _Task) -> tuple[OutputSums, Outputs]:
+    """The least noise on the posterior mean at the targets, as the papers have it."""
+    question, (targets, weights) = task.question, task.goal
+    smoother = _smoother(task.priors[0].start, task.inputs, task.counts, targets)
+    linear = design(smoother.weights, question.objective, weights)
+    equal = question.reconstruct == "unbiased"
+    strategy = strategy_for_rows(
+        linear.strategy, task.index, task.people, energy=question.energy, equal_weights=equal
+    )
+    unbiased = None
+    if equal:  # undo what people with several rows scaled the design down by
+        norm = float(np.linalg.norm(strategy.matrix))
+        scale = float(np.linalg.norm(linear.strategy)) / norm if norm > 0 else 1.0
+        reconstruction = linear.reconstruction * scale
+        unbiased = Unbiased(reconstruction, smoother.variance, smoother.jitter)
+    return strategy, Outputs(task.inputs, task.nodes, unbiased, linear.gap)
 
 
 def aware_matrix(
@@ -233,35 +262,23 @@ def _useful_rank(hypothesis: Hypothesis, noise: float, most: int) -> int:
     return int(np.clip(useful, min(16, rows), min(most, rows)))
 
 
-def _scale_between(designed: Array, scaled: Array) -> float:
-    """The factor by which a design was scaled down for people with several rows."""
-    norm = float(np.linalg.norm(scaled))
-    return float(np.linalg.norm(designed)) / norm if norm > 0 else 1.0
-
-
 def functionals(strategy: OutputSums, factor: Nystrom) -> Functionals:
     """Describe a strategy on the distinct inputs that ``factor`` was made from."""
     B, J = strategy.matrix, factor.interpolation
     per_input = strategy.per_input
     g, e = strategy.row_weights, strategy.energy_shares
-    mass, squares = per_input(g), per_input(g * g)
-    variance = float(np.square(factor.factor[0]).sum() + factor.residual[0])
-    unexplained = B * (mass * np.sqrt(factor.residual / variance))
-    exact = factor.chosen.size == B.shape[1]
-    if exact:  # the interpolation is the identity
-        weights, energy_gram = B * mass, np.diag(per_input(e))
-        energy_cross = per_input(e * g)[:, None] * B.T
-    else:
-        shared = J * np.sqrt(per_input(e))
-        weights, energy_gram = (B * mass) @ J.T, shared @ shared.T
-        energy_cross = J @ (per_input(e * g)[:, None] * B.T)
+    mass, squares = strategy.masses()
+    unexplained = np.zeros_like(B)
+    if factor.chosen.size < B.shape[1]:
+        variance = float(np.square(factor.factor[0]).sum() + factor.residual[0])
+        unexplained = B * (mass * np.sqrt(factor.residual / variance))
     return Functionals(
         nodes=factor.nodes,
-        weights=weights,
+        weights=(B * mass) @ J.T,
         noise_gram=(B * squares) @ B.T,
-        residual_gram=np.zeros((len(B), len(B))) if exact else unexplained @ unexplained.T,
+        residual_gram=unexplained @ unexplained.T,
         energy_total=float(e.sum()),
-        energy_gram=energy_gram,
-        energy_cross=energy_cross,
+        energy_gram=(J * per_input(e)) @ J.T,
+        energy_cross=J @ (per_input(e * g)[:, None] * B.T),
         energy_noise_gram=(B * per_input(e * g * g)) @ B.T,
     )

@@ -52,17 +52,20 @@ class Outputs:
     def is_quick(self) -> bool:
         return len(self.inputs) <= QUICK_INPUTS
 
-    def check_in(self, plan: Plan) -> None:
-        """Refuse parts that do not belong together, as only a file can have them."""
-        inputs, targets, made = self.inputs.shape, (len(plan.targets),), self.unbiased
-        fits = inputs == (plan.strategy.matrix.shape[1], plan.targets.shape[1])
-        fits = fits and self.chosen.ndim == 1 and bool(np.isin(self.chosen, range(inputs[0])).all())
-        if made is not None:
-            shape = (*targets, len(plan.functionals.weights))
-            fits = fits and made.reconstruction.shape == shape
-            fits = fits and made.variance.shape == targets and bool(np.all(made.variance >= 0.0))
-        if not fits or (made is not None) != (plan.reconstruct == "unbiased"):
-            raise ValueError("the parts of the plan are not of one length.")
+    def fits(self, plan: Plan) -> bool:
+        """Whether these are parts of such a plan; only a file can have others."""
+        inputs, targets, made = self.inputs.shape, len(plan.targets), self.unbiased
+        fits = (
+            (made is not None) == (plan.reconstruct == "unbiased")
+            and inputs == (plan.strategy.matrix.shape[1], plan.targets.shape[1])
+            and self.chosen.ndim == 1
+            and bool(np.isin(self.chosen, range(inputs[0])).all())
+        )
+        if made is None or not fits:
+            return fits
+        shapes = made.reconstruction.shape, made.variance.shape
+        wanted = (targets, len(plan.functionals.weights)), (targets,)
+        return shapes == wanted and bool(np.all(made.variance >= 0.0))
 
     def functionals(self, plan: Plan, strategy: Any, noise: Any) -> Functionals:
         """What is measured of f does not depend on the noise."""
@@ -74,16 +77,17 @@ class Outputs:
             raise ValueError("a plan with inducing inputs has no certificate of its error.")
         strategy: Any = gaussian.strategy
         noise, B = gaussian.measured_noise_std**2, strategy.matrix
+        models, goal = design_models(plan.priors), (plan.targets, plan.target_weights)
         # Whoever has several rows can at least change one of them, so what holds for strategies that
         # protect single rows holds for those that protect people.
         rows = replace(strategy, people=None, row_weights=np.ones(strategy.rows))
-        error, slope = exact_certificate(*_whole(gaussian, rows))
+        error, slope = exact_certificate(models, self.inputs, rows, *goal, noise)
         reached = error
         if plan is not gaussian or np.any(strategy.row_weights != 1.0):
-            reached, _ = exact_certificate(*_whole(plan, plan.strategy))
+            own: Any = plan.strategy, *goal, plan.measured_noise_std**2
+            reached, _ = exact_certificate(models, self.inputs, *own)
         if slope is not None:
             return Certificate(reached, certify(B, error, slope, noise).floor)
-        models, goal = design_models(plan.priors), (plan.targets, plan.target_weights)
         low_rank = hypotheses_for(models, self.inputs, self.chosen, rows, *goal)
         low_error = sum(h.weight * h.total for h in low_rank) - gain(B, low_rank, noise)[0]
         left = unexplained(B, low_rank, noise)
@@ -94,31 +98,21 @@ class Outputs:
 
     def measured(self, plan: Plan) -> str:
         """How much is measured of what, and how near the best that is."""
-        strategy = plan.strategy
-        people = ""
+        strategy, people = plan.strategy, ""
         if strategy.people is not None:
             people = f" of {int(strategy.people.max()) + 1} people"
-        exact = strategy.distinct_inputs is not None
-        inputs = f"{'at' if exact else 'through'} {len(self.inputs)} "
-        inputs += f"{'distinct' if exact else 'inducing'} inputs"
+        inputs = f"through {len(self.inputs)} inducing inputs"
+        if strategy.distinct_inputs is not None:
+            inputs = f"at {len(self.inputs)} distinct inputs"
         return (
             f"{strategy.rows} rows{people} {inputs}; {strategy.size} numbers are measured "
             f"(objective {plan.objective}){_certified(plan)}"
         )
 
 
-def _whole(plan: Plan, strategy: Any) -> tuple[Any, ...]:
-    """What the error of a measurement is computed from."""
-    noise = plan.measured_noise_std**2
-    models, inputs = design_models(plan.priors), plan.inputs
-    return models, inputs, strategy, plan.targets, plan.target_weights, noise
-
-
 def _certified(plan: Plan) -> str:
     """How near the best the measurement is, unless finding out would take long."""
-    if not plan.is_quick:
-        return ""
-    if not plan.gap < 0.5:  # a floor for single rows says little about people with many
+    if not plan.is_quick or not plan.gap < 0.5:  # a floor for rows says little about people
         return ""
     if plan.rival is not None and plan.certificate.gap < 0:
         share = -100 * plan.certificate.gap

@@ -24,6 +24,7 @@ from privgp.types import Array, Integers
 
 # With several rows per person the energy row costs budget; this weight costs 3% of the noise.
 SHARED_ENERGY_WEIGHT = 0.5
+NOT_TOGETHER = "the parts do not belong together."
 
 
 class Strategy(Protocol):
@@ -130,22 +131,22 @@ class OutputSums(Sums):
 
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
-        rows, people = self.index.size, self.people
-        per_row = (self.index, self.row_weights, self.energy_shares)
-        if self.matrix.ndim != 2 or rows < 1 or any(each.shape != (rows,) for each in per_row):
-            raise ValueError("the parts of a measurement are not of one length.")
-        if self.index.min() < 0 or self.index.max() >= self.distinct_inputs:
-            raise ValueError("a row has no input.")
-        if not (self.row_weights.min() >= 0.0 and self.energy_weight >= 0.0):
-            raise ValueError("a weight is negative.")
-        if not (self.energy_shares.min() >= 0.0 and self.energy_shares.max() <= 1.0):
-            raise ValueError("a share is none.")
-        if people is None:
-            return
-        if people.shape != (rows,) or people.min() < 0 or people.max() >= rows:
-            raise ValueError("a row has no person.")
-        if np.any(self.person_weights()[people] != self.row_weights):
-            raise ValueError("the rows of a person have several weights.")
+        rows, index, people, shares = (self.index.size, self.index, self.people, self.energy_shares)
+        per_row = (index, self.row_weights, shares, *([] if people is None else [people]))
+        fits = (
+            self.matrix.ndim == 2
+            and rows >= 1
+            and all(each.shape == (rows,) for each in per_row)
+            and index.min() >= 0
+            and index.max() < self.distinct_inputs
+            and min(self.row_weights.min(), shares.min(), self.energy_weight) >= 0.0
+            and shares.max() <= 1.0
+        )
+        if fits and people is not None:  # all rows of a person have one weight
+            fits = people.min() >= 0 and people.max() < rows
+            fits = fits and np.all(self.person_weights()[people] == self.row_weights)
+        if not fits:
+            raise ValueError(NOT_TOGETHER)
 
     def sensitivity(self) -> float:
         """How far one person can move the exact measurement, in the Euclidean norm."""
@@ -174,17 +175,15 @@ class OutputSums(Sums):
         return weights
 
     def float_error(self) -> float:
-        """Bound of the rounding error of the computed measurement, in the Euclidean norm."""
-        per_row, energy = self._float_errors()
-        return float(np.hypot(np.linalg.norm(per_row), energy)) * (1.0 + 1e-9)
+        """Bound of the rounding error of the computed measurement, in the norm of the law.
 
-    def _float_errors(self) -> tuple[Array, float]:
-        """For every sum, and for the energy: sums of ``rows`` outputs, then of ``inputs`` products."""
+        Sums of ``rows`` outputs, then of ``inputs`` products; the energy is one sum.
+        """
         rows, inputs = len(self.index), self.matrix.shape[1]
-        mass = self.per_input(self.row_weights)
-        per_row: Array = rounding(rows + inputs + 4) * (np.abs(self.matrix) @ mass)
+        sums = rounding(rows + inputs + 4) * (np.abs(self.matrix) @ self.masses()[0])
         energy = rounding(rows + 4) * self.energy_weight * float(self.energy_shares.sum())
-        return per_row, energy
+        order = 1 if self.law == LAPLACE else 2
+        return float(np.linalg.norm(np.append(sums, energy), order)) * (1.0 + 1e-9)
 
 
 @dataclass(frozen=True)
@@ -202,10 +201,15 @@ class GroupSums(OutputSums):
         together = np.bincount(self.people, moved)
         return float(together.max(initial=0.0)) * (1.0 + rounding(len(self.index)))
 
-    def float_error(self) -> float:
-        """Bound of the rounding error of the computed measurement, in the sum of absolute values."""
-        per_row, energy = self._float_errors()
-        return float(per_row.sum() + energy) * (1.0 + 1e-9)
+
+@dataclass(frozen=True)
+class Crowd:
+    """``counts`` rows of weight 1 at every input: all that a design needs to know of them."""
+
+    counts: Array
+
+    def masses(self) -> tuple[Array, Array]:
+        return self.counts, self.counts
 
 
 def noise_of(strategy: Strategy, epsilon: float, delta: float) -> AnyNoise:
@@ -215,7 +219,7 @@ def noise_of(strategy: Strategy, epsilon: float, delta: float) -> AnyNoise:
 
 
 def strategy_for_rows(
-    B: Array, index: Integers, people: Integers | None, *, energy: bool, equal_weights: bool
+    B: Array, index: Integers, people: Integers | None, *, energy: bool, equal_weights: bool = False
 ) -> OutputSums:
     """Scale a design with unit columns so that every person moves the measurement by at most 2.
 

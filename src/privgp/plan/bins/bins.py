@@ -17,7 +17,7 @@ import numpy as np
 
 from privgp.gp.kernels.quadrature import gauss
 from privgp.gp.rounding import rounding
-from privgp.plan.strategy import Sums
+from privgp.plan.strategy import NOT_TOGETHER, Sums
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.privacy.sensitivity import absolute_sums, column_norms
 from privgp.types import Array, Integers
@@ -125,14 +125,16 @@ class Bins(Sums, Grid):
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
         inputs = (len(self.shape),)
-        if not inputs[0] or self.low.shape != inputs or self.high.shape != inputs or self.rows < 1:
-            raise ValueError("the parts of a grid are not of one length.")
-        if not np.all((self.low < self.high) & np.isfinite(self.high - self.low)):
-            raise ValueError("a bound is not below the other.")
-        if min(self.shape) < 1 or self.matrix.shape[1:] != (math.prod(self.shape),):
-            raise ValueError("the matrix is not one of these bins.")
-        if not 0.0 <= self.energy_weight <= ENERGY_WEIGHT:
-            raise ValueError("the weight of the energy is out of range.")
+        fits = (
+            self.low.shape == self.high.shape == inputs != (0,)
+            and np.all((self.low < self.high) & np.isfinite(self.high - self.low))
+            and min(self.shape) >= 1
+            and self.rows >= 1
+            and self.matrix.shape[1:] == (math.prod(self.shape),)
+            and 0.0 <= self.energy_weight <= ENERGY_WEIGHT
+        )
+        if not fits:
+            raise ValueError(NOT_TOGETHER)
 
     def sensitivity(self) -> float:
         """How far replacing one record, output in [-1, 1], can move the exact measurement.

@@ -21,7 +21,6 @@ from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.bins.records import Records, even_hypotheses
 from privgp.plan.build import Budget, Question
 from privgp.plan.designs.noise_aware import aware_design
-from privgp.plan.inputs.start import starting_priors
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.types import Array
@@ -82,15 +81,13 @@ def make_records_plan(
 ) -> Plan:
     """Choose the measurement. Sees the number of records, never an input or an output."""
     low, high = np.array(x_bounds, dtype=float).T
-    width = question.y_bounds[1] - question.y_bounds[0]
     # Two points with the mean and the spread of an even distribution over the domain.
     middle, spread = 0.5 * low + 0.5 * high, (high - low) / np.sqrt(12.0)
     even = np.vstack([middle - spread, middle + spread])
-    priors = starting_priors(even, width, question.kernel, question.noise_variance, learned=False)
-    targets = question.targets
-    if targets is None:
-        targets = Grid(low, high, (GRIDS[len(low)][-1],) * len(low)).centres()
-    aim = Aim(design_models(priors[0]), targets, 0.5 * width)
+    priors = question.priors(even, learned=False)
+    finest = Grid(low, high, (GRIDS[len(low)][-1],) * len(low))
+    targets, weights = question.goal(finest.centres(), np.ones(finest.count))
+    aim = Aim(design_models(priors[0]), targets, question.half_width)
     bins, rival = _choose(Domain(low, high, rows), aim, question, budget)
     noise = budget.noise_of(bins)
     counts = counts_given(bins, bins.sum_std(noise.std), None)
@@ -101,7 +98,7 @@ def make_records_plan(
         objective="posterior",
         reconstruct="posterior",
         targets=targets,
-        target_weights=np.ones(len(targets)),
+        target_weights=weights,
         strategy=bins,
         functionals=bin_functionals(bins, *counts, priors[0].start),
         noise=noise,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.designs.hypotheses import hypotheses_for
 from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, unexplained
-from privgp.plan.strategy import OutputSums
+from privgp.plan.strategy import Crowd
 from privgp.types import Array
 
 if TYPE_CHECKING:
@@ -39,11 +39,10 @@ class Records:
     x_bounds: tuple[tuple[float, float], ...]
     default_kernel: bool
 
-    def check_in(self, plan: Plan) -> None:
-        """Refuse bins of another domain, as only a file can have them."""
+    def fits(self, plan: Plan) -> bool:
+        """Whether the bins are those of the domain; only a file can have others."""
         bins: Any = plan.strategy
-        if not np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high]):
-            raise ValueError("the bins are not those of the domain.")
+        return np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high])
 
     def functionals(self, plan: Plan, strategy: Any, noise: Any) -> Functionals:
         """What is measured of f, given counts as uncertain as this noise leaves them."""
@@ -86,13 +85,6 @@ def even_hypotheses(
     bins: Bins, models: Sequence[Hyperparameters], targets: Array
 ) -> list[Hypothesis]:
     """The models for records spread evenly over the bins' centres, as if that were known."""
-    each = np.full(bins.count, bins.rows / bins.count)
-    index = np.arange(bins.count)
-    sums = OutputSums(bins.matrix, index, each, None, 0.0, each)
+    even = Crowd(np.full(bins.count, bins.rows / bins.count))
     goal = targets, np.ones(len(targets))
-    hypotheses = hypotheses_for(models, bins.centres(), index, sums, *goal)
-    # Every record of a bin has noise of its own.
-    return [
-        replace(h, noise=model.noise_variance * each)
-        for h, model in zip(hypotheses, models, strict=True)
-    ]
+    return hypotheses_for(models, bins.centres(), np.arange(bins.count), even, *goal)

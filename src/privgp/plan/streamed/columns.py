@@ -8,7 +8,7 @@ to calibrate the noise and to describe the measurement. Proof: docs/proofs/induc
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from privgp.gp.kernels.evaluate import check_kernel, evaluate
 from privgp.gp.rounding import rounding
 from privgp.gp.smoothers import stable_cholesky
 from privgp.plan.inputs.rows import in_blocks
-from privgp.plan.strategy import Sums
+from privgp.plan.strategy import NOT_TOGETHER, Sums
 from privgp.privacy.noise import GAUSSIAN
 from privgp.privacy.sensitivity import MAX_ENERGY_WEIGHT, column_norms, single_row_sensitivity
 from privgp.types import Array
@@ -86,11 +86,9 @@ class Totals:
     kernel_gram: Array
 
     def __add__(self, other: Totals) -> Totals:
-        most = self if self.largest >= other.largest else other
-        return Totals(
+        return replace(
+            self if self.largest >= other.largest else other,
             rows=self.rows + other.rows,
-            largest=most.largest,
-            worst=most.worst,
             absolute=self.absolute + other.absolute,
             gram=self.gram + other.gram,
             cross=self.cross + other.cross,
@@ -100,12 +98,11 @@ class Totals:
 
 def total(parts: Iterable[Totals]) -> Totals:
     """Add them up, in order."""
-    whole: Totals | None = None
-    for part in parts:
-        whole = part if whole is None else whole + part
-    if whole is None:
+    coming = iter(parts)
+    first = next(coming, None)
+    if first is None:
         raise ValueError("there are no rows.")
-    return whole
+    return sum(coming, first)
 
 
 @dataclass(frozen=True)
@@ -130,13 +127,17 @@ class StreamedSums(Sums):
         """Refuse parts that do not belong together, as only a file can have them."""
         columns, measured = self.columns, self.absolute.shape
         shape = (*measured, len(columns.nodes))
-        if self.worst.shape != measured or columns.nodes.ndim != 2 or columns.matrix.shape != shape:
-            raise ValueError("the parts of a measurement are not of one length.")
+        fits = (
+            columns.nodes.ndim == 2
+            and (self.worst.shape, columns.matrix.shape) == (measured, shape)
+            and self.rows >= 1
+            and self.largest > 0.0
+            and self.energy_weight >= 0.0
+            and np.all(self.absolute >= 0.0)
+        )
+        if not fits:
+            raise ValueError(NOT_TOGETHER)
         check_kernel(columns.kernel, columns.nodes.shape[1])
-        if not (self.rows >= 1 and self.largest > 0.0 and self.energy_weight >= 0.0):
-            raise ValueError("a number is out of range.")
-        if np.any(self.absolute < 0.0):
-            raise ValueError("a sum of absolute values is negative.")
 
     @property
     def size(self) -> int:

@@ -20,9 +20,9 @@ from privgp.plan.build import Budget, Question, aware_matrix
 from privgp.plan.designs.hypotheses import design_models, hypotheses_for
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.rows import Rows, in_blocks, sample
-from privgp.plan.inputs.start import starting_priors
 from privgp.plan.outputs import Outputs, Unbiased
 from privgp.plan.plan import Plan
+from privgp.plan.strategy import Crowd
 from privgp.plan.streamed.columns import Columns, Totals, streamed_functionals, streamed_strategy
 from privgp.types import Array
 
@@ -31,16 +31,6 @@ RESIDUAL_ROWS = 2048  # of these, for what the inducing inputs leave out
 MOST_MEASURED = 120  # sums: more cost time in proportion
 TARGETS = 1024  # of these, where accuracy is reported unless targets are given
 ROUNDS = 30  # of k-means
-
-
-@dataclass(frozen=True)
-class Crowd:
-    """``counts`` rows at every input."""
-
-    counts: Array
-
-    def masses(self) -> tuple[Array, Array]:
-        return self.counts, self.counts
 
 
 @dataclass(frozen=True)
@@ -64,8 +54,7 @@ class Sketch:
     def finish(self, totals: Totals) -> Plan:
         """The plan, once the pass over the rows is done."""
         question, budget = self.question, self.budget
-        learned = question.learned and question.reconstruct == "posterior"
-        strategy = streamed_strategy(self.columns, totals, energy=learned)
+        strategy = streamed_strategy(self.columns, totals, energy=question.energy)
         nodes = self.columns.nodes
         left = residual_gram(self.columns, self.seen, totals.rows)
         return Plan(
@@ -86,24 +75,17 @@ class Sketch:
 
 def sketch_plan(rows: Rows, question: Question, budget: Budget, inducing: int | Array) -> Sketch:
     """Choose inducing inputs and what is measured of a row."""
-    width = question.y_bounds[1] - question.y_bounds[0]
-    learned = question.learned and question.reconstruct == "posterior"
     seen = sample(rows, SAMPLE)
-    priors = starting_priors(seen, width, question.kernel, question.noise_variance, learned=learned)
-    start = priors[0].start
+    priors = question.priors(seen, learned=question.energy)
     nodes = choose_inducing(seen, inducing) if isinstance(inducing, int) else inducing
-    targets = question.targets
-    if targets is None:
-        targets, index = collapse(_some(seen, TARGETS))
-        weights = np.bincount(index).astype(float)
-    else:
-        weights = np.ones(len(targets))
+    inputs, index = collapse(_some(seen, TARGETS))
+    targets, weights = question.goal(inputs, np.bincount(index).astype(float))
     unbiased = None
     if question.objective == "posterior":
         columns = _aware_columns(priors, seen, nodes, rows.count, question, budget)
         gap = np.inf
     else:
-        goal = targets, weights
+        start, goal = priors[0].start, (targets, weights)
         columns, unbiased, gap = _smoothing_columns(start, rows, seen, nodes, goal, question)
     return Sketch(question, budget, priors, columns, seen, targets, weights, unbiased, gap)
 
@@ -118,18 +100,15 @@ def _aware_columns(
 ) -> Columns:
     """The noise-aware design for rows gathered at the inducing inputs, carried to all x by
     ``b(x) = B k(Z, Z)^-1 k(Z, x)`` and brought to norm 1."""
-    width = question.y_bounds[1] - question.y_bounds[0]
-    kernel = priors[0].start.kernel
+    start = priors[0].start
+    kernel = start.kernel
     nearest = np.argmax(evaluate(kernel, nodes, seen), axis=0)
     counts = np.bincount(nearest, minlength=len(nodes)) * (count / len(seen))
     counts = np.maximum(counts, 1e-3 * count / len(nodes))
-    noise = (budget.unit_std * 0.5 * width) ** 2
-    goal = nodes if question.targets is None else question.targets
-    weights = counts if question.targets is None else np.ones(len(goal))
-    every = np.arange(len(nodes))
-    found = hypotheses_for(design_models(priors), nodes, every, Crowd(counts), goal, weights)
-    raw = priors[0].start
-    B = aware_matrix(found, raw, nodes, counts, goal, weights, noise, MOST_MEASURED)
+    noise = (budget.unit_std * question.half_width) ** 2
+    goal, every = question.goal(nodes, counts), np.arange(len(nodes))
+    hypotheses = hypotheses_for(design_models(priors), nodes, every, Crowd(counts), *goal)
+    B = aware_matrix(hypotheses, start, nodes, counts, *goal, noise, MOST_MEASURED)
     L = stable_cholesky(evaluate(kernel, nodes))
     return Columns(kernel, nodes, cho_solve((L, True), B.T, check_finite=False).T, unit=True)
 
