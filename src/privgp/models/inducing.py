@@ -36,7 +36,7 @@ def fit_rows(
     public = PublicRows(rows.count, rows.columns)
     if plan is None:
         sketch = model._sketch(rows, groups)
-        bounds, columns = sketch.y_bounds, sketch.columns
+        bounds, columns = sketch.question.y_bounds, sketch.columns
     else:
         plan, columns = _accepted(model, plan, rows, groups)
         bounds = plan.y_bounds

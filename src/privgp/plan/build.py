@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -13,6 +14,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import collapse
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, Smoother, choose_nodes, exact_smoother
+from privgp.plan.bins.records import Records
 from privgp.plan.designs.hypotheses import design_models, factors_of, hypotheses_for
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design, explained, gain
 from privgp.plan.designs.partition import partition
@@ -33,6 +35,7 @@ from privgp.types import Array, Integers
 
 NODES = 512  # up to this many distinct inputs nothing is approximated
 MAX_RANK = 100
+Goal = tuple[Array, Array]  # the targets, and how much each counts
 
 
 @dataclass(frozen=True)
@@ -85,11 +88,38 @@ class Question:
             X, 2.0 * self.half_width, *given, learned=learned, ranked=self.ranked
         )
 
-    def goal(self, inputs: Array, counts: Array) -> tuple[Array, Array]:
-        """The targets and how much each counts; the inputs where none were given."""
+    def goal(self, inputs: Array, counts: Array) -> Goal:
+        """The targets; the inputs where none were given."""
         if self.targets is None:
             return inputs, counts
         return self.targets, np.ones(len(self.targets))
+
+    def plan(
+        self,
+        budget: Budget,
+        strategy: Any,
+        functionals: Functionals,
+        priors: tuple[Prior, ...],
+        goal: Goal,
+        kind: Outputs | Records,
+        rival: Any = None,
+    ) -> Plan:
+        """The plan of a measurement, with the noise that hides one person."""
+        return Plan(
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            y_bounds=self.y_bounds,
+            objective=self.objective,
+            reconstruct=self.reconstruct,
+            targets=goal[0],
+            target_weights=goal[1],
+            strategy=strategy,
+            functionals=functionals,
+            noise=budget.noise_of(strategy),
+            priors=priors,
+            kind=kind,
+            rival=rival,
+        )
 
 
 def make_plan(X: Array, question: Question, budget: Budget, people: Integers | None = None) -> Plan:
@@ -99,33 +129,17 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
     start = priors[0].start
     nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)
     task = _Task(question, budget, priors, inputs, index, nodes, people)
-    strategy: OutputSums
-    rival: OutputSums | None = None
-    if question.objective == "posterior":
-        if question.reconstruct == "unbiased":
-            raise ValueError(
-                "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
-            )
-        strategy, rival = _posterior_strategy(task)
-        kind = Outputs(inputs, nodes)
-    else:
+    rival, kind = None, Outputs(inputs, nodes)
+    if question.objective != "posterior":
         strategy, kind = _linear_strategy(task)
-    targets, weights = task.goal
-    return Plan(
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        y_bounds=question.y_bounds,
-        objective=question.objective,
-        reconstruct=question.reconstruct,
-        targets=targets,
-        target_weights=weights,
-        strategy=strategy,
-        functionals=functionals(strategy, task.factors[0]),
-        noise=budget.noise_of(strategy),
-        priors=priors,
-        kind=kind,
-        rival=rival,
-    )
+    elif question.reconstruct == "posterior":
+        strategy, rival = _posterior_strategy(task)
+    else:
+        raise ValueError(
+            "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
+        )
+    measured = functionals(strategy, task.factors[0])
+    return question.plan(budget, strategy, measured, priors, task.goal, kind, rival)
 
 
 @dataclass(frozen=True)
@@ -145,7 +159,7 @@ class _Task:
         return np.bincount(self.index).astype(float)
 
     @cached_property
-    def goal(self) -> tuple[Array, Array]:
+    def goal(self) -> Goal:
         return self.question.goal(self.inputs, self.counts)
 
     @cached_property

@@ -33,6 +33,8 @@ class Strategy(Protocol):
     ``law``: of the noise that will be added, which decides the norm of the two bounds
     ``people``: (rows,), whose outputs are protected together, or None when every row is a person
     ``energy_weight``: of the sum of squared outputs, 0 when it is not measured
+    ``distinct_inputs``: how many public ones; None where they are private or not counted
+    ``size``: how many numbers are measured
     """
 
     @property
@@ -46,13 +48,9 @@ class Strategy(Protocol):
     @property
     def rows(self) -> int: ...
     @property
-    def distinct_inputs(self) -> int | None:
-        """How many distinct public inputs there are; None where they are private or not counted."""
-
+    def distinct_inputs(self) -> int | None: ...
     @property
-    def size(self) -> int:
-        """How many numbers are measured."""
-
+    def size(self) -> int: ...
     def sensitivity(self) -> float:
         """How far one person, whose outputs lie in [-1, 1], can move the exact measurement."""
 
@@ -109,29 +107,29 @@ class OutputSums(Sums):
     energy_shares: Array
 
     @property
+    def rows(self) -> int:
+        return len(self.index)
+
+    @property
     def size(self) -> int:
         return len(self.matrix) + int(self.energy_weight > 0)
 
+    @property
+    def distinct_inputs(self) -> int:
+        return int(self.matrix.shape[1])
+
     def per_input(self, values: Array) -> Array:
         """Sums of a public value per row at every distinct input."""
-        return np.bincount(self.index, values, minlength=self.matrix.shape[1]).astype(float)
+        return np.bincount(self.index, values, minlength=self.distinct_inputs).astype(float)
 
     def masses(self) -> tuple[Array, Array]:
         """Sums of the row weights, and of their squares, at every distinct input."""
         g = self.row_weights
         return self.per_input(g), self.per_input(g * g)
 
-    @property
-    def rows(self) -> int:
-        return len(self.index)
-
-    @property
-    def distinct_inputs(self) -> int:
-        return int(self.matrix.shape[1])
-
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
-        rows, index, people, shares = (self.index.size, self.index, self.people, self.energy_shares)
+        rows, index, people, shares = self.index.size, self.index, self.people, self.energy_shares
         per_row = (index, self.row_weights, shares, *([] if people is None else [people]))
         fits = (
             self.matrix.ndim == 2
@@ -139,7 +137,7 @@ class OutputSums(Sums):
             and all(each.shape == (rows,) for each in per_row)
             and index.min() >= 0
             and index.max() < self.distinct_inputs
-            and min(self.row_weights.min(), shares.min(), self.energy_weight) >= 0.0
+            and np.min([self.row_weights.min(), shares.min(), self.energy_weight]) >= 0.0
             and shares.max() <= 1.0
         )
         if fits and people is not None:  # all rows of a person have one weight
@@ -150,21 +148,16 @@ class OutputSums(Sums):
 
     def sensitivity(self) -> float:
         """How far one person can move the exact measurement, in the Euclidean norm."""
-        if self.people is None:
-            norms = column_norms(self.matrix)[self.index] * self.row_weights
-            return single_row_sensitivity(float(norms.max(initial=0.0)), self.energy_weight)
-        counts = np.bincount(self.people)
-        norms = person_norms(self.matrix, self.index, self.people) * self.person_weights()
-        shares = np.bincount(self.people, self.energy_shares) * (1.0 + rounding(len(self.index)))
-        alone = counts == 1
-        one = several = 0.0
+        people, w = np.arange(self.rows) if self.people is None else self.people, self.energy_weight
+        norms = person_norms(self.matrix, self.index, people) * self.person_weights()
+        shares = np.bincount(people, self.energy_shares) * (1.0 + rounding(self.rows))
+        alone, moved = np.bincount(people) == 1, []
         if alone.any():
-            one = single_row_sensitivity(float(norms[alone].max()), self.energy_weight)
+            moved.append(single_row_sensitivity(float(norms[alone].max()), w))
         if not alone.all():
-            several = many_row_sensitivity(
-                float(norms[~alone].max()), self.energy_weight, float(shares[~alone].max())
-            )
-        return max(one, several)
+            share = float(shares[~alone].max())
+            moved.append(many_row_sensitivity(float(norms[~alone].max()), w, share))
+        return max(moved)
 
     def person_weights(self) -> Array:
         """The row weight of every person (the same for all of their rows)."""
@@ -179,9 +172,9 @@ class OutputSums(Sums):
 
         Sums of ``rows`` outputs, then of ``inputs`` products; the energy is one sum.
         """
-        rows, inputs = len(self.index), self.matrix.shape[1]
-        sums = rounding(rows + inputs + 4) * (np.abs(self.matrix) @ self.masses()[0])
-        energy = rounding(rows + 4) * self.energy_weight * float(self.energy_shares.sum())
+        gamma = rounding(self.rows + self.distinct_inputs + 4)
+        sums = gamma * (np.abs(self.matrix) @ self.masses()[0])
+        energy = rounding(self.rows + 4) * self.energy_weight * float(self.energy_shares.sum())
         order = 1 if self.law == LAPLACE else 2
         return float(np.linalg.norm(np.append(sums, energy), order)) * (1.0 + 1e-9)
 
@@ -196,10 +189,9 @@ class GroupSums(OutputSums):
         """How far one person can move the exact measurement, in the sum of absolute values."""
         sums = absolute_sums(self.matrix)[self.index] * self.row_weights
         moved = total_sensitivity(sums, self.energy_weight * self.energy_shares)
-        if self.people is None:
-            return float(moved.max(initial=0.0))
-        together = np.bincount(self.people, moved)
-        return float(together.max(initial=0.0)) * (1.0 + rounding(len(self.index)))
+        if self.people is not None:
+            moved = np.bincount(self.people, moved).astype(float) * (1.0 + rounding(self.rows))
+        return float(moved.max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -226,25 +218,20 @@ def strategy_for_rows(
     Each person's rows get a common weight of their own, unless ``equal_weights`` asks for one
     weight for all, as an unbiased release of ``C y`` needs.
     """
-    rows = len(index)
-    largest = float(column_norms(B).max(initial=0.0))
-    if largest > 1.0:
-        B = B / largest
-    ones = np.ones(rows)
+    B = B / max(1.0, float(column_norms(B).max(initial=0.0)))
+    ones, weight = np.ones(len(index)), MAX_ENERGY_WEIGHT if energy else 0.0
     if people is None:
-        weight = MAX_ENERGY_WEIGHT if energy else 0.0
         return OutputSums(B, index, ones, None, weight, ones)
     counts = np.bincount(people)
-    several = bool((counts > 1).any())
-    weight = 0.0 if not energy else SHARED_ENERGY_WEIGHT if several else MAX_ENERGY_WEIGHT
-    norms = person_norms(B, index, people)
-    allowed = np.where(counts == 1, 1.0, np.sqrt(1.0 - weight**2 / 4.0) if several else 1.0)
-    scale = np.minimum(1.0, allowed / np.maximum(norms, 1e-300))
+    allowed = np.ones(len(counts))
+    if np.any(counts > 1):
+        weight = SHARED_ENERGY_WEIGHT if energy else 0.0
+        allowed[counts > 1] = np.sqrt(1.0 - weight**2 / 4.0)
+    scale = np.minimum(1.0, allowed / np.maximum(person_norms(B, index, people), 1e-300))
     if equal_weights:
         B = B * float(scale.min())
         scale = np.ones(len(counts))
-    shares = 1.0 / counts[people]
-    return OutputSums(B, index, scale[people], people, weight, shares)
+    return OutputSums(B, index, scale[people], people, weight, 1.0 / counts[people])
 
 
 def strategy_of_groups(

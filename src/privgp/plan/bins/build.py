@@ -86,26 +86,14 @@ def make_records_plan(
     even = np.vstack([middle - spread, middle + spread])
     priors = question.priors(even, learned=False)
     finest = Grid(low, high, (GRIDS[len(low)][-1],) * len(low))
-    targets, weights = question.goal(finest.centres(), np.ones(finest.count))
-    aim = Aim(design_models(priors[0]), targets, question.half_width)
+    goal = question.goal(finest.centres(), np.ones(finest.count))
+    aim = Aim(design_models(priors[0]), goal[0], question.half_width)
     bins, rival = _choose(Domain(low, high, rows), aim, question, budget)
-    noise = budget.noise_of(bins)
-    counts = counts_given(bins, bins.sum_std(noise.std), None)
-    return Plan(
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        y_bounds=question.y_bounds,
-        objective="posterior",
-        reconstruct="posterior",
-        targets=targets,
-        target_weights=weights,
-        strategy=bins,
-        functionals=bin_functionals(bins, *counts, priors[0].start),
-        noise=noise,
-        priors=priors,
-        kind=Records(tuple(zip(low.tolist(), high.tolist(), strict=True)), question.kernel is None),
-        rival=rival,
-    )
+    counts = counts_given(bins, bins.sum_std(budget.noise_of(bins).std), None)
+    measured = bin_functionals(bins, *counts, priors[0].start)
+    domain = tuple(zip(low.tolist(), high.tolist(), strict=True))
+    kind = Records(domain, default_kernel=question.kernel is None)
+    return question.plan(budget, bins, measured, priors, goal, kind, rival)
 
 
 def _choose(

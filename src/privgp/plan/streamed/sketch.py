@@ -6,7 +6,7 @@ the design, where every inducing input stands for the rows nearest to it. Sees i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -16,7 +16,7 @@ from privgp.gp.input_maps import collapse, spreads
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import inducing_smoother, stable_cholesky
-from privgp.plan.build import Budget, Question, aware_matrix
+from privgp.plan.build import Budget, Goal, Question, aware_matrix
 from privgp.plan.designs.hypotheses import design_models, hypotheses_for
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.rows import Rows, in_blocks, sample
@@ -42,34 +42,16 @@ class Sketch:
     priors: tuple[Prior, ...]
     columns: Columns
     seen: Array
-    targets: Array
-    target_weights: Array
-    unbiased: Unbiased | None
-    gap: float
-
-    @property
-    def y_bounds(self) -> tuple[float, float]:
-        return self.question.y_bounds
+    goal: Goal
+    kind: Outputs
 
     def finish(self, totals: Totals) -> Plan:
         """The plan, once the pass over the rows is done."""
-        question, budget = self.question, self.budget
-        strategy = streamed_strategy(self.columns, totals, energy=question.energy)
-        nodes = self.columns.nodes
+        strategy = streamed_strategy(self.columns, totals, energy=self.question.energy)
         left = residual_gram(self.columns, self.seen, totals.rows)
-        return Plan(
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            y_bounds=question.y_bounds,
-            objective=question.objective,
-            reconstruct=question.reconstruct,
-            targets=self.targets,
-            target_weights=self.target_weights,
-            strategy=strategy,
-            functionals=streamed_functionals(self.columns, totals, left),
-            noise=budget.noise_of(strategy),
-            priors=self.priors,
-            kind=Outputs(nodes, np.arange(len(nodes)), self.unbiased, self.gap),
+        measured = streamed_functionals(self.columns, totals, left)
+        return self.question.plan(
+            self.budget, strategy, measured, self.priors, self.goal, self.kind
         )
 
 
@@ -77,49 +59,37 @@ def sketch_plan(rows: Rows, question: Question, budget: Budget, inducing: int | 
     """Choose inducing inputs and what is measured of a row."""
     seen = sample(rows, SAMPLE)
     priors = question.priors(seen, learned=question.energy)
-    nodes = choose_inducing(seen, inducing) if isinstance(inducing, int) else inducing
+    Z = choose_inducing(seen, inducing) if isinstance(inducing, int) else inducing
     inputs, index = collapse(_some(seen, TARGETS))
-    targets, weights = question.goal(inputs, np.bincount(index).astype(float))
-    unbiased = None
+    goal = question.goal(inputs, np.bincount(index).astype(float))
+    kind = Outputs(Z, np.arange(len(Z)), design_gap=np.inf)
     if question.objective == "posterior":
-        columns = _aware_columns(priors, seen, nodes, rows.count, question, budget)
-        gap = np.inf
+        columns = _aware_columns(question, budget, priors, seen, Z, rows.count)
     else:
-        start, goal = priors[0].start, (targets, weights)
-        columns, unbiased, gap = _smoothing_columns(start, rows, seen, nodes, goal, question)
-    return Sketch(question, budget, priors, columns, seen, targets, weights, unbiased, gap)
+        columns, unbiased, gap = _smoothing_columns(question, rows, priors[0].start, seen, Z, goal)
+        kind = replace(kind, unbiased=unbiased, design_gap=gap)
+    return Sketch(question, budget, priors, columns, seen, goal, kind)
 
 
 def _aware_columns(
-    priors: tuple[Prior, ...],
-    seen: Array,
-    nodes: Array,
-    count: int,
-    question: Question,
-    budget: Budget,
+    question: Question, budget: Budget, priors: tuple[Prior, ...], seen: Array, Z: Array, rows: int
 ) -> Columns:
     """The noise-aware design for rows gathered at the inducing inputs, carried to all x by
     ``b(x) = B k(Z, Z)^-1 k(Z, x)`` and brought to norm 1."""
     start = priors[0].start
-    kernel = start.kernel
-    nearest = np.argmax(evaluate(kernel, nodes, seen), axis=0)
-    counts = np.bincount(nearest, minlength=len(nodes)) * (count / len(seen))
-    counts = np.maximum(counts, 1e-3 * count / len(nodes))
+    nearest = np.argmax(evaluate(start.kernel, Z, seen), axis=0)
+    counts = np.bincount(nearest, minlength=len(Z)) * (rows / len(seen))
+    counts = np.maximum(counts, 1e-3 * rows / len(Z))
     noise = (budget.unit_std * question.half_width) ** 2
-    goal, every = question.goal(nodes, counts), np.arange(len(nodes))
-    hypotheses = hypotheses_for(design_models(priors), nodes, every, Crowd(counts), *goal)
-    B = aware_matrix(hypotheses, start, nodes, counts, *goal, noise, MOST_MEASURED)
-    L = stable_cholesky(evaluate(kernel, nodes))
-    return Columns(kernel, nodes, cho_solve((L, True), B.T, check_finite=False).T, unit=True)
+    goal, every = question.goal(Z, counts), np.arange(len(Z))
+    hypotheses = hypotheses_for(design_models(priors), Z, every, Crowd(counts), *goal)
+    B = aware_matrix(hypotheses, start, Z, counts, *goal, noise, MOST_MEASURED)
+    L = stable_cholesky(evaluate(start.kernel, Z))
+    return Columns(start.kernel, Z, cho_solve((L, True), B.T, check_finite=False).T, unit=True)
 
 
 def _smoothing_columns(
-    start: Hyperparameters,
-    rows: Rows,
-    seen: Array,
-    nodes: Array,
-    goal: tuple[Array, Array],
-    question: Question,
+    question: Question, rows: Rows, start: Hyperparameters, seen: Array, Z: Array, goal: Goal
 ) -> tuple[Columns, Unbiased | None, float]:
     """The least noise for the DTC smoother ``C = W k(Z, X) / s^2``, designed on sampled rows.
 
@@ -129,22 +99,20 @@ def _smoothing_columns(
     targets, weights = goal
 
     def part(X: Array) -> Array:
-        K = evaluate(kernel, nodes, X)
+        K = evaluate(kernel, Z, X)
         return np.asarray(K @ K.T)
 
-    gram = np.zeros((len(nodes), len(nodes)))
-    for block in in_blocks(part, rows.blocks()):
-        gram += block
-    smoother = inducing_smoother(kernel, nodes, gram / noise, targets)
+    gram = sum(in_blocks(part, rows.blocks()), np.zeros((len(Z), len(Z))))
+    smoother = inducing_smoother(kernel, Z, gram / noise, targets)
     some = _some(seen, RESIDUAL_ROWS)
     W = smoother.weights / noise
-    found = design(W @ evaluate(kernel, nodes, collapse(some)[0]), question.objective, weights)
-    S = np.linalg.pinv(found.reconstruction, rcond=1e-13) @ W
-    columns = Columns(kernel, nodes, S, unit=False)
+    linear = design(W @ evaluate(kernel, Z, collapse(some)[0]), question.objective, weights)
+    S = np.linalg.pinv(linear.reconstruction, rcond=1e-13) @ W
     unbiased = None
     if question.reconstruct == "unbiased":
-        unbiased = Unbiased(found.reconstruction, smoother.variance, 0.0)
-    return columns, unbiased, found.gap if len(some) == rows.count else np.inf
+        unbiased = Unbiased(linear.reconstruction, smoother.variance, 0.0)
+    gap = linear.gap if len(some) == rows.count else np.inf
+    return Columns(kernel, Z, S, unit=False), unbiased, gap
 
 
 def residual_gram(columns: Columns, seen: Array, rows: int) -> Array:
