@@ -25,14 +25,14 @@ from privgp.types import Array, Positive
 SENSITIVITIES = ("exact", "infinity", "nonnegative", "varah")
 MAX_POINTS = 20_000
 BLOCK = 256
+NOT_DEFINITE = "the kernel matrix is not positive definite: raise noise_variance."
 
 
 @dataclass(frozen=True)
 class FunctionModel:
-    """The public part of a whole-function release.
+    """The public part of a whole-function release, linear in the sums of scaled outputs per input.
 
-    ``inputs``: distinct rows of X; ``counts``: how often each occurs; ``nodes``: inducing inputs Z
-    or None. The function is linear in the sums of the scaled outputs per input.
+    ``inputs``: distinct rows of X; ``counts``: how often each occurs; ``nodes``: inducing inputs Z.
     """
 
     kernel: Kernel
@@ -50,16 +50,15 @@ class FunctionModel:
     @cached_property
     def coefficients(self) -> Array:
         """A, (inputs, inputs): the posterior mean is ``k(., inputs) A s`` for sums s per input."""
-        scale = variance(self.kernel)
-        K = evaluate(self.kernel, self.inputs)
+        K = evaluate(self.kernel, self.inputs) + np.diag(self.noise_variance / self.counts)
         for jitter in JITTERS:
-            noisy = K + np.diag(self.noise_variance / self.counts + jitter * scale)
+            noisy = K + jitter * variance(self.kernel) * np.eye(len(K))
             try:
                 factor = cho_factor(noisy, lower=True, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
                 continue
             return np.asarray(cho_solve(factor, np.diag(1.0 / self.counts), check_finite=False))
-        raise ValueError("the kernel matrix is not positive definite: raise noise_variance.")
+        raise ValueError(NOT_DEFINITE)
 
     @cached_property
     def node_factor(self) -> Array:
@@ -119,10 +118,10 @@ class FunctionModel:
                     "dominance is larger than that of these inputs: they lie closer together than "
                     "was declared."
                 )
-            least = actual if declared is None else declared
-            return float(np.sqrt(variance(self.kernel)) * varah_bound(least))
-        infinity, nonnegative = papers_bounds(inverse_covariance(self))
-        bound = infinity if sensitivity == "infinity" else nonnegative
+            bound = varah_bound(actual if declared is None else declared)
+        else:
+            infinity, nonnegative = papers_bounds(inverse_covariance(self))
+            bound = infinity if sensitivity == "infinity" else nonnegative
         return float(np.sqrt(variance(self.kernel)) * bound)
 
     def noise(self, epsilon: float, delta: float, norm: float) -> GaussianNoise:
@@ -142,9 +141,7 @@ def inverse_covariance(model: FunctionModel) -> Array:
     try:
         factor = cho_factor(K, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
-        raise ValueError(
-            "the kernel matrix is not positive definite: raise noise_variance."
-        ) from None
+        raise ValueError(NOT_DEFINITE) from None
     return np.asarray(cho_solve(factor, np.eye(len(K)), check_finite=False))
 
 

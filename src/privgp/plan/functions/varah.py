@@ -16,9 +16,9 @@ from privgp.types import Array
 
 
 def dominance(kernel: Kernel, noise_variance: float, inputs: Array, counts: Array) -> float:
-    """The dominance of ``K = k(X, X) + s^2 I``, rounded down; not positive if K has none.
+    """The dominance of K, the covariance of ``counts`` rows per input, rounded down.
 
-    ``inputs``: distinct rows of X, ``counts``: how often each occurs.
+    Not positive if K has none.
     """
     v = variance(kernel)
     sums = np.abs(evaluate(kernel, inputs)) @ counts  # the diagonal once, others in full

@@ -14,8 +14,12 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.proved import values_by_differences
-from privgp.plan.functions.checked_factor import MOST_POINTS, CheckedFactor
-from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
+from privgp.plan.functions.records import (
+    MOST_POINTS,
+    RECORD_SENSITIVITIES,
+    CheckedFactor,
+    RecordsModel,
+)
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.privacy.noise import GaussianNoise
 from privgp.storage.archive import DamagedFile
