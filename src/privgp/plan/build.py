@@ -14,13 +14,12 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import collapse
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, Smoother, choose_nodes, exact_smoother
-from privgp.plan.bins.records import Records
 from privgp.plan.designs.hypotheses import design_models, factors_of, hypotheses_for
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design, explained, gain
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.start import starting_priors
-from privgp.plan.outputs import Outputs, Unbiased
+from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.plan import Plan
 from privgp.plan.strategy import (
     Crowd,
@@ -82,12 +81,6 @@ class Question:
         """Whether hyperparameters are learned, for which the energy is measured too."""
         return self.learned and self.reconstruct == "posterior"
 
-    def priors(self, X: Array, *, learned: bool) -> tuple[Prior, ...]:
-        given = self.kernel, self.noise_variance
-        return starting_priors(
-            X, 2.0 * self.half_width, *given, learned=learned, ranked=self.ranked
-        )
-
     def goal(self, inputs: Array, counts: Array) -> Goal:
         """The targets; the inputs where none were given."""
         if self.targets is None:
@@ -124,11 +117,12 @@ class Question:
 
 def make_plan(X: Array, question: Question, budget: Budget, people: Integers | None = None) -> Plan:
     """Choose the measurement. Sees inputs, never outputs."""
-    priors = question.priors(X, learned=question.energy)
+    priors = starting_priors(X, question, learned=question.energy)
     inputs, index = collapse(X)
-    start = priors[0].start
+    counts, start = np.bincount(index).astype(float), priors[0].start
     nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)
-    task = _Task(question, budget, priors, inputs, index, nodes, people)
+    goal = question.goal(inputs, counts)
+    task = _Task(question, budget, priors, inputs, index, counts, nodes, people, goal)
     rival, kind = None, Outputs(inputs, nodes)
     if question.objective != "posterior":
         strategy, kind = _linear_strategy(task)
@@ -139,7 +133,7 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
             "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
         )
     measured = functionals(strategy, task.factors[0])
-    return question.plan(budget, strategy, measured, priors, task.goal, kind, rival)
+    return question.plan(budget, strategy, measured, priors, goal, kind, rival)
 
 
 @dataclass(frozen=True)
@@ -151,16 +145,10 @@ class _Task:
     priors: tuple[Prior, ...]
     inputs: Array
     index: Integers
+    counts: Array
     nodes: Integers
     people: Integers | None
-
-    @cached_property
-    def counts(self) -> Array:
-        return np.bincount(self.index).astype(float)
-
-    @cached_property
-    def goal(self) -> Goal:
-        return self.question.goal(self.inputs, self.counts)
+    goal: Goal
 
     @cached_property
     def factors(self) -> list[Nystrom]:
@@ -194,11 +182,10 @@ def _posterior_strategy(task: _Task) -> tuple[OutputSums, OutputSums | None]:
     if task.budget.delta == 0:  # nothing Gaussian to compare with
         return _laplace_strategy(task), None
     gaussian = _gaussian_strategy(task)
-    if mechanism == GAUSSIAN:
-        return gaussian, None
-    laplace = _laplace_strategy(task)
-    if mechanism == LAPLACE or task.left_by(laplace) < task.left_by(gaussian):
-        return laplace, gaussian
+    if mechanism != GAUSSIAN:
+        laplace = _laplace_strategy(task)
+        if mechanism == LAPLACE or task.left_by(laplace) < task.left_by(gaussian):
+            return laplace, gaussian
     return gaussian, None
 
 
@@ -254,7 +241,11 @@ def aware_matrix(
     most: int = MAX_RANK,
 ) -> Array:
     """The noise-aware design for ``counts`` rows at every input, (measured, inputs)."""
-    B = aware_design(hypotheses, noise, _useful_rank(hypotheses[0], noise, most))
+    powers, rows = hypotheses[0].spectrum[0], len(hypotheses[0].factor)
+    useful = int(
+        np.count_nonzero(powers * rows / 50.0 > 0.01 * noise)
+    )  # above a 100th of the noise
+    B = aware_design(hypotheses, noise, int(np.clip(useful, min(16, rows), min(most, rows))))
     if noise < raw.noise_variance and len(inputs) <= NODES:
         # With hardly any noise the predictions themselves are what to measure.
         direct = design(_smoother(raw, inputs, counts, targets).weights, "trace", weights)
@@ -267,13 +258,6 @@ def _smoother(model: Hyperparameters, inputs: Array, counts: Array, targets: Arr
     """The exact smoother of a model, on its mapped inputs."""
     mapped, goal = model.input_map(inputs), model.input_map(targets)
     return exact_smoother(model.kernel, model.noise_variance, mapped, counts, goal)
-
-
-def _useful_rank(hypothesis: Hypothesis, noise: float, most: int) -> int:
-    """How many directions of the signal rise above a hundredth of the noise, at most ``most``."""
-    powers, rows = hypothesis.spectrum[0], len(hypothesis.factor)
-    useful = int(np.count_nonzero(powers * rows / 50.0 > 0.01 * noise))
-    return int(np.clip(useful, min(16, rows), min(most, rows)))
 
 
 def functionals(strategy: OutputSums, factor: Nystrom) -> Functionals:

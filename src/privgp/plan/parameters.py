@@ -69,11 +69,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class MadeFor:
-    """What a plan was asked for.
-
-    ``parameters``: of the regressor; ``names``: of the input columns; ``groups``: the name of the
-    column of people. None where a name is not known.
-    """
+    """What a plan was asked for, with the names of the columns of inputs and of people, if known."""
 
     parameters: Parameters
     names: tuple[str, ...] | None = None

@@ -52,5 +52,4 @@ def _prior_range(plan: Plan) -> Array | None:
     """The ends of 90% of the prior's errors; none for an unbiased release, whose prior is fixed."""
     if plan.unbiased is not None or len(plan.functionals.nodes) * len(plan.targets) > CHEAP:
         return None
-    weights = plan.target_weights / plan.target_weights.sum()
-    return np.asarray(np.sqrt(plan.expected_std(plan.targets, 0.9) ** 2 @ weights))
+    return np.array([plan.weighted(stds) for stds in plan.expected_std(plan.targets, 0.9)])

@@ -15,11 +15,10 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import mean_map, posterior
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.bins.bins import Bins, HalvedBins
-from privgp.plan.bins.records import Records
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.outputs import Outputs, Unbiased
+from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
 from privgp.plan.strategy import NOT_TOGETHER, GroupSums, OutputSums, noise_of
 from privgp.plan.streamed.columns import StreamedSums
@@ -100,10 +99,7 @@ class Plan:
         return fingerprint(self.strategy.law, parts)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the plan to a .plan file that somebody can approve; see privgp.load_plan.
-
-        It holds inputs where they are public, which a warning says.
-        """
+        """Write a .plan file, for approval and ``privgp.load_plan``; warns if it holds inputs."""
         from privgp.plan.file import save_plan
 
         save_plan(self, path, overwrite=overwrite)
@@ -177,10 +173,7 @@ class Plan:
 
     @cached_property
     def noise_std(self) -> Array:
-        """Std at every target of the privacy noise alone.
-
-        Unbiased: of the release. Posterior: of its mean under the starting hyperparameters.
-        """
+        """Std at every target of the privacy noise alone; in a posterior's mean, at the start."""
         if self.unbiased is None:
             rows = mean_map(self.functionals, self._nothing(), self.start, self.targets)
         else:
@@ -188,10 +181,9 @@ class Plan:
         return np.asarray(self.measured_noise_std * np.linalg.norm(rows, axis=1))
 
     def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
-        """Std of f about the release at new points, privacy noise included.
+        """Std of f about the release, with privacy noise, under the starting hyperparameters.
 
-        Under the starting hyperparameters; with ``prior_range=0.9``, an array of two rows with the
-        ends of that share of the prior's range of hyperparameters.
+        ``prior_range=0.9``: two rows, the ends of this share of the hyperparameters' prior.
         """
         X_new, columns = np.asarray(X_new, dtype=float), self.functionals.nodes.shape[1]
         X_new = X_new[:, None] if X_new.ndim == 1 and columns == 1 else X_new
@@ -284,7 +276,7 @@ class Plan:
         )
 
     def plot(self, ax: Any = None) -> Any:
-        """The error to expect against epsilon, as a figure; see privgp.plan.picture."""
+        """The error to expect against epsilon, as a figure."""
         from privgp.plan.picture import plot_plan
 
         return plot_plan(self, ax)

@@ -168,10 +168,7 @@ class OutputSums(Sums):
         return weights
 
     def float_error(self) -> float:
-        """Bound of the rounding error of the computed measurement, in the norm of the law.
-
-        Sums of ``rows`` outputs, then of ``inputs`` products; the energy is one sum.
-        """
+        """In the norm of the law, for sums of ``rows`` outputs and then of ``inputs`` products."""
         gamma = rounding(self.rows + self.distinct_inputs + 4)
         sums = gamma * (np.abs(self.matrix) @ self.masses()[0])
         energy = rounding(self.rows + 4) * self.energy_weight * float(self.energy_shares.sum())
@@ -237,10 +234,7 @@ def strategy_for_rows(
 def strategy_of_groups(
     B: Array, index: Integers, people: Integers | None, *, energy: bool
 ) -> GroupSums:
-    """Sums over groups of inputs for Laplace noise: every person moves them by at most 2 in all.
-
-    A person's k rows count 1/k each. The energy row costs nothing up to a weight of 1/2.
-    """
+    """Sums for Laplace noise that every person moves by at most 2 in all: k rows count 1/k each."""
     shares = np.ones(len(index)) if people is None else 1.0 / np.bincount(people)[people]
-    weight = MAX_TOTAL_ENERGY_WEIGHT if energy else 0.0
+    weight = MAX_TOTAL_ENERGY_WEIGHT if energy else 0.0  # costs nothing
     return GroupSums(B, index, shares, people, weight, shares)

@@ -14,7 +14,7 @@ from privgp.gp.posterior import posterior
 from privgp.plan.bins.bins import Bins, Grid
 from privgp.plan.bins.build import Aim, Domain, aware_bins, best_bins, best_pure_bins, design_models
 from privgp.plan.bins.counts import bin_functionals, counts_given
-from privgp.plan.build import Budget
+from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.start import starting_priors
 from privgp.privacy.noise import gaussian_noise
 from privgp.vault.measure import exact as without_noise
@@ -27,7 +27,7 @@ def setting(inputs: int, rows: int, epsilon: float):
     """The prior, the domain, the noise and the targets of a plan for outputs of width 1."""
     spread = 1.0 / np.sqrt(12.0)
     even = np.array([[0.5 - spread] * inputs, [0.5 + spread] * inputs])
-    prior = starting_priors(even, 2 * HALF, None, None, learned=False)[0]
+    prior = starting_priors(even, Question((-HALF, HALF)), learned=False)[0]
     domain = Domain(np.zeros(inputs), np.ones(inputs), rows)
     noise = gaussian_noise(epsilon, 1e-5, 1, 2.0, 0.0).std
     targets = Grid(domain.low, domain.high, (50,) if inputs == 1 else (11, 11)).centres()

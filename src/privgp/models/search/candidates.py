@@ -13,6 +13,7 @@ from sklearn.model_selection import ParameterGrid
 from privgp.gp.kernels.registry import fold, kind_of
 from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.start import starting_priors
 from privgp.types import Array
@@ -73,11 +74,11 @@ def models_of(
     estimator: PrivateGPRegressor, params: Sequence[dict[str, Any]], X: Array
 ) -> list[Hyperparameters]:
     """The kernel and noise variance of every candidate, as its ``fit`` would start with."""
-    low, high = check_bounds("y_bounds", estimator.y_bounds)
-    models = []
+    bounds, models = check_bounds("y_bounds", estimator.y_bounds), []
     for each in params:
         one = clone(estimator).set_params(**each)
-        (prior,) = starting_priors(X, high - low, one.kernel, one.noise_variance, learned=False)
+        question = Question(bounds, one.kernel, one.noise_variance)
+        (prior,) = starting_priors(X, question, learned=False)
         models.append(prior.start)
     return models
 

@@ -31,10 +31,7 @@ MOST_NODES = 400  # in all, where a bin has more than one
 
 @dataclass(frozen=True)
 class Grid:
-    """Bins between ``low`` and ``high``, (inputs,) each, the last input fastest.
-
-    ``shape``: bins per input
-    """
+    """``shape`` bins per input between ``low`` and ``high``, (inputs,) each, the last input fastest."""
 
     low: Array
     high: Array
@@ -71,11 +68,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class BinSums(Sums):
-    """The sum of the outputs over every bin that holds a public input; either law hides it.
-
-    ``index``: (rows,), the bin of every row
-    ``size``: how many bins there are
-    """
+    """The sums of outputs over ``size`` bins, hidden by either law; ``index``: the bin of every row."""
 
     law: str
     index: Integers
@@ -103,11 +96,9 @@ class BinSums(Sums):
 
 @dataclass(frozen=True)
 class Bins(Sums, Grid):
-    """A regular grid and what is measured on it with Gaussian noise: ``B n``, ``B s`` and an energy.
+    """What is measured of ``rows`` records with Gaussian noise: ``B n``, ``B s`` and an energy.
 
-    ``rows``: how many records there are
-    ``matrix``: B, (measured, bins)
-    ``energy_weight``: of the sum of squares, at most 1, and 0 when it is not measured
+    ``matrix``: B, (measured, bins); ``energy_weight``: at most 1, and 0 when it is not measured.
     """
 
     law: ClassVar[str] = GAUSSIAN
@@ -119,7 +110,6 @@ class Bins(Sums, Grid):
 
     @property
     def size(self) -> int:
-        """How many numbers are measured: two for every row of B, and the energy."""
         return 2 * len(self.matrix) + int(self.energy_weight > 0)
 
     def check(self) -> None:
@@ -165,18 +155,16 @@ class Bins(Sums, Grid):
     def nodes(self) -> tuple[Array, Array]:
         """Points that stand for the records of each bin, bin after bin, and the share of each.
 
-        Gauss-Legendre points: their average of f is the average over the bin, so that a kernel at
-        them is the integral kernel.
+        Gauss-Legendre points, so that f's average over them is that over the bin.
         """
         inputs = len(self.shape)
         fit = [q for q in (3, 2) if self.count * q**inputs <= MOST_NODES]
         points, weights = gauss(fit[0] if fit else 1)
         offsets = np.stack(np.meshgrid(*[points - 0.5] * inputs, indexing="ij"), axis=-1)
         inside = offsets.reshape(-1, inputs) * self.widths
-        shares = weights
-        for _ in range(inputs - 1):
-            shares = np.asarray(np.kron(shares, weights), dtype=np.float64)
-        return (self.centres()[:, None, :] + inside).reshape(-1, inputs), shares
+        nodes = self.centres()[:, None, :] + inside
+        shares = np.prod(np.meshgrid(*[weights] * inputs, indexing="ij"), axis=0)
+        return nodes.reshape(-1, inputs), shares.ravel()
 
     def averaged(self, at_nodes: Array) -> Array:
         """Averages over bins of a vector, or along both axes of a matrix, given at the nodes."""
@@ -190,10 +178,7 @@ class Bins(Sums, Grid):
 
 @dataclass(frozen=True)
 class HalvedBins(Bins):
-    """The same with Laplace noise: ``(n + s) / 2`` and ``(n - s) / 2``, and an energy.
-
-    A record adds two numbers that are not negative and sum to 1.
-    """
+    """The same with Laplace noise: ``(n + s) / 2`` and ``(n - s) / 2``, and an energy."""
 
     law: ClassVar[str] = LAPLACE
 
@@ -217,9 +202,8 @@ class HalvedBins(Bins):
 
 
 def pure_energy_weight(epsilon: float, rows: int) -> float:
-    """The energy's weight with Laplace noise: the mean of u^2 is to be known to a twentieth.
+    """The energy's weight with Laplace noise, whose std on the mean of u^2 it makes a twentieth.
 
-    Its noise has a std of ``2 sqrt(2) / (epsilon w rows)``. Few records, for which that would be dear,
-    know it less well; many, for which it is cheap, better.
+    That is ``2 sqrt(2) / (epsilon w rows)``: larger for few records, smaller for very many.
     """
     return float(np.clip(60.0 / (epsilon * rows), *PURE_ENERGY_WEIGHTS))

@@ -18,9 +18,10 @@ from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.bins.bins import ENERGY_WEIGHT, Bins, Grid, HalvedBins, pure_energy_weight
 from privgp.plan.bins.counts import bin_functionals, counts_given
-from privgp.plan.bins.records import Records, even_hypotheses
 from privgp.plan.build import Budget, Question
 from privgp.plan.designs.noise_aware import aware_design
+from privgp.plan.inputs.start import starting_priors
+from privgp.plan.kinds import Records, even_hypotheses
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.types import Array
@@ -62,11 +63,7 @@ class Aim:
     half_width: float
 
     def error(self, bins: Bins, noise_std: float) -> float:
-        """Expected root mean square at the targets over the models, records spread evenly.
-
-        ``noise_std``: of every count that the measurement gives, its sums have ``half_width`` times
-        as much.
-        """
+        """Expected root mean square at the targets over the models, with this noise on every count."""
         counts = counts_given(bins, noise_std, None)
         nothing = Measurement(np.zeros(len(bins.matrix)), noise_std * self.half_width, None, 0.0)
         variances = []
@@ -84,7 +81,7 @@ def make_records_plan(
     # Two points with the mean and the spread of an even distribution over the domain.
     middle, spread = 0.5 * low + 0.5 * high, (high - low) / np.sqrt(12.0)
     even = np.vstack([middle - spread, middle + spread])
-    priors = question.priors(even, learned=False)
+    priors = starting_priors(even, question, learned=False)
     finest = Grid(low, high, (GRIDS[len(low)][-1],) * len(low))
     goal = question.goal(finest.centres(), np.ones(finest.count))
     aim = Aim(design_models(priors[0]), goal[0], question.half_width)
@@ -110,10 +107,7 @@ def _choose(
 
 
 def best_bins(domain: Domain, aim: Aim, noise_std: float) -> tuple[Bins, float]:
-    """For Gaussian noise: bins and sums over them with (nearly) the least error, and that error.
-
-    ``noise_std``: of every measured count.
-    """
+    """The bins and sums of (nearly) the least error with this noise on every count, and that error."""
     grids = GRIDS[len(domain.low)]
     best, least = _best_plain([domain.bins(parts) for parts in grids], aim, noise_std)
     # The noise-aware design wants bins finer than the best plain ones, but not much.
@@ -129,10 +123,7 @@ def best_bins(domain: Domain, aim: Aim, noise_std: float) -> tuple[Bins, float]:
 def best_pure_bins(
     domain: Domain, aim: Aim, budget: Budget, *, energy: bool = True
 ) -> tuple[Bins, float]:
-    """The same for Laplace noise, which wants plain bins: a mix would put a record in several.
-
-    ``energy``: whether it is needed, to learn hyperparameters from.
-    """
+    """The same for Laplace noise, which wants plain bins: a mix would put a record in several."""
     weight = pure_energy_weight(budget.epsilon, domain.rows) if energy else 0.0
     ladder = [domain.bins(parts, HalvedBins, weight) for parts in PURE_GRIDS[len(domain.low)]]
     noise_std = ladder[0].sum_std(budget.noise_of(ladder[0]).std)

@@ -105,10 +105,7 @@ class FunctionModel:
         return np.sqrt(np.maximum(moved, 0.0))
 
     def norm(self, sensitivity: str, declared: float | None = None) -> float:
-        """The bound of these norms that was asked for: exact, or one of the papers'.
-
-        ``declared``: a dominance of K for Varah's bound, which then depends on no input.
-        """
+        """The bound of these norms that was asked for; ``declared``: a dominance, for Varah's."""
         if sensitivity == "exact":
             return float(self.exact_norms().max())
         if sensitivity == "varah":

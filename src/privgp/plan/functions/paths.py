@@ -38,10 +38,9 @@ LEAST, NOISE, EXTRA = 1e-6, "noise_variance", "extra_noise"
 
 @dataclass(frozen=True)
 class Calibration:
-    """The least noise that meets a budget, to be put into ``set_params``.
+    """The least noise that meets a budget, to be put into ``set_params``, and its epsilon.
 
-    ``regularisation`` is r, the root of noise variance over kernel variance; ``extra_noise`` the
-    std of the noise added to a path; ``epsilon`` what they promise together.
+    ``regularisation``: the root of noise variance over kernel variance; ``extra_noise``: a std.
     """
 
     regularisation: float
@@ -74,7 +73,6 @@ class PathModel(DomainModel):
 
     @property
     def bounds(self) -> str:
-        """Whether the paper's bounds or the sharp ones are taken."""
         return "paper" if self.sensitivity == "paper" else "sharp"
 
     def precision(self, records: int) -> PathPrecision:

@@ -16,10 +16,7 @@ from privgp.types import Array
 
 
 def dominance(kernel: Kernel, noise_variance: float, inputs: Array, counts: Array) -> float:
-    """The dominance of K, the covariance of ``counts`` rows per input, rounded down.
-
-    Not positive if K has none.
-    """
+    """The dominance of K for ``counts`` rows per input, rounded down; not positive if K has none."""
     v = variance(kernel)
     sums = np.abs(evaluate(kernel, inputs)) @ counts  # the diagonal once, others in full
     sums *= 1.0 + rounding(len(inputs) + 64)

@@ -33,10 +33,7 @@ def upper_bound(surrogate: Surrogate, exploration: float) -> Array:
 
 
 def expected_improvement(surrogate: Surrogate, tried: Sequence[int]) -> Array:
-    """E max(f(x) - best, 0) over function and hyperparameters, (settings,).
-
-    Scores are noisy, so ``best`` is the largest posterior mean among the settings tried.
-    """
+    """E max(f(x) - best, 0), (settings,); ``best``: the largest posterior mean of those tried."""
     best = surrogate.posterior()[0][np.asarray(tried)].max()
     std = np.sqrt(np.maximum(surrogate.variances, 1e-24))
     z = (surrogate.means - best) / std

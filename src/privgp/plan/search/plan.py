@@ -60,10 +60,7 @@ class SearchPlan:
 
     @property
     def score_std(self) -> float:
-        """Std of the error of the reported score that is due to privacy alone.
-
-        Measured: of the last measurement. Kusner: of the Laplace noise.
-        """
+        """Std of the error of the reported score that is due to privacy alone."""
         if self.constants is not None:
             return math.sqrt(2.0) * self.constants.laplace_scale * self.prior_std
         return float(self.noise_std[-1])

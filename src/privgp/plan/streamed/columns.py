@@ -31,10 +31,7 @@ LEAST_NORM = 0.1
 
 @dataclass(frozen=True)
 class Columns:
-    """``b(x) = S k(Z, x)``, divided by ``max(|b|, LEAST_NORM)`` if ``unit``.
-
-    ``matrix``: S, (measured, nodes); ``nodes``: Z.
-    """
+    """``b(x) = S k(Z, x)``, divided by ``max(|b|, LEAST_NORM)`` if ``unit``; ``matrix``: S."""
 
     kernel: Kernel
     nodes: Array
@@ -107,11 +104,7 @@ def total(parts: Iterable[Totals]) -> Totals:
 
 @dataclass(frozen=True)
 class StreamedSums(Sums):
-    """The measurement ``(sum b(x_i) u_i, w sum u_i^2)`` over rows that are never held together.
-
-    ``largest``: an upper bound of all columns' norms, ``worst``: the column that has it;
-    ``absolute``: (measured,), the sums of |b|. Every row is a person.
-    """
+    """``(sum b(x_i) u_i, w sum u_i^2)`` over rows never held together, each a person; see Totals."""
 
     law: ClassVar[str] = GAUSSIAN
     people: ClassVar[None] = None

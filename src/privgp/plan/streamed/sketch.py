@@ -20,7 +20,8 @@ from privgp.plan.build import Budget, Goal, Question, aware_matrix
 from privgp.plan.designs.hypotheses import design_models, hypotheses_for
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.rows import Rows, in_blocks, sample
-from privgp.plan.outputs import Outputs, Unbiased
+from privgp.plan.inputs.start import starting_priors
+from privgp.plan.kinds import Outputs, Unbiased
 from privgp.plan.plan import Plan
 from privgp.plan.strategy import Crowd
 from privgp.plan.streamed.columns import Columns, Totals, streamed_functionals, streamed_strategy
@@ -58,7 +59,7 @@ class Sketch:
 def sketch_plan(rows: Rows, question: Question, budget: Budget, inducing: int | Array) -> Sketch:
     """Choose inducing inputs and what is measured of a row."""
     seen = sample(rows, SAMPLE)
-    priors = question.priors(seen, learned=question.energy)
+    priors = starting_priors(seen, question, learned=question.energy)
     Z = choose_inducing(seen, inducing) if isinstance(inducing, int) else inducing
     inputs, index = collapse(_some(seen, TARGETS))
     goal = question.goal(inputs, np.bincount(index).astype(float))
@@ -91,10 +92,7 @@ def _aware_columns(
 def _smoothing_columns(
     question: Question, rows: Rows, start: Hyperparameters, seen: Array, Z: Array, goal: Goal
 ) -> tuple[Columns, Unbiased | None, float]:
-    """The least noise for the DTC smoother ``C = W k(Z, X) / s^2``, designed on sampled rows.
-
-    The gap is certified if these are all rows.
-    """
+    """The least noise for the DTC smoother ``C = W k(Z, X) / s^2``, designed on sampled rows."""
     kernel, noise = start.kernel, start.noise_variance
     targets, weights = goal
 
@@ -111,7 +109,7 @@ def _smoothing_columns(
     unbiased = None
     if question.reconstruct == "unbiased":
         unbiased = Unbiased(linear.reconstruction, smoother.variance, 0.0)
-    gap = linear.gap if len(some) == rows.count else np.inf
+    gap = linear.gap if len(some) == rows.count else np.inf  # certified for all rows only
     return Columns(kernel, Z, S, unit=False), unbiased, gap
 
 
@@ -120,8 +118,7 @@ def residual_gram(columns: Columns, seen: Array, rows: int) -> Array:
 
     Estimated from sampled rows, pairs of different rows and rows with themselves apart.
     """
-    prior = variance(columns.kernel)
-    X = _some(seen, RESIDUAL_ROWS)
+    prior, X = variance(columns.kernel), _some(seen, RESIDUAL_ROWS)
     B, K = columns.at(X)
     L = stable_cholesky(evaluate(columns.kernel, columns.nodes))
     half = solve_triangular(L, K, lower=True, check_finite=False)
@@ -139,16 +136,14 @@ def residual_gram(columns: Columns, seen: Array, rows: int) -> Array:
 
 def _some(seen: Array, most: int) -> Array:
     """At most ``most`` of the sampled rows, evenly spread over the sample."""
-    if len(seen) <= most:
-        return seen
-    return seen[np.linspace(0, len(seen) - 1, most).astype(np.int64)]
+    places = np.linspace(0, len(seen) - 1, most).astype(np.int64)
+    return seen if len(seen) <= most else seen[places]
 
 
 def choose_inducing(seen: Array, count: int) -> Array:
     """``count`` centres of the rows (k-means on inputs scaled to their spread), without chance.
 
-    What interpolation from the centres leaves out of a kernel matrix is bounded by how far rows are
-    from them. All distinct inputs, if there are no more than that. Fewer, should centres coincide.
+    Fewer, if there are fewer distinct inputs or centres coincide.
     """
     from sklearn.cluster import KMeans  # slow to import
 

@@ -1,15 +1,20 @@
-"""Plans for public inputs: how near the best they are, and how they are told."""
+"""What only plans for public inputs, or only those for private ones, have and do."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from privgp.gp.functionals import Functionals
+from privgp.gp.priors import Hyperparameters
+from privgp.plan.bins.bins import Bins
+from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.designs.hypotheses import design_models, exact_certificate, hypotheses_for
-from privgp.plan.designs.noise_aware import Certificate, certify, gain, unexplained
+from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, unexplained
+from privgp.plan.strategy import Crowd
 from privgp.types import Array, Integers, Within
 
 if TYPE_CHECKING:
@@ -35,8 +40,7 @@ class Unbiased:
 class Outputs:
     """What is planned where outputs alone are private.
 
-    ``inputs``: distinct ones, or inducing inputs; ``chosen``: those that carry the function;
-    ``unbiased``, ``design_gap``: of linear designs.
+    ``inputs``: distinct or inducing ones; ``unbiased``, ``design_gap``: of linear designs.
     """
 
     x_bounds: ClassVar[None] = None
@@ -89,9 +93,7 @@ class Outputs:
         if slope is not None:
             return Certificate(reached, certify(B, error, slope, noise).floor)
         low_rank = hypotheses_for(models, self.inputs, self.chosen, rows, *goal)
-        low_error = sum(h.weight * h.total for h in low_rank) - gain(B, low_rank, noise)[0]
-        left = unexplained(B, low_rank, noise)
-        return Certificate(reached, certify(B, low_error, left, noise, is_root=True).floor)
+        return Certificate(reached, _floor(B, low_rank, noise))
 
     def domain(self) -> str:
         return ""
@@ -122,3 +124,74 @@ def _certified(plan: Plan) -> str:
     if plan.objective == "logdet":
         return f", certified within {plan.gap:.3g} nats of the best"
     return f", certified within {100 * plan.gap:.2g}% of the least possible error"
+
+
+@dataclass(frozen=True)
+class Records:
+    """What is planned where whole records are private, from their number alone.
+
+    The accuracy is that for records spread evenly over the domain. ``x_bounds``: the declared domain;
+    ``default_kernel``: whether no kernel was given.
+    """
+
+    inputs: ClassVar[None] = None
+    chosen: ClassVar[None] = None
+    unbiased: ClassVar[None] = None
+    design_gap: ClassVar[None] = None
+    is_quick: ClassVar[bool] = True
+    unread: ClassVar[str] = "neither an input nor an output"
+    condition: ClassVar[str] = ", if records lie evenly over the domain"
+    x_bounds: tuple[tuple[float, float], ...]
+    default_kernel: bool
+
+    def fits(self, plan: Plan) -> bool:
+        """Whether the bins are those of the domain; only a file can have others."""
+        bins: Any = plan.strategy
+        return np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high])
+
+    def functionals(self, plan: Plan, strategy: Any, noise: Any) -> Functionals:
+        """What is measured of f, given counts as uncertain as this noise leaves them."""
+        counts = counts_given(strategy, strategy.sum_std(noise.std), None)
+        return bin_functionals(strategy, *counts, plan.start)
+
+    def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:
+        """The expected mean square at the targets, and the least that Gaussian noise allows.
+
+        That is for sums over these bins with known counts; noisy counts are part of the gap.
+        """
+        bins: Any = gaussian.strategy
+        known = even_hypotheses(bins, [plan.start], plan.targets)
+        floor = _floor(bins.matrix, known, gaussian.measured_noise_std**2)
+        return Certificate(plan.expected_error() ** 2, floor / len(plan.targets))
+
+    def domain(self) -> str:
+        pairs = " x ".join(f"[{a:g}, {b:g}]" for a, b in self.x_bounds)
+        return f", inputs in {pairs}, both private"
+
+    def measured(self, plan: Plan) -> str:
+        """How much is measured with which noise, and what the other noise would give."""
+        bins: Any = plan.strategy
+        ours, others = ("Laplace", "Gaussian") if plan.is_pure else ("Gaussian", "Laplace")
+        text = (
+            f"{bins.rows} records in {' x '.join(map(str, bins.shape))} bins; {bins.size} numbers are "
+            f"measured, with {ours} noise"
+        )
+        if plan.rival is None:
+            return text
+        other = plan.measuring(plan.rival).expected_error()
+        return f"{text} ({others} noise: an expected error of {other:.4g})"
+
+
+def _floor(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> float:
+    """The error below which no Gaussian measurement can go, certified from this one."""
+    error = sum(h.weight * h.total for h in hypotheses) - gain(B, hypotheses, noise)[0]
+    return certify(B, error, unexplained(B, hypotheses, noise), noise, is_root=True).floor
+
+
+def even_hypotheses(
+    bins: Bins, models: Sequence[Hyperparameters], targets: Array
+) -> list[Hypothesis]:
+    """The models for records spread evenly over the bins' centres, as if that were known."""
+    even = Crowd(np.full(bins.count, bins.rows / bins.count))
+    goal = targets, np.ones(len(targets))
+    return hypotheses_for(models, bins.centres(), np.arange(bins.count), even, *goal)
