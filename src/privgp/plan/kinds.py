@@ -130,8 +130,7 @@ def _certified(plan: Plan) -> str:
 class Records:
     """What is planned where whole records are private, from their number alone.
 
-    The accuracy is that for records spread evenly over the domain. ``x_bounds``: the declared domain;
-    ``default_kernel``: whether no kernel was given.
+    The accuracy is that for records spread evenly over the declared domain, ``x_bounds``.
     """
 
     inputs: ClassVar[None] = None

@@ -24,8 +24,7 @@ CHEAP = 2_000_000  # kernel values up to which the prior's range takes a few sec
 def plot_plan(plan: Plan, ax: Axes | None = None) -> Figure:
     """Expected error at the targets against epsilon, with the planned budget marked.
 
-    The curve is of the planned measurement with the noise that each epsilon needs. The bar spans
-    90% of the prior of the hyperparameters, where that is cheap to compute.
+    The bar spans 90% of the prior of the hyperparameters, where that is cheap to compute.
     """
     low, high = min(EPSILONS[0], 0.5 * plan.epsilon), max(EPSILONS[1], 2.0 * plan.epsilon)
     epsilons = np.geomspace(low, min(high, NEARLY_NO_NOISE), CURVE_POINTS)

@@ -202,8 +202,7 @@ class Plan:
     def expected_error(self, epsilon: float | None = None) -> float:
         """Expected root-mean-square error at the targets under the starting hyperparameters.
 
-        At another ``epsilon`` it is that of this same measurement with the noise it would need
-        there; a plan made for that epsilon does at least as well.
+        At another ``epsilon``: of this same measurement with the noise it would need there.
         """
         if epsilon is None:
             return self._expected_error
@@ -236,9 +235,8 @@ class Plan:
     def gap(self) -> float:
         """Certified relative distance from the least possible error (nats for ``"logdet"``).
 
-        The least possible is that of Gaussian measurements, of the same bins where inputs are
-        private; 0 where Laplace noise gets below it. Infinite where nothing is certified, as with
-        inducing inputs for more rows than a sample, or where no Gaussian measurement was compared.
+        The least possible with Gaussian noise, over the same bins where inputs are private; 0 where
+        Laplace noise gets below it, infinite where nothing is certified or compared.
         """
         if self.design_gap is not None:
             return self.design_gap

@@ -38,12 +38,19 @@ AS_GOOD = 1.003  # a coarser grid is taken if its error is larger by no more tha
 
 
 @dataclass(frozen=True)
-class Domain:
-    """The declared bounds of the inputs and the number of records: all that a plan may know."""
+class Aim:
+    """What a measurement is chosen for, all that a plan may know of the records among it.
+
+    ``low``, ``high``: (inputs,), the domain; ``rows``: the number of records; ``models``: of f;
+    ``half_width``: of the bounds of the outputs.
+    """
 
     low: Array
     high: Array
     rows: int
+    models: Sequence[Hyperparameters]
+    targets: Array
+    half_width: float
 
     def bins(
         self, parts: int, kind: type[Bins] = Bins, energy_weight: float = ENERGY_WEIGHT
@@ -52,15 +59,6 @@ class Domain:
         shape = (parts,) * len(self.low)
         B = np.eye(parts ** len(shape))
         return kind(self.low, self.high, shape, self.rows, B, energy_weight)
-
-
-@dataclass(frozen=True)
-class Aim:
-    """What a measurement is chosen for: models of f, targets, and half the width of the outputs."""
-
-    models: Sequence[Hyperparameters]
-    targets: Array
-    half_width: float
 
     def error(self, bins: Bins, noise_std: float) -> float:
         """Expected root mean square at the targets over the models, with this noise on every count."""
@@ -84,8 +82,8 @@ def make_records_plan(
     priors = starting_priors(even, question, learned=False)
     finest = Grid(low, high, (GRIDS[len(low)][-1],) * len(low))
     goal = question.goal(finest.centres(), np.ones(finest.count))
-    aim = Aim(design_models(priors[0]), goal[0], question.half_width)
-    bins, rival = _choose(Domain(low, high, rows), aim, question, budget)
+    aim = Aim(low, high, rows, design_models(priors[0]), goal[0], question.half_width)
+    bins, rival = _choose(aim, question, budget)
     counts = counts_given(bins, bins.sum_std(budget.noise_of(bins).std), None)
     measured = bin_functionals(bins, *counts, priors[0].start)
     domain = tuple(zip(low.tolist(), high.tolist(), strict=True))
@@ -93,39 +91,35 @@ def make_records_plan(
     return question.plan(budget, bins, measured, priors, goal, kind, rival)
 
 
-def _choose(
-    domain: Domain, aim: Aim, question: Question, budget: Budget
-) -> tuple[Bins, Bins | None]:
+def _choose(aim: Aim, question: Question, budget: Budget) -> tuple[Bins, Bins | None]:
     """The measurement with the least error to expect, and the best with the other law of noise."""
     if question.mechanism == LAPLACE:
-        return best_pure_bins(domain, aim, budget, energy=question.learned)[0], None
-    gaussian, error = best_bins(domain, aim, budget.unit_std)
+        return best_pure_bins(aim, budget, energy=question.learned)[0], None
+    gaussian, error = best_bins(aim, budget.unit_std)
     if question.mechanism == GAUSSIAN:
         return gaussian, None
-    pure, pure_error = best_pure_bins(domain, aim, budget, energy=question.learned)
+    pure, pure_error = best_pure_bins(aim, budget, energy=question.learned)
     return (pure, gaussian) if pure_error < error else (gaussian, pure)
 
 
-def best_bins(domain: Domain, aim: Aim, noise_std: float) -> tuple[Bins, float]:
+def best_bins(aim: Aim, noise_std: float) -> tuple[Bins, float]:
     """The bins and sums of (nearly) the least error with this noise on every count, and that error."""
-    grids = GRIDS[len(domain.low)]
-    best, least = _best_plain([domain.bins(parts) for parts in grids], aim, noise_std)
+    grids = GRIDS[len(aim.low)]
+    best, least = _best_plain([aim.bins(parts) for parts in grids], aim, noise_std)
     # The noise-aware design wants bins finer than the best plain ones, but not much.
     place = grids.index(best.shape[0])
     for parts in grids[place + 1 : place + 3] or grids[-1:]:
-        bins = aware_bins(domain.bins(parts), aim.models, noise_std * aim.half_width, aim.targets)
+        bins = aware_bins(parts, aim, noise_std)
         error = aim.error(bins, noise_std)
         if error * AS_GOOD < least:
             best, least = bins, error
     return best, least
 
 
-def best_pure_bins(
-    domain: Domain, aim: Aim, budget: Budget, *, energy: bool = True
-) -> tuple[Bins, float]:
+def best_pure_bins(aim: Aim, budget: Budget, *, energy: bool = True) -> tuple[Bins, float]:
     """The same for Laplace noise, which wants plain bins: a mix would put a record in several."""
-    weight = pure_energy_weight(budget.epsilon, domain.rows) if energy else 0.0
-    ladder = [domain.bins(parts, HalvedBins, weight) for parts in PURE_GRIDS[len(domain.low)]]
+    weight = pure_energy_weight(budget.epsilon, aim.rows) if energy else 0.0
+    ladder = [aim.bins(parts, HalvedBins, weight) for parts in PURE_GRIDS[len(aim.low)]]
     noise_std = ladder[0].sum_std(budget.noise_of(ladder[0]).std)
     return _best_plain(ladder, aim, noise_std)
 
@@ -141,16 +135,15 @@ def _best_plain(ladder: Sequence[Bins], aim: Aim, noise_std: float) -> tuple[Bin
     return best, least
 
 
-def aware_bins(
-    bins: Bins, models: Sequence[Hyperparameters], noise_std: float, targets: Array
-) -> Bins:
+def aware_bins(parts: int, aim: Aim, noise_std: float) -> Bins:
     """The noise-aware design for even records, made safe for private inputs.
 
     Its columns b get norm at most 1; if their least inner product is -rho < 0, a row of sqrt(rho)
     lifts it to 0, and all is scaled down by sqrt(1 + rho).
     """
-    hypotheses = even_hypotheses(bins, models, targets)
-    B = aware_design(hypotheses, noise_std**2, min(MOST_MEASURED[len(bins.shape)], bins.count))
+    bins, variance = aim.bins(parts), (noise_std * aim.half_width) ** 2
+    hypotheses = even_hypotheses(bins, aim.models, aim.targets)
+    B = aware_design(hypotheses, variance, min(MOST_MEASURED[len(bins.shape)], bins.count))
     B = B / max(1.0, float(np.linalg.norm(B, axis=0).max()) * (1.0 + 1e-12))
     rho = max(0.0, -float((B.T @ B).min())) + 1e-12
     lifted = np.vstack([B, np.full((1, bins.count), np.sqrt(rho))])

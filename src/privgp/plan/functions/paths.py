@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
-import numpy as np
 from scipy.optimize import brentq
 
 from privgp.gp.kernels.evaluate import variance
@@ -229,10 +228,3 @@ def _number(name: str, value: Any) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{name} must be finite, got {value}.")
     return float(value)
-
-
-def check_count(n: Any) -> int:
-    """The number of records, which is public."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError("n must be the number of records, at least 1.")
-    return int(n)
