@@ -50,9 +50,9 @@ class FunctionModel:
     @cached_property
     def coefficients(self) -> Array:
         """A, (inputs, inputs): the posterior mean is ``k(., inputs) A s`` for sums s per input."""
-        K = evaluate(self.kernel, self.inputs) + np.diag(self.noise_variance / self.counts)
+        K = evaluate(self.kernel, self.inputs)
         for jitter in JITTERS:
-            noisy = K + jitter * variance(self.kernel) * np.eye(len(K))
+            noisy = K + np.diag(self.noise_variance / self.counts + jitter * variance(self.kernel))
             try:
                 factor = cho_factor(noisy, lower=True, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
@@ -69,32 +69,32 @@ class FunctionModel:
     @cached_property
     def node_rows(self) -> Array:
         """B = L^T alpha, (nodes, inputs): ``(s^2 I + V D V^T)^-1 V``, ``V = L^-1 k(Z, inputs)``."""
-        assert self.nodes is not None
-        cross = evaluate(self.kernel, self.nodes, self.inputs)
-        V = solve_triangular(self.node_factor, cross, lower=True, check_finite=False)
+        V = self._whitened(self.inputs)
         gram = (V * self.counts) @ V.T
         gram.flat[:: len(gram) + 1] += self.noise_variance
         factor = cho_factor(gram, lower=True, check_finite=False)
         return np.asarray(cho_solve(factor, V, check_finite=False))
 
+    def _whitened(self, X: Array) -> Array:
+        """``L^-1 k(Z, X)``, (nodes, points)."""
+        assert self.nodes is not None
+        cross = evaluate(self.kernel, self.nodes, X)
+        return np.asarray(solve_triangular(self.node_factor, cross, lower=True, check_finite=False))
+
     def node_values(self, points: Array, numbers: Array) -> Array:
         """``k(points, Z) L^-T numbers``, in blocks of one shape, so that batching changes no bit."""
-        assert self.nodes is not None
         out = np.empty(len(points))
         for start in range(0, len(points), BLOCK):
             part = points[start : start + BLOCK]
             padded = np.vstack([part, np.repeat(part[:1], BLOCK - len(part), axis=0)])
-            cross = evaluate(self.kernel, self.nodes, padded)
-            solved = solve_triangular(self.node_factor, cross, lower=True, check_finite=False)
-            out[start : start + BLOCK] = (numbers @ solved)[: len(part)]
+            out[start : start + BLOCK] = (numbers @ self._whitened(padded))[: len(part)]
         return out
 
     def noise_shape(self, points: Array) -> Array:
         """Std of ``G ~ GP(0, k)``, or through inducing inputs of GP(0, q), at points."""
         if self.nodes is None:
             return np.full(len(points), np.sqrt(variance(self.kernel)))
-        cross = evaluate(self.kernel, self.nodes, points)
-        return column_norms(solve_triangular(self.node_factor, cross, lower=True))
+        return column_norms(self._whitened(points))
 
     def exact_norms(self) -> Array:
         """For every distinct input the norm of the function that one unit of output there adds."""
