@@ -9,10 +9,8 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from privgp.models.kept import KeptEstimator, names_of
-from privgp.plan.functions.paths import NOISE, Calibration, PathModel, path_model
-from privgp.plan.inputs.arguments import whole_number
+from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
 from privgp.privacy.guarantee import Guarantee
-from privgp.privacy.posterior_mean import MOST_RECORDS
 from privgp.release.excursions import Excursion, check_vote, excursion_set
 from privgp.types import Array
 from privgp.vault.states.files import PATHS
@@ -82,8 +80,7 @@ class PosteriorPaths(KeptEstimator):
     def guarantee_for(self, n: int) -> Guarantee:
         """What paths of n records would promise. Needs no data."""
         model = self._model()
-        n = whole_number("n", n, MOST_RECORDS)
-        return model.guarantee(n, simulated=self.random_state is not None)
+        return model.guarantee(check_count(n), simulated=self.random_state is not None)
 
     def calibrate(self, epsilon: float, n: int, by: str = NOISE) -> Calibration:
         """The least noise with which paths of n records are epsilon-private. Needs no data.
@@ -91,7 +88,7 @@ class PosteriorPaths(KeptEstimator):
         ``by="noise_variance"``: the least regularisation; ``by="extra_noise"``: the least extra
         noise at the noise variance given.
         """
-        return self._model().calibrated(epsilon, whole_number("n", n, MOST_RECORDS), by)
+        return self._model().calibrated(epsilon, check_count(n), by)
 
     def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
         """Take the records. The first release spends the budget, for all points there will ever be.
@@ -104,7 +101,7 @@ class PosteriorPaths(KeptEstimator):
         inputs = checked_inputs(X, len(model.domain))
         y = checked_outputs(y, len(inputs))
         validate_data(tried, X, skip_check_array=True)  # remembers the names of the columns
-        n = whole_number("n", len(inputs), MOST_RECORDS)
+        n = check_count(len(inputs))
         draws = first_path_draws(inputs, y, model, seed)
         del inputs, X, y
         promised = model.guarantee(n, simulated=seed is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from scipy.optimize import brentq
@@ -228,3 +228,10 @@ def _number(name: str, value: Any) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{name} must be finite, got {value}.")
     return float(value)
+
+
+def check_count(n: Any) -> int:
+    """The number of records, which is public."""
+    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+        raise ValueError("n must be the number of records, at least 1.")
+    return int(n)
