@@ -101,7 +101,11 @@ def _points(name: str, given: Any, columns: int) -> Array:
 def inducing_inputs(inducing: Any, columns: int) -> int | Array:
     """A number of inducing inputs, or points (distinct, columns)."""
     if isinstance(inducing, Integral) and not isinstance(inducing, bool):
-        return whole_number("inducing", inducing, MOST_INDUCING)
+        if not 1 <= int(inducing) <= MOST_INDUCING:
+            raise ValueError(
+                f"inducing must be at least 1 and at most {MOST_INDUCING}, got {inducing}."
+            )
+        return int(inducing)
     if isinstance(inducing, bool | str) or np.ndim(inducing) == 0:
         raise ValueError("inducing must be a whole number of inducing inputs, or points like X.")
     points = _points("inducing", inducing, columns)
