@@ -27,7 +27,7 @@ from privgp.plan.strategy import (
     strategy_for_rows,
     strategy_of_groups,
 )
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, AnyNoise, GaussianNoise, gaussian_noise
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, GaussianNoise, Noise, gaussian_noise
 from privgp.types import Array, Integers
 
 NODES = 512  # up to this many distinct inputs nothing is approximated
@@ -44,7 +44,7 @@ class Budget:
     def noise_for(self, size: int, sensitivity: float, float_error: float) -> GaussianNoise:
         return gaussian_noise(self.epsilon, self.delta, size, sensitivity, float_error)
 
-    def noise_of(self, strategy: Strategy) -> AnyNoise:
+    def noise_of(self, strategy: Strategy) -> Noise:
         """The noise that hides one person in this measurement."""
         return noise_of(strategy, self.epsilon, self.delta)
 

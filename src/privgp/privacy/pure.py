@@ -29,7 +29,10 @@ def total_epsilon(pure_epsilons: Sequence[float]) -> float:
 
 
 def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> float:
-    """delta(epsilon) of these pure steps and Gaussian mechanisms of parameter mu (0: none)."""
+    """delta(epsilon), at any real epsilon, of pure steps and Gaussian mechanisms of parameter mu.
+
+    There may be no pure steps; without Gaussian mechanisms mu is 0.
+    """
     if mu == 0 and epsilon >= total_epsilon(pure_epsilons):
         return 0.0
     coins = sorted(pure_epsilons, reverse=True)
