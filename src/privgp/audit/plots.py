@@ -41,9 +41,9 @@ def plot_membership(result: Membership) -> Any:
     figure = style.new_figure(2.9, 3.1 * count)
     panels = figure.subplots(1, count)
     draw_curve(panels[0], result)
-    draw_means(panels[1], result)
+    draw_releases(panels[1], result)
     if count == 3:
-        draw_variances(panels[2], result)
+        draw_releases(panels[2], result, variances=True)
     panels[1].legend(fontsize=style.SMALL - 1.0, loc="upper left")
     return figure
 
@@ -65,25 +65,16 @@ def draw_curve(ax: Axes, result: Membership) -> None:
     ax.legend(fontsize=style.SMALL - 1.0, loc="lower right")
 
 
-def draw_means(ax: Axes, result: Membership) -> None:
-    """Means of the released values, as counted and as fitted."""
-    laws = result.laws.mean_in, result.laws.mean_out
-    _compare(ax, result.inside.means, result.outside.means, *laws)
-    style.set_labels(ax, "mean of the released values", "density")
-
-
-def draw_variances(ax: Axes, result: Membership) -> None:
-    """Logarithms of the variances of the released values, as counted and as fitted."""
-    laws = result.laws.variance_in, result.laws.variance_out
-    _compare(ax, result.inside.log_variances, result.outside.log_variances, *laws)
-    style.set_labels(ax, "log variance of the released values", "density")
-
-
-def _compare(ax: Axes, inside: Any, outside: Any, law_in: Any, law_out: Any) -> None:
-    low, high = np.quantile(np.concatenate([inside, outside]), [0.002, 0.998])
+def draw_releases(ax: Axes, result: Membership, *, variances: bool = False) -> None:
+    """Means of the released values, or logarithms of their variances, as counted and as fitted."""
+    inside, outside, laws = result.inside, result.outside, result.laws
+    member: Any = inside.means, laws.mean_in, style.VERMILION, "member"
+    other: Any = outside.means, laws.mean_out, style.BLUE, "not a member"
+    if variances:
+        member = inside.log_variances, laws.variance_in, *member[2:]
+        other = outside.log_variances, laws.variance_out, *other[2:]
+    low, high = np.quantile(np.concatenate([member[0], other[0]]), [0.002, 0.998])
     edges, grid = np.linspace(low, high, 61), np.linspace(low, high, 300)
-    member = inside, law_in, style.VERMILION, "member"
-    other = outside, law_out, style.BLUE, "not a member"
     for values, law, colour, name in (member, other):
         # counted over all draws: np.histogram would leave out what lies beyond the edges
         counts = np.histogram(values, edges)[0] / (len(values) * np.diff(edges))
@@ -92,3 +83,6 @@ def _compare(ax: Axes, inside: Any, outside: Any, law_in: Any, law_out: Any) -> 
     ax.set_xlim(low, high)
     ax.set_ylim(bottom=0.0)
     ax.tick_params(labelsize=style.TEXT - 1.0)
+    style.set_labels(
+        ax, f"{'log variance' if variances else 'mean'} of the released values", "density"
+    )
