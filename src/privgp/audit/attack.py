@@ -11,10 +11,8 @@ from sklearn.utils import check_random_state
 from privgp.audit.gaussian import NoisyPair, attack_pair
 from privgp.audit.mechanisms import (
     attack_choice,
-    pair_of_function,
+    pair_of_model,
     pair_of_plan,
-    pair_of_regressor,
-    pair_of_search,
     paths_of,
     released_by,
     sampler_of,
@@ -24,17 +22,9 @@ from privgp.audit.progress import Callback, telling
 from privgp.audit.promises import promise_of
 from privgp.audit.result import TradeOff, Trial
 from privgp.audit.trained import attack_trained
-from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
-from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.search.bayes import PrivateBayesSearchCV
 from privgp.models.search.grid import PrivateGridSearchCV
 from privgp.plan.plan import Plan
-
-KINDS = (
-    "trade_off takes a Plan, such as model.plan(X), an unfitted model, or a function "
-    "mechanism(dataset, rng) that returns numbers."
-)
 
 
 def trade_off(
@@ -104,14 +94,4 @@ def _pair(mechanism: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair |
     """What the best attack needs, where it is known."""
     if isinstance(mechanism, Plan):
         return pair_of_plan(mechanism, data, neighbour)
-    if isinstance(mechanism, PrivateBayesSearchCV):
-        return pair_of_search(mechanism, data)
-    if isinstance(mechanism, PrivateGPRegressor | PrivateFunction):
-        if data is None:
-            raise ValueError("give data: X alone for the worst neighbours, or (X, y).")
-        if isinstance(mechanism, PrivateGPRegressor):
-            return pair_of_regressor(mechanism, data, neighbour)
-        return pair_of_function(mechanism, data, neighbour, points)
-    if callable(mechanism) or (hasattr(mechanism, "fit") and hasattr(mechanism, "release")):
-        return None
-    raise TypeError(KINDS)
+    return pair_of_model(mechanism, data, neighbour, points)

@@ -95,7 +95,8 @@ def fit_laws(inside: Released, outside: Released, spread: float) -> Laws:
 
 def fit_means(values: Array, scale: float) -> MeanLaw:
     """Maximum likelihood, on means of 200 groups of neighbouring values; the better of two starts."""
-    t = _grouped(np.asarray(values) / scale)
+    ordered = np.sort(np.asarray(values) / scale)
+    t = np.array([part.mean() for part in np.array_split(ordered, min(GROUPS, len(ordered)))])
     spread = max(float(t.std()), 1e-6)
     centre = float(np.clip(t.mean(), -0.9, 0.9))
     lower, upper = np.arctanh(np.clip(np.quantile(t, [0.15, 0.85]), -0.95, 0.95)) * 2.0
@@ -116,13 +117,6 @@ def fit_variances(values: Array) -> VarianceLaw:
     """Maximum likelihood of two components for logarithms of variances."""
     mixture = GaussianMixture(2, random_state=0, reg_covar=1e-8, tol=1e-5)
     return VarianceLaw(mixture.fit(np.reshape(values, (-1, 1))))
-
-
-def _grouped(values: Array) -> Array:
-    ordered = np.sort(values)
-    if len(ordered) <= GROUPS:
-        return ordered
-    return np.array([part.mean() for part in np.array_split(ordered, GROUPS)])
 
 
 class _Nodes:

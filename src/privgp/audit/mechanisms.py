@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,19 @@ def pair_of_plan(plan: Plan, data: Any, neighbour: Any) -> NoisyPair:
     return NoisyPair(low, high, plan.noise, Promise.of(plan.noise.event))
 
 
-def pair_of_regressor(model: PrivateGPRegressor, data: Any, neighbour: Any) -> NoisyPair:
+@singledispatch
+def pair_of_model(model: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair | None:
+    """What the best attack needs; None where it is not known."""
+    if callable(model) or (hasattr(model, "fit") and hasattr(model, "release")):
+        return None
+    raise TypeError(
+        "trade_off takes a Plan, such as model.plan(X), an unfitted model, or a function "
+        "mechanism(dataset, rng) that returns numbers."
+    )
+
+
+@pair_of_model.register
+def _(model: PrivateGPRegressor, data: Any, neighbour: Any, points: Any) -> NoisyPair:
     """The measurements that ``fit`` would make of two datasets (X, y), or X alone."""
     if neighbour is None:
         return pair_of_plan(model.plan(_inputs_alone(data)), None, None)
@@ -76,9 +89,8 @@ def pair_of_regressor(model: PrivateGPRegressor, data: Any, neighbour: Any) -> N
     return pair_of_plan(model.plan(X), y, v)
 
 
-def pair_of_function(
-    function: PrivateFunction, data: Any, neighbour: Any, points: Any
-) -> NoisyPair:
+@pair_of_model.register
+def _(function: PrivateFunction, data: Any, neighbour: Any, points: Any) -> NoisyPair:
     """The coordinates of a whole function at these points, which its answers there tell.
 
     ``data``: (X, y) with ``neighbour``, or X alone: then the row whose output moves the function
@@ -107,7 +119,8 @@ def pair_of_function(
     return NoisyPair(first, second, start.noise, promise_of(states[0].guarantee))
 
 
-def pair_of_search(search: PrivateBayesSearchCV, rows: Any) -> NoisyPair:
+@pair_of_model.register
+def _(search: PrivateBayesSearchCV, rows: Any, neighbour: Any, points: Any) -> NoisyPair:
     """All scores that a search measures, in units of the first one's noise."""
     plan = search.plan(_count(rows))
     if plan.constants is not None:
@@ -264,6 +277,8 @@ def _check_one_person(differ: Any, people: Any) -> None:
 
 
 def _inputs_alone(data: Any) -> Any:
+    if data is None:
+        raise ValueError("give data: X alone for the worst neighbours, or (X, y).")
     if isinstance(data, tuple):
         raise ValueError(PAIRS)
     return data
