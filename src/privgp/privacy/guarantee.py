@@ -174,17 +174,18 @@ def promise(
     Where all steps are pure, delta is 0, whatever was offered. No events: only (epsilon, delta) itself
     is known, as of a promise under an assumption, and it cannot be composed.
     """
-    whole = Guarantee(
+    spent = _joined(events)
+    pure = bool(spent.pure_epsilons) and not (spent.noise_multipliers or spent.path_curves)
+    return Guarantee(
         epsilon=float(epsilon),
-        delta=float(delta),
+        delta=0.0 if pure else float(delta),
         unit=protected.unit,
         neighbours=protected.neighbours,
         assumptions=tuple(assumptions),
         mechanism=mechanism,
         sampler=SIMULATED_SAMPLER if simulated else sampler,
-        **vars(_joined(events)),
+        **vars(spent),
     )
-    return replace(whole, delta=0.0) if whole.is_pure else whole
 
 
 def _joined(parts: Sequence[Event | Guarantee]) -> Event:
