@@ -83,8 +83,9 @@ def membership(
         laws = fit_laws(inside, outside, scale if centred else max(abs(population.output), 1.0))
         fresh = draw(draws, True, 0.6, 0.8), draw(draws, False, 0.8, 1.0)
         tell(1.0, "done")
-    facts = {"n": int(n), "n_paths": float(n_paths), "shadows": int(shadows)}
-    return measured(laws, outside, *fresh, rates, float(failure_probability), allowed, facts)
+    facts: dict[str, Any] = {"n": int(n), "n_paths": float(n_paths), "shadows": int(shadows)}
+    failure = float(failure_probability)
+    return measured(laws, outside, *fresh, rates, failure, promise=allowed, **facts)
 
 
 def released(

@@ -11,6 +11,7 @@ from matplotlib.patches import Rectangle
 from privgp.audit.result import Membership, TradeOff, verdict
 from privgp.pictures import style
 
+STATISTICS = ("mean", "log variance")
 RATES = np.concatenate([np.geomspace(1e-6, 0.01, 60), np.linspace(0.011, 1.0, 400)])
 
 
@@ -37,13 +38,12 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
 
 def plot_membership(result: Membership) -> Any:
     """The curve over all thresholds, and what datasets with and without the record release."""
-    count = 2 if result.inside.log_variances is None else 3
+    count = 1 + len(result.inside.statistics)
     figure = style.new_figure(2.9, 3.1 * count)
     panels = figure.subplots(1, count)
     draw_curve(panels[0], result)
-    draw_releases(panels[1], result)
-    if count == 3:
-        draw_releases(panels[2], result, variances=True)
+    for statistic, ax in enumerate(panels[1:]):
+        draw_releases(ax, result, statistic)
     panels[1].legend(fontsize=style.SMALL - 1.0, loc="upper left")
     return figure
 
@@ -65,16 +65,13 @@ def draw_curve(ax: Axes, result: Membership) -> None:
     ax.legend(fontsize=style.SMALL - 1.0, loc="lower right")
 
 
-def draw_releases(ax: Axes, result: Membership, *, variances: bool = False) -> None:
-    """Means of the released values, or logarithms of their variances, as counted and as fitted."""
-    inside, outside, laws = result.inside, result.outside, result.laws
-    member: Any = inside.means, laws.mean_in, style.VERMILION, "member"
-    other: Any = outside.means, laws.mean_out, style.BLUE, "not a member"
-    if variances:
-        member = inside.log_variances, laws.variance_in, *member[2:]
-        other = outside.log_variances, laws.variance_out, *other[2:]
-    low, high = np.quantile(np.concatenate([member[0], other[0]]), [0.002, 0.998])
+def draw_releases(ax: Axes, result: Membership, statistic: int) -> None:
+    """Means of the released values (0), or logarithms of their variances (1), counted and fitted."""
+    inside, outside = (seen.statistics[statistic] for seen in (result.inside, result.outside))
+    low, high = np.quantile(np.concatenate([inside, outside]), [0.002, 0.998])
     edges, grid = np.linspace(low, high, 61), np.linspace(low, high, 300)
+    member = inside, result.laws.inside[statistic], style.VERMILION, "member"
+    other = outside, result.laws.outside[statistic], style.BLUE, "not a member"
     for values, law, colour, name in (member, other):
         # counted over all draws: np.histogram would leave out what lies beyond the edges
         counts = np.histogram(values, edges)[0] / (len(values) * np.diff(edges))
@@ -83,6 +80,4 @@ def draw_releases(ax: Axes, result: Membership, *, variances: bool = False) -> N
     ax.set_xlim(low, high)
     ax.set_ylim(bottom=0.0)
     ax.tick_params(labelsize=style.TEXT - 1.0)
-    style.set_labels(
-        ax, f"{'log variance' if variances else 'mean'} of the released values", "density"
-    )
+    style.set_labels(ax, f"{STATISTICS[statistic]} of the released values", "density")

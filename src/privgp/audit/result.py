@@ -220,11 +220,11 @@ def measured(
     outside: Released,
     rates: tuple[float, ...],
     failure: float,
-    promise: Promise | None,
-    facts: dict[str, Any],
+    **facts: Any,
 ) -> Membership:
     """The success of a fitted attack; thresholds come from ``calibration``, shadows without the record.
 
+    ``facts``: n, n_paths, shadows and the promise
     The area's bounds are Hoeffding's for two samples of m: ``P(|A - a| >= t) <= 2 exp(-2 m t^2)``.
     """
     members, others, known = (laws.score(seen) for seen in (inside, outside, calibration))
@@ -246,7 +246,6 @@ def measured(
         auc_bounds=(max(0.0, area - reach), min(1.0, area + reach)),
         thresholds=tuple(thresholds),
         failure_probability=failure,
-        promise=promise,
         false_positive_rates=fpr,
         true_positive_rates=tpr,
         laws=laws,

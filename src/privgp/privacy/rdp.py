@@ -113,32 +113,16 @@ class GaussianCurve:
 Curve = PathCurve | GaussianCurve
 
 
-def path_curve(
-    *,
-    sensitivity: float,
-    influence: float,
-    kernel_variance: float,
-    extra_variance: float = 0.0,
-    paths: int = 1,
-    covariance: str = "sharp",
-    charge: float = 0.0,
-    charge_limit: float = math.inf,
-) -> PathCurve:
-    """The curve of paths drawn from a posterior, extra GP noise of this variance added to each.
+def influence_and_shift(
+    *, sensitivity: float, influence: float, kernel_variance: float, extra_variance: float = 0.0
+) -> tuple[float, float]:
+    """The first two numbers of a curve, with extra GP noise of this variance added to each path.
 
-    ``sensitivity``: of the mean, in units of y; ``influence``: V / (V + r^2) of the posterior;
-    ``charge``, ``charge_limit``: what rounding adds.
+    ``sensitivity``: of the mean, in units of y; ``influence``: V / (V + r^2) of the posterior.
     """
     total = kernel_variance + extra_variance
     share = influence * (kernel_variance / total) * UP
-    return PathCurve(
-        influence=min(share, math.nextafter(1.0, 0.0)),
-        shift=sensitivity / math.sqrt(total) * UP,
-        paths=paths,
-        covariance=covariance,
-        charge=charge,
-        charge_limit=charge_limit,
-    )
+    return min(share, math.nextafter(1.0, 0.0)), sensitivity / math.sqrt(total) * UP
 
 
 def _sharp(order: float, w: float) -> float:

@@ -29,7 +29,7 @@ from privgp.privacy.posterior_mean import (
     mean_sensitivity,
     posterior_shape,
 )
-from privgp.privacy.rdp import PathCurve, epsilon_for, path_curve
+from privgp.privacy.rdp import PathCurve, epsilon_for, influence_and_shift
 from privgp.types import Array
 
 MOST_PATHS = 10_000
@@ -118,11 +118,15 @@ class PathModel:
 
     def curve(self, records: int) -> PathCurve:
         precision = self.precision(records)
-        return path_curve(
+        influence, shift = influence_and_shift(
             sensitivity=self.mean_sensitivity(records).value,
             influence=self.shape(records).influence,
             kernel_variance=variance(self.kernel),
             extra_variance=self.extra_noise**2,
+        )
+        return PathCurve(
+            influence,
+            shift,
             paths=self.paths,
             covariance="paper" if self.sensitivity == "paper" else "sharp",
             charge=precision.charge,
