@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any
 
 from rich.progress import Progress
 
 # callback(share of the work done, what is being done)
 Callback = Callable[[float, str], None]
-Drawn = TypeVar("Drawn")
 
 
 @contextmanager
@@ -29,8 +28,8 @@ def part(callback: Callback, start: float, end: float) -> Callback:
     return lambda share, doing: callback(start + (end - start) * share, doing)
 
 
-def repeated(draw: Callable[[], Drawn], count: int, doing: str, tell: Callback) -> list[Drawn]:
-    """What this many calls return; a hundred times on the way the callback is told."""
+def repeated(draw: Callable[[], Any], count: int, doing: str, tell: Callback) -> list[Any]:
+    """What this many calls return; a hundred times on the way the callback is called."""
     step, drawn = max(1, count // 100), []
     for k in range(count):
         if k % step == 0:

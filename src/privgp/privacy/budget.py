@@ -43,11 +43,13 @@ def check_budget(epsilon: float, delta: float, *, pure: bool = False) -> None:
 
 
 def gaussian_delta(epsilon: float, multiplier: float) -> float:
-    """delta(epsilon) of the Gaussian mechanism with this noise multiplier.
+    """delta(epsilon) of the Gaussian mechanism with this noise multiplier, at any real epsilon.
 
     For a tiny epsilon, where the terms cancel, delta(0) = erf(1 / (2 sqrt(2) c)) stands in: it is
-    larger.
+    larger. Below 0 the curve is ``1 - e^eps + e^eps delta(-eps)``.
     """
+    if epsilon < 0:
+        return -math.expm1(epsilon) + math.exp(epsilon) * gaussian_delta(-epsilon, multiplier)
     if multiplier == math.inf:
         return 0.0
     if epsilon < TINY_EPSILON:
