@@ -82,7 +82,7 @@ class Guarantee:
 
     def check(self) -> None:
         """Refuse what no mechanism promises, as only a file can have it."""
-        if not self.names_mechanism:
+        if not self._names_mechanism:
             raise ValueError("the guarantee names no mechanism.")
         if self.delta == 0 and not self.is_pure:
             raise ValueError("delta is out of range.")
@@ -93,7 +93,7 @@ class Guarantee:
         return math.hypot(*(1.0 / c for c in self.noise_multipliers))
 
     @property
-    def names_mechanism(self) -> bool:
+    def _names_mechanism(self) -> bool:
         """Whether more is known than (epsilon, delta) itself."""
         return bool(self.noise_multipliers or self.path_curves or self.pure_epsilons)
 
@@ -111,7 +111,7 @@ class Guarantee:
         """The delta that holds at this epsilon, lattice terms included."""
         if not math.isfinite(epsilon) or epsilon < 0:
             raise ValueError(f"epsilon must be finite and not negative, got {epsilon}.")
-        if not self.names_mechanism:
+        if not self._names_mechanism:
             return self.delta if epsilon >= self.epsilon else 1.0
         if self.noise_multipliers or self.path_curves:  # drawn on a lattice
             epsilon -= EPSILON_SLACK * max(epsilon, 1.0)
@@ -130,7 +130,7 @@ class Guarantee:
         if delta == 0:
             if self.is_pure:
                 return total_epsilon(self.pure_epsilons)
-            return math.inf if self.names_mechanism or self.delta > 0 else self.epsilon
+            return math.inf if self._names_mechanism or self.delta > 0 else self.epsilon
         return least_epsilon(self.delta_at, delta)
 
     def describe(self) -> str:
@@ -212,7 +212,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     if any(not isinstance(part, Guarantee) for part in parts):
         raise TypeError("compose takes Guarantee objects, such as model.guarantee_.")
     check_budget(1.0, delta, pure=True)
-    if not all(part.names_mechanism for part in parts):
+    if not all(part._names_mechanism for part in parts):
         raise ValueError("a guarantee that names no mechanism cannot be composed.")
     if len({(part.unit, part.neighbours) for part in parts}) > 1:
         raise ValueError(
