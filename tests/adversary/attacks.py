@@ -14,7 +14,7 @@ from scipy.stats import chi2
 
 from privgp import Guarantee
 from privgp.audit.promises import Promise, promise_of
-from privgp.audit.result import TradeOff, from_errors
+from privgp.audit.result import TradeOff, Trial, from_errors
 from privgp.audit.trained import attack_trained
 from tests.adversary.laws import check_noise
 from tests.adversary.spying import Event, watched
@@ -156,7 +156,8 @@ class Released:
             return drawn
 
         promise = promise_of(self.run(pair[0], 1)[0])
-        found = attack_trained(sampler, promise, self.draws, FAILURE, lambda share, doing: None)
+        trial = Trial(self.draws, FAILURE, lambda share, doing: None)
+        found = attack_trained(sampler, promise, trial)
         try:
             check_noise(np.concatenate(noise))
         except AssertionError:

@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from privgp.audit.progress import Callback, part
+from privgp.audit.progress import Callback, repeated
 from privgp.audit.promises import Promise
-from privgp.audit.result import TradeOff, from_errors
+from privgp.audit.result import TradeOff, Trial
 from privgp.plan.bins.bins import Bins, HalvedBins
 from privgp.plan.strategy import OutputSums
 from privgp.plan.streamed.columns import StreamedSums
 from privgp.privacy.noise import LAPLACE, Noise
 from privgp.privacy.sensitivity import ENUMERATED_ROWS, person_norms
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, Random
 from privgp.vault.measure import exact
 from privgp.vault.noise import add_noise
 
@@ -42,33 +42,26 @@ class NoisyPair:
     promise: Promise
 
 
-def attack_pair(
-    pair: NoisyPair,
-    draws: int,
-    noise_scale: float,
-    failure: float,
-    rng: np.random.Generator | None,
-    tell: Callback,
-) -> TradeOff:
+def attack_pair(pair: NoisyPair, trial: Trial, noise_scale: float, rng: Random) -> TradeOff:
     """Threshold half-way along the difference (Laplace: at its end).
 
     ``rng``: for simulated noise; None for the real one. Many draws share one call of the sampler.
     """
     statistic, threshold = _best_statistic(pair)
     size = len(pair.low)
-    batch = min(draws, max(1, BATCH_NUMBERS // size))
-    noise, rounds = pair.noise.resized(size * batch, noise_scale), -(-draws // batch)
+    batch = min(trial.draws, max(1, BATCH_NUMBERS // size))
+    noise, rounds = pair.noise.resized(size * batch, noise_scale), -(-trial.draws // batch)
 
-    def statistics(values: Array, tell: Callback) -> Array:
-        tiled, parts = np.tile(values, batch), []
-        for k in range(rounds):
-            tell(k / rounds, "attacking with the best threshold")
-            parts.append(statistic(add_noise(tiled, noise, rng).reshape(batch, size)))
-        return np.concatenate(parts)[:draws]
+    def scores(which: int, tell: Callback) -> Array:
+        tiled = np.tile(pair.high if which else pair.low, batch)
 
-    wrong = statistics(pair.low, part(tell, 0.0, 0.5)) > threshold
-    missed = statistics(pair.high, part(tell, 0.5, 1.0)) < threshold
-    return from_errors(pair.promise, int(wrong.sum()), int(missed.sum()), draws, failure)
+        def draw() -> Array:
+            return statistic(add_noise(tiled, noise, rng).reshape(batch, size))
+
+        drawn = repeated(draw, rounds, "attacking with the best threshold", tell)
+        return np.concatenate(drawn)[: trial.draws]
+
+    return trial.test(scores, threshold, pair.promise, TradeOff.attack)
 
 
 def _best_statistic(pair: NoisyPair) -> tuple[Callable[[Array], Array], float]:

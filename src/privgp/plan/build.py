@@ -29,7 +29,7 @@ from privgp.plan.strategy import (
     strategy_for_rows,
     strategy_of_groups,
 )
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, AnyNoise, gaussian_noise
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise, gaussian_noise
 from privgp.types import Array, Integers
 
 NODES = 512  # up to this many distinct inputs nothing is approximated
@@ -49,7 +49,7 @@ class Budget:
         """Std of the Gaussian noise that hides one output in [-1, 1]."""
         return gaussian_noise(self.epsilon, self.delta, 1, 2.0, 0.0).std
 
-    def noise_of(self, strategy: Strategy) -> AnyNoise:
+    def noise_of(self, strategy: Strategy) -> Noise:
         """The noise that hides one person in this measurement."""
         return noise_of(strategy, self.epsilon, self.delta)
 

@@ -22,7 +22,7 @@ from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
 from privgp.plan.strategy import NOT_TOGETHER, GroupSums, OutputSums, noise_of
 from privgp.plan.streamed.columns import StreamedSums
-from privgp.privacy.noise import LAPLACE, AnyNoise
+from privgp.privacy.noise import LAPLACE, Noise
 from privgp.types import Array, Integers
 
 PRIOR_DRAWS = 32
@@ -56,7 +56,7 @@ class Plan:
     target_weights: Array = field(repr=False)
     strategy: OutputSums | GroupSums | StreamedSums | Bins | HalvedBins = field(repr=False)
     functionals: Functionals = field(repr=False)
-    noise: AnyNoise = field(repr=False)
+    noise: Noise = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
     kind: Outputs | Records = field(repr=False)
     rival: OutputSums | Bins | HalvedBins | None = field(repr=False, default=None)

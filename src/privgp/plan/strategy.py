@@ -9,7 +9,7 @@ import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, AnyNoise, Noise, noise_for
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise, noise_for
 from privgp.privacy.sensitivity import (
     MAX_ENERGY_WEIGHT,
     MAX_TOTAL_ENERGY_WEIGHT,
@@ -201,7 +201,7 @@ class Crowd:
         return self.counts, self.counts
 
 
-def noise_of(strategy: Strategy, epsilon: float, delta: float) -> AnyNoise:
+def noise_of(strategy: Strategy, epsilon: float, delta: float) -> Noise:
     """The least noise that hides one person in this measurement."""
     size = strategy.size, strategy.sensitivity(), strategy.float_error()
     return noise_for(strategy.law, epsilon, delta, *size)

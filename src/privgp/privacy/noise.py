@@ -4,54 +4,31 @@ Gaussian noise with lattice spacing h, std s, ``a = h / s`` and m numbers is
 ``(eps + eta, delta_BW(eps) + m tau + delta0)``-private: docs/proofs/sample.md. Laplace noise is pure:
 m numbers that move by at most ``Delta`` in the 1-norm move by at most ``Delta + m h`` once rounded to
 the lattice, and scale b then gives exactly ``(Delta + m h) / b``: docs/proofs/binned.md.
+
+Numbers that are measured one after the other share a budget: number t has multiplier
+``c_t = c / sqrt(w_t)``, shares ``w_t`` adding up to at most 1, so ``sum 1/c_t^2 <= 1/c^2`` whatever is
+asked: docs/proofs/bayes.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from numbers import Real
+from typing import ClassVar
 
 from privgp.privacy.budget import check_budget, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK, Event
 from privgp.types import Count, Exponent, Positive, Share
 
 GAUSSIAN, LAPLACE = "gaussian", "laplace"
-GAUSSIAN_SAMPLER = (
-    "discrete Gaussian on a lattice of powers of two (OpenDP), cryptographic randomness"
-)
-LAPLACE_SAMPLER = (
-    "discrete Laplace on a lattice of powers of two (OpenDP), cryptographic randomness"
-)
+ON_LATTICE = "on a lattice of powers of two (OpenDP), cryptographic randomness"
+GAUSSIAN_SAMPLER = f"discrete Gaussian {ON_LATTICE}"
+LAPLACE_SAMPLER = f"discrete Laplace {ON_LATTICE}"
 DELTA_SLACK = 2.0**-40
 DEPTHS = (40, 50, 60)
-NOTHING = (
-    "nothing would be measured (its sensitivity is 0): choose targets nearer to the inputs or a longer "
-    "lengthscale."
-)
-
-
-class Noise(Protocol):
-    """Independent noise for ``size`` numbers on the multiples of ``2**exponent``."""
-
-    @property
-    def law(self) -> str: ...
-    @property
-    def sampler(self) -> str: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def exponent(self) -> int: ...
-    @property
-    def std(self) -> float: ...
-    @property
-    def event(self) -> Event:
-        """What drawing it spends."""
-
-    def describe(self) -> str: ...
-
-    def resized(self, size: int, factor: float = 1.0) -> Noise:
-        """The same for another number of values, its scale multiplied: for audits."""
+SMALLEST_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -108,12 +85,14 @@ class LaplaceNoise:
         return replace(self, size=size, scale=self.scale * factor)
 
 
-AnyNoise = GaussianNoise | LaplaceNoise
+# independent noise for ``size`` numbers on the multiples of ``2**exponent``; ``event``: what drawing
+# it spends; ``resized``: the same for another number of values, its scale multiplied, for audits
+Noise = GaussianNoise | LaplaceNoise
 
 
 def noise_for(
     law: str, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
-) -> AnyNoise:
+) -> Noise:
     """The least noise of a law for which ``size`` numbers are (epsilon, delta)-private.
 
     ``sensitivity``: of the exact numbers, in the norm of the law (Euclidean for Gaussian noise, sum of
@@ -155,9 +134,7 @@ def scaled_noise(
     delta_slack: float = 0.0,
 ) -> GaussianNoise:
     """Gaussian noise with a given multiplier of the sensitivity after rounding to the lattice."""
-    if not sensitivity > 0 or size < 1:
-        raise ValueError(NOTHING)
-    moved = sensitivity + 2.0 * float_error
+    moved = _moved(size, sensitivity, float_error)
     exponent = math.floor(math.log2(multiplier * moved)) - depth
     total = moved + math.sqrt(size) * 2.0**exponent
     std = multiplier * total * (1.0 + 2.0**-50)
@@ -169,12 +146,56 @@ def laplace_noise(
 ) -> LaplaceNoise:
     """The least Laplace noise for which ``size`` numbers are (epsilon, 0)-private."""
     check_budget(epsilon, 0.0, pure=True)
-    if not sensitivity > 0 or size < 1:
-        raise ValueError(NOTHING)
-    moved = sensitivity + 2.0 * float_error
+    moved = _moved(size, sensitivity, float_error)
     exponent = math.floor(math.log2(moved / epsilon)) - DEPTHS[0]
     total = moved + size * 2.0**exponent
     return LaplaceNoise(size, total / epsilon * (1.0 + 2.0**-40), exponent, epsilon)
+
+
+def budget_shares(numbers: Sequence[float]) -> tuple[float, ...]:
+    """Positive shares that add up to 1, from positive numbers."""
+    try:
+        values = [float(number) for number in numbers if isinstance(number, Real)]
+    except OverflowError:
+        values = [math.inf]
+    if len(values) != len(numbers) or not values or not all(0 < v < math.inf for v in values):
+        raise ValueError("budget_split must hold positive numbers, one for every step.")
+    largest = max(values)
+    total = math.fsum(value / largest for value in values)
+    parts = tuple(value / largest / total for value in values)
+    if min(parts) < SMALLEST_SHARE:
+        raise ValueError(f"budget_split has a share below {SMALLEST_SHARE:g} of the whole.")
+    return parts
+
+
+def noise_of_shares(
+    epsilon: float, delta: float, shares: Sequence[float], sensitivity: float
+) -> tuple[GaussianNoise, ...]:
+    """The noise of every number, so that all together are (epsilon, delta)-private.
+
+    ``sensitivity``: the most one person moves any one of the numbers, float error included. The
+    lattice adds to delta what it adds for that many numbers together; each gets an equal part.
+    """
+    size = len(shares)
+    whole, depth, slack = lattice_multiplier(epsilon, delta, size)
+    whole_up = whole * (1.0 + 2.0**-40)
+    parts = tuple(
+        scaled_noise(whole_up / math.sqrt(share), 1, sensitivity, 0.0, depth, slack / size)
+        for share in shares
+    )
+    if math.fsum(part.multiplier**-2.0 for part in parts) > whole**-2.0:
+        raise ValueError("the shares of the budget add up to more than the whole.")
+    return parts
+
+
+def _moved(size: int, sensitivity: float, float_error: float) -> float:
+    """How far computed numbers move, before they are rounded to the lattice."""
+    if not sensitivity > 0 or size < 1:
+        raise ValueError(
+            "nothing would be measured (its sensitivity is 0): choose targets nearer to the inputs or "
+            "a longer lengthscale."
+        )
+    return sensitivity + 2.0 * float_error
 
 
 def _spill(epsilon: float, delta: float, size: int, ratio: float) -> float:

@@ -14,8 +14,7 @@ from privgp.plan.search.plan import SearchPlan, kusner_plan
 from privgp.plan.search.space import make_space
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import VALIDATION, Guarantee, promise
-from privgp.privacy.noise import GAUSSIAN_SAMPLER
-from privgp.privacy.shares import budget_shares, noise_of_shares
+from privgp.privacy.noise import GAUSSIAN_SAMPLER, budget_shares, noise_of_shares
 from privgp.vault.scores import score_sensitivity
 
 if TYPE_CHECKING:

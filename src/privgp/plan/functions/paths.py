@@ -27,7 +27,7 @@ from privgp.privacy.posterior_mean import (
     fixed_function,
     mean_sensitivity,
 )
-from privgp.privacy.rdp import PathCurve, epsilon_for, path_curve
+from privgp.privacy.rdp import PathCurve, epsilon_for, influence_and_shift
 
 MOST_PATHS = 10_000
 MOST_POINTS = 10_000
@@ -105,11 +105,15 @@ class PathModel(DomainModel):
 
     def curve(self, records: int) -> PathCurve:
         precision = self.precision(records)
-        return path_curve(
+        influence, shift = influence_and_shift(
             sensitivity=self.mean_sensitivity(records).value,
             influence=self.shape(records).influence,
             kernel_variance=variance(self.kernel),
             extra_variance=self.extra_noise**2,
+        )
+        return PathCurve(
+            influence,
+            shift,
             paths=self.paths,
             covariance=self.bounds,
             charge=precision.charge,
