@@ -34,9 +34,6 @@ PUBLIC_WORDS = {"rows"}
 PUBLIC_WORDS_OF_STATES = PUBLIC_WORDS | {"name", "path", "most", "answered"}
 OF_A_PROCESS = {"os.getpid", "os.PathLike", "os.fspath"}  # which states may take from os
 
-# Methods of kept states that return a sentence to raise: fixed words around public ones.
-SENTENCES = {"too_many", "second_file"}
-
 
 def loud(house: House) -> set[str]:
     """Everything in the vault that imports too much, speaks, writes, or says more than it may."""
@@ -95,33 +92,12 @@ def _says(module: Module) -> set[str]:
             if not all(isinstance(v, ast.Name) and v.id in public for v in inside):
                 found.add(f"says {ast.unparse(node)}")
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            words = ast.Constant | ast.JoinedStr
             found |= {
                 f"raises {ast.unparse(argument)}"
                 for argument in node.exc.args
-                if not isinstance(argument, words)
-                and not _is_constant(argument)
-                and not _is_sentence(argument, public)
-            }
-        elif isinstance(node, ast.FunctionDef) and node.name in SENTENCES:
-            found |= {
-                f"returns {ast.unparse(text)}" for text in _returned(node) if not _fixed(text)
+                if not _fixed(argument)
             }
     return found
-
-
-def _is_sentence(node: ast.expr, public: set[str]) -> bool:
-    """One of the SENTENCES, made of nothing but public words."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return False
-    said = {ast.unparse(argument).rpartition(".")[2] for argument in node.args}
-    return node.func.attr in SENTENCES and not node.keywords and said <= public
-
-
-def _returned(function: ast.FunctionDef) -> list[ast.expr]:
-    return [
-        node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value
-    ]
 
 
 def _fixed(node: ast.expr) -> bool:

@@ -28,7 +28,7 @@ import privgp
 from privgp import PosteriorPaths, PrivateFunction
 from privgp.privacy.rdp import epsilon_for
 from privgp.storage.archive import DamagedFile
-from privgp.vault.states.paths import extended_paths
+from privgp.vault.states.paths import PathContents
 
 RNG = np.random.default_rng(5)
 X = RNG.random((40, 1))
@@ -408,9 +408,10 @@ def test_new_records_wait_for_an_answer_about_the_old_ones(monkeypatch):
         fit.start()
         fit.join(0.5)
         assert len(model._kept.contents.draws.outputs) == 40
-        return extended_paths(*given)
+        return sound(*given)
 
-    monkeypatch.setattr("privgp.vault.states.paths.extended_paths", meanwhile)
+    sound = PathContents.extended
+    monkeypatch.setattr(PathContents, "extended", meanwhile)
     assert model.release(ASKED).shape == (1, 60)
     fit.join()
     assert len(model._kept.contents.draws.outputs) == 7

@@ -188,18 +188,18 @@ def _found(case: Case) -> Found:
     assert np.array_equal(draws.inputs, X)
     y, factor = draws.outputs, draws.factor
     sampler = PathSampler(X, y, factor, kernel, case.extra, precision.nugget)
-    rows: tuple[np.ndarray, ...] = ()
+    lower = Triangle()
     for start in range(0, len(Z), 3):
         if case.restart:
             sampler = PathSampler(X, y, factor, kernel, case.extra, precision.nugget)
-        sampler.catch_up(Z[:start], Triangle(rows))
-        rows += sampler.extend(Z[start : start + 3])
+        sampler.catch_up(Z[:start], lower)
+        lower = lower.extended(sampler.extend(Z[start : start + 3]))
     m = len(Z)
     means = sampler.values(np.zeros((1, m)), 0)[0]
     normals = rng.standard_normal((4, m)) * np.array([[1.0], [1e3], [1e-3], [0.0]])
     values = sampler.values(normals, 0)
 
-    R, L_drawn = table(factor), [[mp.mpf(float(a)) for a in row] for row in rows]
+    R, L_drawn = table(factor), [[mp.mpf(float(a)) for a in row] for row in lower.rows]
     K = [[exactly(kernel, a, b) for b in X] for a in X]
     for i, row in enumerate(K):
         row[i] += mp.mpf(noise)

@@ -14,7 +14,7 @@ from privgp.models.spending import SpendsAtFit
 from privgp.storage.codec import Codec
 from privgp.storage.state_file import check_new
 from privgp.types import Array
-from privgp.vault.states.kept import Kept
+from privgp.vault.states.kept import COPIED, Kept
 
 
 class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
@@ -77,7 +77,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> Any:
         if hasattr(self, "_kept"):
-            raise TypeError(self._kept.contents.COPIED)
+            raise TypeError(COPIED)
         return super().__getstate__()
 
 

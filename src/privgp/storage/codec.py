@@ -130,7 +130,7 @@ def _shortest(values: Array) -> tuple[str, Array]:
         if rows <= LONGEST_DIAGONAL and filled == np.count_nonzero(np.diag(bits)):
             return "diagonal", np.diag(values)
         if not any(row[i + 1 :].any() for i, row in enumerate(bits)):
-            return "lower", Triangle.below(values).packed()
+            return "lower", values[np.tri(rows, dtype=bool)]
     return "full", values
 
 
@@ -238,8 +238,10 @@ class _Reader:
         if form == "diagonal":
             self._expand(len(values) ** 2)
             return np.diag(values)
-        triangle: Triangle = _made(f"array {what}", Triangle.of, values)
-        return triangle.matrix()  # at most twice what the file holds
+        rows = _made(f"array {what}", Triangle.of, values).size
+        full = np.zeros((rows, rows))  # at most twice what the file holds
+        full[np.tri(rows, dtype=bool)] = values
+        return full
 
     def _expand(self, entries: int) -> None:
         self._entries += entries

@@ -112,25 +112,24 @@ def _with_entries(draws: Draws, bodies: Sequence[tuple[int, Array]]) -> Any:
     """The draws with all entries added, each the number of its points and their numbers."""
     if not all(np.all(np.isfinite(values)) for _, values in bodies):
         raise DamagedFile("it holds numbers that are not finite")
-    grown: dict[str, list[Any]] = {name: [getattr(draws, name)] for name in draws.GROWS}
     names, first = (*draws.GROWS, *draws.CHANGES), len(draws.points)
-    parts: dict[str, Array] = {}
+    parts: dict[str, list[Array]] = {name: [] for name in names}
     for count, values in bodies:
         ends = np.cumsum(_sizes(draws, first, count))
-        parts = dict(zip(names, np.split(values, ends[:-1]), strict=True))
-        for name, so_far in grown.items():
-            if isinstance(so_far[0], Triangle):
-                so_far[0] = so_far[0].extended(parts[name], count)
-            else:
-                so_far.append(parts[name].reshape(count, *so_far[0].shape[1:]))
+        for name, part in zip(names, np.split(values, ends[:-1]), strict=True):
+            parts[name].append(part)
         first += count
-    changes: dict[str, Any] = {
-        name: one if isinstance(one := so_far[0], Triangle) else np.concatenate(so_far)
-        for name, so_far in grown.items()
-    }
+    changes = {name: _grown(getattr(draws, name), parts[name]) for name in draws.GROWS}
     for name in draws.CHANGES:
-        changes[name] = parts[name] if np.ndim(getattr(draws, name)) else float(parts[name][0])
+        last = parts[name][-1]
+        changes[name] = last if np.ndim(getattr(draws, name)) else float(last[0])
     return replace(draws, **changes)  # type: ignore[type-var]
+
+
+def _grown(value: Any, parts: Sequence[Array]) -> Any:
+    if isinstance(value, Triangle):
+        return Triangle.of(np.concatenate([value.packed(), *parts]))
+    return np.concatenate([value, np.concatenate(parts).reshape(-1, *value.shape[1:])])
 
 
 def _rows(value: Any, first: int) -> Array:

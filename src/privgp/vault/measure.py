@@ -17,7 +17,7 @@ from privgp.plan.strategy import OutputSums, Strategy
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Integers
 from privgp.vault.noise import add_noise
-from privgp.vault.validate import checked_inputs, clipped_outputs
+from privgp.vault.validate import clipped_inputs, clipped_outputs
 
 
 def measure(
@@ -77,7 +77,7 @@ def _(strategy: HalvedBins, data: Any, bounds: tuple[float, float]) -> Array:
 def _binned(bins: Bins, data: Any, bounds: tuple[float, float]) -> tuple[Integers, Array]:
     """The bin of every record, its input projected onto the domain, and its scaled output."""
     X, y = data
-    inputs = np.clip(checked_inputs(X, len(bins.shape)), bins.low, bins.high)
+    inputs = clipped_inputs(X, bins.low, bins.high)
     u = clipped_outputs(y, bins.rows, bounds)
     if len(inputs) != len(u):
         raise ValueError("X and y must have one row for each record.")

@@ -66,6 +66,11 @@ def checked_inputs(X: Any, columns: int) -> Array:
     return values
 
 
+def clipped_inputs(X: Any, low: Array, high: Array) -> Array:
+    """Private inputs projected onto the domain with these corners (columns,)."""
+    return np.clip(checked_inputs(X, len(low)), low, high)
+
+
 def _table(X: Any, columns: int) -> Array:
     held = entries(X)
     found: NDArray[Any]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from privgp.gp.kernels.codec import KERNELS
-from privgp.storage.archive import DamagedFile, parse
+from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Codec
 from privgp.vault.states.outputs import OutputsContents
 from privgp.vault.states.paths import PathContents
@@ -23,8 +23,8 @@ class StateCodec(Codec):
                 "it and fit the paths again, which spends another budget"
             )
         if "private_state.json" in members:
-            of_records = "weights.npy" in members
-            if of_records and _has_rational_quadratic(parse(members["private_state.json"])):
+            rational = b'"RationalQuadratic"' in members["private_state.json"]
+            if rational and "weights.npy" in members:
                 raise DamagedFile(
                     "it holds a function of records of privgp 0.1 with a RationalQuadratic kernel, "
                     "which could break its promise: delete it and fit the function again, which "
@@ -43,11 +43,3 @@ class StateCodec(Codec):
 
 FUNCTIONS = StateCodec(OutputsContents | RecordsContents, "function", KERNELS)
 PATHS = StateCodec(PathContents, "paths", KERNELS)
-
-
-def _has_rational_quadratic(tree: Any) -> bool:
-    """Whether a part of an old state's JSON is such a kernel."""
-    if isinstance(tree, dict):
-        inside = any(_has_rational_quadratic(part) for part in tree.values())
-        return tree.get("type") == "RationalQuadratic" or inside
-    return False

@@ -58,13 +58,13 @@ class PathSampler:
             self._lower[place, : place + 1] = row
         self._asked = len(points)
 
-    def extend(self, points: Array) -> tuple[Array, ...]:
-        """Add new points; their rows of L, the first of length old + 1."""
+    def extend(self, points: Array) -> Array:
+        """Add new points; their rows of L, (new, old + new)."""
         old = self._asked
         self._make_room(old + len(points))
         for start in range(0, len(points), RUN):
             self._add(points[start : start + RUN])
-        return tuple(self._lower[i, : i + 1].copy() for i in range(old, self._asked))
+        return self._lower[old : self._asked, : self._asked]
 
     def values(self, normals: Array, first: int) -> Array:
         """Values about the centre, (paths, points from the first on).
@@ -103,10 +103,7 @@ class PathSampler:
         """Room for this many points, and some more: single questions do not copy everything."""
         if points <= len(self._points):
             return
-        asked, room = self._asked, points + points // 8 + RUN
-        old = self._points, self._half, self._lower
-        self._points = np.empty((room, self._inputs.shape[1]))
-        self._half = np.empty((len(self._factor), room))
-        self._lower = np.zeros((room, room))
-        self._points[:asked], self._half[:, :asked] = old[0][:asked], old[1][:, :asked]
-        self._lower[:asked, :asked] = old[2][:asked, :asked]
+        more = points + points // 8 + RUN - len(self._points)
+        self._points = np.pad(self._points, ((0, more), (0, 0)))
+        self._half = np.pad(self._half, ((0, 0), (0, more)))
+        self._lower = np.pad(self._lower, (0, more))

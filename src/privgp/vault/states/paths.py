@@ -25,7 +25,7 @@ from privgp.types import Array, Seed
 from privgp.vault.noise import add_noise
 from privgp.vault.states.kept import NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH, Contents
 from privgp.vault.states.path_sampler import PathSampler
-from privgp.vault.validate import checked_inputs, clipped_outputs
+from privgp.vault.validate import clipped_inputs, clipped_outputs
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,7 @@ class PathDraws:
 
 def first_path_draws(X: Any, y: Any, model: PathModel, seed: int | None) -> PathDraws:
     """Nothing drawn yet: inputs projected onto the domain, outputs clipped."""
-    low, high = np.array(model.domain).T
-    inputs = np.clip(checked_inputs(X, len(model.domain)), low, high) + 0.0
+    inputs = clipped_inputs(X, *np.array(model.domain).T) + 0.0
     half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
     outputs = half * clipped_outputs(y, len(inputs), model.y_bounds)
     K = values_by_differences(model.kernel, inputs, inputs)
@@ -64,42 +63,8 @@ def first_path_draws(X: Any, y: Any, model: PathModel, seed: int | None) -> Path
     return PathDraws(inputs, outputs, blocked_cholesky(K), seed, points, nothing, nothing)
 
 
-def extended_paths(
-    draws: PathDraws, model: PathModel, sampler: PathSampler, points: Array
-) -> PathDraws:
-    """The same paths at further points, (points, columns)."""
-    first, count = len(draws.points), len(points)
-    precision = model.precision(len(draws.factor))
-    std = math.sqrt(precision.lattice_nugget * variance(model.kernel))
-    sampler.catch_up(draws.points, draws.lower)
-    rows = sampler.extend(points)
-    if draws.seed is None:
-        normals = np.vstack([draws.normals, drawn_normals(model.paths, count).T])
-        values = with_lattice_noise(sampler.values(normals.T, first), std)
-    else:
-        drawn, added = seeded_normals(draws.seed, model.paths, first, count)
-        normals = np.vstack([draws.normals, drawn.T])
-        values = sampler.values(normals.T, first) + std * added
-    middle = 0.5 * model.y_bounds[0] + 0.5 * model.y_bounds[1]
-    return replace(
-        draws,
-        points=np.vstack([draws.points, points]),
-        normals=normals,
-        answers=np.vstack([draws.answers, (middle + values).T]),
-        lower=Triangle((*draws.lower.rows, *rows)),
-    )
-
-
-def drawn_normals(paths: int, points: int) -> Array:
-    """Standard normal numbers on a lattice, (paths, points), from cryptographic randomness."""
-    size = paths * points
-    noise = GaussianNoise(size, 1.0, -NORMAL_DEPTH, math.inf, 0.0)
-    return add_noise(np.zeros(size), noise).reshape(paths, points)
-
-
-def with_lattice_noise(values: Array, std: float) -> Array:
+def with_lattice_noise(values: Array, std: float, exponent: int) -> Array:
     """The values, rounded to a lattice far below the noise, plus lattice noise."""
-    exponent = math.floor(math.log2(std)) - LATTICE_DEPTH
     noise = GaussianNoise(values.size, std, exponent, math.inf, 0.0)
     return add_noise(values.ravel(), noise).reshape(values.shape)
 
@@ -117,14 +82,7 @@ class PathContents(Contents):
     model: PathModel
     draws: PathDraws
 
-    COPIED = (
-        "fitted PosteriorPaths cannot be copied or pickled: two copies would draw different paths. "
-        "Use save_state and load_state."
-    )
-    OTHER_PROCESS = (
-        "these paths belong to another process, which would draw them otherwise: give them a state "
-        "file and load that with load_state."
-    )
+    ADVICE = ", or fit with another max_points, which spends another budget."
 
     @property
     def most(self) -> float:
@@ -140,16 +98,29 @@ class PathContents(Contents):
         return PathSampler(draws.inputs, draws.outputs, draws.factor, model.kernel, extra, nugget)
 
     def extended(self, engine: PathSampler, points: Array) -> PathDraws:
-        return extended_paths(self.draws, self.model, engine, points)
-
-    def too_many(self, most: float, answered: int) -> str:
-        return (
-            f"these paths answer at most {most:,} points (max_points), and have answered "
-            f"{answered:,}: ask for fewer."
+        model, draws = self.model, self.draws
+        first, count = len(draws.points), len(points)
+        std = math.sqrt(model.precision(len(draws.factor)).lattice_nugget * variance(model.kernel))
+        engine.catch_up(draws.points, draws.lower)
+        rows = engine.extend(points)
+        if draws.seed is None:
+            drawn = with_lattice_noise(np.zeros((model.paths, count)), 1.0, -NORMAL_DEPTH)
+        else:
+            drawn, added = seeded_normals(draws.seed, model.paths, first, count)
+        normals = np.vstack([draws.normals, drawn.T])
+        values = engine.values(normals.T, first)
+        if draws.seed is None:
+            values = with_lattice_noise(values, std, math.floor(math.log2(std)) - LATTICE_DEPTH)
+        else:
+            values = values + std * added
+        middle = 0.5 * model.y_bounds[0] + 0.5 * model.y_bounds[1]
+        return replace(
+            draws,
+            points=np.vstack([draws.points, points]),
+            normals=normals,
+            answers=np.vstack([draws.answers, (middle + values).T]),
+            lower=draws.lower.extended(rows),
         )
-
-    def second_file(self, path: str) -> str:
-        return f"these paths are kept in {path!r}: a second file would fall behind."
 
     def check(self) -> None:
         super().check()
@@ -159,10 +130,8 @@ class PathContents(Contents):
             raise DamagedFile(NOT_TOGETHER)
         if points > model.max_points:
             raise DamagedFile(TOO_MUCH)
-        low, high = np.array(model.domain).T
         half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
-        inside = np.all((draws.inputs >= low) & (draws.inputs <= high))
-        if not (inside and np.all(np.abs(draws.outputs) <= half)):
+        if not (self.holds_inputs(draws.inputs) and np.all(np.abs(draws.outputs) <= half)):
             raise DamagedFile("its records leave their bounds")
         promised = self.guarantee
         if (promised.delta, promised.path_curves) != (model.delta, (model.curve(records),)):
