@@ -39,8 +39,7 @@ from privgp.privacy.path_rounding import (
 )
 from privgp.privacy.rdp import PathCurve, epsilon_for
 from privgp.storage.triangles import Triangle
-from privgp.vault.states.path_sampler import PathSampler
-from privgp.vault.states.paths import first_path_draws
+from privgp.vault.states.paths import PathSampler, first_path_draws
 
 PERIODIC = ExpSineSquared(0.8, 0.3) * RBF(0.7) + 0.2 * Matern(0.1, nu=0.5)
 

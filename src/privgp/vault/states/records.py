@@ -20,7 +20,7 @@ from privgp.plan.inputs.arguments import check_bounds
 from privgp.privacy.noise import GaussianNoise
 from privgp.storage.archive import DamagedFile
 from privgp.storage.triangles import NO_ROWS, Triangle
-from privgp.types import Array, NotNegative
+from privgp.types import Array, NotNegative, Pair
 from privgp.vault.states.functions import FunctionContents, FunctionDraws
 from privgp.vault.states.kept import NOT_TOGETHER, TOO_MUCH
 from privgp.vault.validate import clipped_inputs, clipped_outputs
@@ -45,12 +45,7 @@ class RecordDraws(FunctionDraws):
 
 
 def first_record_draws(
-    X: Any,
-    y: Any,
-    model: RecordsModel,
-    bounds: tuple[float, float],
-    noise: GaussianNoise,
-    seed: int | None,
+    X: Any, y: Any, model: RecordsModel, bounds: Pair, noise: GaussianNoise, seed: int | None
 ) -> RecordDraws:
     """Nothing drawn yet: inputs projected onto the domain, outputs clipped and scaled to [-1, 1]."""
     inputs = clipped_inputs(X, *np.array(model.domain).T)
