@@ -11,8 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models.spending import SpendsAtFit
+from privgp.storage.archive import check_target
 from privgp.storage.codec import Codec
-from privgp.storage.state_file import check_new
+from privgp.storage.journal import FORM
 from privgp.types import Array
 from privgp.vault.states.kept import COPIED, Kept
 
@@ -56,7 +57,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             name = type(self).__name__
             raise ValueError(f"{name} requires y to be passed, but the target y is None.")
         if state is not None:
-            check_new(state)
+            check_target(state, overwrite=False, form=FORM)
         if self.random_state is None:
             return clone(self), None
         return clone(self), int(check_random_state(self.random_state).randint(2**31))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import sys
 from collections.abc import Collection
 from typing import Any
 
@@ -49,13 +50,9 @@ def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf
     """A finite number in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DamagedFile(f"its {what} is not a number")
-    try:
-        result = float(value)
-    except OverflowError:
-        raise DamagedFile(f"its {what} is out of range") from None
-    if not math.isfinite(result) or not low <= result <= high:
+    if not (abs(value) <= sys.float_info.max and low <= value <= high):  # an int may be larger
         raise DamagedFile(f"its {what} is out of range")
-    return result
+    return float(value)
 
 
 def positive(value: Any, what: str) -> float:

@@ -16,15 +16,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+PathLike = str | os.PathLike[str]
 NAME = re.compile(r"\.privgp-[0-9a-f]{32}\.part(\.[a-z]{1,8}(-[a-z]{1,8})?)?")
 PRIVATE = 0o600
 PUBLIC = 0o666  # less what the process's umask takes away
 
 
 @contextmanager
-def part_beside(
-    path: str | os.PathLike[str], *, mode: int = PUBLIC, ending: str = ""
-) -> Iterator[Path]:
+def part_beside(path: PathLike, *, mode: int = PUBLIC, ending: str = "") -> Iterator[Path]:
     """A new, empty file in the folder of ``path``, to be moved there; nothing of it remains.
 
     ``mode``: its permissions from the first moment on; ``ending``: what its name ends in.
@@ -39,7 +38,7 @@ def part_beside(
         os.close(held)
 
 
-def remove_stale(folder: str | os.PathLike[str]) -> None:
+def remove_stale(folder: PathLike) -> None:
     """Remove the parts that writers which were killed have left in a folder; never fails."""
     try:
         here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -19,16 +19,9 @@ from privgp.storage import archive
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Codec
 from privgp.storage.journal import FORM, SEAL, Contents, entry, is_whole_entry, read_whole, whole
-from privgp.storage.parts import PRIVATE
+from privgp.storage.parts import PRIVATE, PathLike
 
 MOST_ENTRIES = 2**23  # bytes, or as many as the rest of the file has
-
-PathLike = str | os.PathLike[str]
-
-
-def check_new(path: PathLike) -> None:
-    """Refuse a path with another ending, or one that is taken."""
-    archive.check_target(path, overwrite=False, form=FORM)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from privgp.plan.inputs.arguments import check_inside
 from privgp.privacy.guarantee import Guarantee
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Codec
-from privgp.storage.state_file import PathLike, StateFile
+from privgp.storage.parts import PathLike
+from privgp.storage.state_file import StateFile
 from privgp.types import Array
 
 BATCH = 1024
