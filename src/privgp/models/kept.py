@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privgp.models.spending import SpendsAtFit
 from privgp.storage.archive import check_target
 from privgp.storage.codec import Codec
-from privgp.storage.journal import FORM
+from privgp.storage.state_file import FORM
 from privgp.types import Array
 from privgp.vault.states.kept import COPIED, Kept
 
