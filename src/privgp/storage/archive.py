@@ -157,12 +157,9 @@ def read(path: PathLike) -> bytes:
     status = os.stat(path)
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         raise DamagedFile("it is a device or a pipe, not a file")  # opening one might wait for ever
-    if status.st_size <= LARGEST_FILE:
-        with open(path, "rb") as file:
-            data = file.read(LARGEST_FILE + 1)
-        if len(data) <= LARGEST_FILE:
-            return data
-    raise DamagedFile("it is larger than 1 GiB, which no .privgp file is")
+    require(status.st_size <= LARGEST_FILE, "it is larger than 1 GiB, which no .privgp file is")
+    with open(path, "rb") as file:
+        return file.read(LARGEST_FILE)
 
 
 def write(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -78,15 +78,12 @@ class Validation:
     """Private validation records and the loss they are scored by; that and ``rows`` are public."""
 
     X: Questions
-    y: Any
+    y: Any = field(repr=False)
     loss: Loss
 
     @property
     def rows(self) -> int:
         return self.X.rows
-
-    def __repr__(self) -> str:
-        return "Validation(private)"
 
 
 def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
