@@ -301,6 +301,7 @@ def test_the_vault_keeps_quiet():
             "privgp.vault.states.paths",
             "def refuse(draws):\n    raise ValueError('no: ' + str(draws.outputs))",
         ),
+        ("privgp.vault.states.paths", "def check(d):\n    require(False, str(d.outputs))"),
         ("privgp.vault.states.records", "import pickle"),
     ],
 )

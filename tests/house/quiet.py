@@ -91,13 +91,17 @@ def _says(module: Module) -> set[str]:
             inside = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
             if not all(isinstance(v, ast.Name) and v.id in public for v in inside):
                 found.add(f"says {ast.unparse(node)}")
-        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            found |= {
-                f"raises {ast.unparse(argument)}"
-                for argument in node.exc.args
-                if not _fixed(argument)
-            }
+        found |= {f"raises {ast.unparse(each)}" for each in _refusals(node) if not _fixed(each)}
     return found
+
+
+def _refusals(node: ast.AST) -> list[ast.expr]:
+    """The sentences that a statement may raise: those of ``raise``, and of ``require``."""
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+        return node.exc.args
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "require":
+        return [*node.args[1:], *(each.value for each in node.keywords)]
+    return []
 
 
 def _fixed(node: ast.expr) -> bool:

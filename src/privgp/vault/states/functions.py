@@ -11,7 +11,7 @@ from privgp.gp.kernels.evaluate import check_kernel
 from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import GaussianNoise
-from privgp.storage.archive import DamagedFile
+from privgp.storage.archive import require
 from privgp.types import Array, Pair, Positive, Seed, Share
 from privgp.vault.noise import add_noise
 from privgp.vault.states.kept import OTHER_PROMISE, Contents
@@ -101,5 +101,5 @@ class FunctionContents(Contents):
         check_budget(self.epsilon, self.delta)
         check_choice("sensitivity", self.sensitivity, self.SENSITIVITIES)
         check_kernel(self.model.kernel, self.model.columns)
-        if (self.guarantee.epsilon, self.guarantee.delta) != (self.epsilon, self.delta):
-            raise DamagedFile(OTHER_PROMISE)
+        promised = (self.guarantee.epsilon, self.guarantee.delta)
+        require(promised == (self.epsilon, self.delta), OTHER_PROMISE)

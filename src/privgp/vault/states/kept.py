@@ -18,7 +18,7 @@ import numpy as np
 from privgp.gp.threads import one_thread
 from privgp.plan.inputs.arguments import check_inside
 from privgp.privacy.guarantee import Guarantee
-from privgp.storage.archive import DamagedFile
+from privgp.storage.archive import require
 from privgp.storage.codec import Codec
 from privgp.storage.parts import PathLike
 from privgp.storage.state_file import StateFile
@@ -82,8 +82,7 @@ class Contents:
         """Refuse parts that do not belong together, as only a file can have them."""
         columns = self.model.columns
         named = self.names is None or len(self.names) == columns
-        if not named or self.draws.points.shape[1] != columns:
-            raise DamagedFile(NOT_TOGETHER)
+        require(named and self.draws.points.shape[1] == columns, NOT_TOGETHER)
 
     def holds_inputs(self, inputs: Array) -> bool:
         """Whether private inputs lie in the domain."""

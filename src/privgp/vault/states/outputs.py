@@ -16,8 +16,8 @@ from privgp.gp.growing import Coordinates
 from privgp.gp.rounding import rounding
 from privgp.plan.functions.outputs import MAX_POINTS, SENSITIVITIES, FunctionModel
 from privgp.privacy.noise import GaussianNoise
-from privgp.storage.archive import DamagedFile
-from privgp.types import Array, Integers, Positive
+from privgp.storage.archive import require
+from privgp.types import Array, Integers, Pair, Positive
 from privgp.vault.states.functions import FunctionContents, FunctionDraws
 from privgp.vault.states.kept import NOT_TOGETHER, TOO_MUCH
 from privgp.vault.validate import clipped_outputs
@@ -39,7 +39,7 @@ class Draws(FunctionDraws):
 
 def first_draws(
     y: Any,
-    bounds: tuple[float, float],
+    bounds: Pair,
     index: Integers,
     noise: GaussianNoise,
     norm: float,
@@ -121,7 +121,7 @@ class OutputsContents(FunctionContents):
             aligned = numbers == points <= size <= MAX_POINTS
         else:
             aligned = points == 0 and numbers in (0, size) and size == len(model.nodes)
-        if not aligned or len(model.inputs) == 0 or not np.all(model.counts >= 1):
-            raise DamagedFile(NOT_TOGETHER)
-        if not np.all((draws.squares >= 0) & (draws.squares <= draws.limit * (1.0 + 1e-9))):
-            raise DamagedFile(TOO_MUCH)
+        counted = len(model.inputs) > 0 and bool(np.all(model.counts >= 1))
+        require(aligned and counted, NOT_TOGETHER)
+        limit = draws.limit * (1.0 + 1e-9)
+        require(bool(np.all((draws.squares >= 0) & (draws.squares <= limit))), TOO_MUCH)

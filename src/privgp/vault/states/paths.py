@@ -21,7 +21,7 @@ from privgp.gp.kernels.proved import values_by_differences
 from privgp.plan.functions.paths import PathModel, path_model
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.path_rounding import LATTICE_DEPTH, NORMAL_DEPTH
-from privgp.storage.archive import DamagedFile
+from privgp.storage.archive import require
 from privgp.storage.triangles import NO_ROWS, Triangle
 from privgp.types import Array, Seed
 from privgp.vault.noise import add_noise
@@ -127,16 +127,14 @@ class PathContents(Contents):
         super().check()
         model, draws = path_model(**self.model.parameters()), self.draws
         records, points = len(draws.inputs), len(draws.points)
-        if records == 0 or (draws.normals.shape[1], draws.lower.size) != (model.paths, points):
-            raise DamagedFile(NOT_TOGETHER)
-        if points > model.max_points:
-            raise DamagedFile(TOO_MUCH)
+        aligned = (draws.normals.shape[1], draws.lower.size) == (model.paths, points)
+        require(records > 0 and aligned, NOT_TOGETHER)
+        require(points <= model.max_points, TOO_MUCH)
         half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
-        if not (self.holds_inputs(draws.inputs) and np.all(np.abs(draws.outputs) <= half)):
-            raise DamagedFile("its records leave their bounds")
-        promised = self.guarantee
-        if (promised.delta, promised.path_curves) != (model.delta, (model.curve(records),)):
-            raise DamagedFile(OTHER_PROMISE)
+        bounded = self.holds_inputs(draws.inputs) and bool(np.all(np.abs(draws.outputs) <= half))
+        require(bounded, "its records leave their bounds")
+        promised = (self.guarantee.delta, self.guarantee.path_curves)
+        require(promised == (model.delta, (model.curve(records),)), OTHER_PROMISE)
 
 
 class PathSampler:

@@ -18,7 +18,7 @@ from privgp.plan.functions.checked_factor import MOST_POINTS, CheckedFactor
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.privacy.noise import GaussianNoise
-from privgp.storage.archive import DamagedFile
+from privgp.storage.archive import require
 from privgp.storage.triangles import NO_ROWS, Triangle
 from privgp.types import Array, NotNegative, Pair
 from privgp.vault.states.functions import FunctionContents, FunctionDraws
@@ -104,7 +104,6 @@ class RecordsContents(FunctionContents):
             check_bounds("domain", pair)
         points, drawn = len(draws.points), (len(draws.numbers), draws.lower.size)
         aligned = drawn == (points, points) and len(draws.inputs) == model.rows
-        if not aligned or draws.noise.size != MOST_POINTS or not self.holds_inputs(draws.inputs):
-            raise DamagedFile(NOT_TOGETHER)
-        if points > MOST_POINTS:
-            raise DamagedFile(TOO_MUCH)
+        require(aligned and self.holds_inputs(draws.inputs), NOT_TOGETHER)
+        require(draws.noise.size == MOST_POINTS, NOT_TOGETHER)
+        require(points <= MOST_POINTS, TOO_MUCH)
