@@ -101,19 +101,18 @@ class _Writer:
 
     def _array(self, value: Any, path: tuple[str, ...]) -> Any:
         """Where an array is, which is written in the shortest of its forms."""
-        if id(value) not in self._written:
-            self._written[id(value)] = value, self._stored(np.asarray(value, "<f8"), path)
-        return self._written[id(value)][1]
-
-    def _stored(self, values: Array, path: tuple[str, ...]) -> dict[str, Any]:
-        form, written = _shortest(values)
-        if form == "zeros":
-            return {"zeros": list(values.shape)}
-        name = "_".join(path).lower()[-LONGEST_NAME:] or "value"
-        while name in self.arrays:
-            name += "x"
-        self.arrays[name] = field.array_bytes(written)
-        return {"array": name} if form == "full" else {"array": name, "form": form}
+        if id(value) in self._written:
+            return self._written[id(value)][1]
+        form, values = _shortest(np.asarray(value, "<f8"))
+        place: dict[str, Any] = {"zeros": list(values.shape)}
+        if form != "zeros":
+            name = "_".join(path).lower()[-LONGEST_NAME:] or "value"
+            while name in self.arrays:
+                name += "x"
+            self.arrays[name] = field.array_bytes(values)
+            place = {"array": name} if form == "full" else {"array": name, "form": form}
+        self._written[id(value)] = value, place
+        return place
 
 
 def _shortest(values: Array) -> tuple[str, Array]:
