@@ -11,10 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models.spending import SpendsAtFit
+from privgp.storage.archive import check_target
 from privgp.storage.codec import Codec
-from privgp.storage.state_file import check_new
+from privgp.storage.state_file import FORM
 from privgp.types import Array
-from privgp.vault.states.kept import Kept
+from privgp.vault.states.kept import COPIED, Kept
 
 
 class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
@@ -56,7 +57,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             name = type(self).__name__
             raise ValueError(f"{name} requires y to be passed, but the target y is None.")
         if state is not None:
-            check_new(state)
+            check_target(state, overwrite=False, form=FORM)
         if self.random_state is None:
             return clone(self), None
         return clone(self), int(check_random_state(self.random_state).randint(2**31))
@@ -77,7 +78,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> Any:
         if hasattr(self, "_kept"):
-            raise TypeError(self._kept.contents.COPIED)
+            raise TypeError(COPIED)
         return super().__getstate__()
 
 

@@ -34,9 +34,8 @@ from privgp.release.at_targets import AtTargets, Release
 from privgp.release.certificate import core, utc
 from privgp.types import Array
 from privgp.vault.measure import measure
-from privgp.vault.people import person_ids
 from privgp.vault.stream import with_outputs
-from privgp.vault.validate import checked_outputs
+from privgp.vault.validate import checked_outputs, person_ids
 
 
 class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]

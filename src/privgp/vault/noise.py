@@ -13,12 +13,12 @@ from opendp.metrics import l1_distance, l2_distance
 from opendp.mod import enable_features
 
 from privgp.privacy.noise import LAPLACE, Noise
-from privgp.types import Array
+from privgp.types import Array, Random
 
 enable_features("contrib")
 
 
-def add_noise(values: Array, noise: Noise, rng: np.random.Generator | None = None) -> Array:
+def add_noise(values: Array, noise: Noise, rng: Random = None) -> Array:
     """Round to the lattice and add the noise that protects; with a generator, simulate it.
 
     OpenDP's samplers are exact. They take NaN for 0, infinity for the largest number, and a wrong

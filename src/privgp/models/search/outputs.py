@@ -29,9 +29,8 @@ from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.privacy.pure import remaining_epsilon, total_epsilon
 from privgp.types import Array
 from privgp.vault.measure import measure
-from privgp.vault.people import person_ids
 from privgp.vault.select import SELECTION_SAMPLER, choose_by_residuals
-from privgp.vault.validate import checked_outputs
+from privgp.vault.validate import checked_outputs, person_ids
 
 if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
