@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
@@ -39,6 +40,7 @@ from privgp.vault.stream import with_outputs
 from privgp.vault.validate import checked_outputs
 
 
+@dataclass(eq=False, repr=False)
 class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian-process regression of private outputs, (epsilon, delta)-private.
 
@@ -88,38 +90,21 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
 
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        noise_variance: float | None = None,
-        *,
-        y_bounds: Any = None,
-        x_bounds: Any = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        protect: str = "outputs",
-        targets: Any = None,
-        objective: str = "posterior",
-        reconstruct: str = "posterior",
-        hyperparameters: str = "learned",
-        inducing: Any = None,
-        mechanism: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.noise_variance = noise_variance
-        self.y_bounds = y_bounds
-        self.x_bounds = x_bounds
-        self.epsilon = epsilon
-        self.delta = delta
-        self.protect = protect
-        self.targets = targets
-        self.objective = objective
-        self.reconstruct = reconstruct
-        self.hyperparameters = hyperparameters
-        self.inducing = inducing
-        self.mechanism = mechanism
-        self.random_state = random_state
+    kernel: Any = None
+    noise_variance: float | None = None
+    _: KW_ONLY
+    y_bounds: Any = None
+    x_bounds: Any = None
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    protect: str = "outputs"
+    targets: Any = None
+    objective: str = "posterior"
+    reconstruct: str = "posterior"
+    hyperparameters: str = "learned"
+    inducing: Any = None
+    mechanism: str = "auto"
+    random_state: Any = None
 
     def plan(self, X: Any, groups: Any = None) -> Any:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from privgp.plan.inputs.arguments import check_choice
 from privgp.types import Array
 
 
+@dataclass(eq=False, repr=False)
 class BinnedGP(BinnedMeans):
     """A Gaussian process on noisy means over bins, with kernel and noise variance given.
 
@@ -34,25 +36,10 @@ class BinnedGP(BinnedMeans):
 
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        noise_variance: float | None = None,
-        *,
-        bins: Any = 10,
-        model: str = "integral",
-        y_bounds: Any = None,
-        x_bounds: Any = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        noise: str = "laplace",
-        protect: str = "outputs",
-        random_state: Any = None,
-    ) -> None:
-        self.kernel, self.noise_variance, self.model = kernel, noise_variance, model
-        self.bins, self.y_bounds, self.x_bounds = bins, y_bounds, x_bounds
-        self.epsilon, self.delta, self.noise = epsilon, delta, noise
-        self.protect, self.random_state = protect, random_state
+    kernel: Any = None
+    noise_variance: float | None = None
+    bins: Any = field(default=10, kw_only=True)
+    model: str = field(default="integral", kw_only=True)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The posterior mean at every point, and the std of the function about it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -38,6 +39,7 @@ PRIVATE_INPUTS = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Noisy means over bins: every point gets the mean of its bin, of an empty one the middle.
 
@@ -61,21 +63,15 @@ class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[m
 
     """
 
-    def __init__(
-        self,
-        bins: Any = 10,
-        *,
-        y_bounds: Any = None,
-        x_bounds: Any = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        noise: str = "laplace",
-        protect: str = "outputs",
-        random_state: Any = None,
-    ) -> None:
-        self.bins, self.y_bounds, self.x_bounds = bins, y_bounds, x_bounds
-        self.epsilon, self.delta, self.noise = epsilon, delta, noise
-        self.protect, self.random_state = protect, random_state
+    bins: Any = 10
+    _: KW_ONLY
+    y_bounds: Any = None
+    x_bounds: Any = None
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    noise: str = "laplace"
+    protect: str = "outputs"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Measure once, with noise. The only call that spends."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from privgp.vault.states.files import FUNCTIONS
 from privgp.vault.states.kept import Kept
 
 
+@dataclass(eq=False, repr=False)
 class PrivateFunction(KeptEstimator):
     """One (epsilon, delta)-private function over the whole space: ``f + c Delta G``, G ~ GP(0, k).
 
@@ -49,32 +51,18 @@ class PrivateFunction(KeptEstimator):
 
     _CODEC = FUNCTIONS
 
-    def __init__(
-        self,
-        kernel: Any,
-        noise_variance: float | None,
-        *,
-        y_bounds: Any,
-        epsilon: float,
-        delta: float,
-        sensitivity: str = "exact",
-        dominance: float | None = None,
-        inducing: Any = None,
-        protect: str = "outputs",
-        domain: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.noise_variance = noise_variance
-        self.y_bounds = y_bounds
-        self.epsilon = epsilon
-        self.delta = delta
-        self.sensitivity = sensitivity
-        self.dominance = dominance
-        self.inducing = inducing
-        self.protect = protect
-        self.domain = domain
-        self.random_state = random_state
+    kernel: Any
+    noise_variance: float | None
+    _: KW_ONLY
+    y_bounds: Any
+    epsilon: float
+    delta: float
+    sensitivity: str = "exact"
+    dominance: float | None = None
+    inducing: Any = None
+    protect: str = "outputs"
+    domain: Any = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
         """Take the data. The first release spends the budget, for all points there will ever be.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ Report = Callable[[int], None]  # called with the number of steps done
 Seed = int | None  # of a simulation; None: the noise that protects
 
 
+@dataclass(eq=False, repr=False)
 class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """The best hyperparameters on private validation records, and their score, under one budget.
 
@@ -61,34 +63,24 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
 
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        space: Any,
-        *,
-        epsilon: float,
-        delta: float,
-        n_iter: int,
-        method: str = "measured",
-        scoring: Any = None,
-        loss_bounds: Any = None,
-        acquisition: str = "ei",
-        exploration: float = 2.0,
-        budget_split: Any = "even",
-        final_share: float = 0.25,
-        candidates: int = 1000,
-        assume: Any = None,
-        state_file: Any = None,
-        progress: Any = False,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator, self.space = estimator, space
-        self.epsilon, self.delta, self.n_iter, self.method = epsilon, delta, n_iter, method
-        self.scoring, self.loss_bounds = scoring, loss_bounds
-        self.acquisition, self.exploration = acquisition, exploration
-        self.budget_split, self.final_share = budget_split, final_share
-        self.candidates, self.assume = candidates, assume
-        self.state_file, self.progress, self.random_state = state_file, progress, random_state
+    estimator: Any
+    space: Any
+    _: KW_ONLY
+    epsilon: float
+    delta: float
+    n_iter: int
+    method: str = "measured"
+    scoring: Any = None
+    loss_bounds: Any = None
+    acquisition: str = "ei"
+    exploration: float = 2.0
+    budget_split: Any = "even"
+    final_share: float = 0.25
+    candidates: int = 1000
+    assume: Any = None
+    state_file: Any = None
+    progress: Any = False
+    random_state: Any = None
 
     def plan(self, n_val: int) -> SearchPlan:
         """What the budget buys on n_val validation records. Reads nothing private, spends nothing."""

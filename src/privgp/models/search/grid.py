@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -35,6 +36,7 @@ def _if_model_has(name: str) -> Callable[[Callable[..., Any]], Any]:
     return available_if(check)  # type: ignore[no-any-return]
 
 
+@dataclass(eq=False, repr=False)
 class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Choose among candidates and say no more of the private data than epsilon and delta allow.
 
@@ -68,25 +70,17 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
 
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any,
-        *,
-        epsilon: float,
-        delta: float,
-        cv: Any = 5,
-        method: str = "measurement",
-        selection_share: float = 0.3,
-        scoring: Any = None,
-        loss_bounds: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator, self.param_grid = estimator, param_grid
-        self.epsilon, self.delta = epsilon, delta
-        self.cv, self.method, self.selection_share = cv, method, selection_share
-        self.scoring, self.loss_bounds = scoring, loss_bounds
-        self.random_state = random_state
+    estimator: Any
+    param_grid: Any
+    _: KW_ONLY
+    epsilon: float
+    delta: float
+    cv: Any = 5
+    method: str = "measurement"
+    selection_share: float = 0.3
+    scoring: Any = None
+    loss_bounds: Any = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, groups: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
         """Choose, and fit the chosen model. Spends the whole budget once.
