@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -102,18 +103,28 @@ def trade_off(
         return attack_trained(sampler, promise_of(promise), draws, failure_probability, tell)
 
 
+@singledispatch
 def _pair(mechanism: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair | None:
     """What the best attack needs, where it is known."""
-    if isinstance(mechanism, Plan):
-        return pair_of_plan(mechanism, data, neighbour)
-    if isinstance(mechanism, PrivateBayesSearchCV):
-        return pair_of_search(mechanism, data)
-    if isinstance(mechanism, PrivateGPRegressor | PrivateFunction):
-        if data is None:
-            raise ValueError("give data: X alone for the worst neighbours, or (X, y).")
-        if isinstance(mechanism, PrivateGPRegressor):
-            return pair_of_regressor(mechanism, data, neighbour)
-        return pair_of_function(mechanism, data, neighbour, points)
     if callable(mechanism) or (hasattr(mechanism, "fit") and hasattr(mechanism, "release")):
         return None
     raise TypeError(KINDS)
+
+
+@_pair.register
+def _(mechanism: Plan, data: Any, neighbour: Any, points: Any) -> NoisyPair:
+    return pair_of_plan(mechanism, data, neighbour)
+
+
+@_pair.register
+def _(mechanism: PrivateBayesSearchCV, data: Any, neighbour: Any, points: Any) -> NoisyPair:
+    return pair_of_search(mechanism, data)
+
+
+@_pair.register(PrivateGPRegressor | PrivateFunction)
+def _(mechanism: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair:
+    if data is None:
+        raise ValueError("give data: X alone for the worst neighbours, or (X, y).")
+    if isinstance(mechanism, PrivateGPRegressor):
+        return pair_of_regressor(mechanism, data, neighbour)
+    return pair_of_function(mechanism, data, neighbour, points)

@@ -60,11 +60,7 @@ def _accepted(
     model: PrivateGPRegressor, plan: Plan, rows: Rows, groups: Any
 ) -> tuple[Plan, Columns]:
     """The plan, if it was made for this model and this number of rows, and what it measures of one."""
-    model._question(rows.columns)
-    if groups is not None:
-        raise ValueError(
-            "groups do not go with inducing: leave inducing=None, which holds all rows at once."
-        )
+    model._question(rows.columns, groups)
     made = accepted(model, plan, PublicRows(rows.count, rows.columns))  # with inducing, of columns
     return made, made.strategy.columns
 

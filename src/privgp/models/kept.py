@@ -52,9 +52,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
     def _prepared(self, y: Any, state: str | os.PathLike[str] | None) -> tuple[Self, int | None]:
         """An estimator to try the data on, so that a fit that is refused changes nothing; a seed."""
-        if y is None:
-            name = type(self).__name__
-            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+        self._check_given(y)
         if state is not None:
             check_new(state)
         if self.random_state is None:
@@ -81,7 +79,9 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         return super().__getstate__()
 
 
-def names_of(estimator: Any) -> tuple[str, ...] | None:
-    """The names of the columns that an estimator was made from, where it knows them."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return None if names is None else tuple(str(name) for name in names)
+def names_of(named: Any) -> tuple[str, ...] | None:
+    """The names of the columns of a table or of a fitted estimator, if all are texts."""
+    names = getattr(named, "feature_names_in_", getattr(named, "columns", None))
+    if names is None or not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(map(str, names))

@@ -13,7 +13,6 @@ from privgp.gp.posterior import Posterior, posterior
 from privgp.gp.threads import one_thread
 from privgp.models.kept import names_of
 from privgp.plan.parameters import Parameters
-from privgp.release.at_targets import AtTargets
 from privgp.release.certificate import certificate
 from privgp.release.file import CODEC, Contents, decode
 from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
@@ -80,7 +79,7 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
         return loaded
     if len(model.measurements_) != 1:
         raise ValueError("only a model of one measurement can be saved.")
-    plan, release = model.plan_, model.release_
+    plan = model.plan_
     records = plan.x_bounds is not None
     return Contents(
         # What was asked for then, should a parameter have been changed since.
@@ -102,10 +101,8 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
         guarantee=model.guarantee_,
         measurement=model.measurements_[0],
         functionals=model.functionals_,
-        models=tuple(c.model for c in release.components)
-        if isinstance(release, Posterior)
-        else (plan.start,),
-        at_targets=release if isinstance(release, AtTargets) else None,
+        models=model._models,
+        at_targets=model._at_targets,
         noise_variance=model.noise_variance_,
         plan_summary=model.plan_summary_,
         certificate=certificate(model),
@@ -131,9 +128,7 @@ def _model_from(contents: Contents) -> PrivateGPRegressor:
     model.guarantee_ = c.guarantee
     model.measurements_ = (c.measurement,)
     model.functionals_ = c.functionals
-    model.release_ = c.at_targets if c.at_targets is not None else _posterior(c)
-    model.kernel_ = c.models[0].kernel
-    model.input_map_ = c.models[0].input_map
+    model._answer_by(c.at_targets or _posterior(c), c.models, c.at_targets)
     model.noise_variance_ = c.noise_variance
     model.released_at_ = c.certificate["date"]
     model.loaded_ = c
@@ -149,10 +144,7 @@ def _posterior(c: Contents) -> Posterior:
             result = posterior(c.functionals, c.measurement, c.models, 0.5 * low + 0.5 * high)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         raise DamagedFile("its numbers do not make a posterior") from None
-    if not all(
-        np.all(np.isfinite(part))
-        for component in result.components
-        for part in (component.mean_weights, component.half)
-    ):
+    parts = [part for each in result.components for part in (each.mean_weights, each.half)]
+    if not all(np.all(np.isfinite(part)) for part in parts):
         raise DamagedFile("its numbers do not make a posterior")
     return result

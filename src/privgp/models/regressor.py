@@ -11,8 +11,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import Tags, check_array
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.learning import learn
@@ -21,14 +20,16 @@ from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
 from privgp.models.inducing import fit_rows, plan_rows
-from privgp.models.planned import PublicRows, accepted, bound, named, names_of
-from privgp.models.promise import facts_of, outputs_guarantee, simulation
-from privgp.models.records import fit_records, plan_records
-from privgp.models.spending import SpendsAtFit
+from privgp.models.kept import names_of
+from privgp.models.planned import PublicRows, accepted, bound, named
+from privgp.models.promise import facts_of, regressor_guarantee, simulation
+from privgp.models.records import check_records, fit_records, given_counts, plan_records
+from privgp.models.spending import SpendingRegressor
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs, target_points
 from privgp.plan.inputs.rows import ArrayRows, Rows
 from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
+from privgp.plan.plan import Plan
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.release.at_targets import AtTargets, Release
@@ -41,7 +42,7 @@ from privgp.vault.validate import checked_outputs
 
 
 @dataclass(eq=False, repr=False)
-class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateGPRegressor(SpendingRegressor):
     """Gaussian-process regression of private outputs, (epsilon, delta)-private.
 
     Parameters
@@ -63,7 +64,7 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
     targets : array or None
         Where the release should be accurate; None: at the rows of X.
     objective : "posterior", "trace", "max" or "logdet"
-        What the measurement makes least: the error of the posterior, or the mean, largest or
+        What the measurement minimises: the error of the posterior, or the mean, largest or
         geometric-mean variance of the noise at the targets.
     reconstruct : "posterior" or "unbiased"
         The posterior predicts anywhere. "unbiased" is the papers' output, the non-private
@@ -71,12 +72,12 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
     hyperparameters : "learned" or "fixed"
         Learned from the private measurement at no cost and averaged over, or as given.
     inducing : int, array of points or None
-        For many rows: so many inducing inputs, chosen from X, or these. Rows are then read in
-        blocks and nothing grows with their number. None: exact.
+        For many rows: the number of inducing inputs to choose from X, or the inducing inputs
+        themselves. Rows are then read in blocks and nothing grows with their number. None: exact.
     mechanism : "auto", "gaussian" or "laplace"
-        The law of the noise. "auto" takes whichever the plan expects the least error from: Laplace
-        noise on sums over groups of inputs, which needs no delta at all, or Gaussian noise on
-        weighted sums of everything.
+        The noise distribution. "auto" takes the one with the smaller expected error: Laplace noise
+        on sums over groups of inputs, which needs no delta, or Gaussian noise on weighted sums of
+        all outputs.
     random_state : int, RandomState or None
         For simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
@@ -111,7 +112,7 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used.
         """
-        names = names_of(getattr(X, "columns", None))
+        names = names_of(X)
         if self.protect != "records":
             X = check_array(X, dtype=np.float64, estimator=self)
         return named(self._plan(X, groups), names)
@@ -123,10 +124,7 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         ``plan``: what ``plan(X, groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
         """
-        if y is None:
-            raise ValueError(
-                "This PrivateGPRegressor estimator requires y to be passed, but the target y is None."
-            )
+        self._check_given(y)
         if self.protect == "records":
             fit_records(self, X, y, groups, plan)
             return self
@@ -163,14 +161,13 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
             raise ValueError("ask for return_std or return_cov, not both.")
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        if return_cov:
-            with one_thread():
-                mean, covariance = self.release_.mean_and_covariance(X)
-            if observation:
-                latent = np.diag(covariance).copy()
-                np.fill_diagonal(covariance, self._observed(mean, latent))
-            return mean, covariance
         with one_thread():
+            if return_cov:
+                mean, covariance = self.release_.mean_and_covariance(X)
+                if observation:
+                    latent = np.diag(covariance).copy()
+                    np.fill_diagonal(covariance, self._observed(mean, latent))
+                return mean, covariance
             mean, variance = self.release_.mean_and_variance(X)
         if observation:
             variance = self._observed(mean, variance)
@@ -222,39 +219,30 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         loaded = vars(self).get("loaded_")
         return core(facts_of(self)) if loaded is None else deepcopy(loaded.certificate)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
-
     def _plan(self, X: Any, groups: Any, ranked: bool = False) -> Any:
         if self.protect == "records":
-            self._question(1)
             return plan_records(self, X, groups)
         if self.inducing is not None:
             return plan_rows(self, ArrayRows(X), groups)
-        question = self._question(X.shape[1], ranked)
-        budget = Budget(float(self.epsilon), float(self.delta))
+        question = self._question(X.shape[1], ranked=ranked)
         # Only the other objectives have matrices so large that threads do more than wait.
         people = person_ids(groups, len(X))
         with one_thread() if question.objective == "posterior" else threads_for(len(X)):
-            plan = make_plan(X, question, budget, people)
+            plan = make_plan(X, question, self._budget(), people)
         return plan if ranked else bound(self, plan, PublicRows.of(X, people))
 
     def _sketch(self, rows: Rows, groups: Any) -> Sketch:
         """What is measured of a row, with inducing inputs, for rows in memory or in a file."""
-        question = self._question(rows.columns)
-        if groups is not None:
-            raise ValueError(
-                "groups do not go with inducing: leave inducing=None, which holds all rows at once."
-            )
+        question = self._question(rows.columns, groups)
         given = inducing_inputs(self.inducing, rows.columns)
-        budget = Budget(float(self.epsilon), float(self.delta))
         with one_thread():
-            return sketch_plan(rows, question, budget, given)
+            return sketch_plan(rows, question, self._budget(), given)
 
-    def _question(self, columns: int, ranked: bool = False) -> Question:
-        """The parameters, checked."""
+    def _budget(self) -> Budget:
+        return Budget(float(self.epsilon), float(self.delta))
+
+    def _question(self, columns: int, groups: Any = None, ranked: bool = False) -> Question:
+        """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         bounds = check_bounds("y_bounds", self.y_bounds)
         check_choice("protect", self.protect, ("outputs", "records"))
@@ -262,31 +250,31 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
-        records = self.protect == "records"
-        if records and self.inducing is not None:
-            raise ValueError(
-                "protect='records' measures bins, whose number does not grow with the rows: "
-                "leave inducing=None."
-            )
         if self.noise_variance is not None and not isinstance(self.noise_variance, Real):
             raise ValueError("noise_variance must be a number or None.")
+        if self.protect == "records":
+            check_records(self, groups)
+        elif self.inducing is not None and groups is not None:
+            raise ValueError(
+                "groups do not go with inducing: leave inducing=None, which holds all rows at once."
+            )
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
-        if self.mechanism == "laplace" and (objective != "posterior" or self.inducing is not None):
+        linear = objective != "posterior" or self.inducing is not None
+        if self.mechanism == "laplace" and linear:
             raise ValueError(
                 "mechanism='laplace' goes with objective='posterior', without inducing inputs."
             )
         mechanism = self.mechanism
         if self.delta == 0:
-            mixed = objective != "posterior" or self.inducing is not None
-            check_budget(self.epsilon, self.delta, pure=not mixed and mechanism != "gaussian")
+            check_budget(self.epsilon, self.delta, pure=not linear and mechanism != "gaussian")
             mechanism = "laplace"  # the only one that is private without delta
         return Question(
             y_bounds=bounds,
             kernel=self.kernel,
             noise_variance=self.noise_variance,
-            targets=None if records else target_points(self.targets, columns),
+            targets=target_points(self.targets, columns),
             objective=objective,
             reconstruct=self.reconstruct,
             learned=self.hyperparameters == "learned",
@@ -295,27 +283,38 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         )
 
     def _release(
-        self, plan: Any, measurement: Measurement, models: tuple[Hyperparameters, ...] = ()
+        self, plan: Plan, measurement: Measurement, models: tuple[Hyperparameters, ...] = ()
     ) -> None:
         """All that follows from a measurement: post-processing. ``models``: given, not learned."""
-        self.guarantee_ = outputs_guarantee(plan, simulated=self.random_state is not None)
+        self.guarantee_ = regressor_guarantee(plan, simulated=self.random_state is not None)
         self.plan_ = plan
-        self.functionals_ = laid_out(plan.functionals)
         self.measurements_ = (measurement,)
         self.released_at_ = utc(datetime.now(UTC))
         self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
         self.__dict__.pop("chosen_by_", None)
         centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
-        if plan.unbiased is not None:
-            models = (plan.start,)
-            self.release_: Release = laid_out(AtTargets.of(plan, measurement, centre))
-        else:
+        with one_thread():  # the nodes' matrices are small
+            functionals, priors = plan.functionals, plan.priors
+            if plan.x_bounds is not None:
+                functionals, priors = given_counts(plan, measurement)
+            self.functionals_ = laid_out(functionals)
+            if plan.unbiased is not None:
+                at_targets = laid_out(AtTargets.of(plan, measurement, centre))
+                self._answer_by(at_targets, (plan.start,), at_targets)
+                return
             if not models and self.hyperparameters == "learned":
-                with one_thread():  # the nodes' matrices are small
-                    models = learn(plan.functionals, measurement, plan.priors)
+                models = learn(functionals, measurement, priors)
             models = models or (plan.start,)
-            with one_thread():
-                self.release_ = posterior(self.functionals_, measurement, models, centre)
+            self._answer_by(posterior(self.functionals_, measurement, models, centre), models)
+
+    def _answer_by(
+        self,
+        release: Release,
+        models: tuple[Hyperparameters, ...],
+        at_targets: AtTargets | None = None,
+    ) -> None:
+        """``at_targets``: the release, if it answers at the targets alone."""
+        self.release_, self._models, self._at_targets = release, models, at_targets
         self.kernel_ = models[0].kernel
         self.input_map_ = models[0].input_map
-        self.noise_variance_ = self.release_.noise_variance
+        self.noise_variance_ = release.noise_variance

@@ -8,13 +8,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.measurement import Measurement
 from privgp.models.promise import simulation
-from privgp.models.spending import SpendsAtFit
+from privgp.models.spending import SpendingRegressor
 from privgp.plan.bins.bins import Bins, HalvedBins
 from privgp.plan.bins.grid import BinSums, Grid
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
@@ -40,7 +38,7 @@ PRIVATE_INPUTS = (
 
 
 @dataclass(eq=False, repr=False)
-class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class BinnedMeans(SpendingRegressor):
     """Noisy means over bins: every point gets the mean of its bin, of an empty one the middle.
 
     Parameters
@@ -75,11 +73,7 @@ class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[m
 
     def fit(self, X: Any, y: Any) -> Self:
         """Measure once, with noise. The only call that spends."""
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None."
-            )
+        self._check_given(y)
         check_budget(self.epsilon, self.delta, pure=self.noise == LAPLACE)
         check_bounds("y_bounds", self.y_bounds)
         check_choice("noise", self.noise, (LAPLACE, GAUSSIAN))
@@ -207,8 +201,3 @@ class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[m
     def _points(self, X: Any) -> Array:
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags

@@ -103,10 +103,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             raise ValueError(
                 "scoring and loss_bounds are for validation records: give X_val, y_val."
             )
-        if y is None:
-            raise ValueError(
-                "This PrivateGridSearchCV estimator requires y to be passed, but the target y is None."
-            )
+        self._check_given(y)
         if self.method == MEASUREMENT:
             fit_by_evidence(self, X, y, groups)
         else:

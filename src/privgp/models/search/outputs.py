@@ -16,14 +16,13 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
 from privgp.gp.threads import one_thread
-from privgp.models.promise import outputs_guarantee
+from privgp.models.promise import regressor_guarantee
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.arguments import seeds
 from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import folds_of, public_splits
-from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Event, Guarantee, Protected, promise
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.privacy.pure import remaining_epsilon, total_epsilon
@@ -189,8 +188,8 @@ def privacy_error(plan: Plan, model: Hyperparameters) -> float:
     if plan.unbiased is not None:
         return float(weights @ plan.noise_std**2)
     inputs, targets = model.input_map(plan.inputs), model.input_map(plan.targets)
-    assert isinstance(plan.strategy, OutputSums)
-    counts = np.bincount(plan.strategy.index).astype(float)
+    sums: Any = plan.strategy
+    counts = np.bincount(sums.index).astype(float)
     exact = exact_smoother(model.kernel, model.noise_variance, inputs, counts, targets)
     lost = plan.expected_std(plan.targets) ** 2 - exact.variance
     return float(weights @ np.maximum(lost, 0.0))
@@ -205,7 +204,7 @@ def _guarantee(
     ``spent``: the epsilon of the choice, 0 where it is free
     """
     simulated = search.random_state is not None
-    own = outputs_guarantee(released, simulated=simulated)
+    own = regressor_guarantee(released, simulated=simulated)
     events = [plan.noise.event for plan in plans]
     weakest = min(events, key=lambda event: event.noise_multipliers)
     weakest = replace(weakest, delta_slack=max(event.delta_slack for event in events))
