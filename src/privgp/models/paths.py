@@ -122,11 +122,9 @@ class PosteriorPaths(KeptEstimator):
         )  # fmt: skip
 
     def _model(self) -> PathModel:
-        return path_model(
-            self.kernel, self.noise_variance, domain=self.domain, y_bounds=self.y_bounds,
-            n_paths=self.n_paths, extra_noise=self.extra_noise, delta=self.delta,
-            sensitivity=self.sensitivity, max_points=self.max_points,
-        )  # fmt: skip
+        given = self.get_params(deep=False)
+        del given["random_state"]
+        return path_model(**given)
 
     def _take(self, kept: Kept) -> None:
         super()._take(kept)

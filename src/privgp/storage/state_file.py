@@ -54,7 +54,7 @@ class StateFile:
     def create(cls, path: PathLike, contents: Contents, codec: Codec) -> StateFile:
         """Write a new file; never in place of another."""
         data = whole(contents, codec)
-        with _locked(path) as folder:
+        with locked(path) as folder:
             archive.write(path, data, overwrite=False, form=FORM, mode=PRIVATE)
             os.fsync(folder)
         mark = Mark(len(data), data[-SEAL:], len(contents.draws.points), len(data))
@@ -73,7 +73,7 @@ class StateFile:
 
     def keep(self, contents: Contents) -> None:
         """Bring the file to these contents; on return they are on the disk."""
-        with _locked(self.path) as folder, self._opened() as file:
+        with locked(self.path) as folder, self._opened() as file:
             mark, draws = self._current(file, contents), contents.draws
             # Draws without a new point, as those through inducing inputs, go into the archive.
             if len(draws.points) > mark.points and not _outgrown(mark):
@@ -132,7 +132,7 @@ def _write_all(file: BinaryIO, data: bytes) -> None:
 
 
 @contextmanager
-def _locked(path: PathLike) -> Iterator[int]:
+def locked(path: PathLike) -> Iterator[int]:
     """One process at a time in the file's folder."""
     folder = os.open(Path(path).absolute().parent, os.O_RDONLY)
     try:

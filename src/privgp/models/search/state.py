@@ -14,9 +14,10 @@ import json
 import math
 import os
 from dataclasses import dataclass
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from privgp.plan.search.space import Space
+from privgp.storage.state_file import locked
 
 FORMAT = "privgp-search"
 HEAD = b'{"format": "privgp-search", "version": 1, '
@@ -70,12 +71,6 @@ class SearchState:
             self._file.close()
             self._file = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
-
     def _read(self, file: IO[bytes], question: dict[str, Any]) -> None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -83,18 +78,18 @@ class SearchState:
             raise ValueError(f"{self._name} is in use by another search.") from None
         file.seek(0)
         data = file.read(LARGEST + 1)
-        whole, newline, torn = data.rpartition(b"\n")
         if not data.startswith(HEAD[: len(data)]) or len(data) > LARGEST:
             raise ValueError(f"{self._name} is not the file of a search.")
+        *lines, torn = data.split(b"\n")
         if torn:  # killed while writing: an unfinished line never took effect
-            file.truncate(len(whole) + len(newline))
-        if not newline:
+            file.truncate(len(data) - len(torn))
+        if not lines:
             self._append({"format": FORMAT, "version": 1, "question": question})
-            _keep_name(os.path.abspath(file.name))
+            with locked(file.name) as folder:
+                os.fsync(folder)  # brings the new file's name to the disk too
             return
-        first, *lines = whole.split(b"\n")
         try:
-            same = json.loads(first)["question"] == json.loads(json.dumps(question))
+            same = json.loads(lines[0])["question"] == json.loads(json.dumps(question))
         except (ValueError, KeyError, TypeError):
             same = False
         if not same:
@@ -102,7 +97,7 @@ class SearchState:
                 f"{self._name} belongs to another search (another space, budget, number of records "
                 "or estimator): give another name."
             )
-        for line in lines:
+        for line in lines[1:]:
             self._replay(line)
 
     def _replay(self, line: bytes) -> None:
@@ -128,15 +123,6 @@ class SearchState:
             os.fsync(self._file.fileno())
         except OSError:
             raise RuntimeError(f"{self._name} could not be written; go on with it later.") from None
-
-
-def _keep_name(path: str) -> None:
-    """Bring a new file's name to the disk too."""
-    folder = os.open(os.path.dirname(path), os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def fingerprint(space: Space) -> str:
