@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privgp.models.promise import seeds
 from privgp.models.spending import SpendsAtFit
 from privgp.storage.codec import Codec
 from privgp.storage.state_file import check_new
@@ -55,9 +55,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         self._check_given(y)
         if state is not None:
             check_new(state)
-        if self.random_state is None:
-            return clone(self), None
-        return clone(self), int(check_random_state(self.random_state).randint(2**31))
+        return clone(self), *seeds(self)
 
     def _take(self, kept: Kept) -> None:
         """Become what is kept, after any answer about what was kept before."""

@@ -23,11 +23,20 @@ RECORDS_ASSUMPTIONS = (
 )
 
 
+def seeds(model: Any, count: int = 1) -> tuple[int | None, ...]:
+    """Seeds of a simulation's noise; None for the noise that protects."""
+    if model.random_state is None:
+        return (None,) * count
+    return tuple(check_random_state(model.random_state).randint(2**31, size=count).tolist())
+
+
+def generator(seed: Any) -> np.random.Generator | None:
+    return None if seed is None else np.random.default_rng(seed)
+
+
 def simulation(model: Any) -> np.random.Generator | None:
     """The generator of a simulation's noise; None for the noise that protects."""
-    if model.random_state is None:
-        return None
-    return np.random.default_rng(check_random_state(model.random_state).randint(2**31))
+    return generator(*seeds(model))
 
 
 def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:

@@ -1,11 +1,10 @@
-"""What both searches ask for: a loss of validation records, and seeds of a simulation."""
+"""What both searches ask of validation records: a loss, and what is assumed."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from sklearn.base import is_classifier
-from sklearn.utils import check_random_state
 
 from privgp.vault.scores import Loss, make_loss
 
@@ -26,10 +25,3 @@ def loss_of(estimator: Any, scoring: Any, loss_bounds: Any) -> Loss:
             "(y, prediction) -> loss, with loss_bounds=(low, high)."
         )
     return make_loss("accuracy" if scoring is None else scoring, loss_bounds)
-
-
-def seeds(random_state: Any, count: int) -> tuple[int | None, ...]:
-    """Seeds of a simulation, or None for the noise that protects."""
-    if random_state is None:
-        return (None,) * count
-    return tuple(int(s) for s in check_random_state(random_state).randint(2**31, size=count))

@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.surrogate import Surrogate, robust_prior
-from privgp.models.search.arguments import loss_of, seeds
+from privgp.models.promise import generator, seeds
+from privgp.models.search.arguments import loss_of
 from privgp.models.search.bayes_plan import check_arguments, guarantee_of, plan_of
 from privgp.models.search.state import SearchState, fingerprint
 from privgp.models.spending import SpendsAtFit
@@ -97,7 +98,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         loss = loss_of(self.estimator, self.scoring, self.loss_bounds)
         validation = checked_validation(X_val, y_val, loss)
         plan = plan_of(self, validation.rows)
-        (seed,) = seeds(self.random_state, 1)
+        (seed,) = seeds(self)
 
         def train(setting: int) -> Any:
             return clone(self.estimator).set_params(**plan.space.settings[setting]).fit(X, y)
@@ -151,7 +152,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
                     else:
                         setting = best_setting(surrogate)
                     model = train(setting)
-                    rng = None if seed is None else np.random.default_rng([seed, step])
+                    rng = generator(None if seed is None else [seed, step])
                     state.ask(setting)
                     state.got(measured_loss(model, validation, noise, rng))
                 event = state.events[step]
@@ -185,9 +186,8 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         assert plan.constants is not None
         assert plan.prior is not None
         objective = Objective(train, validation, plan.prior_mean, plan.prior_std)
-        rng = None if seed is None else np.random.default_rng(seed)
         self.best_index_, value = kusner_search(
-            objective, plan.space.points, plan.prior, plan.constants, report, rng
+            objective, plan.space.points, plan.prior, plan.constants, report, generator(seed)
         )
         self.best_score_ = plan.prior_mean + plan.prior_std * value
         self.best_score_std_ = plan.score_std

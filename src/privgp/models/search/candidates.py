@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import Kernel, Product, Sum
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.model_selection import ParameterGrid
 
-from privgp.gp.kernels.registry import fold, kind_of
 from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.inputs.arguments import check_bounds
@@ -43,21 +42,18 @@ def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str)
             "estimator can be searched with private validation records X_val, y_val and "
             "method='permute-and-flip'."
         )
-    if estimator.protect != "outputs":
-        raise ValueError(
-            "PrivateGridSearchCV protects outputs: with protect='records' leave the hyperparameters "
-            "to be learned, which costs nothing."
-        )
-    if estimator.inducing is not None:
-        raise ValueError(
-            "PrivateGridSearchCV holds all rows at once: leave inducing=None, or leave the "
-            "hyperparameters to be learned, which costs nothing."
-        )
-    if method == MEASUREMENT and estimator.reconstruct != "posterior":
-        raise ValueError(
-            "method='measurement' needs reconstruct='posterior': the unbiased output of one "
-            "candidate tells nothing about another."
-        )
+    refused = {
+        "PrivateGridSearchCV protects outputs: with protect='records' leave the hyperparameters to be "
+        "learned, which costs nothing.": estimator.protect != "outputs",
+        "PrivateGridSearchCV holds all rows at once: leave inducing=None, or leave the "
+        "hyperparameters to be learned, which costs nothing.": estimator.inducing is not None,
+        "method='measurement' needs reconstruct='posterior': the unbiased output of one candidate "
+        "tells nothing about another.": method == MEASUREMENT
+        and estimator.reconstruct != "posterior",
+    }
+    for why, holds in refused.items():
+        if holds:
+            raise ValueError(why)
     names = {name for each in params for name in each}
     others = sorted(
         name for name in names - {"kernel", "noise_variance"} if not name.startswith("kernel__")
@@ -100,11 +96,7 @@ def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
 
 
 def _form(kernel: Kernel) -> tuple[Any, ...]:
-    """Which kernels it is made of, with how many lengthscales and how smooth."""
-
-    def leaf(part: Any) -> tuple[Any, ...]:
-        kind = kind_of(part)
-        shapes = (np.shape(getattr(part, name)) for name in kind.parameters)
-        return kind.kernel_class, *shapes, *(getattr(part, name) for name in kind.settings)
-
-    return fold(kernel, leaf, lambda a, b: (Sum, a, b), lambda a, b: (Product, a, b))
+    """The names of its hyperparameters, and the kernel with all of them at 1."""
+    values, names = kernel.get_params(), [each.name for each in kernel.hyperparameters]
+    at_one = clone(kernel).set_params(**{name: np.ones_like(values[name]) for name in names})
+    return *names, repr(at_one)

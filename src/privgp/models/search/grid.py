@@ -13,7 +13,8 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.models.search.arguments import VALIDATION_ASSUMPTIONS, loss_of, seeds
+from privgp.models.promise import simulation
+from privgp.models.search.arguments import VALIDATION_ASSUMPTIONS, loss_of
 from privgp.models.search.candidates import MEASUREMENT, candidates_of
 from privgp.models.search.outputs import fit_by_cross_validation, fit_by_evidence
 from privgp.models.spending import SpendsAtFit, refuse_spending
@@ -42,25 +43,21 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
 
     Parameters
     ----------
-    estimator : PrivateGPRegressor, or with private validation records any estimator
-        Its own epsilon, delta, random_state and hyperparameters are replaced by the search's.
-    param_grid : dict of lists, or a list of such
-        For a PrivateGPRegressor: kernel, kernel__..., noise_variance.
-    epsilon, delta : float
-        The total that one ``fit`` spends, choice and release together.
-    cv : int, splitter or list of splits
-        For "permute-and-flip" and "exponential" without validation records; never sees outputs.
-    method : "measurement", "permute-and-flip" or "exponential"
-        "measurement" chooses for nothing: all of the budget goes into one measurement, whose
-        evidence ranks the candidates. The others choose by cross-validation, or by validation
-        records.
-    selection_share : float
-        The part of epsilon that a choice by cross-validation spends.
-    scoring, loss_bounds : name or function, (low, high)
-        With validation records: "accuracy", "squared_error", "absolute_error" or a function of
-        (y, prediction), called with one record at a time; bounds of one record's loss, declared.
-    random_state : int, RandomState or None
-        For simulations only, and the guarantee says so.
+    estimator : PrivateGPRegressor, or with private validation records any estimator. Its own epsilon,
+        delta, random_state and hyperparameters are replaced by the search's.
+    param_grid : dict of lists, or a list of such; of a PrivateGPRegressor: kernel, kernel__...,
+        noise_variance.
+    epsilon, delta : the total that one ``fit`` spends, choice and release together.
+    cv : int, splitter or list of splits, for "permute-and-flip" and "exponential" without validation
+        records; never sees outputs.
+    method : "measurement" chooses for nothing: all of the budget goes into one measurement, whose
+        evidence ranks the candidates. "permute-and-flip" and "exponential" choose by
+        cross-validation, or by validation records.
+    selection_share : the part of epsilon that a choice by cross-validation spends.
+    scoring : with validation records: "accuracy", "squared_error", "absolute_error" or a function of
+        (y, prediction), called with one record at a time.
+    loss_bounds : (low, high), bounds of one record's loss, declared.
+    random_state : for simulations only, and the guarantee says so.
 
     Attributes
     ----------
@@ -92,22 +89,18 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         check_choice("method", self.method, METHODS)
         if not is_number(self.selection_share) or not 0 < self.selection_share < 1:
             raise ValueError("selection_share must be a number between 0 and 1.")
-        if X_val is not None or y_val is not None:
-            if groups is not None:
+        if X_val is None and y_val is None:
+            if self.scoring is not None or self.loss_bounds is not None:
                 raise ValueError(
-                    "groups cannot be given with X_val: validation records are single."
+                    "scoring and loss_bounds are for validation records: give X_val, y_val."
                 )
-            self._fit_validated(X, y, X_val, y_val)
-            return self
-        if self.scoring is not None or self.loss_bounds is not None:
-            raise ValueError(
-                "scoring and loss_bounds are for validation records: give X_val, y_val."
-            )
-        self._check_given(y)
-        if self.method == MEASUREMENT:
-            fit_by_evidence(self, X, y, groups)
+            self._check_given(y)
+            fit = fit_by_evidence if self.method == MEASUREMENT else fit_by_cross_validation
+            fit(self, X, y, groups)
+        elif groups is not None:
+            raise ValueError("groups cannot be given with X_val: validation records are single.")
         else:
-            fit_by_cross_validation(self, X, y, groups)
+            self._fit_validated(X, y, X_val, y_val)
         return self
 
     def _fit_validated(self, X: Any, y: Any, X_val: Any, y_val: Any) -> None:
@@ -122,8 +115,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         validation = checked_validation(X_val, y_val, loss)
         params, epsilon = candidates_of(self.param_grid), float(self.epsilon)
         models = [clone(self.estimator).set_params(**each).fit(X, y) for each in params]
-        (seed,) = seeds(self.random_state, 1)
-        rng = None if seed is None else np.random.default_rng(seed)
+        rng = simulation(self)
         best = choose_by_validation(self.method, models, validation, epsilon, rng)
         self.guarantee_ = promise(
             VALIDATION,
@@ -134,15 +126,20 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             mechanism=f"one of {len(params)} candidates by {self.method} on the mean of "
             f"{loss.name} between {loss.low:g} and {loss.high:g}",
             sampler=SELECTION_SAMPLER,
-            simulated=seed is not None,
+            simulated=rng is not None,
         )
         sensitivity = loss.width * score_sensitivity(validation.rows)
         self._keep(best, models[best], {"sensitivity": np.full(len(params), sensitivity)})
 
-    def _keep(self, best: int, model: Any, results: dict[str, Any]) -> None:
+    def _keep(
+        self, best: int, model: Any, results: dict[str, Any], chosen_by: str | None = None
+    ) -> None:
         """The choice, its model, and a table of candidates with what is public about them."""
         params = candidates_of(self.param_grid)
         self.best_index_, self.best_params_, self.best_estimator_ = best, params[best], model
+        if chosen_by is not None:  # by outputs, which the model releases too
+            model.guarantee_ = self.guarantee_
+            model.chosen_by_ = f"chosen among {len(params)} candidates by {chosen_by}"
         self.cv_results_: dict[str, Any] = {"params": params}
         for name in sorted({name for each in params for name in each}):
             values = np.empty(len(params), dtype=object)
@@ -203,17 +200,9 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
-    @property
-    def n_features_in_(self) -> int:
-        return int(self._chosen("n_features_in_"))
-
-    @property
-    def feature_names_in_(self) -> Any:
-        return self._chosen("feature_names_in_")
-
-    @property
-    def classes_(self) -> Any:
-        return self._chosen("classes_")
+    n_features_in_ = property(lambda self: self._chosen("n_features_in_"))
+    feature_names_in_ = property(lambda self: self._chosen("feature_names_in_"))
+    classes_ = property(lambda self: self._chosen("classes_"))
 
     def _chosen(self, name: str) -> Any:
         if "best_estimator_" not in vars(self):
