@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.posterior import Posterior, posterior
 from privgp.gp.threads import one_thread
 from privgp.models.kept import names_of
-from privgp.plan.parameters import Parameters
 from privgp.release.certificate import certificate
 from privgp.release.file import CODEC, Contents, decode
 from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
@@ -37,10 +36,8 @@ NOTICE_RECORDS = "The file contains no input and no output of any record."
 def save(
     model: PrivateGPRegressor, path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> None:
-    """Write what a fitted model released to one file that anybody may have.
+    """Write what a fitted model released to one file that anybody may have; see ``notice``.
 
-    It holds no output value. Under ``protect="outputs"`` it does hold inputs, which are public then;
-    under ``protect="records"`` it holds none.
     Equal models give equal bytes. The file appears whole or not at all.
     """
     check_is_fitted(model)
@@ -67,7 +64,7 @@ def load(path: str | os.PathLike[str]) -> PrivateGPRegressor:
 
 
 def notice(model: PrivateGPRegressor) -> str:
-    """What a file of this model holds of X."""
+    """What a file of this model holds of X. It never holds an output."""
     if model.protect == "records":
         return NOTICE_RECORDS
     return NOTICE if model.inducing is None else NOTICE_INDUCING
@@ -80,21 +77,12 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
     if len(model.measurements_) != 1:
         raise ValueError("only a model of one measurement can be saved.")
     plan = model.plan_
-    records = plan.x_bounds is not None
     return Contents(
-        # What was asked for then, should a parameter have been changed since.
-        parameters=Parameters.of(
-            {
-                **model.get_params(deep=False),
-                "y_bounds": plan.y_bounds,
-                # of the whole, should part of it have been spent on a choice of hyperparameters
-                "epsilon": model.guarantee_.epsilon,
-                "delta": plan.delta,  # what was offered: a pure promise needs none of it
-                "reconstruct": plan.reconstruct,
-                "inducing": _inducing_of(model),
-                **({"protect": "records", "x_bounds": plan.x_bounds} if records else {}),
-            },
-            int(model.n_features_in_),
+        # The epsilon of the whole, should part of it have been spent on a choice of hyperparameters.
+        parameters=replace(
+            model._asked,
+            epsilon=model.guarantee_.epsilon,
+            x_bounds=plan.x_bounds or model._asked.x_bounds,
         ),
         columns=int(model.n_features_in_),
         names=names_of(model),
@@ -107,14 +95,6 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
         plan_summary=model.plan_summary_,
         certificate=certificate(model),
     )
-
-
-def _inducing_of(model: PrivateGPRegressor) -> Any:
-    """What the plan was made with, should the parameter have been changed since."""
-    plan = model.plan_
-    if plan.x_bounds is not None or plan.strategy.distinct_inputs is not None:
-        return None
-    return model.inducing if isinstance(model.inducing, Integral) else plan.inputs
 
 
 def _model_from(contents: Contents) -> PrivateGPRegressor:

@@ -47,7 +47,7 @@ def named(plan: Plan, names: tuple[str, ...] | None, groups: str | None = None) 
     return replace(plan, made_for=replace(plan.made_for, names=names, groups=groups))
 
 
-def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Any:
+def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Plan:
     """The plan, if it was made for this model and these rows; with the noise that its stored
     strategy needs at the model's budget.
 
@@ -65,11 +65,13 @@ def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Any:
         and (plan.epsilon, plan.delta) == (asked.epsilon, asked.delta)
         and plan.y_bounds == asked.y_bounds
         and plan.rows == rows.count
+        and (plan.x_bounds is not None) == (asked.protect == "records")
         and fingerprint(plan.strategy.people) == fingerprint(rows.people)
     )
     if not same:
         raise ValueError(OTHER)
-    return plan.with_noise_for(asked.epsilon, asked.delta)
+    made: Plan = plan.with_noise_for(asked.epsilon, asked.delta)
+    return made
 
 
 def _of(asked: Parameters, plan: Any, rows: PublicRows) -> str:

@@ -11,7 +11,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Prior
 from privgp.gp.threads import laid_out, one_thread
-from privgp.models.planned import OTHER, PublicRows, accepted, bound
+from privgp.models.planned import PublicRows, bound
 from privgp.models.promise import simulation
 from privgp.plan.bins.build import make_records_plan
 from privgp.plan.inputs.arguments import domain_pairs
@@ -71,13 +71,7 @@ def fit_records(
     inputs = checked_inputs(X, columns)
     y = checked_outputs(y, len(inputs))
     validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
-    if plan is None:
-        plan = plan_records(model, len(inputs), groups)
-    else:
-        model._question(columns, groups)
-        plan = accepted(model, plan, PublicRows(len(inputs), columns))
-        if plan.x_bounds is None:  # forged: made for outputs
-            raise ValueError(OTHER)
+    plan = model._plan_for(PublicRows(len(inputs), columns), groups, plan)
     rng = simulation(model)
     measurement = measure((inputs, y), plan.y_bounds, plan.strategy, plan.noise, rng)
     del inputs, X, y

@@ -28,7 +28,7 @@ from privgp.models.spending import SpendingRegressor
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs, target_points
 from privgp.plan.inputs.rows import ArrayRows, Rows
-from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
+from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
@@ -47,39 +47,29 @@ class PrivateGPRegressor(SpendingRegressor):
 
     Parameters
     ----------
-    kernel : scikit-learn kernel or None
-        RBF, Matern, RationalQuadratic, ExpSineSquared, ConstantKernel, their sums and products, in
-        units of X and squared units of y. Its values centre the priors of what is learned; what it
-        fixes stays. None: Matern 5/2 with scales from the public X and bounds, plus a constant.
-    noise_variance : float or None
-        Variance of an output about the function (or a WhiteKernel in the kernel's top-level sum).
-    y_bounds : (low, high)
-        Public bounds of the outputs, chosen without looking at them. Values outside are clipped.
-    x_bounds : (low, high), or one such pair per input
-        Public bounds of the inputs, for ``protect="records"``. Inputs outside are moved to them.
-    epsilon, delta : float
-        The budget that one ``fit`` spends.
-    protect : "outputs" or "records"
-        What is private: the outputs, or inputs and outputs.
-    targets : array or None
-        Where the release should be accurate; None: at the rows of X.
-    objective : "posterior", "trace", "max" or "logdet"
-        What the measurement minimises: the error of the posterior, or the mean, largest or
-        geometric-mean variance of the noise at the targets.
-    reconstruct : "posterior" or "unbiased"
-        The posterior predicts anywhere. "unbiased" is the papers' output, the non-private
+    kernel : scikit-learn kernel, in units of X and squared units of y: RBF, Matern,
+        RationalQuadratic, ExpSineSquared, ConstantKernel, their sums and products. Its values centre
+        the priors of what is learned; what it fixes stays. None: Matern 5/2 with scales from the
+        public X and bounds, plus a constant.
+    noise_variance : variance of an output about the function (or a WhiteKernel in the kernel's
+        top-level sum).
+    y_bounds : (low, high), public bounds of the outputs, chosen without looking at them. Values
+        outside are clipped.
+    x_bounds : (low, high), or one such pair per input, for ``protect="records"``: public bounds of the
+        inputs. Inputs outside are moved to them.
+    epsilon, delta : the budget that one ``fit`` spends.
+    protect : "outputs", or "records": inputs and outputs are private.
+    targets : points where the release should be accurate; None: the rows of X.
+    objective : what the measurement minimises. "posterior": the error of the posterior; "trace",
+        "max" or "logdet": the mean, largest or geometric-mean variance of the noise at the targets.
+    reconstruct : "posterior" predicts anywhere. "unbiased" is the papers' output, the non-private
         prediction plus noise, at the targets only; its objective is "trace" unless given.
-    hyperparameters : "learned" or "fixed"
-        Learned from the private measurement at no cost and averaged over, or as given.
-    inducing : int, array of points or None
-        For many rows: the number of inducing inputs to choose from X, or the inducing inputs
-        themselves. Rows are then read in blocks and nothing grows with their number. None: exact.
-    mechanism : "auto", "gaussian" or "laplace"
-        The noise distribution. "auto" takes the one with the smaller expected error: Laplace noise
-        on sums over groups of inputs, which needs no delta, or Gaussian noise on weighted sums of
-        all outputs.
-    random_state : int, RandomState or None
-        For simulations only: reproducible, ordinary noise, and a guarantee that says so.
+    hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
+    inducing : for many rows: the number of inducing inputs to choose from X, or an array of them. Rows
+        are then read in blocks and nothing grows with their number. None: exact.
+    mechanism : the noise distribution: "gaussian", on weighted sums of all outputs; "laplace", on sums
+        over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
+    random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
 
     Attributes
@@ -134,11 +124,8 @@ class PrivateGPRegressor(SpendingRegressor):
             rows = ArrayRows(X)
             fit_rows(self, rows, with_outputs(rows.blocks(), y), groups, plan)
             return self
-        if plan is None:
-            plan = self._plan(X, groups)
-        else:
-            self._question(X.shape[1])
-            plan = accepted(self, plan, PublicRows.of(X, person_ids(groups, len(X))))
+        public = PublicRows.of(X, person_ids(groups, len(X)))
+        plan = self._plan_for(public, groups, plan)
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
@@ -174,10 +161,7 @@ class PrivateGPRegressor(SpendingRegressor):
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def _observed(self, mean: Array, variance: Array) -> Array:
-        """The variance of an output: with the noise's, but never more than bounded values can have.
-
-        Values between lo and hi with this mean have variance at most (mean - lo)(hi - mean).
-        """
+        """The variance of an output: at most (mean - low)(high - mean), as values in bounds have."""
         low, high = check_bounds("y_bounds", self.y_bounds)
         most = (mean - low) * (high - mean)
         return np.maximum(variance, np.minimum(variance + self.noise_variance_, most))
@@ -219,7 +203,7 @@ class PrivateGPRegressor(SpendingRegressor):
         loaded = vars(self).get("loaded_")
         return core(facts_of(self)) if loaded is None else deepcopy(loaded.certificate)
 
-    def _plan(self, X: Any, groups: Any, ranked: bool = False) -> Any:
+    def _plan(self, X: Any, groups: Any, ranked: bool = False) -> Plan:
         if self.protect == "records":
             return plan_records(self, X, groups)
         if self.inducing is not None:
@@ -230,6 +214,13 @@ class PrivateGPRegressor(SpendingRegressor):
         with one_thread() if question.objective == "posterior" else threads_for(len(X)):
             plan = make_plan(X, question, self._budget(), people)
         return plan if ranked else bound(self, plan, PublicRows.of(X, people))
+
+    def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
+        """A new plan for these rows, or the given one if it was made for them."""
+        if plan is None:
+            return self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
+        self._question(rows.columns, groups)
+        return accepted(self, plan, rows)
 
     def _sketch(self, rows: Rows, groups: Any) -> Sketch:
         """What is measured of a row, with inducing inputs, for rows in memory or in a file."""
@@ -288,6 +279,8 @@ class PrivateGPRegressor(SpendingRegressor):
         """All that follows from a measurement: post-processing. ``models``: given, not learned."""
         self.guarantee_ = regressor_guarantee(plan, simulated=self.random_state is not None)
         self.plan_ = plan
+        # for a file, should a parameter be changed later
+        self._asked = Parameters.of(self.get_params(deep=False), plan.targets.shape[1])
         self.measurements_ = (measurement,)
         self.released_at_ = utc(datetime.now(UTC))
         self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released

@@ -134,6 +134,15 @@ def test_damaged_files_are_refused(tmp_path, line):
         fit(tmp_path / "state")
 
 
+def test_an_answer_before_any_question_is_damage(tmp_path):
+    path = tmp_path / "state"
+    fit(path)
+    head = path.read_text().splitlines()[0]
+    path.write_text(f'{head}\n{{"got": -1, "value": 0.5}}\n')
+    with pytest.raises(ValueError, match="damaged"):
+        fit(path)
+
+
 def test_a_file_in_use_and_places_that_cannot_be_written_are_refused(tmp_path):
     with pytest.raises(ValueError, match="cannot be written"):
         fit(tmp_path / "no" / "state")

@@ -77,11 +77,15 @@ class BinnedGP(BinnedMeans):
             self._factor = cho_factor(K, lower=True, check_finite=False)
             self._weights = cho_solve(self._factor, self.means_ - middle)
 
+    @property
+    def _centres(self) -> Array:
+        return 0.5 * self.bin_low_ + 0.5 * self.bin_high_
+
     def _gram(self) -> Array:
         """Covariances of the bin means."""
         if self.model == "integral":
             return integral_gram(self.kernel_, self.bin_low_, self.bin_high_)
-        return evaluate(self.kernel_, 0.5 * self.bin_low_ + 0.5 * self.bin_high_)
+        return evaluate(self.kernel_, self._centres)
 
     def _cross(self, X: Array) -> Array:
         """Covariances of the function at X with the bin means."""
@@ -89,4 +93,4 @@ class BinnedGP(BinnedMeans):
             return np.zeros((len(X), 0))
         if self.model == "integral":
             return integral_cross(self.kernel_, X, self.bin_low_, self.bin_high_)
-        return evaluate(self.kernel_, X, 0.5 * self.bin_low_ + 0.5 * self.bin_high_)
+        return evaluate(self.kernel_, X, self._centres)

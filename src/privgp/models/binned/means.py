@@ -18,7 +18,7 @@ from privgp.plan.bins.grid import BinSums, Grid
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.plan.strategy import Strategy, noise_of
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import OUTPUTS, RECORDS, Protected, promise
+from privgp.privacy.guarantee import OUTPUTS, RECORDS, promise
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.types import Array, Integers
 from privgp.vault.measure import measure
@@ -43,11 +43,10 @@ class BinnedMeans(SpendingRegressor):
 
     Parameters
     ----------
-    bins : int, or one int per input
-        Bins per input, between the x_bounds.
+    bins : int, or one int per input: bins per input, between the x_bounds.
     y_bounds : (low, high), public bounds of the outputs; values outside are clipped.
-    x_bounds : (low, high), or one such pair per input
-        The box of the bins. None: that of the public X; required with ``protect="records"``.
+    x_bounds : (low, high), or one such pair per input: the box of the bins. None: that of the public
+        X; required with ``protect="records"``.
     epsilon, delta : the budget of one ``fit``; Laplace noise is pure: its delta is 0.
     noise : "laplace" or "gaussian"
     protect : "outputs" (inputs and counts are public, as in the papers) or "records"
@@ -78,10 +77,8 @@ class BinnedMeans(SpendingRegressor):
         check_bounds("y_bounds", self.y_bounds)
         check_choice("noise", self.noise, (LAPLACE, GAUSSIAN))
         check_choice("protect", self.protect, ("outputs", "records"))
-        if self.protect == "records":
-            self._measure_records(X, y)
-        else:
-            self._measure_outputs(X, y)
+        release = self._measure_records if self.protect == "records" else self._measure_outputs
+        release(X, y)
         self._learn()
         return self
 
@@ -100,15 +97,12 @@ class BinnedMeans(SpendingRegressor):
         """Sums per bin. X is public, y goes to the vault."""
         X = validate_data(self, X, dtype=np.float64)
         y = checked_outputs(y, len(X))
-        low, high = self._box(X)
-        grid = Grid(low, high, self._shape(X.shape[1]))
+        grid = Grid(*self._box(X), self._shape(X.shape[1]))
         bins, index = np.unique(grid.of(X), return_inverse=True)
         counts = np.bincount(index).astype(float)
-        strategy = BinSums(self.noise, index, len(bins))
         what = f"the sums of the clipped outputs over {len(bins)} bins"
-        measured = self._measured(y, strategy, OUTPUTS, PUBLIC_INPUTS, what)
-        middle, _ = self._middle_and_half()
-        means = middle + measured.values / counts
+        measured = self._measured(y, BinSums(self.noise, index, len(bins)), what)
+        means = self._middle_and_half()[0] + measured.values / counts
         self._keep(grid, bins, counts, means, measured.noise_std / counts)
 
     def _measure_records(self, X: Any, y: Any) -> None:
@@ -127,7 +121,7 @@ class BinnedMeans(SpendingRegressor):
         what = (
             f"counts and sums of the clipped outputs over {grid.count} bins of the declared domain"
         )
-        measured = self._measured((inputs, y), strategy, RECORDS, PRIVATE_INPUTS, what)
+        measured = self._measured((inputs, y), strategy, what)
         assert measured.counts is not None
         middle, half = self._middle_and_half()
         bins = np.flatnonzero(measured.counts > FEWEST * measured.noise_std / half)
@@ -138,19 +132,18 @@ class BinnedMeans(SpendingRegressor):
         spread = measured.noise_std * np.sqrt(1.0 + ((means - middle) / half) ** 2)
         self._keep(grid, bins, counts, means, spread / counts)
 
-    def _measured(
-        self, data: Any, strategy: Strategy, protected: Protected, assumes: Any, what: str
-    ) -> Measurement:
+    def _measured(self, data: Any, strategy: Strategy, what: str) -> Measurement:
         """Spend the budget, and say what it promises."""
         noise = noise_of(strategy, float(self.epsilon), float(self.delta))
         bounds = check_bounds("y_bounds", self.y_bounds)
         measured = measure(data, bounds, strategy, noise, simulation(self))
+        records = self.protect == "records"
         self.guarantee_ = promise(
-            protected,
+            RECORDS if records else OUTPUTS,
             [noise.event],
             epsilon=self.epsilon,
             delta=self.delta,
-            assumptions=assumes,
+            assumptions=PRIVATE_INPUTS if records else PUBLIC_INPUTS,
             mechanism=f"{noise.describe()} on {what}; all else is post-processing",
             sampler=noise.sampler,
             simulated=self.random_state is not None,
@@ -177,8 +170,7 @@ class BinnedMeans(SpendingRegressor):
     def _box(self, X: Array) -> tuple[Array, Array]:
         """The declared domain, or the box of the public inputs where none was declared."""
         if self.x_bounds is not None:
-            low, high = np.array(domain_pairs("x_bounds", self.x_bounds, X.shape[1])).T
-            return low, high
+            return tuple(np.array(domain_pairs("x_bounds", self.x_bounds, X.shape[1])).T)
         low, high = X.min(axis=0), X.max(axis=0)
         pad = np.where(high > low, 0.0, np.maximum(0.5, np.abs(low)))
         return low - pad, high + pad

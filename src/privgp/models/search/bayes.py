@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.surrogate import Surrogate, robust_prior
 from privgp.models.promise import generator, seeds
-from privgp.models.search.arguments import loss_of
 from privgp.models.search.bayes_plan import check_arguments, guarantee_of, plan_of
+from privgp.models.search.candidates import loss_of
 from privgp.models.search.state import SearchState, fingerprint
 from privgp.models.spending import SpendsAtFit
 from privgp.plan.search.acquisition import best_setting, next_setting
@@ -144,24 +144,22 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         with closing(SearchState(self.state_file, self._question(plan, loss, seed))) as state:
             state.check(len(plan.noise), len(plan.space))
             for step, noise in enumerate(plan.noise):
-                if step >= len(state.events):
+                if step == len(state.settings):
                     if step < steps:
-                        tried = [event.setting for event in state.events]
                         how = self.acquisition, float(self.exploration)
-                        setting = next_setting(surrogate, tried, *how)
+                        setting = next_setting(surrogate, state.settings, *how)
                     else:
                         setting = best_setting(surrogate)
                     model = train(setting)
                     rng = generator(None if seed is None else [seed, step])
                     state.ask(setting)
                     state.got(measured_loss(model, validation, noise, rng))
-                event = state.events[step]
-                if event.value is not None and step < steps:
+                if step < steps and not np.isnan(state.values[step]):
                     # from a loss in [0, 1] to a score in [-1, 1]
-                    surrogate.observe(event.setting, 1.0 - 2.0 * event.value, 2.0 * noise.std)
+                    score = 1.0 - 2.0 * state.values[step]
+                    surrogate.observe(state.settings[step], score, 2.0 * noise.std)
                 report(step + 1)
-        tried = [event.setting for event in state.events]
-        losses = np.array([np.nan if e.value is None else e.value for e in state.events])
+        tried, losses = state.settings, np.array(state.values)
         mean, std = surrogate.posterior()
         mean, std = loss.score(0.5 - 0.5 * np.clip(mean, -1.0, 1.0)), 0.5 * plan.width * std
         self.cv_results_ = {

@@ -1,4 +1,4 @@
-"""Candidates of a search over a private regressor: public models, and their public centre."""
+"""What a search chooses among, and the loss of validation records that it may choose by."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.model_selection import ParameterGrid
 
@@ -15,9 +15,27 @@ from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.start import starting_priors
 from privgp.types import Array
+from privgp.vault.scores import Loss, make_loss
 
 MEASUREMENT = "measurement"
 MOST_CANDIDATES = 10_000
+VALIDATION_ASSUMPTIONS = (
+    "the number of validation records is public",
+    "models are trained without the validation records, on data that are public or protected "
+    "separately, and predict every record by itself",
+    "the settings, the loss and its bounds and the budget were chosen without looking at the "
+    "validation records",
+)
+
+
+def loss_of(estimator: Any, scoring: Any, loss_bounds: Any) -> Loss:
+    """The loss that was asked for: accuracy unless given, for classifiers."""
+    if scoring is None and not is_classifier(estimator):
+        raise ValueError(
+            "scoring must be given for a regressor: 'squared_error', 'absolute_error' or a function "
+            "(y, prediction) -> loss, with loss_bounds=(low, high)."
+        )
+    return make_loss("accuracy" if scoring is None else scoring, loss_bounds)
 
 
 def candidates_of(param_grid: Any) -> list[dict[str, Any]]:
@@ -42,18 +60,21 @@ def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str)
             "estimator can be searched with private validation records X_val, y_val and "
             "method='permute-and-flip'."
         )
-    refused = {
-        "PrivateGridSearchCV protects outputs: with protect='records' leave the hyperparameters to be "
-        "learned, which costs nothing.": estimator.protect != "outputs",
-        "PrivateGridSearchCV holds all rows at once: leave inducing=None, or leave the "
-        "hyperparameters to be learned, which costs nothing.": estimator.inducing is not None,
-        "method='measurement' needs reconstruct='posterior': the unbiased output of one candidate "
-        "tells nothing about another.": method == MEASUREMENT
-        and estimator.reconstruct != "posterior",
-    }
-    for why, holds in refused.items():
-        if holds:
-            raise ValueError(why)
+    if estimator.protect != "outputs":
+        raise ValueError(
+            "PrivateGridSearchCV protects outputs: with protect='records' leave the hyperparameters "
+            "to be learned, which costs nothing."
+        )
+    if estimator.inducing is not None:
+        raise ValueError(
+            "PrivateGridSearchCV holds all rows at once: leave inducing=None, or leave the "
+            "hyperparameters to be learned, which costs nothing."
+        )
+    if method == MEASUREMENT and estimator.reconstruct != "posterior":
+        raise ValueError(
+            "method='measurement' needs reconstruct='posterior': the unbiased output of one "
+            "candidate tells nothing about another."
+        )
     names = {name for each in params for name in each}
     others = sorted(
         name for name in names - {"kernel", "noise_variance"} if not name.startswith("kernel__")

@@ -14,8 +14,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.models.promise import simulation
-from privgp.models.search.arguments import VALIDATION_ASSUMPTIONS, loss_of
-from privgp.models.search.candidates import MEASUREMENT, candidates_of
+from privgp.models.search.candidates import (
+    MEASUREMENT,
+    VALIDATION_ASSUMPTIONS,
+    candidates_of,
+    loss_of,
+)
 from privgp.models.search.outputs import fit_by_cross_validation, fit_by_evidence
 from privgp.models.spending import SpendsAtFit, refuse_spending
 from privgp.plan.inputs.arguments import check_choice, is_number

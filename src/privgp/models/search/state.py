@@ -13,7 +13,6 @@ import hashlib
 import json
 import math
 import os
-from dataclasses import dataclass
 from typing import IO, Any
 
 from privgp.plan.search.space import Space
@@ -24,19 +23,16 @@ HEAD = b'{"format": "privgp-search", "version": 1, '
 LARGEST = 2**24
 
 
-@dataclass(frozen=True)
-class Event:
-    """A step that was asked for, at the setting of this index; ``value`` is None if it was lost."""
-
-    setting: int
-    value: float | None
-
-
 class SearchState:
-    """The events of one search; without a path they are kept in memory only."""
+    """The steps of one search; without a path they are kept in memory only.
+
+    ``settings``: the indices of those asked for, one per step
+    ``values``: what came of each, NaN if it was lost
+    """
 
     def __init__(self, path: str | os.PathLike[str] | None, question: dict[str, Any]) -> None:
-        self.events: list[Event] = []
+        self.settings: list[int] = []
+        self.values: list[float] = []
         self._file: IO[bytes] | None = None
         if path is None:
             return
@@ -52,19 +48,20 @@ class SearchState:
             raise
 
     def check(self, steps: int, settings: int) -> None:
-        """Refuse events that this search cannot have had."""
-        if len(self.events) > steps or any(not 0 <= e.setting < settings for e in self.events):
+        """Refuse steps that this search cannot have made."""
+        if len(self.settings) > steps or any(not 0 <= k < settings for k in self.settings):
             raise ValueError(f"{self._name} is damaged.")
 
     def ask(self, setting: int) -> None:
         """Say that a step is about to be drawn: from here on it counts as spent."""
-        self._append({"asked": len(self.events), "place": setting})
-        self.events.append(Event(setting, None))
+        self._append({"asked": len(self.settings), "place": setting})
+        self.settings.append(setting)
+        self.values.append(math.nan)
 
     def got(self, value: float) -> None:
         """Keep what the step gave."""
-        self._append({"got": len(self.events) - 1, "value": value})
-        self.events[-1] = Event(self.events[-1].setting, value)
+        self._append({"got": len(self.settings) - 1, "value": value})
+        self.values[-1] = value
 
     def close(self) -> None:
         if self._file is not None:
@@ -103,14 +100,15 @@ class SearchState:
     def _replay(self, line: bytes) -> None:
         try:
             event = json.loads(line)
-            if "asked" in event and event["asked"] == len(self.events):
-                self.events.append(Event(int(event["place"]), None))
+            if "asked" in event and event["asked"] == len(self.settings):
+                self.settings.append(int(event["place"]))
+                self.values.append(math.nan)
                 return
             value = float(event["value"])
-            if event["got"] == len(self.events) - 1 and math.isfinite(value):
-                self.events[-1] = Event(self.events[-1].setting, value)
+            if event["got"] == len(self.settings) - 1 and math.isfinite(value):
+                self.values[-1] = value
                 return
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, LookupError, TypeError):
             pass
         raise ValueError(f"{self._name} is damaged.")
 
