@@ -132,11 +132,7 @@ class PrivateGPRegressor(SpendingRegressor):
         return self
 
     def predict(
-        self,
-        X: Any,
-        return_std: bool = False,
-        return_cov: bool = False,
-        observation: bool = False,
+        self, X: Any, return_std: bool = False, return_cov: bool = False, observation: bool = False
     ) -> Any:
         """The released function anywhere: deterministic, free, any number of times.
 
