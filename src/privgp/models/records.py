@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.measurement import Measurement
@@ -92,12 +92,9 @@ def given_counts(plan: Plan, measurement: Measurement) -> tuple[Functionals, tup
 def _rows(X: Any) -> int:
     """The number of records: given, or the length of a table."""
     try:
-        rows = operator.index(X)
+        rows = int(X) if isinstance(X, Integral) else int(_num_samples(X))
     except TypeError:
-        try:
-            rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        except (TypeError, IndexError):
-            raise ValueError("X must be a table of records or their number.") from None
+        raise ValueError("X must be a table of records or their number.") from None
     if rows < 1:
         raise ValueError("X must hold at least one record.")
-    return int(rows)
+    return rows

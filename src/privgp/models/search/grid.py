@@ -204,14 +204,10 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
-    n_features_in_ = property(lambda self: self._chosen("n_features_in_"))
-    feature_names_in_ = property(lambda self: self._chosen("feature_names_in_"))
-    classes_ = property(lambda self: self._chosen("classes_"))
-
-    def _chosen(self, name: str) -> Any:
-        if "best_estimator_" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
-        return getattr(self.best_estimator_, name)
+    # What is not fitted has none of these: NotFittedError is an AttributeError.
+    n_features_in_ = property(lambda self: self._best().n_features_in_)
+    feature_names_in_ = property(lambda self: self._best().feature_names_in_)
+    classes_ = property(lambda self: self._best().classes_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
