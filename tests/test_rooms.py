@@ -40,7 +40,7 @@ def test_the_walk_sees_the_whole_house():
         "privgp.command.io.columns",
         "privgp.command.io.spending",
         "privgp.command.paths",
-        "privgp.models.binned.means",
+        "privgp.models.binned",
         "privgp.models.kept",
         "privgp.models.search.bayes",
     } <= watched
