@@ -124,7 +124,7 @@ def test_without_delta_only_laplace_noise_is_considered(settings):
     assert one.delta == 1e-5
 
 
-SPENDING = ("regressor.measure", "binned.means.measure")
+SPENDING = ("regressor.measure", "binned.measure")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import beta, laplace, norm
 
-from privgp.models.binned.means import BinnedMeans
+from privgp.models.binned import BinnedMeans
 from privgp.plan.bins.bins import BinSums, HalvedBins
 from privgp.plan.strategy import noise_of as noise_for_strategy
 from privgp.privacy.budget import gaussian_multiplier

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from privgp.audit.gaussian import NoisyPair, attack_pair
+from privgp.audit.gaussian import attack_pair
 from privgp.audit.mechanisms import (
     attack_choice,
-    pair_of_model,
-    pair_of_plan,
+    pair_of,
     paths_of,
     released_by,
     sampler_of,
@@ -24,7 +23,6 @@ from privgp.audit.result import TradeOff, Trial
 from privgp.audit.trained import attack_trained
 from privgp.models.paths import PosteriorPaths
 from privgp.models.search.grid import PrivateGridSearchCV
-from privgp.plan.plan import Plan
 
 
 def trade_off(
@@ -70,7 +68,7 @@ def trade_off(
         trial = Trial(draws, failure_probability, tell)
         if isinstance(mechanism, PrivateGridSearchCV):
             return attack_choice(mechanism, data, trial, noise_scale, simulated(mechanism))
-        pair = _pair(mechanism, data, neighbour, points)
+        pair = pair_of(mechanism, data, neighbour, points)
         if pair is not None:
             if promise is not None:
                 pair = replace(pair, promise=promise_of(promise))
@@ -88,10 +86,3 @@ def trade_off(
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         sampler = sampler_of(release, (data, neighbour), rng, batch)
         return attack_trained(sampler, promise_of(promise), trial)
-
-
-def _pair(mechanism: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair | None:
-    """What the best attack needs, where it is known."""
-    if isinstance(mechanism, Plan):
-        return pair_of_plan(mechanism, data, neighbour)
-    return pair_of_model(mechanism, data, neighbour, points)

@@ -47,7 +47,19 @@ CLUSTER: Array = np.array([3e-9, 6e-9, 9e-9, 12e-9])  # rounding errors weigh mo
 NEAR: Array = np.array([1e-12, 1e-3])
 
 
-def pair_of_plan(plan: Plan, data: Any, neighbour: Any) -> NoisyPair:
+@singledispatch
+def pair_of(model: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair | None:
+    """What the best attack needs; None where it is not known."""
+    if callable(model) or (hasattr(model, "fit") and hasattr(model, "release")):
+        return None
+    raise TypeError(
+        "trade_off takes a Plan, such as model.plan(X), an unfitted model, or a function "
+        "mechanism(dataset, rng) that returns numbers."
+    )
+
+
+@pair_of.register
+def pair_of_plan(plan: Plan, data: Any, neighbour: Any, points: Any = None) -> NoisyPair:
     """The measurements of two datasets under a plan: outputs y, or for records (X, y)."""
     if (data is None) != (neighbour is None):
         raise ValueError("give both data and neighbour, or neither for the worst there are.")
@@ -66,18 +78,7 @@ def pair_of_plan(plan: Plan, data: Any, neighbour: Any) -> NoisyPair:
     return NoisyPair(low, high, plan.noise, Promise.of(plan.noise.event))
 
 
-@singledispatch
-def pair_of_model(model: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair | None:
-    """What the best attack needs; None where it is not known."""
-    if callable(model) or (hasattr(model, "fit") and hasattr(model, "release")):
-        return None
-    raise TypeError(
-        "trade_off takes a Plan, such as model.plan(X), an unfitted model, or a function "
-        "mechanism(dataset, rng) that returns numbers."
-    )
-
-
-@pair_of_model.register
+@pair_of.register
 def _(model: PrivateGPRegressor, data: Any, neighbour: Any, points: Any) -> NoisyPair:
     """The measurements that ``fit`` would make of two datasets (X, y), or X alone."""
     if neighbour is None:
@@ -89,7 +90,7 @@ def _(model: PrivateGPRegressor, data: Any, neighbour: Any, points: Any) -> Nois
     return pair_of_plan(model.plan(X), y, v)
 
 
-@pair_of_model.register
+@pair_of.register
 def _(function: PrivateFunction, data: Any, neighbour: Any, points: Any) -> NoisyPair:
     """The coordinates of a whole function at these points, which its answers there tell.
 
@@ -119,7 +120,7 @@ def _(function: PrivateFunction, data: Any, neighbour: Any, points: Any) -> Nois
     return NoisyPair(first, second, start.noise, promise_of(states[0].guarantee))
 
 
-@pair_of_model.register
+@pair_of.register
 def _(search: PrivateBayesSearchCV, rows: Any, neighbour: Any, points: Any) -> NoisyPair:
     """All scores that a search measures, in units of the first one's noise."""
     plan = search.plan(_count(rows))

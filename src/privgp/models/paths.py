@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from privgp.vault.states.paths import PathContents, first_path_draws
 from privgp.vault.validate import checked_inputs, checked_outputs
 
 
+@dataclass(eq=False, repr=False)
 class PosteriorPaths(KeptEstimator):
     """Paths drawn from the posterior of private records: the draw itself is what hides them.
 
@@ -52,30 +54,17 @@ class PosteriorPaths(KeptEstimator):
 
     _CODEC = PATHS
 
-    def __init__(
-        self,
-        kernel: Any,
-        noise_variance: float | None,
-        *,
-        domain: Any,
-        y_bounds: Any,
-        n_paths: int = 1,
-        extra_noise: float = 0.0,
-        delta: float,
-        sensitivity: Any = "auto",
-        max_points: int = 2000,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.noise_variance = noise_variance
-        self.domain = domain
-        self.y_bounds = y_bounds
-        self.n_paths = n_paths
-        self.extra_noise = extra_noise
-        self.delta = delta
-        self.sensitivity = sensitivity
-        self.max_points = max_points
-        self.random_state = random_state
+    kernel: Any
+    noise_variance: float | None
+    _: KW_ONLY
+    domain: Any
+    y_bounds: Any
+    n_paths: int = 1
+    extra_noise: float = 0.0
+    delta: float
+    sensitivity: Any = "auto"
+    max_points: int = 2000
+    random_state: Any = None
 
     def guarantee_for(self, n: int) -> Guarantee:
         """What paths of n records would promise. Needs no data."""

@@ -90,7 +90,7 @@ class StateFile:
     def create(cls, path: PathLike, contents: Contents, codec: Codec) -> StateFile:
         """Write a new file; never in place of another."""
         data = whole(contents, codec)
-        with _locked(path) as folder:
+        with locked(path) as folder:
             archive.write(path, data, overwrite=False, form=FORM, mode=PRIVATE)
             os.fsync(folder)
         mark = Mark(len(data), data[-SEAL:], len(contents.draws.points), len(data))
@@ -107,7 +107,7 @@ class StateFile:
 
     def keep(self, contents: Contents) -> None:
         """Bring the file to these contents; on return they are on the disk."""
-        with _locked(self.path) as folder, self._opened() as file:
+        with locked(self.path) as folder, self._opened() as file:
             mark, draws = self._current(file, contents.draws), contents.draws
             # Draws without a new point, as those through inducing inputs, go into the archive.
             if len(draws.points) > mark.points and not _outgrown(mark):
@@ -161,7 +161,7 @@ def _outgrown(mark: Mark) -> bool:
 
 
 @contextmanager
-def _locked(path: PathLike) -> Iterator[int]:
+def locked(path: PathLike) -> Iterator[int]:
     """One process at a time in the file's folder."""
     folder = os.open(Path(path).absolute().parent, os.O_RDONLY)
     try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from privgp.models.search.arguments import VALIDATION_ASSUMPTIONS, loss_of
+from privgp.models.search.candidates import VALIDATION_ASSUMPTIONS, loss_of
 from privgp.models.spending import refuse_spending
 from privgp.plan.inputs.arguments import check_choice, is_number, whole_number
 from privgp.plan.search.acquisition import ACQUISITIONS

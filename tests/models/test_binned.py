@@ -189,7 +189,7 @@ def test_wrong_arguments_are_refused_before_anything_is_drawn(change, words, mon
     def drawn(*_):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr("privgp.models.binned.means.measure", drawn)
+    monkeypatch.setattr("privgp.models.binned.measure", drawn)
     X, y = data(20)
     with pytest.raises(ValueError, match=words):
         BinnedGP(**{"y_bounds": (0, 10), **change}).fit(X, y)
