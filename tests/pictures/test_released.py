@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from privgp.pictures.curves import plot_released
-from privgp.pictures.excursions import plot_excursion
 from privgp.pictures.plans import plot_errors
 from privgp.pictures.released import NOISE, TOTAL, Released
 
@@ -76,14 +75,3 @@ def test_errors_that_are_not_known_leave_a_gap():
     )
     assert np.isnan(figure.axes[0].lines[0].get_ydata()[0])
     assert "over 90% of the prior" not in [t.get_text() for t in figure.legends[0].get_texts()]
-
-
-@pytest.mark.parametrize("simulation", [False, True])
-def test_a_simulated_excursion_set_says_so(simulation):
-    x = np.linspace(0.0, 1.0, 5)
-    figure = plot_excursion(
-        x[:, None], x > 0.5, paths=x[None], threshold=0.6, height=x - 0.6, names=["place"],
-        title="title", simulation=simulation,
-    )  # fmt: skip
-    assert ("SIMULATION" in figure.axes[0].get_title()) == simulation
-    assert figure.axes[0].get_xlabel() == "place"
