@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, Protected, promise
-from privgp.release.certificate import Facts
+from privgp.release.certificate import core
 from privgp.release.certificate.wording import FIXED, FIXED_RECORDS, LEARNED
 
 
@@ -61,32 +61,21 @@ def _guarantee(
     )
 
 
-def facts_of(model: Any) -> Facts:
-    """What the certificate of a fitted regressor states."""
-    plan, strategy = model.plan_, model.plan_.strategy
-    at_targets = plan.unbiased is not None
+def certified(model: Any) -> dict[str, Any]:
+    """The certificate of a fitted regressor without what its holder adds."""
+    plan, at_targets = model.plan_, model.plan_.unbiased is not None
     learned = model.hyperparameters == "learned" and not at_targets
     fixed = FIXED if plan.x_bounds is None else FIXED_RECORDS
-    return Facts(
-        guarantee=model.guarantee_,
-        noise=plan.noise,
-        functionals=model.functionals_,
-        plan=plan.hash,
+    return core(
+        plan,
+        model.guarantee_,
+        model.functionals_,
         date=model.released_at_,
-        y_bounds=plan.y_bounds,
-        x_bounds=plan.x_bounds,
         names=tuple(map(str, getattr(model, "feature_names_in_", ()))),
         hyperparameters={
             "source": vars(model).get("chosen_by_") or (LEARNED if learned else fixed),
             "kernel": str(model.kernel_),
             "noise_variance": float(model.noise_variance_),
             "models": 1 if at_targets else len(model.release_.components),
-        },
-        data={
-            "rows": strategy.rows,
-            "people": None if strategy.people is None else int(strategy.people.max()) + 1,
-            "distinct_inputs": strategy.distinct_inputs,
-            "measured_numbers": int(strategy.size),
-            "released": "values at the targets" if at_targets else "a function of the inputs",
         },
     )

@@ -33,7 +33,7 @@ class Excursion:
     @property
     def share(self) -> Array:
         """The share of the paths that reach the threshold at each point, (points,)."""
-        return np.mean(self.paths >= self.threshold, axis=0)
+        return np.asarray(np.mean(self.paths >= self.threshold, axis=0))
 
     @property
     def inside(self) -> Any:
