@@ -1,4 +1,4 @@
-"""What a release of outputs or of records promises and certifies, and the noise of simulations."""
+"""What a release of outputs or of records promises, and the noise of simulations."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from sklearn.utils import check_random_state
 
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, Protected, promise
-from privgp.release.certificate import core
-from privgp.release.certificate.wording import FIXED, FIXED_RECORDS, LEARNED
 
 
 def simulation(model: Any) -> np.random.Generator | None:
@@ -58,24 +56,4 @@ def _guarantee(
         f"to the declared range ({plan.noise.describe()}); everything else is computed from them",
         sampler=plan.noise.sampler,
         simulated=simulated,
-    )
-
-
-def certified(model: Any) -> dict[str, Any]:
-    """The certificate of a fitted regressor without what its holder adds."""
-    plan, at_targets = model.plan_, model.plan_.unbiased is not None
-    learned = model.hyperparameters == "learned" and not at_targets
-    fixed = FIXED if plan.x_bounds is None else FIXED_RECORDS
-    return core(
-        plan,
-        model.guarantee_,
-        model.functionals_,
-        date=model.released_at_,
-        names=tuple(map(str, getattr(model, "feature_names_in_", ()))),
-        hyperparameters={
-            "source": vars(model).get("chosen_by_") or (LEARNED if learned else fixed),
-            "kernel": str(model.kernel_),
-            "noise_variance": float(model.noise_variance_),
-            "models": 1 if at_targets else len(model.release_.components),
-        },
     )

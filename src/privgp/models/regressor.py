@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from copy import deepcopy
 from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
@@ -16,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.learning import learn
 from privgp.gp.measurement import Measurement
-from privgp.gp.posterior import Posterior, posterior
+from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
 from privgp.models.inducing import fit_rows, plan_rows
 from privgp.models.planned import PublicRows, accepted, bound, named, names_of
-from privgp.models.promise import certified, outputs_guarantee, simulation
+from privgp.models.promise import outputs_guarantee, simulation
 from privgp.models.records import fit_records, plan_records
 from privgp.models.spending import SpendsAtFit
 from privgp.plan.build import Budget, Question, make_plan
@@ -30,7 +29,7 @@ from privgp.plan.inputs.rows import ArrayRows, Rows
 from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
-from privgp.release.at_targets import AtTargets
+from privgp.release.at_targets import AtTargets, Release
 from privgp.release.certificate import utc
 from privgp.types import Array
 from privgp.vault.measure import measure
@@ -232,11 +231,6 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         loaded = vars(self).get("loaded_")
         return str(self.plan_.summary() if loaded is None else loaded.plan_summary)
 
-    def _certified(self) -> dict[str, Any]:
-        """What a certificate says before its holder adds to it; a copy."""
-        loaded = vars(self).get("loaded_")
-        return certified(self) if loaded is None else deepcopy(loaded.certificate)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
@@ -323,7 +317,7 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
         if plan.unbiased is not None:
             models = (plan.start,)
-            self.release_: AtTargets | Posterior = laid_out(AtTargets.of(plan, measurement, centre))
+            self.release_: Release = laid_out(AtTargets.of(plan, measurement, centre))
         else:
             if not models and self.hyperparameters == "learned":
                 with one_thread():  # the nodes' matrices are small

@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from privgp.gp.measurement import Measurement
+from privgp.gp.posterior import Posterior
 from privgp.plan.plan import Plan
 from privgp.types import Array, Integers, Positive
 
@@ -57,3 +58,6 @@ class AtTargets:
                 "reconstruct='unbiased' predicts at its targets only; "
                 "use reconstruct='posterior' to predict anywhere."
             ) from None
+
+
+Release = AtTargets | Posterior  # what predicts after a release, whatever was measured

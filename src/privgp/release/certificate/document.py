@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import fields
 from datetime import UTC, datetime
 from importlib import metadata
@@ -31,7 +32,8 @@ def certificate(
     ``date``: of the release, with its time zone; when the model was fitted unless given.
     """
     check_is_fitted(model)
-    known, written = _holder(holder), model._certified()
+    known, loaded = _holder(holder), vars(model).get("loaded_")
+    written = _core(model) if loaded is None else deepcopy(loaded.certificate)
     if date is not None:
         written["date"] = utc(date)
     return {
@@ -64,23 +66,16 @@ def plan_hash(
     return digest.hexdigest()
 
 
-def core(
-    plan: Plan,
-    promised: Guarantee,
-    functionals: Functionals,
-    *,
-    date: str,
-    names: tuple[str, ...],
-    hyperparameters: dict[str, Any],
-) -> dict[str, Any]:
-    """A certificate without what the holder adds.
-
-    ``date``: when the budget was spent, as ``utc`` writes it; ``names``: of the inputs, if they have
-    any; ``hyperparameters``: as the certificate states them, see ``SCHEMA``.
-    """
+def _core(model: Any) -> dict[str, Any]:
+    """The certificate of a fitted model without what the holder adds."""
+    plan: Plan = model.plan_
+    promised: Guarantee = model.guarantee_
     strategy, people, records = plan.strategy, plan.strategy.people, plan.x_bounds is not None
+    at_targets, names = plan.unbiased is not None, getattr(model, "feature_names_in_", ())
+    learned = model.hyperparameters == "learned" and not at_targets
+    fixed = wording.FIXED_RECORDS if records else wording.FIXED
     epsilons = [0.0, *(promised.epsilon * 2.0 ** (k / 4.0) for k in range(-16, 9))]
-    inputs = f"inputs ({', '.join(names)})" if names else "inputs"
+    inputs = f"inputs ({', '.join(map(str, names))})" if len(names) else "inputs"
     private = f"the {inputs} and the output" if records else "the output"
     bounds: dict[str, Any] = {"outputs": list(plan.y_bounds), "source": wording.BOUNDS_SOURCE}
     if plan.x_bounds is not None:
@@ -88,7 +83,7 @@ def core(
     return {
         "certificate": "privgp",
         "version": 1,
-        "date": date,
+        "date": model.released_at_,
         "simulation": promised.is_simulation,
         "epsilon": promised.epsilon,
         "delta": promised.delta,
@@ -108,7 +103,12 @@ def core(
         ],
         "private": [f"{private} of every row"],
         "bounds": bounds,
-        "hyperparameters": hyperparameters,
+        "hyperparameters": {
+            "source": vars(model).get("chosen_by_") or (wording.LEARNED if learned else fixed),
+            "kernel": str(model.kernel_),
+            "noise_variance": float(model.noise_variance_),
+            "models": 1 if at_targets else len(model.release_.components),
+        },
         "mechanism": {
             "description": promised.mechanism,
             "noise_multipliers": list(promised.noise_multipliers),
@@ -122,12 +122,10 @@ def core(
             "people": None if people is None else int(people.max()) + 1,
             "distinct_inputs": strategy.distinct_inputs,
             "measured_numbers": int(strategy.size),
-            "released": "a function of the inputs"
-            if plan.unbiased is None
-            else "values at the targets",
+            "released": "values at the targets" if at_targets else "a function of the inputs",
         },
         "software": _software(),
-        "plan_hash": plan_hash(functionals, plan.y_bounds, promised.epsilon, promised.delta),
+        "plan_hash": plan_hash(model.functionals_, plan.y_bounds, promised.epsilon, promised.delta),
         "plan": plan.hash,
         "not_protected": wording.not_protected(promised.is_simulation, people is not None, records),
     }
