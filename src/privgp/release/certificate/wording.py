@@ -32,10 +32,6 @@ LEARNED = "learned from the private measurement itself, at no further cost to th
 FIXED = "given by the data holder or set from public inputs and bounds, never from outputs"
 FIXED_RECORDS = "given by the data holder or set from the declared bounds, never from the records"
 TRUST = "central: the data holder is trusted with the data and publishes nothing else about them"
-THREAT = (
-    "anyone may hold the published file, know {known}, have any further knowledge and unlimited "
-    "computing power"
-)
 POST_PROCESSING = "everything after the measurement: learning and predictions read no private value"
 COMPOSITION = "one release; each further one of the same data adds to the loss: see privgp.compose"
 SIDE_CHANNELS = (
@@ -104,7 +100,10 @@ def domain(core: Mapping[str, Any]) -> str:
 
 def threat(core: Mapping[str, Any]) -> str:
     known = "all other records" if domain(core) else "every input and all other outputs"
-    return THREAT.format(known=known)
+    return (
+        f"anyone may hold the published file, know {known}, have any further knowledge and unlimited "
+        "computing power"
+    )
 
 
 def versions(core: Mapping[str, Any]) -> str:
