@@ -80,8 +80,8 @@ def _product(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
         # On a grid few sides are distinct, and each pair of them is integrated once.
         first, left = _distinct(a[:, j] / unit, b[:, j] / unit)
         second, right = _distinct(c[:, j] / unit, d[:, j] / unit)
-        pairs = np.broadcast_arrays(*first[:, :, None], *second[:, None, :])
-        out *= _pairs(profile, *pairs)[np.ix_(left, right)]
+        sides = np.broadcast_arrays(*first[:, :, None], *second[:, None, :])
+        out *= _interval_means(profile, *sides)[np.ix_(left, right)]
     return out
 
 
@@ -141,7 +141,7 @@ def _matern(nu: float) -> _Profile:
     )
 
 
-def _pairs(k: _Profile, a: Array, b: Array, c: Array, d: Array) -> Array:
+def _interval_means(k: _Profile, a: Array, b: Array, c: Array, d: Array) -> Array:
     """Mean of k over x in [a, b], z in [c, d], entry by entry; each interval may be a point."""
 
     def twice(a: Array, b: Array, c: Array, d: Array) -> Array:
