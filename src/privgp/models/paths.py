@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from privgp.models.kept import KeptEstimator, names_of
 from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.excursions import Excursion, check_vote, excursion_set
+from privgp.release.excursions import Excursion, check_vote, smoothed
 from privgp.types import Array
 from privgp.vault.states.files import PATHS
 from privgp.vault.states.kept import Kept
@@ -113,13 +113,12 @@ class PosteriorPaths(KeptEstimator):
         path first. Both are post-processing: they cost nothing.
         """
         check_vote(threshold, vote, smoothing)
-        names = getattr(self, "feature_names_in_", None)
-        values = self.release(X_new)
+        paths = self.release(X_new)
         points = validate_data(self, X_new, reset=False, dtype=np.float64)
-        return excursion_set(
-            points, values, threshold, vote=vote, smoothing=smoothing, names=names,
-            guarantee=self.guarantee_,
-        )  # fmt: skip
+        if smoothing is not None:
+            paths = smoothed(points, paths, smoothing)
+        names = names_of(self)
+        return Excursion(points, float(threshold), float(vote), paths, names, self.guarantee_)
 
     def _model(self) -> PathModel:
         return path_model(self.get_params(deep=False))

@@ -1,4 +1,4 @@
-"""What a release of outputs or of records promises and certifies, and the noise of simulations."""
+"""What a release of outputs or of records promises, and the noise of simulations."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from sklearn.utils import check_random_state
 
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, promise
-from privgp.release.certificate import Facts
-from privgp.release.certificate.wording import FIXED, FIXED_RECORDS, LEARNED
 
 OUTPUTS_ASSUMPTIONS = (
     "the inputs, the number of rows and any person identifiers are public",
@@ -60,35 +58,4 @@ def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
         "computed from them",
         sampler=plan.noise.sampler,
         simulated=simulated,
-    )
-
-
-def facts_of(model: Any) -> Facts:
-    """What the certificate of a fitted regressor states."""
-    plan, strategy = model.plan_, model.plan_.strategy
-    at_targets = plan.unbiased is not None
-    learned = model.hyperparameters == "learned" and not at_targets
-    fixed = FIXED if plan.x_bounds is None else FIXED_RECORDS
-    return Facts(
-        guarantee=model.guarantee_,
-        noise=plan.noise,
-        functionals=model.functionals_,
-        plan=plan.hash,
-        date=model.released_at_,
-        y_bounds=plan.y_bounds,
-        x_bounds=plan.x_bounds,
-        names=tuple(map(str, getattr(model, "feature_names_in_", ()))),
-        hyperparameters={
-            "source": vars(model).get("chosen_by_") or (LEARNED if learned else fixed),
-            "kernel": str(model.kernel_),
-            "noise_variance": float(model.noise_variance_),
-            "models": len(model._models),
-        },
-        data={
-            "rows": strategy.rows,
-            "people": None if strategy.people is None else int(strategy.people.max()) + 1,
-            "distinct_inputs": strategy.distinct_inputs,
-            "measured_numbers": int(strategy.size),
-            "released": "values at the targets" if at_targets else "a function of the inputs",
-        },
     )

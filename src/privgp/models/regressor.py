@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from numbers import Real
@@ -22,7 +21,7 @@ from privgp.gp.threads import laid_out, one_thread, threads_for
 from privgp.models.inducing import fit_rows, plan_rows
 from privgp.models.kept import names_of
 from privgp.models.planned import PublicRows, accepted, bound, named
-from privgp.models.promise import facts_of, regressor_guarantee, simulation
+from privgp.models.promise import regressor_guarantee, simulation
 from privgp.models.records import check_records, fit_records, given_counts, plan_records
 from privgp.models.spending import SpendingRegressor
 from privgp.plan.build import Budget, Question, make_plan
@@ -33,7 +32,7 @@ from privgp.plan.plan import Plan
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.release.at_targets import AtTargets, Release
-from privgp.release.certificate import core, utc
+from privgp.release.certificate import utc
 from privgp.types import Array
 from privgp.vault.measure import measure
 from privgp.vault.stream import with_outputs
@@ -192,11 +191,6 @@ class PrivateGPRegressor(SpendingRegressor):
         """What the plan said of itself; also where only a file is left of it."""
         loaded = vars(self).get("loaded_")
         return str(self.plan_.summary() if loaded is None else loaded.plan_summary)
-
-    def _certified(self) -> dict[str, Any]:
-        """What a certificate says before its holder adds to it; a copy."""
-        loaded = vars(self).get("loaded_")
-        return core(facts_of(self)) if loaded is None else deepcopy(loaded.certificate)
 
     def _plan(self, X: Any, groups: Any, ranked: bool = False) -> Plan:
         if self.protect == "records":
