@@ -43,6 +43,13 @@ FailureProbability = Annotated[float, o.attack("The probability that the bounds 
 
 
 @audit_app.command("trade-off")
+@o.taking(
+    o.ReleaseOptions,
+    only="bounds epsilon delta groups kernel noise_variance targets objective reconstruct",
+    bounds=(0.0, 1.0),
+    epsilon=8.0,
+    delta=0.01,
+)
 def trade_off(
     data: Annotated[
         Path | None,
@@ -62,15 +69,6 @@ def trade_off(
         o.plain("What is attacked."),
     ] = "outputs",
     law: Annotated[o.Law, o.plain("The noise distribution for outputs or records.")] = "gaussian",
-    bounds: o.Bounds = (0.0, 1.0),
-    epsilon: o.Epsilon = 8.0,
-    delta: o.Delta = 0.01,
-    groups: o.Groups = None,
-    kernel: o.KernelText = None,
-    noise_variance: o.NoiseVariance = None,
-    targets: o.Targets = None,
-    objective: o.Objective = "posterior",
-    reconstruct: o.Reconstruct = "posterior",
     draws: Draws = 5_000,
     noise_scale: Annotated[
         float,
@@ -80,9 +78,10 @@ def trade_off(
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
+    **asked: Any,
 ) -> None:
     """Try to tell the two worst neighbouring datasets apart. Exits with 1 if a promise is broken."""
-    if data is None and (groups or inputs not in (None, "x")):
+    if data is None and (asked["groups"] or inputs not in (None, "x")):
         raise Refusal("--inputs and --groups name columns of DATA: give it, or leave them out.")
     if data is not None and not inputs:
         raise Refusal("--inputs must name the public columns of DATA.")
@@ -92,7 +91,7 @@ def trade_off(
         )
     if mechanism == "paths" and noise_scale != 1.0:
         raise Refusal("--noise-scale is not for --mechanism paths.")
-    if groups and mechanism != "outputs":
+    if asked["groups"] and mechanism != "outputs":
         raise Refusal("--groups goes with --mechanism outputs only.")
     if not 0 < noise_scale < math.inf:
         raise Refusal(f"--noise-scale must be positive, got {noise_scale:g}.")
@@ -102,10 +101,8 @@ def trade_off(
     from privgp.command.io.request import Request, public_computation
 
     request = Request(
-        data=data or Path(), inputs=inputs or "x", output=None, groups=groups, bounds=bounds,
-        epsilon=epsilon, delta=delta, kernel=kernel, noise_variance=noise_variance,
-        targets=targets, objective=objective, reconstruct=reconstruct, mechanism=law,
-    )  # fmt: skip
+        data=data or Path(), inputs=inputs or "x", output=None, mechanism=law, **asked
+    )
     request.check()
     X, people = _public(request, made_up=data is None)
     with _telling() as telling, public_computation():
@@ -113,7 +110,7 @@ def trade_off(
         if mechanism == "function":
             attacked: tuple[Any, ...] = (_function(request, made_up=data is None), X)
         elif mechanism == "paths":
-            attacked = (_paths(request, len(X)), *_worst_datasets(X, bounds))
+            attacked = (_paths(request, len(X)), *_worst_datasets(X, request.bounds))
         elif mechanism in SEARCHES:
             attacked = (_search(request, mechanism), RECORDS)
         else:
@@ -128,7 +125,7 @@ def trade_off(
     facts = {
         "mechanism": mechanism,
         "noise_scale": noise_scale,
-        "epsilon_low": result.epsilon_low(delta),
+        "epsilon_low": result.epsilon_low(request.delta),
         **_named(result, TRADE_OFF),
     }
     _report(result, facts, plot, as_json=json)

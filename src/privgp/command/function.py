@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -24,16 +24,12 @@ function_app = typer.Typer(
 
 
 @function_app.command()
+@o.taking(o.ReleaseOptions, only="inputs bounds epsilon delta noise_variance")
 def create(
     data: o.Data,
-    inputs: o.Inputs,
     output: o.Output,
-    bounds: o.Bounds,
-    epsilon: o.Epsilon,
-    delta: o.Delta,
-    kernel: o.KernelNeeded,
+    kernel: o.Kernel,
     out: o.NewState,
-    noise_variance: o.NoiseVariance = None,
     sensitivity: Annotated[
         Literal["exact", "infinity", "nonnegative", "varah", "paper"],
         o.model("Exact, or a bound that needs more noise; with --protect records, exact or paper."),
@@ -59,6 +55,7 @@ def create(
     ] = None,
     seed: o.Seed = None,
     json: o.Json = False,
+    **asked: Any,
 ) -> None:
     """Take the data into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
@@ -69,15 +66,13 @@ def create(
     from privgp.command.io.states import writing
     from privgp.models.function.estimator import PrivateFunction
 
-    request = Request(
-        data=data, inputs=inputs, output=output, bounds=bounds, epsilon=epsilon, delta=delta,
-        noise_variance=noise_variance, mechanism="gaussian",
-    )  # fmt: skip
+    request = Request(data=data, output=output, mechanism="gaussian", **asked)
     request.check()
     if (protect == "records") != bool(domain):
         raise Refusal("--protect records and --domain go together: give both or neither.")
     function = PrivateFunction(
-        read_kernel(kernel), noise_variance, y_bounds=bounds, epsilon=epsilon, delta=delta,
+        read_kernel(kernel), request.noise_variance, y_bounds=request.bounds,
+        epsilon=request.epsilon, delta=request.delta,
         sensitivity=sensitivity, dominance=dominance, inducing=inducing, protect=protect,
         domain=read_ranges(domain, request.input_names, "--domain") if domain else None,
         random_state=seed,
@@ -87,7 +82,7 @@ def create(
         X, _, y = replace(request, protect=protect).all_columns(output)
         step("Computing the sensitivity")
         with public_computation():  # nobody's values: what they are refused for may be told
-            function.fit(*made_up(X, function.domain, bounds))
+            function.fit(*made_up(X, function.domain, request.bounds))
         step("Writing the state")
         with writing(out):
             function.fit(X, y, state=out)

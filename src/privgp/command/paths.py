@@ -59,7 +59,7 @@ def calibrate(
     bounds: o.Bounds,
     epsilon: o.Epsilon,
     delta: o.Delta,
-    kernel: o.KernelNeeded,
+    kernel: o.Kernel,
     noise_variance: o.NoiseVariance = None,
     by: Annotated[
         Literal["noise-variance", "extra-noise"],
@@ -102,7 +102,7 @@ def create(
     domain: Domain,
     bounds: o.Bounds,
     delta: o.Delta,
-    kernel: o.KernelNeeded,
+    kernel: o.Kernel,
     out: o.NewState,
     epsilon: Annotated[
         float | None, o.privacy("Choose the least noise variance that meets this budget.")

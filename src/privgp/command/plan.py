@@ -19,27 +19,13 @@ if TYPE_CHECKING:
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
+@o.taking(o.ReleaseOptions)
 def plan(
     data: o.Data,
-    inputs: o.Inputs,
-    bounds: o.Bounds,
-    epsilon: o.Epsilon,
-    delta: o.Delta,
     output: Annotated[
         str | None,
         o.plain("The private column: not read; the column may be absent.", metavar="COLUMN"),
     ] = None,
-    groups: o.Groups = None,
-    protect: o.Protect = "outputs",
-    x_bounds: o.XBounds = None,
-    kernel: o.KernelText = None,
-    noise_variance: o.NoiseVariance = None,
-    targets: o.Targets = None,
-    objective: o.Objective = "posterior",
-    reconstruct: o.Reconstruct = "posterior",
-    hyperparameters: o.Hyperparameters = "learned",
-    inducing: o.Inducing = None,
-    mechanism: o.Mechanism = "auto",
     out: Annotated[
         Path | None,
         o.destination(
@@ -51,6 +37,7 @@ def plan(
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
+    **asked: Any,
 ) -> None:
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
     check_files([(data, TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
@@ -58,12 +45,7 @@ def plan(
     from privgp.command.io.results import contains, drawn, write_picture
     from privgp.plan.file import save_plan
 
-    request = Request(
-        data=data, inputs=inputs, output=output, groups=groups, bounds=bounds, epsilon=epsilon,
-        delta=delta, protect=protect, x_bounds=x_bounds, kernel=kernel, targets=targets,
-        noise_variance=noise_variance, objective=objective, reconstruct=reconstruct,
-        hyperparameters=hyperparameters, inducing=inducing, mechanism=mechanism,
-    )  # fmt: skip
+    request = Request(data=data, output=output, **asked)
     request.check()
     with progress(4) as step:
         step("Counting the records" if request.inputs_are_private else "Reading the public columns")

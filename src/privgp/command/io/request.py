@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from privgp.command.io.ranges import read_ranges
 from privgp.command.io.streams import FileRows, file_rows
 from privgp.command.io.tables import Source, count_rows, load, load_whole, open_table
 from privgp.command.io.targets import read_targets
+from privgp.command.options import ReleaseOptions
 from privgp.models.inducing import check_made_of, plan_rows
 from privgp.models.planned import named
 from privgp.models.records import domain as checked_domain
@@ -42,29 +43,14 @@ TOO_EXTREME = (
 )
 
 
-@dataclass(frozen=True)
-class Request:
-    """The arguments as given on the command line."""
+@dataclass(frozen=True, kw_only=True)
+class Request(ReleaseOptions):
+    """What is asked of which table. ``plan``: a saved one, in the place of one made from options."""
 
     data: Path
-    inputs: str
     output: str | None
-    bounds: tuple[float, float]
-    epsilon: float
-    delta: float
-    groups: str | None = None
-    kernel: str | None = None
-    noise_variance: float | None = None
-    targets: str | None = None
-    objective: str = "posterior"
-    reconstruct: str = "posterior"
-    hyperparameters: str = "learned"
-    mechanism: str = "auto"
-    protect: str = "outputs"
-    inducing: int | None = None
     seed: int | None = None
-    x_bounds: Sequence[str] | None = None
-    plan: Any = None  # a saved one, in the place of one made from these
+    plan: Any = None
 
     @property
     def inputs_are_private(self) -> bool:

@@ -17,13 +17,10 @@ if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
 
 
+@o.taking(o.ReleaseOptions, only="inputs bounds epsilon delta kernel groups targets")
 def grid(
     data: o.Data,
-    inputs: o.Inputs,
     output: o.Output,
-    bounds: o.Bounds,
-    epsilon: o.Epsilon,
-    delta: o.Delta,
     lengthscales: Annotated[
         str,
         o.search(
@@ -52,14 +49,12 @@ def grid(
     selection_share: Annotated[
         float, o.search("The share of epsilon spent on a choice by cross-validation.")
     ] = 0.3,
-    kernel: o.KernelText = None,
-    groups: o.Groups = None,
-    targets: o.Targets = None,
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
     seed: o.Seed = None,
     json: o.Json = False,
+    **asked: Any,
 ) -> None:
     """Choose lengthscale and noise from a grid, spend the budget once and write a release."""
     if not 0 < selection_share < 1:
@@ -75,27 +70,24 @@ def grid(
     from privgp.models.search.candidates import candidates_of
     from privgp.models.search.grid import PrivateGridSearchCV
 
-    request = Request(
-        data=data, inputs=inputs, output=output, groups=groups, bounds=bounds, epsilon=epsilon,
-        delta=delta, kernel=kernel, targets=targets, hyperparameters="fixed", seed=seed,
-    )  # fmt: skip
+    request = Request(data=data, output=output, seed=seed, hyperparameters="fixed", **asked)
     request.check()
     results = Results(out, certificate, plot, force)
     model = request.model()
-    given = default_kernel(bounds) if model.kernel is None else model.kernel
+    given = default_kernel(request.bounds) if model.kernel is None else model.kernel
     candidates = read_candidates(lengthscales, noise_std, given, len(request.input_names))
     with progress(2) as step:
         step("Reading the table")
         X, people, y = request.all_columns(output)
         step("Planning and rehearsing")
         search = PrivateGridSearchCV(
-            model.set_params(kernel=candidates["kernel"][0]), candidates, epsilon=epsilon,
-            delta=delta, cv=folds, method=method, selection_share=selection_share,
+            model.set_params(kernel=candidates["kernel"][0]), candidates, epsilon=request.epsilon,
+            delta=request.delta, cv=folds, method=method, selection_share=selection_share,
             random_state=seed,
         )  # fmt: skip
         _check(search, X, people)
         rehearse(model, X, people, out)
-    with spending(epsilon, delta) as saved:
+    with spending(request.epsilon, request.delta) as saved:
         with progress(3) as step:
             count = len(candidates_of(search.param_grid))
             step(f"Choosing among {counted(count, 'candidate')} and measuring with noise")
