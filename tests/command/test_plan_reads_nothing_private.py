@@ -30,23 +30,28 @@ def test_no_reader_ever_returns_a_private_cell(
     table.write_csv(data) if ending == "csv" else table.write_parquet(data)
     seen: list[pl.DataFrame] = []
 
-    def watched(name: str) -> None:
-        original = getattr(pl, name)
+    def watched(place: Any, name: str) -> None:
+        original = getattr(place, name)
 
         def read(*arguments: Any, **options: Any) -> pl.DataFrame:
             frame: pl.DataFrame = original(*arguments, **options)
             seen.append(frame)
             return frame
 
-        monkeypatch.setattr(pl, name, read)
+        monkeypatch.setattr(place, name, read)
 
     def forbidden(*_: Any, **__: Any) -> None:
         raise AssertionError("another way to the file was used")
 
-    for name in ("read_csv", "read_parquet"):
-        watched(name)
-    for name in ("scan_csv", "scan_parquet", "read_csv_batched"):
-        monkeypatch.setattr(pl, name, forbidden, raising=False)
+    watched(pl, "read_csv")  # the header
+    watched(pl.LazyFrame, "collect")
+    for place, name in (
+        (pl, "read_parquet"),
+        (pl, "read_csv_batched"),
+        (pl.LazyFrame, "collect_batches"),
+        (pl.LazyFrame, "fetch"),
+    ):
+        monkeypatch.setattr(place, name, forbidden, raising=False)
     monkeypatch.setattr("privgp.command.io.tables.csv.reader", forbidden)
 
     result = run("plan", data, *COLUMNS, *BUDGET, *QUICK, *groups)

@@ -221,18 +221,17 @@ def _function(request: Request, *, made_up: bool) -> Any:
 def _paths(request: Request, records: int) -> Any:
     """One path of made-up records, with the noise variance that was given or the budget needs."""
     from privgp.command.io.kernel_text import read_kernel
+    from privgp.command.paths import calibrated
     from privgp.gp.kernels.noise import split_noise
     from privgp.models.paths import PosteriorPaths
 
     kernel = read_kernel(request.kernel or PATHS_KERNEL)
-    calibrated = request.noise_variance is None and split_noise(kernel)[1] is None
     paths = PosteriorPaths(
-        kernel, 1.0 if calibrated else request.noise_variance, domain=(0.0, 1.0),
-        y_bounds=request.bounds, delta=request.delta, max_points=100,
+        kernel, request.noise_variance, domain=(0.0, 1.0), y_bounds=request.bounds,
+        delta=request.delta, max_points=100,
     )  # fmt: skip
-    if calibrated:
-        least = paths.calibrate(request.epsilon, records)
-        paths.set_params(noise_variance=least.noise_variance)
+    if request.noise_variance is None and split_noise(kernel)[1] is None:
+        calibrated(paths, request.epsilon, records)
     return paths
 
 

@@ -112,8 +112,8 @@ def _write_data(data: Path, points: Path) -> None:
     import polars as pl
     from sklearn.datasets import load_diabetes
 
+    from privgp.command.io.axes import grid
     from privgp.command.io.tables import write_table
-    from privgp.command.io.targets import grid
 
     people = load_diabetes(scaled=False)
     table = pl.DataFrame(people.data, schema=list(people.feature_names), orient="row")

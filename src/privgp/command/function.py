@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal, counted, listed
+from privgp.command.errors import Refusal, counted
 from privgp.command.io.files import PICTURES, STATES, TABLES, check_files
 from privgp.command.io.screen import progress, tell
 
@@ -59,9 +59,9 @@ def create(
 ) -> None:
     """Take the data into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
+    from privgp.command.io.axes import read_ranges
     from privgp.command.io.columns import made_up
     from privgp.command.io.kernel_text import read_kernel
-    from privgp.command.io.ranges import read_ranges
     from privgp.command.io.request import Request, public_computation
     from privgp.command.io.states import writing
     from privgp.models.function.estimator import PrivateFunction
@@ -88,7 +88,7 @@ def create(
             function.fit(X, y, state=out)
         del X, y
     holds = "the records" if protect == "records" else "sums of outputs"
-    _tell(function, out, holds=holds, as_json=json)
+    _tell(function, out, holds, as_json=json)
 
 
 @function_app.command()
@@ -107,7 +107,7 @@ def ask(
 
     from privgp.command.io.columns import asked_rows
     from privgp.command.io.results import drawn, write_picture
-    from privgp.command.io.states import answers, asking, blocks_of, open_state
+    from privgp.command.io.states import answers, asking, open_state
     from privgp.command.io.tables import write_table
     from privgp.models.function.estimator import PrivateFunction
 
@@ -115,7 +115,7 @@ def ask(
     X = asked_rows(function, state, data, inputs)
     points = X.to_numpy().astype(float)
     label = "value" if "value" not in X.columns else "released_value"
-    with asking(state, "function"), progress(blocks_of(points) + 2) as step:
+    with asking(state, "function", points, more=2) as step:
         answered = X.with_columns(Series(label, answers(function, points, step)))
         step("Writing")
         columns = write_table(answered, out, simulation=function.guarantee_.is_simulation)
@@ -148,19 +148,11 @@ def inspect_function(state: o.State, json: o.Json = False) -> None:
     _tell(open_state(state, PrivateFunction), state, as_json=json)
 
 
-def _tell(
-    function: PrivateFunction, state: Path, *, holds: str | None = None, as_json: bool
-) -> None:
-    from privgp.command.io.kernel_text import write_kernel
+def _tell(function: PrivateFunction, state: Path, holds: str = "", *, as_json: bool) -> None:
     from privgp.command.io.states import tell_state
-    from privgp.models.kept import names_of
 
-    names = names_of(function)
-    lines = [
-        f"Inputs: {function.n_features_in_ if names is None else listed(names)}.",
-        f"Kernel: {write_kernel(function.kernel, figures=4)}; "
+    own = [
         f"sensitivity {function.sensitivity_:.4g} ({function.sensitivity}).",
         f"Std of the noise at a point: {function.noise_std_:.4g}.",
     ]
-    facts = {"noise_std": function.noise_std_}
-    tell_state(function, state, facts, lines, holds=holds, as_json=as_json)
+    tell_state(function, state, own, ["noise_std_"], holds, as_json=as_json)

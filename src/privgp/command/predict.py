@@ -67,20 +67,16 @@ def _predictions(model: Any, X: Array, observation: bool, step: Step) -> tuple[A
     """Mean and std in blocks of rows, so that any number of rows fits into memory."""
     import numpy as np
 
-    from privgp.command.io.columns import as_table
+    from privgp.command.io.columns import in_blocks
 
-    means, stds = [], []
-    for start in range(0, len(X), BLOCK):
-        step(f"Predicting row {start + 1} of {len(X)}")
-        rows = as_table(model, X[start : start + BLOCK])
+    parts = []
+    for rows in in_blocks(model, X, BLOCK, step, "Predicting row"):
         try:
             with np.errstate(all="ignore"):
-                mean, std = model.predict(rows, return_std=True, observation=observation)
+                parts.append(model.predict(rows, return_std=True, observation=observation))
         except ValueError as problem:
             raise refusal(problem) from None
-        means.append(mean)
-        stds.append(std)
-    mean, std = np.concatenate(means), np.concatenate(stds)
-    if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(std))):
+    mean, std = np.concatenate(parts, axis=-1)
+    if not np.all(np.isfinite([mean, std])):
         raise Refusal("Some rows are too far away: their predictions would overflow.")
     return mean, std

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,15 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, counted
-from privgp.command.io.tables import Source, load, open_table
+from privgp.command.io.screen import Step
+from privgp.command.io.tables import Source, batches, check_some, load, open_table
 from privgp.models.kept import names_of
-from privgp.types import Array
+from privgp.plan.inputs.rows import BLOCK
+from privgp.types import Array, Integers
+from privgp.vault.stream import equal_blocks
 from privgp.vault.validate import column_labels, column_numbers
+
+BATCH = 32 * BLOCK
 
 
 def split_names(text: str) -> list[str]:
@@ -31,6 +37,13 @@ def as_table(model: Any, X: Array) -> Any:
     """Rows under the names that a model knows its inputs by, if any."""
     names = names_of(model)  # without orient, a square array would be read by columns
     return X if names is None else pl.DataFrame(X, schema=list(names), orient="row")
+
+
+def in_blocks(model: Any, X: Array, size: int, step: Step, doing: str) -> Iterator[Any]:
+    """The rows as above, some at a time; every block is a step of a bar."""
+    for start in range(0, len(X), size):
+        step(f"{doing} {start + 1} of {len(X)}")
+        yield as_table(model, X[start : start + size])
 
 
 def asked_rows(model: Any, path: Path, table: Path, given: str | None) -> pl.DataFrame:
@@ -80,8 +93,15 @@ def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
 
 
 def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
-    """Private inputs. Whatever is wrong with one, the sentence is the same."""
-    return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
+    """Private inputs. Whatever is wrong, and with whichever of them, the sentence is the same."""
+    try:
+        return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
+    except Refusal:
+        if len(names) == 1:
+            raise
+        raise Refusal(
+            f"The input columns of '{source.path}' must hold a finite number in every row."
+        ) from None
 
 
 def made_up(X: pl.DataFrame, domain: Any, bounds: tuple[float, float]) -> tuple[Any, Array]:
@@ -129,19 +149,6 @@ def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
         ) from None
 
 
-def private_records(
-    frame: pl.DataFrame, names: Sequence[str], output: str, source: Source, task: str
-) -> tuple[Array, Any]:
-    """Private inputs and outputs to score. Whatever is wrong with an input, the sentence is the same."""
-    try:
-        X = private_columns(frame, names, source).to_numpy()
-    except Refusal:
-        raise Refusal(
-            f"The input columns of '{source.path}' must hold a finite number in every row."
-        ) from None
-    return X, outputs(frame, output, source, task)
-
-
 def _numbers(column: pl.Series, source: Source, before: int) -> pl.Series:
     where = f"Column '{column.name}' of '{source.path}'"
     if column.dtype == pl.String and source.is_csv:
@@ -172,3 +179,50 @@ def _first(mask: pl.Series, before: int = 0) -> int:
     place = mask.arg_max()
     assert place is not None
     return before + place + 1
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """The inputs of a table as privgp.plan.inputs.rows.Rows: read in batches, whenever they are used."""
+
+    source: Source
+    names: tuple[str, ...]
+    count: int
+
+    @property
+    def columns(self) -> int:
+        return len(self.names)
+
+    def blocks(self, size: int = BLOCK) -> Iterator[Array]:
+        for (X,) in equal_blocks(_arrays(self.source, self.names, None), size):
+            yield X
+
+    def with_outputs(self, output: str, size: int = BLOCK) -> Iterator[tuple[Array, Array]]:
+        """The same blocks with their outputs, which are private."""
+        return ((X, y) for X, y in equal_blocks(_arrays(self.source, self.names, output), size))
+
+    def take(self, places: Integers) -> Array:
+        taken, before = [], 0
+        for (X,) in _arrays(self.source, self.names, None):
+            here = places[(places >= before) & (places < before + len(X))]
+            taken.append(X[here - before])
+            before += len(X)
+        return np.concatenate(taken)
+
+
+def file_rows(source: Source, names: list[str], output: str | None = None) -> FileRows:
+    """Read the whole table once, check every cell that is asked for, and count the rows."""
+    count = sum(len(arrays[0]) for arrays in _arrays(source, tuple(names), output))
+    check_some(count, source)
+    return FileRows(source, tuple(names), count)
+
+
+def _arrays(
+    source: Source, names: tuple[str, ...], output: str | None
+) -> Iterator[tuple[Array, ...]]:
+    """Inputs, and outputs if asked for, in batches as the table gives them."""
+    before = 0
+    for frame in batches(source, [*names] if output is None else [*names, output], BATCH):
+        X = input_columns(frame, names, source, before).to_numpy().astype(np.float64)
+        yield (X,) if output is None else (X, output_column(frame, output, source))
+        before += frame.height

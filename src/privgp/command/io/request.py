@@ -13,7 +13,10 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Failure, Refusal, refusal
+from privgp.command.io.axes import read_ranges, read_targets
 from privgp.command.io.columns import (
+    FileRows,
+    file_rows,
     identifiers,
     input_columns,
     output_column,
@@ -22,10 +25,7 @@ from privgp.command.io.columns import (
 )
 from privgp.command.io.files import open_stored
 from privgp.command.io.kernel_text import read_kernel
-from privgp.command.io.ranges import read_ranges
-from privgp.command.io.streams import FileRows, file_rows
 from privgp.command.io.tables import Source, count_rows, load, load_whole, open_table
-from privgp.command.io.targets import read_targets
 from privgp.command.options import ReleaseOptions
 from privgp.models.inducing import check_made_of, plan_rows
 from privgp.models.planned import named

@@ -12,10 +12,9 @@ import polars as pl
 from sklearn.base import clone
 
 from privgp.command.errors import Failure, Refusal, stopped
-from privgp.command.io.columns import as_table, made_up
+from privgp.command.io.columns import as_table, file_rows, made_up
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step
-from privgp.command.io.streams import file_rows
 from privgp.command.io.tables import check_lines, open_table
 from privgp.models.inducing import fit_rows
 from privgp.models.load import save

@@ -90,7 +90,7 @@ def bayes(
         check_apart([train, validation, out], [state])
     import numpy as np
 
-    from privgp.command.io.columns import input_columns, outputs, private_records, split_names
+    from privgp.command.io.columns import input_columns, outputs, private_columns, split_names
     from privgp.command.io.request import public_computation
     from privgp.command.io.tables import load_whole
     from privgp.models.search.bayes import PrivateBayesSearchCV
@@ -116,7 +116,8 @@ def bayes(
     source, frame = load_whole(train, [*names, output])
     X = input_columns(frame, names, source).to_numpy().astype(np.float64)
     y = outputs(frame, output, source, task)
-    X_val, y_val = private_records(private, names, output, held_out, task)
+    X_val = private_columns(private, names, held_out)
+    y_val = outputs(private, output, held_out, task)
     del frame, private
     _rehearse(search, planned, X, y)
     with _spending(epsilon, delta, state), progress(len(planned.noise) or steps) as step:
@@ -139,7 +140,7 @@ def _model_and_space(estimator: str, task: str, space: str) -> tuple[Any, dict[s
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC, SVR
 
-    from privgp.command.io.space_text import read_space
+    from privgp.command.io.axes import read_space
 
     classifier, regressor = {
         "svm": (SVC(), SVR()),
