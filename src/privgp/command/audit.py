@@ -13,13 +13,12 @@ import typer
 from privgp.command import options as o
 from privgp.command.errors import Refusal
 from privgp.command.io.files import PICTURES, TABLES, check_files
-from privgp.command.io.screen import progress, tell
+from privgp.command.io.screen import tell, terminal_bar
 
 if TYPE_CHECKING:
     from privgp.command.io.request import Request
     from privgp.types import Array
 
-STEPS = 100
 FUNCTION_KERNEL = "matern52(0.2) + white(0.3)"
 PATHS_KERNEL = "exp(1)"
 SEARCHES, SETTINGS, RECORDS = ("scores", "permute-and-flip", "exponential"), 6, 100
@@ -30,19 +29,21 @@ MEMBERSHIP = "n shadows draws auc auc_bounds failure_probability"
 THRESHOLD = "false_positive_rate true_positive_rate true_positive_bounds"
 PUBLIC = "Public or made-up data only: nobody's outputs were read."
 
-audit_app = typer.Typer(
-    name="audit",
-    help="Attack the promises, on public or made-up data, and see that they hold.",
-    no_args_is_help=True,
-)
-
 Draws = Annotated[
     int, o.attack("The number of fresh releases on each side.", min=100, max=10_000_000)
 ]
 FailureProbability = Annotated[float, o.attack("The probability that the bounds are wrong.")]
 
 
-@audit_app.command("trade-off")
+DATA_HELP = (
+    "A .csv or .parquet file whose public inputs are planned for; without it, thirty made-up ones "
+    "called x. Outputs are never read: they are made up."
+)
+MECHANISM_HELP = "What is attacked."
+
+NOISE_SCALE_HELP = "Scales the noise: below 1 plants a fault, to see that the attack finds it."
+
+
 @o.taking(
     o.ReleaseOptions,
     only="bounds epsilon delta groups kernel noise_variance targets objective reconstruct",
@@ -51,14 +52,7 @@ FailureProbability = Annotated[float, o.attack("The probability that the bounds 
     delta=0.01,
 )
 def trade_off(
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DATA",
-            help="A .csv or .parquet file whose public inputs are planned for; without it, thirty "
-            "made-up ones called x. Outputs are never read: they are made up.",
-        ),
-    ] = None,
+    data: Annotated[Path | None, typer.Argument(metavar="DATA", help=DATA_HELP)] = None,
     inputs: Annotated[
         str | None, o.plain("Public columns of DATA to predict from.", metavar="A,B")
     ] = None,
@@ -66,14 +60,11 @@ def trade_off(
         Literal[
             "outputs", "records", "function", "paths", "scores", "permute-and-flip", "exponential"
         ],
-        o.plain("What is attacked."),
+        o.plain(MECHANISM_HELP),
     ] = "outputs",
     law: Annotated[o.Law, o.plain("The noise distribution for outputs or records.")] = "gaussian",
     draws: Draws = 5_000,
-    noise_scale: Annotated[
-        float,
-        o.attack("Scales the noise: below 1 plants a fault, to see that the attack finds it."),
-    ] = 1,
+    noise_scale: Annotated[float, o.attack(NOISE_SCALE_HELP)] = 1,
     failure_probability: FailureProbability = 1e-6,
     plot: o.Plot = None,
     force: o.Force = False,
@@ -131,14 +122,12 @@ def trade_off(
     _report(result, facts, plot, as_json=json)
 
 
-@audit_app.command("membership")
+KERNEL_HELP = "Of one input, such as 'exp(1)', or a text file that holds it."
+SHADOWS_HELP = "Made-up datasets with the record, and without it, to learn from."
+
+
 def membership(
-    kernel: Annotated[
-        str,
-        o.model(
-            "Of one input, such as 'exp(1)', or a text file that holds it.", metavar="TEXT|FILE"
-        ),
-    ] = "exp(1)",
+    kernel: Annotated[str, o.model(KERNEL_HELP, metavar="TEXT|FILE")] = "exp(1)",
     noise_variance: o.NoiseVariance = None,
     n: Annotated[int, o.plain("The number of records in a dataset.", "--n", min=1, max=1000)] = 10,
     paths: Annotated[
@@ -153,14 +142,7 @@ def membership(
     label_noise: Annotated[
         float, o.plain("The share of noise in made-up outputs, from 0 to below 1.")
     ] = 0.0,
-    shadows: Annotated[
-        int,
-        o.attack(
-            "Made-up datasets with the record, and without it, to learn from.",
-            min=100,
-            max=1_000_000,
-        ),
-    ] = 10_000,
+    shadows: Annotated[int, o.attack(SHADOWS_HELP, min=100, max=1_000_000)] = 10_000,
     draws: Draws = 10_000,
     failure_probability: FailureProbability = 1e-6,
     seed: Annotated[int | None, o.plain("For a repeatable audit.", min=0, max=2**32 - 1)] = None,
@@ -293,13 +275,8 @@ def _check_probability(value: float) -> None:
 @contextmanager
 def _telling() -> Iterator[Callable[[float, str], None]]:
     """The command's bar as an audit's callback."""
-    with progress(STEPS) as step:
-        done = -1
-
-        def telling(share: float, doing: str) -> None:
-            nonlocal done
-            while done < int(STEPS * share):
-                done += 1
-                step(doing.capitalize())
-
-        yield telling
+    with terminal_bar() as bar:
+        task = bar.add_task("Starting", total=1.0)
+        yield lambda share, doing: bar.update(
+            task, completed=share, description=doing.capitalize(), refresh=True
+        )

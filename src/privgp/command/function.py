@@ -6,24 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from privgp.command import options as o
 from privgp.command.errors import Refusal, counted
-from privgp.command.io.files import PICTURES, STATES, TABLES, check_files
+from privgp.command.io.files import PICTURES, STATES, TABLES, check_files, open_stored
 from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
     from privgp.models.function.estimator import PrivateFunction
 
-function_app = typer.Typer(
-    name="function",
-    help="One private function, kept by the curator: create it, then ask it at any points.",
-    no_args_is_help=True,
-)
+
+INDUCING_HELP = "The number of inducing inputs; any number of points may then be asked."
+
+SENSITIVITY_HELP = "Exact, or a bound that needs more noise; of records, exact or paper."
+DOMINANCE_HELP = "With --sensitivity varah: the declared dominance of the kernel matrix."
 
 
-@function_app.command()
 @o.taking(o.ReleaseOptions, only="inputs bounds epsilon delta noise_variance")
 def create(
     data: o.Data,
@@ -31,17 +28,9 @@ def create(
     kernel: o.Kernel,
     out: o.NewState,
     sensitivity: Annotated[
-        Literal["exact", "infinity", "nonnegative", "varah", "paper"],
-        o.model("Exact, or a bound that needs more noise; with --protect records, exact or paper."),
+        Literal["exact", "infinity", "nonnegative", "varah", "paper"], o.model(SENSITIVITY_HELP)
     ] = "exact",
-    inducing: Annotated[
-        int | None,
-        o.model(
-            "The number of inducing inputs; any number of points may then be asked.",
-            min=1,
-            max=10_000,
-        ),
-    ] = None,
+    inducing: Annotated[int | None, o.model(INDUCING_HELP, min=1, max=10_000)] = None,
     protect: o.Protect = "outputs",
     domain: Annotated[
         list[str] | None,
@@ -49,10 +38,7 @@ def create(
             f"With --protect records. {o.DOMAIN_HELP}", "--domain", "--x-bounds", metavar="RANGES"
         ),
     ] = None,
-    dominance: Annotated[
-        float | None,
-        o.model("With --sensitivity varah: the declared dominance of the kernel matrix."),
-    ] = None,
+    dominance: Annotated[float | None, o.model(DOMINANCE_HELP)] = None,
     seed: o.Seed = None,
     json: o.Json = False,
     **asked: Any,
@@ -91,7 +77,6 @@ def create(
     _tell(function, out, holds, as_json=json)
 
 
-@function_app.command()
 def ask(
     state: o.State,
     data: o.NewData,
@@ -107,11 +92,11 @@ def ask(
 
     from privgp.command.io.columns import asked_rows
     from privgp.command.io.results import drawn, write_picture
-    from privgp.command.io.states import answers, asking, open_state
+    from privgp.command.io.states import answers, asking
     from privgp.command.io.tables import write_table
     from privgp.models.function.estimator import PrivateFunction
 
-    function = open_state(state, PrivateFunction)
+    function = open_stored(state, PrivateFunction.load_state)
     X = asked_rows(function, state, data, inputs)
     points = X.to_numpy().astype(float)
     label = "value" if "value" not in X.columns else "released_value"
@@ -138,14 +123,12 @@ def ask(
     )
 
 
-@function_app.command("inspect")
-def inspect_function(state: o.State, json: o.Json = False) -> None:
+def inspect(state: o.State, json: o.Json = False) -> None:
     """Show what a function promises and how much of it was asked; nothing private."""
     check_files([(state, STATES)], [], force=None)
-    from privgp.command.io.states import open_state
     from privgp.models.function.estimator import PrivateFunction
 
-    _tell(open_state(state, PrivateFunction), state, as_json=json)
+    _tell(open_stored(state, PrivateFunction.load_state), state, as_json=json)
 
 
 def _tell(function: PrivateFunction, state: Path, holds: str = "", *, as_json: bool) -> None:

@@ -47,25 +47,16 @@ Output = Annotated[str, plain("The private column.", metavar="COLUMN")]
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
 
 # Privacy
-Bounds = Annotated[
-    tuple[float, float],
-    privacy(
-        "Public bounds of the output, chosen without looking at it; values outside are clipped.",
-        metavar="LO HI",
-    ),
-]
+BOUNDS_HELP = "Public bounds of the output, chosen without looking; values outside are clipped."
+Bounds = Annotated[tuple[float, float], privacy(BOUNDS_HELP, metavar="LO HI")]
 Epsilon = Annotated[float, privacy("The budget: smaller is more private.")]
-Delta = Annotated[
-    float,
-    privacy(
-        "The small probability left to chance, well below one over the number of people; may be 0 "
-        "with Laplace noise."
-    ),
-]
-Protect = Annotated[Literal["outputs", "records"], privacy("What is private.")]
-DOMAIN_HELP = (
-    "Public ranges of the inputs, such as age=0:90,bmi=15:50; inputs outside are moved into them."
+DELTA_HELP = (
+    "The small probability left to chance, well below one over the number of people; may be 0 with "
+    "Laplace noise."
 )
+Delta = Annotated[float, privacy(DELTA_HELP)]
+Protect = Annotated[Literal["outputs", "records"], privacy("What is private.")]
+DOMAIN_HELP = "Public ranges of inputs, such as age=0:90,bmi=15:50; inputs outside are moved in."
 
 # The model
 _KERNEL = model(
@@ -82,10 +73,8 @@ Certificate = Annotated[
 ]
 Force = Annotated[bool, results("Replace files that exist.", "--force")]
 Json = Annotated[bool, results("Print one JSON object instead of text.", "--json")]
-Seed = Annotated[
-    int | None,
-    plain("For simulations only: repeatable noise that protects nobody.", min=0, max=2**32 - 1),
-]
+SEED_HELP = "For simulations only: repeatable noise that protects nobody."
+Seed = Annotated[int | None, plain(SEED_HELP, min=0, max=2**32 - 1)]
 
 # Functions and paths, which the curator keeps
 State = Annotated[Path, typer.Argument(metavar="STATE", help="A .private-state file.")]
@@ -95,62 +84,44 @@ Answers = Annotated[
 ]
 
 
+GROUPS_HELP = "Public person identifiers: all rows of one person are protected together."
+X_BOUNDS_HELP = (
+    "With --protect records: public bounds of an input, chosen without looking at it; once per "
+    "input, in their order. Inputs outside are moved to them."
+)
+TARGETS_HELP = (
+    "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 "
+    "(start:stop:count). Default: at the rows of DATA; with --protect records, all over the "
+    "bounds."
+)
+INDUCING_HELP = "For many rows: the number of inducing inputs. The table is then read in parts."
+
+
+INPUTS_HELP = "Columns to predict from: public, unless records are protected."
+RECONSTRUCT_HELP = "A function that predicts anywhere, or unbiased values at the targets only."
+HYPERPARAMETERS_HELP = "Learned from the private measurement at no cost, or as given."
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOptions:
     """What a release is planned by, as given on the command line."""
 
-    inputs: Annotated[
-        str,
-        plain("Columns to predict from: public, unless records are protected.", metavar="A,B"),
-    ]
+    inputs: Annotated[str, plain(INPUTS_HELP, metavar="A,B")]
     bounds: Bounds
     epsilon: Epsilon
     delta: Delta
-    groups: Annotated[
-        str | None,
-        privacy(
-            "Public person identifiers: all rows of one person are protected together.",
-            metavar="COLUMN",
-        ),
-    ] = None
+    groups: Annotated[str | None, privacy(GROUPS_HELP, metavar="COLUMN")] = None
     protect: Protect = "outputs"
-    x_bounds: Annotated[
-        list[str] | None,
-        privacy(
-            "With --protect records: public bounds of an input, chosen without looking at it; once "
-            "per input, in their order. Inputs outside are moved to them.",
-            metavar="LO HI",
-        ),
-    ] = None
+    x_bounds: Annotated[list[str] | None, privacy(X_BOUNDS_HELP, metavar="LO HI")] = None
     kernel: Annotated[str | None, _KERNEL] = None
     noise_variance: NoiseVariance = None
-    targets: Annotated[
-        str | None,
-        model(
-            "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 "
-            "(start:stop:count). Default: at the rows of DATA; with --protect records, all over the "
-            "bounds.",
-            metavar="FILE|GRID",
-        ),
-    ] = None
+    targets: Annotated[str | None, model(TARGETS_HELP, metavar="FILE|GRID")] = None
     objective: Annotated[
         Literal["posterior", "trace", "max", "logdet"], model("What the measurement minimises.")
     ] = "posterior"
-    reconstruct: Annotated[
-        Literal["posterior", "unbiased"],
-        model("A function that predicts anywhere, or unbiased values at the targets only."),
-    ] = "posterior"
-    hyperparameters: Annotated[
-        Literal["learned", "fixed"],
-        model("Learned from the private measurement at no cost, or as given."),
-    ] = "learned"
-    inducing: Annotated[
-        int | None,
-        model(
-            "For many rows: the number of inducing inputs. The table is then read a part at a time.",
-            metavar="COUNT",
-        ),
-    ] = None
+    reconstruct: Annotated[Literal["posterior", "unbiased"], model(RECONSTRUCT_HELP)] = "posterior"
+    hyperparameters: Annotated[Literal["learned", "fixed"], model(HYPERPARAMETERS_HELP)] = "learned"
+    inducing: Annotated[int | None, model(INDUCING_HELP, metavar="COUNT")] = None
     mechanism: Annotated[
         Law, model("The noise distribution; auto takes the one with the smaller expected error.")
     ] = "auto"

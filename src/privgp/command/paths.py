@@ -11,7 +11,7 @@ import typer
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal, counted
-from privgp.command.io.files import PICTURES, STATES, TABLES, Files, check_files
+from privgp.command.io.files import PICTURES, STATES, TABLES, Files, check_files, open_stored
 from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
@@ -19,19 +19,14 @@ if TYPE_CHECKING:
     from privgp.plan.functions.paths import Calibration
     from privgp.types import Array
 
-paths_app = typer.Typer(
-    name="paths",
-    help="Sample paths of a posterior, whole records private, kept by the curator.",
-    no_args_is_help=True,
-)
+POINTS_HELP = "Where: a .csv or .parquet file with the inputs, or a grid such as age=0:90:50."
+Points = Annotated[str, typer.Argument(metavar="FILE|GRID", help=POINTS_HELP)]
 
-Points = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE|GRID",
-        help="Where: a .csv or .parquet file with the inputs, or a grid such as age=0:90:50.",
-    ),
-]
+
+MAX_POINTS_HELP = "The most points that will ever be asked; more of them need a little more noise."
+
+
+SENSITIVITY_HELP = "The smallest proved bound, or the paper's bounds throughout."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,29 +44,18 @@ class PathOptions:
     extra_noise: Annotated[
         float, o.privacy("The std of Gaussian-process noise added to every path.", min=0.0)
     ] = 0.0
-    sensitivity: Annotated[
-        Literal["auto", "paper"],
-        o.privacy("The smallest proved bound, or the paper's bounds throughout."),
-    ] = "auto"
-    max_points: Annotated[
-        int,
-        o.privacy(
-            "The most points that will ever be asked; a larger number needs a little more noise.",
-            min=1,
-            max=10_000,
-        ),
-    ] = 2000
+    sensitivity: Annotated[Literal["auto", "paper"], o.privacy(SENSITIVITY_HELP)] = "auto"
+    max_points: Annotated[int, o.privacy(MAX_POINTS_HELP, min=1, max=10_000)] = 2000
 
 
-@paths_app.command()
+BY_HELP = "What to find: the noise variance, or the extra noise."
+
+
 @o.taking(PathOptions)
 def calibrate(
     rows: Annotated[int, o.plain("The number of records.", min=1)],
     epsilon: o.Epsilon,
-    by: Annotated[
-        Literal["noise-variance", "extra-noise"],
-        o.privacy("What to find: the noise variance, or the extra noise."),
-    ] = "noise-variance",
+    by: Annotated[Literal["noise-variance", "extra-noise"], o.privacy(BY_HELP)] = "noise-variance",
     json: o.Json = False,
     **asked: Any,
 ) -> None:
@@ -90,7 +74,6 @@ def calibrate(
     tell(asdict(least), lines, None, as_json=json)
 
 
-@paths_app.command()
 @o.taking(PathOptions)
 def create(
     data: o.Data,
@@ -136,7 +119,6 @@ def create(
     _tell(paths, out, "all records", as_json=json)
 
 
-@paths_app.command()
 def release(
     state: o.State, points: Points, out: o.Answers, force: o.Force = False, json: o.Json = False
 ) -> None:
@@ -155,26 +137,25 @@ def release(
     tell(facts, [f"Wrote {written} into {out}."], paths.guarantee_, as_json=json)
 
 
-@paths_app.command()
+SMOOTHING_HELP = "The std, in units of the inputs, of a filter that smooths every path."
+
+
 def excursion(
     state: o.State,
     points: Points,
     threshold: Annotated[float, o.plain("The least value that counts as inside.")],
     out: o.Answers,
     vote: Annotated[float, o.plain("The share of the paths that must agree.")] = 0.5,
-    smoothing: Annotated[
-        float | None,
-        o.plain("The std, in units of the inputs, of a filter that smooths every path."),
-    ] = None,
+    smoothing: Annotated[float | None, o.plain(SMOOTHING_HELP)] = None,
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
     """Write where the function exceeds a threshold: the inputs with columns share and inside."""
     paths, names, where = _opened(state, points, [(out, TABLES), (plot, PICTURES)], force=force)
-    from privgp.command.io.columns import as_table
+    from privgp.command.io.columns import answering, as_table
     from privgp.command.io.results import drawn, write_picture
-    from privgp.command.io.states import answering, answers, asking
+    from privgp.command.io.states import answers, asking
     from privgp.command.io.tables import write_table
     from privgp.release.excursions import check_vote
 
@@ -206,14 +187,12 @@ def excursion(
     )
 
 
-@paths_app.command("inspect")
-def inspect_paths(state: o.State, json: o.Json = False) -> None:
+def inspect(state: o.State, json: o.Json = False) -> None:
     """Show what the paths promise and how much of them was asked; nothing private."""
     check_files([(state, STATES)], [], force=None)
-    from privgp.command.io.states import open_state
     from privgp.models.paths import PosteriorPaths
 
-    _tell(open_state(state, PosteriorPaths), state, as_json=json)
+    _tell(open_stored(state, PosteriorPaths.load_state), state, as_json=json)
 
 
 def _paths(
@@ -252,10 +231,10 @@ def _opened(
     table = Path(points) if Path(points).suffix.lower() in TABLES else None
     check_files([(state, STATES), (table, TABLES)], files, force=force)
     from privgp.command.io.axes import read_targets
-    from privgp.command.io.states import input_names, open_state
+    from privgp.command.io.states import input_names
     from privgp.models.paths import PosteriorPaths
 
-    paths = open_state(state, PosteriorPaths)
+    paths = open_stored(state, PosteriorPaths.load_state)
     names = input_names(paths)
     return paths, names, read_targets(points, names, "FILE|GRID")
 

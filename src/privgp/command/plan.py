@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
+OUT_HELP = "FILE"
+
+
+OUTPUT_HELP = "The private column: not read; the column may be absent."
+
 
 @o.taking(o.ReleaseOptions)
 def plan(
     data: o.Data,
-    output: Annotated[
-        str | None,
-        o.plain("The private column: not read; the column may be absent.", metavar="COLUMN"),
-    ] = None,
+    output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
     out: Annotated[
         Path | None,
         o.destination(
-            "FILE",
+            OUT_HELP,
             "Also write the plan, to be approved and carried out by release --plan: a .plan file; it "
             "contains the inputs unless records are protected.",
         ),

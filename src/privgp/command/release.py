@@ -14,6 +14,11 @@ from privgp.command.io.screen import progress
 
 NEEDED = ("inputs", "bounds", "epsilon", "delta")
 
+OUT_HELP = "FILE"
+
+
+PLAN_HELP = "The .plan file that privgp plan wrote: it says all but --output."
+
 
 @o.taking(o.ReleaseOptions, inputs=None, bounds=None, epsilon=None, delta=None)
 def release(
@@ -23,14 +28,11 @@ def release(
     out: Annotated[
         Path,
         o.destination(
-            "FILE",
+            OUT_HELP,
             "The .privgp file to write; it contains the inputs unless records are protected.",
         ),
     ],
-    plan: Annotated[
-        Path | None,
-        o.plain("The .plan file that privgp plan wrote: it says all but --output.", metavar="FILE"),
-    ] = None,
+    plan: Annotated[Path | None, o.plain(PLAN_HELP, metavar="FILE")] = None,
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
@@ -42,8 +44,6 @@ def release(
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     check_files([(data, TABLES), (plan, PLANS)], files, force=force)
     _check_complete(context, asked, by_plan=plan is not None)
-    from numpy import errstate
-
     from privgp.command.io.request import PlannedRequest, Request
     from privgp.command.io.results import Results
     from privgp.command.io.spending import prepared, spending
@@ -60,8 +60,7 @@ def release(
     with spending(request.epsilon, request.delta) as saved:
         with progress(3) as step:
             step("Measuring with noise and learning from the measurement")
-            with errstate(all="ignore"):
-                model = measure()
+            model = measure()
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
         results.tell(model.guarantee_, request, as_json=json)

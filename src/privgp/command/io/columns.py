@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Refusal, counted
+from privgp.command.errors import Refusal, counted, refusal
 from privgp.command.io.screen import Step
 from privgp.command.io.tables import Source, batches, check_some, load, open_table
 from privgp.models.kept import names_of
@@ -44,6 +45,16 @@ def in_blocks(model: Any, X: Array, size: int, step: Step, doing: str) -> Iterat
     for start in range(0, len(X), size):
         step(f"{doing} {start + 1} of {len(X)}")
         yield as_table(model, X[start : start + size])
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """What is refused is about the question, and may be told."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except ValueError as problem:
+        raise refusal(problem) from None
 
 
 def asked_rows(model: Any, path: Path, table: Path, given: str | None) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from privgp.command.io.columns import as_table, file_rows, made_up
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step
 from privgp.command.io.tables import check_lines, open_table
-from privgp.models.inducing import fit_rows
+from privgp.models.inducing import check_made_of, fit_rows
 from privgp.models.load import save
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.storage.parts import part_beside
@@ -33,7 +33,7 @@ def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
     model = request.model()
     step("Planning and rehearsing")
     plan = request.plan or request.named(make_plan(model, X, people))
-    rehearse(model, X, people, path, plan, request.plan_name)
+    rehearse(model, X, people, path, plan, request.plan_path)
     return lambda: model.fit(X, y, people, plan)
 
 
@@ -48,10 +48,12 @@ def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) ->
     step("Planning and rehearsing")
     first = as_table(model, next(rows.blocks()))
     rehearse(model, first, None, path, make_plan(model, first, None))
-    plan = request.plan_of_parts(model, rows)
+    if request.plan is not None:
+        with public_computation(plan=f"'{request.plan_path}'"):
+            check_made_of(model, request.plan, rows)
 
     def measure() -> PrivateGPRegressor:
-        fit_rows(model, rows, rows.with_outputs(output), plan=plan)
+        fit_rows(model, rows, rows.with_outputs(output), plan=request.plan)
         return model
 
     return measure
@@ -63,7 +65,7 @@ def rehearse(
     people: Any,
     path: Path,
     plan: Any = None,
-    plan_name: str = "The plan",
+    plan_path: Path | None = None,
 ) -> None:
     """Release made-up values, measured as planned, to a file that is then removed.
 
@@ -73,7 +75,10 @@ def rehearse(
     """
     trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
     try:
-        with public_computation(plan=plan_name), part_beside(path, ending=path.suffix) as part:
+        with (
+            public_computation(plan=f"'{plan_path}'"),
+            part_beside(path, ending=path.suffix) as part,
+        ):
             trial.fit(*made_up(X, model.x_bounds, model.y_bounds), people, plan)
             save(trial, part, overwrite=True)
     except OSError:
@@ -89,7 +94,8 @@ def spending(epsilon: float, delta: float) -> Iterator[list[Path]]:
     saved: list[Path] = []
     spent = f"count epsilon = {epsilon:g}, delta = {delta:g} as spent."
     try:
-        yield saved
+        with np.errstate(all="ignore"):
+            yield saved
     except (KeyboardInterrupt, Exception) as problem:
         what = "noise may have been drawn, and nothing was released"
         if saved:

@@ -7,13 +7,11 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
-from privgp.command.errors import Failure, Refusal, listed, refusal, stopped
-from privgp.command.io.columns import in_blocks
-from privgp.command.io.files import open_stored
+from privgp.command.errors import Failure, Refusal, listed, stopped
+from privgp.command.io.columns import answering, in_blocks
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import Step, progress, tell
 from privgp.models.function.estimator import PrivateFunction
@@ -23,15 +21,10 @@ from privgp.plan.inputs.arguments import check_inside
 from privgp.types import Array
 
 BLOCK = 512
-Kept = TypeVar("Kept", PrivateFunction, PosteriorPaths)
+Kept = PrivateFunction | PosteriorPaths
 
 
-def open_state(path: Path, kind: type[Kept]) -> Kept:
-    """What a .private-state file holds, if it is of this kind."""
-    return open_stored(path, kind.load_state)
-
-
-def input_names(kept: PrivateFunction | PosteriorPaths) -> list[str]:
+def input_names(kept: Kept) -> list[str]:
     """The inputs' names; those of an array have none and are called x1, x2, ..."""
     return list(names_of(kept) or (f"x{k + 1}" for k in range(kept.n_features_in_)))
 
@@ -63,17 +56,7 @@ def asking(state: Path, what: str, points: Array, more: int) -> Iterator[Step]:
         raise Failure(f"{stopped(problem)}; {kept}") from None
 
 
-@contextmanager
-def answering() -> Iterator[None]:
-    """What a function or paths refuse is about the question, and may be told."""
-    try:
-        with np.errstate(all="ignore"):
-            yield
-    except ValueError as problem:
-        raise refusal(problem) from None
-
-
-def answers(kept: PrivateFunction | PosteriorPaths, points: Array, step: Step) -> Array:
+def answers(kept: Kept, points: Array, step: Step) -> Array:
     """What is released at the points, (..., points), asked a block at a time."""
     _check_room(kept, points)
     parts = []
@@ -83,7 +66,7 @@ def answers(kept: PrivateFunction | PosteriorPaths, points: Array, step: Step) -
     return np.concatenate(parts, axis=-1)
 
 
-def _check_room(kept: PrivateFunction | PosteriorPaths, points: Array) -> None:
+def _check_room(kept: Kept, points: Array) -> None:
     """Refuse points that cannot all be answered before any is: answers cannot be taken back."""
     domain = kept._kept.contents.model.domain
     if domain is not None:
@@ -99,7 +82,7 @@ def _check_room(kept: PrivateFunction | PosteriorPaths, points: Array) -> None:
 
 
 def tell_state(
-    kept: PrivateFunction | PosteriorPaths,
+    kept: Kept,
     state: Path,
     own: Sequence[str],
     facts: Sequence[str],

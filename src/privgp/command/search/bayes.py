@@ -20,57 +20,46 @@ if TYPE_CHECKING:
 
 PREFIX = "model__"
 
+SPACE_HELP = (
+    "Such as 'C=1e-3:1e3:log,gamma=1e-4:1:log'; values as in 'kernel=rbf|linear', whole numbers as "
+    "in 'n_neighbors=1:30:int'."
+)
+LOSS_BOUNDS_HELP = "For regression: public bounds of one record's loss, clipped to them."
+METHOD_HELP = "measured is private in the worst case, kusner under the assumption of its paper."
+STATE_HELP = "A file from which a stopped search continues without spending again."
+
+ESTIMATOR_HELP = "What is tuned; inputs are standardised."
+TASK_HELP = "Whether the output is a label or a number."
+LOSS_HELP = "For regression; labels are scored by accuracy."
+
 
 def bayes(
     train: Annotated[Path, o.plain("Training records, which are not protected.", metavar="TABLE")],
     validation: Annotated[Path, o.plain("Private records, never trained on.", metavar="TABLE")],
     inputs: Annotated[str, o.plain("Columns to predict from.", metavar="A,B")],
     output: Annotated[str, o.plain("The column to predict.", metavar="COLUMN")],
-    space: Annotated[
-        str,
-        o.search(
-            "Such as 'C=1e-3:1e3:log,gamma=1e-4:1:log'; values as in 'kernel=rbf|linear', whole "
-            "numbers as in 'n_neighbors=1:30:int'.",
-            metavar="TEXT",
-        ),
-    ],
+    space: Annotated[str, o.search(SPACE_HELP, metavar="TEXT")],
     epsilon: o.Epsilon,
     delta: o.Delta,
     out: Annotated[Path, o.destination("FILE", "The .json file to write; it may be published.")],
     estimator: Annotated[
-        Literal["svm", "ridge", "knn", "random-forest"],
-        o.search("What is tuned; inputs are standardised."),
+        Literal["svm", "ridge", "knn", "random-forest"], o.search(ESTIMATOR_HELP)
     ] = "svm",
     task: Annotated[
-        Literal["classification", "regression"],
-        o.search("Whether the output is a label or a number."),
+        Literal["classification", "regression"], o.search(TASK_HELP)
     ] = "classification",
     loss: Annotated[
-        Literal["squared_error", "absolute_error"],
-        o.search("For regression; labels are scored by accuracy."),
+        Literal["squared_error", "absolute_error"], o.search(LOSS_HELP)
     ] = "squared_error",
     loss_bounds: Annotated[
-        tuple[float, float] | None,
-        o.privacy(
-            "For regression: public bounds of one record's loss, clipped to them.", metavar="LO HI"
-        ),
+        tuple[float, float] | None, o.privacy(LOSS_BOUNDS_HELP, metavar="LO HI")
     ] = None,
     steps: Annotated[int, o.search("The number of settings to try.", min=1, max=500)] = 25,
-    method: Annotated[
-        Literal["measured", "kusner"],
-        o.search(
-            "measured is private in the worst case, kusner under the assumption of its paper."
-        ),
-    ] = "measured",
+    method: Annotated[Literal["measured", "kusner"], o.search(METHOD_HELP)] = "measured",
     acquisition: Annotated[
         Literal["ei", "ucb"], o.search("How the next setting is chosen.")
     ] = "ei",
-    state: Annotated[
-        Path | None,
-        o.search(
-            "A file from which a stopped search continues without spending again.", metavar="FILE"
-        ),
-    ] = None,
+    state: Annotated[Path | None, o.search(STATE_HELP, metavar="FILE")] = None,
     plan: Annotated[
         bool, o.plain("Only say what the budget buys; spends nothing.", "--plan")
     ] = False,

@@ -17,31 +17,25 @@ if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
 
 
+LENGTHSCALES_HELP = "Candidates, such as 3,9,27; for several inputs one each, such as 3:10,9:30."
+NOISE_STD_HELP = "Candidates for the std of an output about the function."
+
+METHOD_HELP = "By the private measurement, which costs nothing, or by cross-validation."
+
+
 @o.taking(o.ReleaseOptions, only="inputs bounds epsilon delta kernel groups targets")
 def grid(
     data: o.Data,
     output: o.Output,
-    lengthscales: Annotated[
-        str,
-        o.search(
-            "Candidates, such as 3,9,27; for several inputs one each, such as 3:10,9:30.",
-            metavar="A,B,C",
-        ),
-    ],
+    lengthscales: Annotated[str, o.search(LENGTHSCALES_HELP, metavar="A,B,C")],
     out: Annotated[
         Path, o.destination("FILE", "The .privgp file to write; it contains the inputs.")
     ],
     noise_std: Annotated[
-        str | None,
-        o.search(
-            "Candidates for the std of an output about the function.",
-            *("--noise-std", "--noise"),
-            metavar="A,B,C",
-        ),
+        str | None, o.search(NOISE_STD_HELP, *("--noise-std", "--noise"), metavar="A,B,C")
     ] = None,
     method: Annotated[
-        Literal["measurement", "permute-and-flip", "exponential"],
-        o.search("By the private measurement, which costs nothing, or by cross-validation."),
+        Literal["measurement", "permute-and-flip", "exponential"], o.search(METHOD_HELP)
     ] = "measurement",
     folds: Annotated[
         int, o.search("The number of folds of the cross-validation.", min=2, max=1000)
@@ -61,8 +55,6 @@ def grid(
         raise Refusal("--selection-share must lie between 0 and 1.")
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     check_files([(data, TABLES)], files, force=force)
-    from numpy import errstate
-
     from privgp.command.io.request import Request
     from privgp.command.io.results import Results
     from privgp.command.io.spending import rehearse, spending
@@ -91,8 +83,7 @@ def grid(
         with progress(3) as step:
             count = len(candidates_of(search.param_grid))
             step(f"Choosing among {counted(count, 'candidate')} and measuring with noise")
-            with errstate(all="ignore"):
-                search.fit(X, y, people)
+            search.fit(X, y, people)
             del y
             results.write(search.best_estimator_, output, saved, step)
         rows = [_row(search, place) for place in range(len(search.cv_results_["params"]))]
