@@ -29,19 +29,26 @@ MEMBERSHIP = "n shadows draws auc auc_bounds failure_probability"
 THRESHOLD = "false_positive_rate true_positive_rate true_positive_bounds"
 PUBLIC = "Public or made-up data only: nobody's outputs were read."
 
-Draws = Annotated[
-    int, o.attack("The number of fresh releases on each side.", min=100, max=10_000_000)
-]
-FailureProbability = Annotated[float, o.attack("The probability that the bounds are wrong.")]
-
-
+DRAWS_HELP = "The number of fresh releases on each side."
 DATA_HELP = (
     "A .csv or .parquet file whose public inputs are planned for; without it, thirty made-up ones "
     "called x. Outputs are never read: they are made up."
 )
-MECHANISM_HELP = "What is attacked."
-
 NOISE_SCALE_HELP = "Scales the noise: below 1 plants a fault, to see that the attack finds it."
+KERNEL_HELP = "Of one input, such as 'exp(1)', or a text file that holds it."
+SHADOWS_HELP = "Made-up datasets with the record, and without it, to learn from."
+INPUTS_HELP = "Public columns of DATA to predict from."
+PATHS_HELP = "The number of paths released; inf for the exact posterior."
+RECORD_HELP = "The record whose membership is asked for."
+DOMAIN_HELP = "The range of the made-up inputs."
+LABEL_NOISE_HELP = "The share of noise in made-up outputs, from 0 to below 1."
+Draws = Annotated[int, o.attack(DRAWS_HELP, min=100, max=10_000_000)]
+FailureProbability = Annotated[float, o.attack("The probability that the bounds are wrong.")]
+
+
+Mechanism = Literal[
+    "outputs", "records", "function", "paths", "scores", "permute-and-flip", "exponential"
+]
 
 
 @o.taking(
@@ -53,15 +60,8 @@ NOISE_SCALE_HELP = "Scales the noise: below 1 plants a fault, to see that the at
 )
 def trade_off(
     data: Annotated[Path | None, typer.Argument(metavar="DATA", help=DATA_HELP)] = None,
-    inputs: Annotated[
-        str | None, o.plain("Public columns of DATA to predict from.", metavar="A,B")
-    ] = None,
-    mechanism: Annotated[
-        Literal[
-            "outputs", "records", "function", "paths", "scores", "permute-and-flip", "exponential"
-        ],
-        o.plain(MECHANISM_HELP),
-    ] = "outputs",
+    inputs: Annotated[str | None, o.plain(INPUTS_HELP, metavar="A,B")] = None,
+    mechanism: Annotated[Mechanism, o.plain("What is attacked.")] = "outputs",
     law: Annotated[o.Law, o.plain("The noise distribution for outputs or records.")] = "gaussian",
     draws: Draws = 5_000,
     noise_scale: Annotated[float, o.attack(NOISE_SCALE_HELP)] = 1,
@@ -122,26 +122,14 @@ def trade_off(
     _report(result, facts, plot, as_json=json)
 
 
-KERNEL_HELP = "Of one input, such as 'exp(1)', or a text file that holds it."
-SHADOWS_HELP = "Made-up datasets with the record, and without it, to learn from."
-
-
 def membership(
     kernel: Annotated[str, o.model(KERNEL_HELP, metavar="TEXT|FILE")] = "exp(1)",
     noise_variance: o.NoiseVariance = None,
     n: Annotated[int, o.plain("The number of records in a dataset.", "--n", min=1, max=1000)] = 10,
-    paths: Annotated[
-        float, o.plain("The number of paths released; inf for the exact posterior.")
-    ] = 1.0,
-    record: Annotated[
-        tuple[float, float], o.plain("The record whose membership is asked for.", metavar="X Y")
-    ] = (0.5, 1.0),
-    domain: Annotated[
-        tuple[float, float], o.plain("The range of the made-up inputs.", metavar="LO HI")
-    ] = (0.0, 1.0),
-    label_noise: Annotated[
-        float, o.plain("The share of noise in made-up outputs, from 0 to below 1.")
-    ] = 0.0,
+    paths: Annotated[float, o.plain(PATHS_HELP)] = 1.0,
+    record: Annotated[tuple[float, float], o.plain(RECORD_HELP, metavar="X Y")] = (0.5, 1.0),
+    domain: Annotated[tuple[float, float], o.plain(DOMAIN_HELP, metavar="LO HI")] = (0.0, 1.0),
+    label_noise: Annotated[float, o.plain(LABEL_NOISE_HELP)] = 0.0,
     shadows: Annotated[int, o.attack(SHADOWS_HELP, min=100, max=1_000_000)] = 10_000,
     draws: Draws = 10_000,
     failure_probability: FailureProbability = 1e-6,

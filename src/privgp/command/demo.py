@@ -29,13 +29,14 @@ epsilon = 1 and delta at most 1e-5.
 """
 
 
+FORCE_HELP = "Use the folder again instead of a numbered new one."
+
+
 def demo(
     out: Annotated[Path, o.plain("Where to put everything.", "--out", metavar="FOLDER")] = Path(
         "privgp-demo"
     ),
-    force: Annotated[
-        bool, o.plain("Use the folder again instead of a numbered new one.", "--force")
-    ] = False,
+    force: Annotated[bool, o.plain(FORCE_HELP, "--force")] = False,
 ) -> None:
     """Run every step on public data: plan, release, predict, inspect. Takes less than a minute."""
     started = time.monotonic()

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 INDUCING_HELP = "The number of inducing inputs; any number of points may then be asked."
-
 SENSITIVITY_HELP = "Exact, or a bound that needs more noise; of records, exact or paper."
+DOMAIN_HELP = f"With --protect records. {o.DOMAIN_HELP}"
 DOMINANCE_HELP = "With --sensitivity varah: the declared dominance of the kernel matrix."
 
 
@@ -33,10 +33,7 @@ def create(
     inducing: Annotated[int | None, o.model(INDUCING_HELP, min=1, max=10_000)] = None,
     protect: o.Protect = "outputs",
     domain: Annotated[
-        list[str] | None,
-        o.privacy(
-            f"With --protect records. {o.DOMAIN_HELP}", "--domain", "--x-bounds", metavar="RANGES"
-        ),
+        list[str] | None, o.privacy(DOMAIN_HELP, "--domain", "--x-bounds", metavar="RANGES")
     ] = None,
     dominance: Annotated[float | None, o.model(DOMINANCE_HELP)] = None,
     seed: o.Seed = None,
@@ -58,10 +55,9 @@ def create(
         raise Refusal("--protect records and --domain go together: give both or neither.")
     function = PrivateFunction(
         read_kernel(kernel), request.noise_variance, y_bounds=request.bounds,
-        epsilon=request.epsilon, delta=request.delta,
-        sensitivity=sensitivity, dominance=dominance, inducing=inducing, protect=protect,
+        epsilon=request.epsilon, delta=request.delta, sensitivity=sensitivity,
+        dominance=dominance, inducing=inducing, protect=protect, random_state=seed,
         domain=read_ranges(domain, request.input_names, "--domain") if domain else None,
-        random_state=seed,
     )  # fmt: skip
     with progress(3) as step:
         step("Reading the table")
@@ -101,9 +97,9 @@ def ask(
     points = X.to_numpy().astype(float)
     label = "value" if "value" not in X.columns else "released_value"
     with asking(state, "function", points, more=2) as step:
-        answered = X.with_columns(Series(label, answers(function, points, step)))
+        table = X.with_columns(Series(label, answers(function, points, step)))
         step("Writing")
-        columns = write_table(answered, out, simulation=function.guarantee_.is_simulation)
+        columns = write_table(table, out, simulation=function.guarantee_.is_simulation)
         if plot is not None:
             step("Drawing")
             try:
@@ -111,16 +107,10 @@ def ask(
             except ValueError as problem:
                 raise Refusal(f"The answers are written, but not drawn: {problem}") from None
             write_picture(figure, plot)
-    tell(
-        {"answers": out, "rows": X.height, "columns": columns, "plot": plot},
-        [
-            f"Answered {counted(X.height, 'row')} into {out}: {label}, std of its noise "
-            f"{function.noise_std_:.4g}.",
-            *drawn(plot),
-        ],
-        function.guarantee_,
-        as_json=json,
-    )
+    noise = f"std of its noise {function.noise_std_:.4g}"
+    answered = f"Answered {counted(X.height, 'row')} into {out}: {label}, {noise}."
+    facts = {"answers": out, "rows": X.height, "columns": columns, "plot": plot}
+    tell(facts, [answered, *drawn(plot)], function.guarantee_, as_json=json)
 
 
 def inspect(state: o.State, json: o.Json = False) -> None:

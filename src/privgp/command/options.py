@@ -40,9 +40,8 @@ def named_otherwise(where: str) -> Any:
 
 # The data
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file.")]
-NewData = Annotated[
-    Path, typer.Argument(metavar="NEW", help="A .csv or .parquet file with the input columns.")
-]
+NEW_DATA_HELP = "A .csv or .parquet file with the input columns."
+NewData = Annotated[Path, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]
 Output = Annotated[str, plain("The private column.", metavar="COLUMN")]
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
 
@@ -68,9 +67,8 @@ Law = Literal["auto", "gaussian", "laplace"]
 
 # Results
 Plot = Annotated[Path | None, results("Also draw it: .png or .svg.", metavar="PICTURE")]
-Certificate = Annotated[
-    Path | None, results("Also write what was promised: .html or .json.", metavar="PAGE")
-]
+CERTIFICATE_HELP = "Also write what was promised: .html or .json."
+Certificate = Annotated[Path | None, results(CERTIFICATE_HELP, metavar="PAGE")]
 Force = Annotated[bool, results("Replace files that exist.", "--force")]
 Json = Annotated[bool, results("Print one JSON object instead of text.", "--json")]
 SEED_HELP = "For simulations only: repeatable noise that protects nobody."
@@ -102,6 +100,9 @@ RECONSTRUCT_HELP = "A function that predicts anywhere, or unbiased values at the
 HYPERPARAMETERS_HELP = "Learned from the private measurement at no cost, or as given."
 
 
+MECHANISM_HELP = "The noise distribution; auto takes the one with the smaller expected error."
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOptions:
     """What a release is planned by, as given on the command line."""
@@ -122,9 +123,7 @@ class ReleaseOptions:
     reconstruct: Annotated[Literal["posterior", "unbiased"], model(RECONSTRUCT_HELP)] = "posterior"
     hyperparameters: Annotated[Literal["learned", "fixed"], model(HYPERPARAMETERS_HELP)] = "learned"
     inducing: Annotated[int | None, model(INDUCING_HELP, metavar="COUNT")] = None
-    mechanism: Annotated[
-        Law, model("The noise distribution; auto takes the one with the smaller expected error.")
-    ] = "auto"
+    mechanism: Annotated[Law, model(MECHANISM_HELP)] = "auto"
 
 
 def taking(

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from privgp.types import Array
 
 POINTS_HELP = "Where: a .csv or .parquet file with the inputs, or a grid such as age=0:90:50."
-Points = Annotated[str, typer.Argument(metavar="FILE|GRID", help=POINTS_HELP)]
-
-
 MAX_POINTS_HELP = "The most points that will ever be asked; more of them need a little more noise."
-
-
 SENSITIVITY_HELP = "The smallest proved bound, or the paper's bounds throughout."
+BY_HELP = "What to find: the noise variance, or the extra noise."
+SMOOTHING_HELP = "The std, in units of the inputs, of a filter that smooths every path."
+N_PATHS_HELP = "The number of paths; each costs privacy."
+EXTRA_NOISE_HELP = "The std of Gaussian-process noise added to every path."
+EPSILON_HELP = "Choose the least noise variance that meets this budget."
+Points = Annotated[str, typer.Argument(metavar="FILE|GRID", help=POINTS_HELP)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,17 +39,10 @@ class PathOptions:
     delta: o.Delta
     kernel: o.Kernel
     noise_variance: o.NoiseVariance = None
-    n_paths: Annotated[
-        int, o.privacy("The number of paths; each costs privacy.", min=1, max=10_000)
-    ] = 1
-    extra_noise: Annotated[
-        float, o.privacy("The std of Gaussian-process noise added to every path.", min=0.0)
-    ] = 0.0
+    n_paths: Annotated[int, o.privacy(N_PATHS_HELP, min=1, max=10_000)] = 1
+    extra_noise: Annotated[float, o.privacy(EXTRA_NOISE_HELP, min=0.0)] = 0.0
     sensitivity: Annotated[Literal["auto", "paper"], o.privacy(SENSITIVITY_HELP)] = "auto"
     max_points: Annotated[int, o.privacy(MAX_POINTS_HELP, min=1, max=10_000)] = 2000
-
-
-BY_HELP = "What to find: the noise variance, or the extra noise."
 
 
 @o.taking(PathOptions)
@@ -80,9 +74,7 @@ def create(
     inputs: Annotated[str, o.plain("Input columns; they are private too.", metavar="A,B")],
     output: Annotated[str, o.plain("The output column; private.", metavar="COLUMN")],
     out: o.NewState,
-    epsilon: Annotated[
-        float | None, o.privacy("Choose the least noise variance that meets this budget.")
-    ] = None,
+    epsilon: Annotated[float | None, o.privacy(EPSILON_HELP)] = None,
     seed: o.Seed = None,
     json: o.Json = False,
     **asked: Any,
@@ -137,9 +129,6 @@ def release(
     tell(facts, [f"Wrote {written} into {out}."], paths.guarantee_, as_json=json)
 
 
-SMOOTHING_HELP = "The std, in units of the inputs, of a filter that smooths every path."
-
-
 def excursion(
     state: o.State,
     points: Points,
@@ -167,24 +156,17 @@ def excursion(
         answers(paths, where, step)
         step("Voting")
         with answering():
-            voted = paths.excursion(
-                as_table(paths, where), threshold, vote=vote, smoothing=smoothing
-            )
+            table = as_table(paths, where)
+            voted = paths.excursion(table, threshold, vote=vote, smoothing=smoothing)
         step("Writing")
         frame = _table([*names, "share", "inside"], [*where.T, voted.share, voted.inside])
         columns = write_table(frame, out, simulation=paths.guarantee_.is_simulation)
         if plot is not None:
             write_picture(voted.plot(), plot)
     inside = int(voted.inside.sum())
-    tell(
-        {"answers": out, "rows": len(where), "inside": inside, "columns": columns, "plot": plot},
-        [
-            f"In the set: {inside} of {counted(len(where), 'point')}. Written into {out}.",
-            *drawn(plot),
-        ],
-        paths.guarantee_,
-        as_json=json,
-    )
+    found = f"In the set: {inside} of {counted(len(where), 'point')}. Written into {out}."
+    facts = {"answers": out, "rows": len(where), "inside": inside, "columns": columns, "plot": plot}
+    tell(facts, [found, *drawn(plot)], paths.guarantee_, as_json=json)
 
 
 def inspect(state: o.State, json: o.Json = False) -> None:

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
-OUT_HELP = "FILE"
-
-
+OUT_HELP = (
+    "Also write the plan, to be approved and carried out by release --plan: a .plan file; it "
+    "contains the inputs unless records are protected."
+)
 OUTPUT_HELP = "The private column: not read; the column may be absent."
 
 
@@ -28,14 +29,7 @@ OUTPUT_HELP = "The private column: not read; the column may be absent."
 def plan(
     data: o.Data,
     output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
-    out: Annotated[
-        Path | None,
-        o.destination(
-            OUT_HELP,
-            "Also write the plan, to be approved and carried out by release --plan: a .plan file; it "
-            "contains the inputs unless records are protected.",
-        ),
-    ] = None,
+    out: Annotated[Path | None, o.destination("FILE", OUT_HELP)] = None,
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,

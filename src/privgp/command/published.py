@@ -58,15 +58,10 @@ def predict(
         if plot is not None:
             write_picture(model.plot(observation=observation), plot)
     what = "an output about the function" if observation else "the function"
-    tell(
-        {"predictions": out, "rows": X.height, "columns": columns, "plot": plot},
-        [
-            f"Predicted {counted(X.height, 'row')} into {out}: {mean_name}, and {std_name} of {what}.",
-            *drawn(plot),
-        ],
-        model.guarantee_,
-        as_json=json,
-    )
+    names = f"{mean_name}, and {std_name} of {what}"
+    predicted = f"Predicted {counted(X.height, 'row')} into {out}: {names}."
+    facts = {"predictions": out, "rows": X.height, "columns": columns, "plot": plot}
+    tell(facts, [predicted, *drawn(plot)], model.guarantee_, as_json=json)
 
 
 def _predictions(model: Any, X: Array, observation: bool, step: Step) -> tuple[Array, Array]:

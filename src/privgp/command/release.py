@@ -14,9 +14,7 @@ from privgp.command.io.screen import progress
 
 NEEDED = ("inputs", "bounds", "epsilon", "delta")
 
-OUT_HELP = "FILE"
-
-
+OUT_HELP = "The .privgp file to write; it contains the inputs unless records are protected."
 PLAN_HELP = "The .plan file that privgp plan wrote: it says all but --output."
 
 
@@ -25,13 +23,7 @@ def release(
     context: typer.Context,
     data: o.Data,
     output: o.Output,
-    out: Annotated[
-        Path,
-        o.destination(
-            OUT_HELP,
-            "The .privgp file to write; it contains the inputs unless records are protected.",
-        ),
-    ],
+    out: Annotated[Path, o.destination("FILE", OUT_HELP)],
     plan: Annotated[Path | None, o.plain(PLAN_HELP, metavar="FILE")] = None,
     certificate: o.Certificate = None,
     plot: o.Plot = None,

@@ -12,11 +12,11 @@ import polars as pl
 from sklearn.base import clone
 
 from privgp.command.errors import Failure, Refusal, stopped
-from privgp.command.io.columns import as_table, file_rows, made_up
+from privgp.command.io.columns import file_rows, made_up
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step
 from privgp.command.io.tables import check_lines, open_table
-from privgp.models.inducing import check_made_of, fit_rows
+from privgp.models.inducing import fit_rows
 from privgp.models.load import save
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.storage.parts import part_beside
@@ -38,22 +38,22 @@ def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
 
 
 def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) -> Measure:
-    """The same for a table that is read in parts; the rehearsal is for its first rows."""
+    """The same for a table that is read in parts."""
     source = open_table(request.data)
     rows = file_rows(source, request.input_names, output)
     check_lines(source, rows.count)
     model = request.model()
-    model.n_features_in_ = rows.columns
-    model.feature_names_in_ = np.array(rows.names, dtype=object)
     step("Planning and rehearsing")
-    first = as_table(model, next(rows.blocks()))
-    rehearse(model, first, None, path, make_plan(model, first, None))
-    if request.plan is not None:
-        with public_computation(plan=f"'{request.plan_path}'"):
-            check_made_of(model, request.plan, rows)
+    plan = request.plan or request.named(make_plan(model, rows, None))
+    middle = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
+    with rehearsal(model, path, request.plan_path) as trial:
+        for each in (model, trial):
+            each.n_features_in_ = rows.columns
+            each.feature_names_in_ = np.array(rows.names, dtype=object)
+        fit_rows(trial, rows, ((X, np.full(len(X), middle)) for X in rows.blocks()), plan=plan)
 
     def measure() -> PrivateGPRegressor:
-        fit_rows(model, rows, rows.with_outputs(output), plan=request.plan)
+        fit_rows(model, rows, rows.with_outputs(output), plan=plan)
         return model
 
     return measure
@@ -67,7 +67,16 @@ def rehearse(
     plan: Any = None,
     plan_path: Path | None = None,
 ) -> None:
-    """Release made-up values, measured as planned, to a file that is then removed.
+    """Release made-up values, measured as planned."""
+    with rehearsal(model, path, plan_path) as trial:
+        trial.fit(*made_up(X, model.x_bounds, model.y_bounds), people, plan)
+
+
+@contextmanager
+def rehearsal(
+    model: PrivateGPRegressor, path: Path, plan_path: Path | None
+) -> Iterator[PrivateGPRegressor]:
+    """A model to fit to made-up values, which is then saved to a file that is removed.
 
     A release that cannot be saved would have spent its budget for nothing, so whatever stops one
     (a full disk, a name that the format cannot hold) should stop this one first. It learns nothing,
@@ -79,7 +88,7 @@ def rehearse(
             public_computation(plan=f"'{plan_path}'"),
             part_beside(path, ending=path.suffix) as part,
         ):
-            trial.fit(*made_up(X, model.x_bounds, model.y_bounds), people, plan)
+            yield trial
             save(trial, part, overwrite=True)
     except OSError:
         raise Refusal(f"'{path}' cannot be written there; nothing was spent.") from None

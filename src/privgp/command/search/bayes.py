@@ -27,10 +27,11 @@ SPACE_HELP = (
 LOSS_BOUNDS_HELP = "For regression: public bounds of one record's loss, clipped to them."
 METHOD_HELP = "measured is private in the worst case, kusner under the assumption of its paper."
 STATE_HELP = "A file from which a stopped search continues without spending again."
-
-ESTIMATOR_HELP = "What is tuned; inputs are standardised."
-TASK_HELP = "Whether the output is a label or a number."
-LOSS_HELP = "For regression; labels are scored by accuracy."
+ACQUISITION_HELP = "How the next setting is chosen."
+PLAN_HELP = "Only say what the budget buys; spends nothing."
+Estimator = Literal["svm", "ridge", "knn", "random-forest"]
+Task = Literal["classification", "regression"]
+Loss = Literal["squared_error", "absolute_error"]
 
 
 def bayes(
@@ -42,27 +43,17 @@ def bayes(
     epsilon: o.Epsilon,
     delta: o.Delta,
     out: Annotated[Path, o.destination("FILE", "The .json file to write; it may be published.")],
-    estimator: Annotated[
-        Literal["svm", "ridge", "knn", "random-forest"], o.search(ESTIMATOR_HELP)
-    ] = "svm",
-    task: Annotated[
-        Literal["classification", "regression"], o.search(TASK_HELP)
-    ] = "classification",
-    loss: Annotated[
-        Literal["squared_error", "absolute_error"], o.search(LOSS_HELP)
-    ] = "squared_error",
+    estimator: Annotated[Estimator, o.search("What is tuned; inputs are standardised.")] = "svm",
+    task: Annotated[Task, o.search("Is the output a label or a number?")] = "classification",
+    loss: Annotated[Loss, o.search("For regression; accuracy scores labels.")] = "squared_error",
     loss_bounds: Annotated[
         tuple[float, float] | None, o.privacy(LOSS_BOUNDS_HELP, metavar="LO HI")
     ] = None,
     steps: Annotated[int, o.search("The number of settings to try.", min=1, max=500)] = 25,
     method: Annotated[Literal["measured", "kusner"], o.search(METHOD_HELP)] = "measured",
-    acquisition: Annotated[
-        Literal["ei", "ucb"], o.search("How the next setting is chosen.")
-    ] = "ei",
+    acquisition: Annotated[Literal["ei", "ucb"], o.search(ACQUISITION_HELP)] = "ei",
     state: Annotated[Path | None, o.search(STATE_HELP, metavar="FILE")] = None,
-    plan: Annotated[
-        bool, o.plain("Only say what the budget buys; spends nothing.", "--plan")
-    ] = False,
+    plan: Annotated[bool, o.plain(PLAN_HELP, "--plan")] = False,
     force: o.Force = False,
     seed: o.Seed = None,
     json: o.Json = False,

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 LENGTHSCALES_HELP = "Candidates, such as 3,9,27; for several inputs one each, such as 3:10,9:30."
 NOISE_STD_HELP = "Candidates for the std of an output about the function."
-
 METHOD_HELP = "By the private measurement, which costs nothing, or by cross-validation."
+FOLDS_HELP = "The number of folds of the cross-validation."
+SELECTION_SHARE_HELP = "The share of epsilon spent on a choice by cross-validation."
 
 
 @o.taking(o.ReleaseOptions, only="inputs bounds epsilon delta kernel groups targets")
@@ -37,12 +38,8 @@ def grid(
     method: Annotated[
         Literal["measurement", "permute-and-flip", "exponential"], o.search(METHOD_HELP)
     ] = "measurement",
-    folds: Annotated[
-        int, o.search("The number of folds of the cross-validation.", min=2, max=1000)
-    ] = 5,
-    selection_share: Annotated[
-        float, o.search("The share of epsilon spent on a choice by cross-validation.")
-    ] = 0.3,
+    folds: Annotated[int, o.search(FOLDS_HELP, min=2, max=1000)] = 5,
+    selection_share: Annotated[float, o.search(SELECTION_SHARE_HELP)] = 0.3,
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,

@@ -1,4 +1,4 @@
-"""``privgp plan`` never loads the output column."""
+"""``privgp plan`` never loads the output column, and ``privgp release`` plans once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+import privgp.models.records
+import privgp.models.regressor
+from privgp.command.io import spending
+from privgp.models.regressor import PrivateGPRegressor
 from tests.command.running import BUDGET, COLUMNS, QUICK, people_table, private_cells, run
 
 
@@ -71,3 +75,64 @@ def test_what_the_output_column_holds_makes_no_difference(
     answers = [run("plan", data, *COLUMNS, *BUDGET, *QUICK, "--json") for data in (visits, other)]
     assert answers[0] == answers[1]
     assert answers[0].code == 0
+
+
+# what is rehearsed and released is that one plan
+
+KINDS = {
+    "outputs": (privgp.models.regressor, "make_plan", []),
+    "people": (privgp.models.regressor, "make_plan", ["--groups", "person"]),
+    "records": (
+        privgp.models.records,
+        "make_records_plan",
+        ["--protect", "records", "--x-bounds", "0", "90", "--x-bounds", "10", "60"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_release_plans_once(
+    tmp_path: Path, visits: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    module, name, options = KINDS[kind]
+    make, fit, plans, measured = getattr(module, name), PrivateGPRegressor.fit, [], []
+
+    def planned(*arguments: Any, **named: Any) -> Any:
+        plans.append(make(*arguments, **named))
+        return plans[-1]
+
+    def fitted(model: PrivateGPRegressor, *arguments: Any) -> PrivateGPRegressor:
+        measured.append(fit(model, *arguments).plan_.strategy)
+        return model
+
+    monkeypatch.setattr(module, name, planned)
+    monkeypatch.setattr(PrivateGPRegressor, "fit", fitted)
+    result = run(
+        "release", visits, *COLUMNS, *BUDGET, *QUICK, *options, "-o", tmp_path / "v.privgp"
+    )
+    assert result.code == 0, result
+    assert len(plans) == 1
+    assert [strategy is plans[0].strategy for strategy in measured] == [True, True]
+
+
+def test_a_release_of_rows_read_in_parts_plans_once(
+    tmp_path: Path, visits: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sketch, fit, sketched, plans = PrivateGPRegressor._sketch, spending.fit_rows, [], []
+
+    def counted(model: PrivateGPRegressor, *arguments: Any) -> Any:
+        sketched.append(sketch(model, *arguments))
+        return sketched[-1]
+
+    def fitted(*arguments: Any, plan: Any) -> None:
+        plans.append(plan)
+        fit(*arguments, plan=plan)
+
+    monkeypatch.setattr(PrivateGPRegressor, "_sketch", counted)
+    monkeypatch.setattr(spending, "fit_rows", fitted)
+    out = tmp_path / "v.privgp"
+    result = run("release", visits, *COLUMNS, *BUDGET, *QUICK, "--inducing", "5", "-o", out)
+    assert result.code == 0, result
+    assert len(sketched) == 1
+    rehearsed, released = plans
+    assert rehearsed is released
