@@ -26,10 +26,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+GROUPS = {
+    "audit": "Attack the promises, on public or made-up data, and see that they hold.",
+    "function": "One private function, kept by the curator: create it, then ask it at any points.",
+    "paths": "Sample paths of a posterior, whole records private, kept by the curator.",
+    "search": "Choose hyperparameters among candidates without telling more than the budget allows.",
+}
 
 
-def _group(name: str, what: str, *subcommands: Callable[..., None]) -> None:
-    group = typer.Typer(name=name, help=what, no_args_is_help=True)
+def _group(name: str, *subcommands: Callable[..., None]) -> None:
+    group = typer.Typer(name=name, help=GROUPS[name], no_args_is_help=True)
     for each in subcommands:
         group.command()(each)
     app.add_typer(group)
@@ -37,28 +43,10 @@ def _group(name: str, what: str, *subcommands: Callable[..., None]) -> None:
 
 for subcommand in (plan, release, predict, inspect, demo):
     app.command()(subcommand)
-_group(
-    *("audit", "Attack the promises, on public or made-up data, and see that they hold."),
-    *(audit.trade_off, audit.membership),
-)
-_group(
-    *(
-        "function",
-        "One private function, kept by the curator: create it, then ask it at any points.",
-    ),
-    *(function.create, function.ask, function.inspect),
-)
-_group(
-    *("paths", "Sample paths of a posterior, whole records private, kept by the curator."),
-    *(paths.calibrate, paths.create, paths.release, paths.excursion, paths.inspect),
-)
-_group(
-    *(
-        "search",
-        "Choose hyperparameters among candidates without telling more than the budget allows.",
-    ),
-    *(grid, bayes),
-)
+_group("audit", audit.trade_off, audit.membership)
+_group("function", function.create, function.ask, function.inspect)
+_group("paths", paths.calibrate, paths.create, paths.release, paths.excursion, paths.inspect)
+_group("search", grid, bayes)
 
 
 def _version(asked: bool) -> None:

@@ -42,10 +42,9 @@ PATHS_HELP = "The number of paths released; inf for the exact posterior."
 RECORD_HELP = "The record whose membership is asked for."
 DOMAIN_HELP = "The range of the made-up inputs."
 LABEL_NOISE_HELP = "The share of noise in made-up outputs, from 0 to below 1."
+
 Draws = Annotated[int, o.attack(DRAWS_HELP, min=100, max=10_000_000)]
 FailureProbability = Annotated[float, o.attack("The probability that the bounds are wrong.")]
-
-
 Mechanism = Literal[
     "outputs", "records", "function", "paths", "scores", "permute-and-flip", "exponential"
 ]

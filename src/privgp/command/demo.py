@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from privgp.command import options as o
-from privgp.command.errors import Failure, Refusal
+from privgp.command.errors import Failure, Refusal, refusing
 from privgp.command.io.screen import say
 
 INPUTS = ["bmi", "bp"]
@@ -92,7 +92,7 @@ def _step(title: str, *words: object) -> None:
 
 def demo_folder(wanted: Path, *, force: bool) -> tuple[Path, bool]:
     """The folder to use and whether it is new: the wanted one, or the next free number."""
-    try:
+    with refusing(f"The folder '{wanted}' cannot be made.", OSError, ValueError):
         if wanted.is_dir() and force:
             return wanted, False
         if not wanted.parent.is_dir():
@@ -104,8 +104,6 @@ def demo_folder(wanted: Path, *, force: bool) -> tuple[Path, bool]:
             except FileExistsError:
                 continue
             return folder, True
-    except (OSError, ValueError):
-        raise Refusal(f"The folder '{wanted}' cannot be made.") from None
     raise Failure(f"There are too many folders like '{wanted}': remove some.")
 
 

@@ -14,7 +14,6 @@ from privgp.command.io.screen import progress, tell
 if TYPE_CHECKING:
     from privgp.models.function.estimator import PrivateFunction
 
-
 INDUCING_HELP = "The number of inducing inputs; any number of points may then be asked."
 SENSITIVITY_HELP = "Exact, or a bound that needs more noise; of records, exact or paper."
 DOMAIN_HELP = f"With --protect records. {o.DOMAIN_HELP}"

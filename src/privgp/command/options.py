@@ -46,7 +46,7 @@ Output = Annotated[str, plain("The private column.", metavar="COLUMN")]
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
 
 # Privacy
-BOUNDS_HELP = "Public bounds of the output, chosen without looking; values outside are clipped."
+BOUNDS_HELP = "Public output bounds, chosen without seeing the data; values outside are clipped."
 Bounds = Annotated[tuple[float, float], privacy(BOUNDS_HELP, metavar="LO HI")]
 Epsilon = Annotated[float, privacy("The budget: smaller is more private.")]
 DELTA_HELP = (
@@ -55,7 +55,7 @@ DELTA_HELP = (
 )
 Delta = Annotated[float, privacy(DELTA_HELP)]
 Protect = Annotated[Literal["outputs", "records"], privacy("What is private.")]
-DOMAIN_HELP = "Public ranges of inputs, such as age=0:90,bmi=15:50; inputs outside are moved in."
+DOMAIN_HELP = "Public input ranges, such as age=0:90,bmi=15:50; inputs outside are moved into them."
 
 # The model
 _KERNEL = model(
@@ -81,25 +81,20 @@ Answers = Annotated[
     Path, destination("TABLE", "The .csv or .parquet file to write; it may be published.")
 ]
 
-
+# A release
 GROUPS_HELP = "Public person identifiers: all rows of one person are protected together."
 X_BOUNDS_HELP = (
     "With --protect records: public bounds of an input, chosen without looking at it; once per "
     "input, in their order. Inputs outside are moved to them."
 )
 TARGETS_HELP = (
-    "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 "
-    "(start:stop:count). Default: at the rows of DATA; with --protect records, all over the "
-    "bounds."
+    "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 (start:stop:count)."
+    " Default: at the rows of DATA; with --protect records, all over the bounds."
 )
 INDUCING_HELP = "For many rows: the number of inducing inputs. The table is then read in parts."
-
-
 INPUTS_HELP = "Columns to predict from: public, unless records are protected."
 RECONSTRUCT_HELP = "A function that predicts anywhere, or unbiased values at the targets only."
 HYPERPARAMETERS_HELP = "Learned from the private measurement at no cost, or as given."
-
-
 MECHANISM_HELP = "The noise distribution; auto takes the one with the smaller expected error."
 
 

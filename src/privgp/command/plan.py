@@ -6,13 +6,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.table import Table
-
 from privgp.command import options as o
 from privgp.command.io.files import PICTURES, PLANS, TABLES, check_files, whole_file
-from privgp.command.io.screen import progress, tell
+from privgp.command.io.screen import progress, table, tell
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from privgp.command.io.request import Request
     from privgp.plan.plan import Plan
 
@@ -82,17 +82,9 @@ def _errors_by_epsilon(made: Plan) -> dict[float, float]:
 def _error_table(made: Plan, errors: dict[float, float]) -> Table:
     width = made.y_bounds[1] - made.y_bounds[0]
     title = f"What a budget buys (delta = {made.promised_delta:g})"
-    table = Table(title=title, title_justify="left")
-    for heading in ("epsilon", "expected error", "of the bounds' width"):
-        table.add_column(heading, justify="right")
-    table.add_column("")
-    for epsilon, error in errors.items():
-        cells = [f"{epsilon:g}", f"{error:.4g}", f"{100 * error / width:.3g}%"]
-        if epsilon == made.epsilon:
-            table.add_row(*cells, "<- this plan", style="bold")
-        else:
-            table.add_row(*cells)
-    return table
+    headings = ("epsilon", "expected error", "of the bounds' width", "<- this plan")
+    rows = [(f"{e:g}", f"{v:.4g}", f"{100 * v / width:.3g}%") for e, v in errors.items()]
+    return table(title, headings, rows, [*errors].index(made.epsilon))
 
 
 def _facts(made: Any, request: Request, errors: dict[float, float]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privgp.command.errors import Refusal, listed
+from privgp.command.errors import Refusal, listed, refusing
 from privgp.command.io.columns import read_inputs
 from privgp.command.io.files import TABLES
 from privgp.types import Array
@@ -43,15 +43,13 @@ def read_ranges(
     A word holds one range or several, separated by commas. ``inputs`` None: any number of them.
     """
     such = "--x-bounds 0 90" if option == "--x-bounds" else "age=0:90,bmi=15:50"
-    malformed = Refusal(f"{option} must be two numbers for each input, such as {such}.")
+    malformed = f"{option} must be two numbers for each input, such as {such}."
     entries = _entries(",".join(words), option)
     names = [name for name, _ in entries if name]
     if names and len(names) < len(entries):
-        raise malformed
-    try:
+        raise Refusal(malformed)
+    with refusing(malformed, ValueError):
         ranges = [(float(low), float(high)) for low, high in (s.split(":") for _, s in entries)]
-    except ValueError:
-        raise malformed from None
     if inputs is None:
         return ranges
     if names:
@@ -76,16 +74,15 @@ def read_targets(text: str, inputs: Sequence[str], option: str = "--targets") ->
 
 def grid(text: str, inputs: Sequence[str], option: str = "--targets") -> Array:
     """All combinations of ``name=start:stop:count`` axes, the last input varying fastest."""
+    malformed = (
+        f"{option} '{text}' is neither a .csv or .parquet file nor a grid such as age=0:90:50 "
+        "(start:stop:count, axes separated by commas)."
+    )
     axes: dict[str, tuple[float, float, int]] = {}
     for name, span in _entries(text, option):
-        try:
+        with refusing(malformed, ValueError):
             start, stop, count = span.split(":")
             axes[name] = low, high, points = float(start), float(stop), int(count)
-        except ValueError:
-            raise Refusal(
-                f"{option} '{text}' is neither a .csv or .parquet file nor a grid such as "
-                "age=0:90:50 (start:stop:count, axes separated by commas)."
-            ) from None
         if not math.isfinite(high - low):
             raise Refusal(f"{option} '{text}' must have finite ends.")
         if points < 1 or low > high or (points > 1 and low == high):
@@ -101,19 +98,15 @@ def read_space(text: str) -> dict[str, Any]:
     """The axes: ``low:high``, ``low:high:log``, ``low:high:int``, or values separated by |."""
     if len(text) > LONGEST_SPACE:
         raise Refusal("--space is too long.")
+    form = "C=1e-3:1e3:log,kernel=rbf|linear,n_neighbors=1:30:int"
     axes = _entries(text, "--space")
-    try:
+    with refusing(f"--space '{text}' is not of the form {form}.", ValueError):
         if not all(name and axis for name, axis in axes):
             raise ValueError
         return {
             name: _range(axis) if ":" in axis else [_value(each) for each in axis.split("|")]
             for name, axis in axes
         }
-    except ValueError:
-        raise Refusal(
-            f"--space '{text}' is not of the form "
-            "C=1e-3:1e3:log,kernel=rbf|linear,n_neighbors=1:30:int."
-        ) from None
 
 
 def _range(axis: str) -> Any:

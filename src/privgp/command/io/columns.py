@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Refusal, counted, refusal
+from privgp.command.errors import Refusal, counted, refusal, refusing
 from privgp.command.io.screen import Step
 from privgp.command.io.tables import Source, batches, check_some, load, open_table
 from privgp.models.kept import names_of
@@ -105,14 +105,9 @@ def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
 
 def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
     """Private inputs. Whatever is wrong, and with whichever of them, the sentence is the same."""
-    try:
+    sentence = f"The input columns of '{source.path}' must hold a finite number in every row."
+    with refusing(sentence, *([Refusal] if len(names) > 1 else [])):
         return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
-    except Refusal:
-        if len(names) == 1:
-            raise
-        raise Refusal(
-            f"The input columns of '{source.path}' must hold a finite number in every row."
-        ) from None
 
 
 def made_up(X: pl.DataFrame, domain: Any, bounds: tuple[float, float]) -> tuple[Any, Array]:
@@ -134,15 +129,12 @@ def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:
     """The private outputs, read by the vault. Whatever is wrong with them, the sentence is the same."""
     column = frame[name]
     is_machine_number = column.dtype.is_integer() or column.dtype.is_float()
-    try:
+    sentence = f"Column '{name}' of '{source.path}' must hold a finite number in every row."
+    with refusing(sentence, TypeError, ValueError, pl.exceptions.PolarsError):
         if not (column.dtype == pl.String or column.dtype.is_numeric()):
             raise TypeError
         cells = column.to_numpy() if is_machine_number else column.to_list()
         return column_numbers(cells, frame.height)
-    except (TypeError, ValueError, pl.exceptions.PolarsError):
-        raise Refusal(
-            f"Column '{name}' of '{source.path}' must hold a finite number in every row."
-        ) from None
 
 
 def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
@@ -152,12 +144,9 @@ def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
         return output_column(frame, name, source)
     if not (column.dtype == pl.String or column.dtype.is_numeric() or column.dtype == pl.Boolean):
         raise Refusal(f"Column '{name}' of '{source.path}' must hold labels.")
-    try:
+    sentence = f"Column '{name}' of '{source.path}' must hold a label in every row."
+    with refusing(sentence, ValueError):
         return column_labels(column.to_list())
-    except ValueError:
-        raise Refusal(
-            f"Column '{name}' of '{source.path}' must hold a label in every row."
-        ) from None
 
 
 def _numbers(column: pl.Series, source: Source, before: int) -> pl.Series:
@@ -169,17 +158,14 @@ def _numbers(column: pl.Series, source: Source, before: int) -> pl.Series:
         missing = column.is_null()
     else:
         raise Refusal(f"{where} must hold numbers.")
-    if missing.any():
-        raise Refusal(f"{where} has no value in row {_first(missing, before)}.")
     values = column.cast(pl.Float64, strict=False)
-    if values.is_null().any():
-        raise Refusal(
-            f"{where} must hold numbers: row {_first(values.is_null(), before)} does not."
-        )
-    if not values.is_finite().all():
-        raise Refusal(
-            f"{where} holds NaN or infinity in row {_first(~values.is_finite(), before)}."
-        )
+    for wrong, sentence in (
+        (missing, "has no value in row {}."),
+        (values.is_null(), "must hold numbers: row {} does not."),
+        (~values.is_finite(), "holds NaN or infinity in row {}."),
+    ):
+        if wrong.any():
+            raise Refusal(f"{where} {sentence.format(_first(wrong, before))}")
     whole = column.cast(pl.Int64, strict=False)
     exact = column.dtype == pl.String or column.dtype.is_integer()
     return whole if exact and not whole.is_null().any() else values

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from sklearn.base import clone
 
-from privgp.command.errors import Failure, Refusal, stopped
+from privgp.command.errors import Failure, refusing, stopped
 from privgp.command.io.columns import file_rows, made_up
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step
@@ -83,15 +83,13 @@ def rehearsal(
     which keeps it short.
     """
     trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
-    try:
-        with (
-            public_computation(plan=f"'{plan_path}'"),
-            part_beside(path, ending=path.suffix) as part,
-        ):
-            yield trial
-            save(trial, part, overwrite=True)
-    except OSError:
-        raise Refusal(f"'{path}' cannot be written there; nothing was spent.") from None
+    with (
+        refusing(f"'{path}' cannot be written there; nothing was spent.", OSError),
+        public_computation(plan=f"'{plan_path}'"),
+        part_beside(path, ending=path.suffix) as part,
+    ):
+        yield trial
+        save(trial, part, overwrite=True)
 
 
 @contextmanager

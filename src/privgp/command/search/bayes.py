@@ -29,6 +29,7 @@ METHOD_HELP = "measured is private in the worst case, kusner under the assumptio
 STATE_HELP = "A file from which a stopped search continues without spending again."
 ACQUISITION_HELP = "How the next setting is chosen."
 PLAN_HELP = "Only say what the budget buys; spends nothing."
+
 Estimator = Literal["svm", "ridge", "knn", "random-forest"]
 Task = Literal["classification", "regression"]
 Loss = Literal["squared_error", "absolute_error"]

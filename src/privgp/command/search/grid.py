@@ -6,16 +6,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from rich.table import Table
-
 from privgp.command import options as o
 from privgp.command.errors import Refusal, counted
 from privgp.command.io.files import CERTIFICATES, PICTURES, RELEASES, TABLES, check_files
-from privgp.command.io.screen import progress
+from privgp.command.io.screen import progress, table
 
 if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
-
 
 LENGTHSCALES_HELP = "Candidates, such as 3,9,27; for several inputs one each, such as 3:10,9:30."
 NOISE_STD_HELP = "Candidates for the std of an output about the function."
@@ -85,7 +82,11 @@ def grid(
             results.write(search.best_estimator_, output, saved, step)
         rows = [_row(search, place) for place in range(len(search.cv_results_["params"]))]
         facts = {"method": method, "candidates": rows, "chosen": search.best_index_}
-        results.tell(search.guarantee_, request, facts, _table(search, rows), as_json=json)
+        headings = [*(name.replace("_", " ") for name in rows[0]), "chosen"]
+        cells = [[_shown(value) for value in row.values()] for row in rows]
+        title = f"Candidates, chosen among by {method}"
+        shown = table(title, headings, cells, search.best_index_)
+        results.tell(search.guarantee_, request, facts, shown, as_json=json)
 
 
 def _check(search: PrivateGridSearchCV, X: Any, people: Any) -> None:
@@ -128,16 +129,6 @@ def _row(search: PrivateGridSearchCV, place: int) -> dict[str, Any]:
     else:
         row["error_by_privacy"] = float(results["noise_std"][place])
     return row
-
-
-def _table(search: PrivateGridSearchCV, rows: list[dict[str, Any]]) -> Table:
-    table = Table(title=f"Candidates, chosen among by {search.method}")
-    for name in (*rows[0], ""):
-        table.add_column(name.replace("_", " "), justify="right")
-    for place, row in enumerate(rows):
-        cells = [_shown(value) for value in row.values()]
-        table.add_row(*cells, "chosen" if place == search.best_index_ else "")
-    return table
 
 
 def _shown(value: Any) -> str:
