@@ -40,7 +40,6 @@ from privgp.command.io.columns import (
     output_column,
     outputs,
     private_columns,
-    private_records,
 )
 from privgp.command.io.tables import Source, load, open_table
 from privgp.vault.questions import predicted
@@ -203,9 +202,6 @@ def from_file(read: Callable[[pl.DataFrame, Source], Any], ending: str) -> Any:
 COMMAND: dict[str, Callable[[pl.DataFrame, Source], Any]] = {
     "outputs": lambda frame, source: output_column(frame, "v", source),
     "inputs": lambda frame, source: private_columns(frame, ["v", "z"], source),
-    "validation inputs": lambda frame, source: private_records(
-        frame, ["v"], "z", source, "regression"
-    )[0],
     "labels": lambda frame, source: outputs(frame, "v", source, "classification"),
     "people": lambda frame, source: read_people(list(identifiers(frame, "v", source)), list),
 }

@@ -49,12 +49,6 @@ def fit_rows(
     model._release(made, measurement)
 
 
-def check_made_of(model: PrivateGPRegressor, plan: Plan, rows: Rows) -> None:
-    """Refuse a plan that was made for another model or other rows, by one pass over them."""
-    plan, columns = _accepted(model, plan, rows, None)
-    _if_made_of(columns.totals(rows.blocks()), plan)
-
-
 def _accepted(
     model: PrivateGPRegressor, plan: Plan, rows: Rows, groups: Any
 ) -> tuple[Plan, Columns]:
