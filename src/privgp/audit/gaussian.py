@@ -1,10 +1,9 @@
 """The best attack on a measurement whose noise is known: a threshold on one number.
 
-Two neighbouring datasets give two exact measurements; the noise is isotropic. The likelihood ratio is
-then a monotone function of the measurement's projection on their difference, so no attack does
-better than a threshold on it. With Laplace noise, clip the numbers to the two exact values before
-projecting; when all of them lie beyond, the attack attains what pure epsilon allows. Statistics:
-docs/proofs/audit.md.
+Two neighbouring datasets give two exact measurements; the noise in every number is independent. No
+attack does better than a threshold on the likelihood ratio. With pure noise the threshold is the
+ratio beyond the second measurement: with Laplace noise the largest there is, so that the attack
+attains what pure epsilon allows. Statistics: docs/proofs/audit.md.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from privgp.audit.result import TradeOff, from_errors
 from privgp.plan.bins.bins import Bins, HalvedBins
 from privgp.plan.strategy import OutputSums
 from privgp.plan.streamed.columns import StreamedSums
-from privgp.privacy.noise import LAPLACE, Noise
+from privgp.privacy.noise import Noise
 from privgp.privacy.sensitivity import ENUMERATED_ROWS, person_norms
 from privgp.types import Array, Integers
 from privgp.vault.measure import exact
@@ -50,7 +49,7 @@ def attack_pair(
     rng: np.random.Generator | None,
     tell: Callback,
 ) -> TradeOff:
-    """Threshold half-way along the difference (Laplace: at its end).
+    """Threshold half-way along the difference (pure noise: beyond its end).
 
     ``rng``: for simulated noise; None for the real one. Many draws share one call of the sampler.
     """
@@ -72,18 +71,19 @@ def attack_pair(
 
 
 def _best_statistic(pair: NoisyPair) -> tuple[Callable[[Array], Array], float]:
-    """A monotone function of the likelihood ratio, of (draws, numbers), and where to cut it."""
-    low, high = pair.low, pair.high
-    moved = float(np.linalg.norm(high - low))
-    if not moved > 0:
+    """The logarithm of the likelihood ratio, of (draws, numbers), and where to cut it."""
+    low, high, noise = pair.low, pair.high, pair.noise
+    if not np.linalg.norm(high - low) > 0:
         raise ValueError("both datasets give the same measurement: choose neighbours that differ.")
-    if pair.noise.law == LAPLACE:
-        signs, ends = np.sign(high - low), (np.minimum(low, high), np.maximum(low, high))
-        # A hair below the end, which sums of numbers cut off at their ends reach up to rounding.
-        top = float(high @ signs) - 1e-9 * moved
-        return lambda z: np.asarray(np.clip(z, *ends) @ signs), top
-    direction = (high - low) / moved
-    return lambda z: np.asarray(z @ direction), 0.5 * float((low + high) @ direction)
+
+    def ratio(z: Array) -> Array:
+        return np.asarray((noise.log_density(z - high) - noise.log_density(z - low)).sum(axis=-1))
+
+    if not noise.pure:
+        return ratio, 0.0
+    beyond = high + noise.std * np.sign(high - low)
+    # A hair less, as a ratio that is constant there is so up to rounding.
+    return ratio, float(ratio(beyond)) * (1.0 - 1e-9)
 
 
 @singledispatch

@@ -57,7 +57,7 @@ def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
         noise_variance=model.noise_variance,
         targets=target_points(model.targets, len(pairs)),
         learned=model.hyperparameters == "learned",
-        mechanism="laplace" if model.delta == 0 else model.mechanism,
+        mechanism=model.mechanism,
     )
     budget = Budget(float(model.epsilon), float(model.delta))
     with one_thread():

@@ -30,6 +30,7 @@ from privgp.plan.inputs.rows import ArrayRows, Rows
 from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
+from privgp.privacy.noise import PURE
 from privgp.release.at_targets import AtTargets, Release
 from privgp.release.certificate import core, utc
 from privgp.types import Array
@@ -71,8 +72,8 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
     inducing : int, array of points or None
         For many rows: so many inducing inputs, chosen from X, or these. Rows are then read in
         blocks and nothing grows with their number. None: exact.
-    mechanism : "auto", "gaussian" or "laplace"
-        The law of the noise. "auto" takes whichever the plan expects the least error from: Laplace
+    mechanism : "auto", or a noise distribution: "gaussian" or "laplace"
+        "auto" takes whichever the plan expects the least error from: Laplace
         noise on sums over groups of inputs, which needs no delta at all, or Gaussian noise on
         weighted sums of everything.
     random_state : int, RandomState or None
@@ -288,15 +289,14 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
-        if self.mechanism == "laplace" and (objective != "posterior" or self.inducing is not None):
+        mixed = objective != "posterior" or self.inducing is not None
+        if self.mechanism in PURE and mixed:
             raise ValueError(
-                "mechanism='laplace' goes with objective='posterior', without inducing inputs."
+                f"mechanism={self.mechanism!r} goes with objective='posterior', without inducing "
+                "inputs."
             )
-        mechanism = self.mechanism
-        if self.delta == 0:
-            mixed = objective != "posterior" or self.inducing is not None
-            check_budget(self.epsilon, self.delta, pure=not mixed and mechanism != "gaussian")
-            mechanism = "laplace"  # the only one that is private without delta
+        pure = not mixed and self.mechanism in ("auto", *PURE)
+        check_budget(self.epsilon, self.delta, pure=pure)
         return Question(
             y_bounds=bounds,
             kernel=self.kernel,
@@ -305,7 +305,7 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
             objective=objective,
             reconstruct=self.reconstruct,
             learned=self.hyperparameters == "learned",
-            mechanism=mechanism,
+            mechanism=self.mechanism,
             ranked=ranked,
         )
 

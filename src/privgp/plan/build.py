@@ -27,7 +27,7 @@ from privgp.plan.strategy import (
     strategy_for_rows,
     strategy_of_groups,
 )
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, AnyNoise, GaussianNoise, gaussian_noise
+from privgp.privacy.noise import LAPLACE, PURE, AnyNoise, GaussianNoise, gaussian_noise
 from privgp.types import Array, Integers
 
 NODES = 512  # up to this many distinct inputs nothing is approximated
@@ -89,13 +89,15 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
     if question.objective == "posterior":
         task = _Task(priors, inputs, index, nodes, people, targets, weights, width, learned)
         factor = task.factors[0]
+        auto = question.mechanism == "auto"
+        law = LAPLACE if auto else question.mechanism
         if budget.delta == 0:  # nothing Gaussian to compare with
-            strategy, _ = _laplace_strategy(task, budget)
+            strategy, _ = _pure_strategy(task, budget, law)
         else:
             strategy, left = _gaussian_strategy(task, budget)
-            if question.mechanism != GAUSSIAN:
-                sums, left_by_sums = _laplace_strategy(task, budget)
-                if question.mechanism == LAPLACE or left_by_sums < left:
+            if law in PURE:
+                sums, left_by_sums = _pure_strategy(task, budget, law)
+                if not auto or left_by_sums < left:
                     strategy, rival = sums, strategy
     else:
         factor = nystrom(start.kernel, start.input_map(inputs), nodes)
@@ -188,13 +190,13 @@ def _gaussian_strategy(task: _Task, budget: Budget) -> tuple[OutputSums, float]:
     return strategy, task.left_by(strategy, budget)
 
 
-def _laplace_strategy(task: _Task, budget: Budget) -> tuple[OutputSums, float]:
+def _pure_strategy(task: _Task, budget: Budget, law: str) -> tuple[OutputSums, float]:
     """Sums over groups of inputs, which pure epsilon protects however small delta is."""
     unit = np.ones((1, len(task.inputs)))
-    one = strategy_of_groups(unit, task.index, task.people, energy=task.energy)
+    one = strategy_of_groups(unit, task.index, task.people, energy=task.energy, law=law)
     noise = (budget.noise_of(one).std * 0.5 * task.width) ** 2
     B, _ = partition(task.for_weights_of(one), one.per_input(one.row_weights), noise)
-    strategy = strategy_of_groups(B, task.index, task.people, energy=task.energy)
+    strategy = strategy_of_groups(B, task.index, task.people, energy=task.energy, law=law)
     return strategy, task.left_by(strategy, budget)
 
 

@@ -123,7 +123,8 @@ def _certified(plan: Plan) -> str:
     if plan.rival is not None and plan.certificate.gap < 0:
         share = -100 * plan.certificate.gap
         return (
-            f" with Laplace noise, an error {share:.2g}% below the least that Gaussian noise allows"
+            f" with {plan.noise.describe()}, an error {share:.2g}% below the least that Gaussian noise "
+            "allows"
         )
     if plan.objective == "logdet":
         return f", certified within {plan.gap:.3g} nats of the best"

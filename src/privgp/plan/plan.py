@@ -23,7 +23,7 @@ from privgp.plan.outputs import Outputs, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
 from privgp.plan.strategy import GroupSums, OutputSums, noise_of
 from privgp.plan.streamed.columns import StreamedSums
-from privgp.privacy.noise import LAPLACE, AnyNoise
+from privgp.privacy.noise import AnyNoise
 from privgp.types import Array, Integers
 
 PRIOR_DRAWS = 32
@@ -157,7 +157,7 @@ class Plan:
     @property
     def is_pure(self) -> bool:
         """Whether the release will be epsilon-private with delta = 0, whatever delta is offered."""
-        return self.noise.law == LAPLACE
+        return self.noise.pure
 
     @property
     def promised_delta(self) -> float:
@@ -167,7 +167,7 @@ class Plan:
     @property
     def budget(self) -> str:
         """What will be spent, in words."""
-        pure = " (Laplace noise needs none)" if self.is_pure else ""
+        pure = f" ({self.noise.describe()} needs none)" if self.is_pure else ""
         return f"epsilon = {self.epsilon:g}, delta = {self.promised_delta:g}{pure}"
 
     @property
@@ -262,7 +262,9 @@ class Plan:
     def certificate(self) -> Certificate:
         """The error of the measurement, and the floor below which no Gaussian one can go."""
         if self.is_pure and self.rival is None:
-            raise ValueError("a plan with Laplace noise alone has no certificate of its error.")
+            raise ValueError(
+                f"a plan with {self.noise.describe()} alone has no certificate of its error."
+            )
         gaussian = self if not self.is_pure else self.measuring(self.rival)
         return self.kind.certificate(self, gaussian)
 

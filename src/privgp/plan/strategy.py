@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, AnyNoise, Noise, noise_for
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE, AnyNoise, Noise, noise_for
 from privgp.privacy.sensitivity import (
     MAX_ENERGY_WEIGHT,
     MAX_TOTAL_ENERGY_WEIGHT,
@@ -77,13 +77,13 @@ class OutputSums:
     ``energy_shares``: (rows,), the factors e_i
     """
 
-    law: ClassVar[str] = GAUSSIAN
     matrix: Array
     index: Integers
     row_weights: Array
     people: Integers | None
     energy_weight: float
     energy_shares: Array
+    law: Annotated[str, NOT_PURE] = GAUSSIAN
 
     @property
     def size(self) -> int:
@@ -178,9 +178,9 @@ class OutputSums:
 
 @dataclass(frozen=True)
 class GroupSums(OutputSums):
-    """Sums over groups of inputs, every input in one of them; protected by Laplace noise."""
+    """Sums over groups of inputs, every input in one of them; protected by pure noise."""
 
-    law: ClassVar[str] = LAPLACE
+    law: Annotated[str, PURE] = LAPLACE
 
     def sensitivity(self) -> float:
         """How far one person can move the exact measurement, in the sum of absolute values."""
@@ -242,12 +242,12 @@ def strategy_for_rows(
 
 
 def strategy_of_groups(
-    B: Array, index: Integers, people: Integers | None, *, energy: bool
+    B: Array, index: Integers, people: Integers | None, *, energy: bool, law: str = LAPLACE
 ) -> GroupSums:
-    """Sums over groups of inputs for Laplace noise: every person moves them by at most 2 in all.
+    """Sums over groups of inputs for pure noise: every person moves them by at most 2 in all.
 
     A person's k rows count 1/k each. The energy row costs nothing up to a weight of 1/2.
     """
     shares = np.ones(len(index)) if people is None else 1.0 / np.bincount(people)[people]
     weight = MAX_TOTAL_ENERGY_WEIGHT if energy else 0.0
-    return GroupSums(B, index, shares, people, weight, shares)
+    return GroupSums(B, index, shares, people, weight, shares, law)

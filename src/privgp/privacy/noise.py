@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, get_args
+
+import numpy as np
 
 from privgp.privacy.budget import check_budget, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK, Event
-from privgp.types import Count, Exponent, Positive, Share
+from privgp.types import Array, Count, Exponent, Positive, Share
 
 GAUSSIAN, LAPLACE = "gaussian", "laplace"
 GAUSSIAN_SAMPLER = (
@@ -32,16 +34,24 @@ NOTHING = (
 
 
 class Noise(Protocol):
-    """Independent noise for ``size`` numbers on the multiples of ``2**exponent``."""
+    """Independent noise for ``size`` numbers on the multiples of ``2**exponent``.
+
+    ``pure``: whether it needs no delta. Sensitivities are then sums of absolute values, otherwise
+    Euclidean norms.
+    """
 
     @property
     def law(self) -> str: ...
+    @property
+    def pure(self) -> bool: ...
     @property
     def sampler(self) -> str: ...
     @property
     def size(self) -> int: ...
     @property
     def exponent(self) -> int: ...
+    @property
+    def scale(self) -> float: ...
     @property
     def std(self) -> float: ...
     @property
@@ -50,8 +60,17 @@ class Noise(Protocol):
 
     def describe(self) -> str: ...
 
+    def log_density(self, errors: Array) -> Array:
+        """Of the noise in every number, up to a constant: for audits."""
+
     def resized(self, size: int, factor: float = 1.0) -> Noise:
         """The same for another number of values, its scale multiplied: for audits."""
+
+    @classmethod
+    def least(
+        cls, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
+    ) -> Noise:
+        """The least for which ``size`` numbers are (epsilon, delta)-private."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +83,7 @@ class GaussianNoise:
     """
 
     law: ClassVar[str] = GAUSSIAN
+    pure: ClassVar[bool] = False
     sampler: ClassVar[str] = GAUSSIAN_SAMPLER
     size: Count
     std: Positive
@@ -72,14 +92,27 @@ class GaussianNoise:
     delta_slack: Share
 
     @property
+    def scale(self) -> float:
+        return self.std
+
+    @property
     def event(self) -> Event:
         return Event(noise_multipliers=(self.multiplier,), delta_slack=self.delta_slack)
 
     def describe(self) -> str:
         return "Gaussian noise"
 
+    def log_density(self, errors: Array) -> Array:
+        return np.asarray(-0.5 * np.square(errors / self.std))
+
     def resized(self, size: int, factor: float = 1.0) -> GaussianNoise:
         return replace(self, size=size, std=self.std * factor)
+
+    @classmethod
+    def least(
+        cls, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
+    ) -> GaussianNoise:
+        return gaussian_noise(epsilon, delta, size, sensitivity, float_error)
 
 
 @dataclass(frozen=True)
@@ -87,6 +120,7 @@ class LaplaceNoise:
     """Laplace noise of this scale, ``epsilon``-private by itself."""
 
     law: ClassVar[str] = LAPLACE
+    pure: ClassVar[bool] = True
     sampler: ClassVar[str] = LAPLACE_SAMPLER
     size: Count
     scale: Positive
@@ -104,11 +138,23 @@ class LaplaceNoise:
     def describe(self) -> str:
         return "Laplace noise"
 
+    def log_density(self, errors: Array) -> Array:
+        return np.asarray(-np.abs(errors) / self.scale)
+
     def resized(self, size: int, factor: float = 1.0) -> LaplaceNoise:
         return replace(self, size=size, scale=self.scale * factor)
 
+    @classmethod
+    def least(
+        cls, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
+    ) -> LaplaceNoise:
+        return laplace_noise(epsilon, size, sensitivity, float_error)
 
-AnyNoise = GaussianNoise | LaplaceNoise
+
+AnyNoise = GaussianNoise | LaplaceNoise  # a new law is one more
+LAWS: dict[str, type[AnyNoise]] = {kind.law: kind for kind in get_args(AnyNoise)}
+PURE = tuple(law for law, kind in LAWS.items() if kind.pure)
+NOT_PURE = tuple(law for law, kind in LAWS.items() if not kind.pure)
 
 
 def noise_for(
@@ -116,12 +162,10 @@ def noise_for(
 ) -> AnyNoise:
     """The least noise of a law for which ``size`` numbers are (epsilon, delta)-private.
 
-    ``sensitivity``: of the exact numbers, in the norm of the law (Euclidean for Gaussian noise, sum of
-    absolute values for Laplace noise); ``float_error``: bound of their rounding error in that norm.
+    ``sensitivity``: of the exact numbers, in the norm of the law (sum of absolute values for pure
+    laws, otherwise Euclidean); ``float_error``: bound of their rounding error in that norm.
     """
-    if law == LAPLACE:
-        return laplace_noise(epsilon, size, sensitivity, float_error)
-    return gaussian_noise(epsilon, delta, size, sensitivity, float_error)
+    return LAWS[law].least(epsilon, delta, size, sensitivity, float_error)
 
 
 def gaussian_noise(

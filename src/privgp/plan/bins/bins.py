@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from privgp.gp.kernels.quadrature import gauss
 from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE, Noise
 from privgp.privacy.sensitivity import absolute_sums, column_norms
 from privgp.types import Array
 
@@ -40,7 +40,6 @@ class Bins:
     ``energy_weight``: of the sum of squares, at most 1, and 0 when it is not measured
     """
 
-    law: ClassVar[str] = GAUSSIAN
     people: ClassVar[None] = None
     distinct_inputs: ClassVar[None] = None
     low: Array
@@ -49,6 +48,7 @@ class Bins:
     rows: int
     matrix: Array = field(repr=False)
     energy_weight: float = ENERGY_WEIGHT
+    law: Annotated[str, NOT_PURE] = GAUSSIAN
 
     @property
     def count(self) -> int:
@@ -140,12 +140,12 @@ class Bins:
 
 @dataclass(frozen=True)
 class HalvedBins(Bins):
-    """The same with Laplace noise: ``(n + s) / 2`` and ``(n - s) / 2``, and an energy.
+    """The same with pure noise: ``(n + s) / 2`` and ``(n - s) / 2``, and an energy.
 
     A record adds two numbers that are not negative and sum to 1.
     """
 
-    law: ClassVar[str] = LAPLACE
+    law: Annotated[str, PURE] = LAPLACE
 
     def sensitivity(self) -> float:
         """In the sum of absolute values: twice the largest column sum, plus the energy's weight."""

@@ -13,7 +13,7 @@ from privgp.plan.bins.records import Records
 from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.plan import Plan
-from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.privacy.noise import LAPLACE, PURE
 
 
 def make_records_plan(
@@ -56,10 +56,12 @@ def _choose(
     domain: Domain, aim: Aim, question: Question, budget: Budget
 ) -> tuple[Bins, Bins | None]:
     """The measurement with the least error to expect, and the best with the other law of noise."""
-    if question.mechanism == LAPLACE:
-        return best_pure_bins(domain, aim, budget, energy=question.learned)[0], None
+    auto = question.mechanism == "auto"
+    law = LAPLACE if auto else question.mechanism
+    if law in PURE and (not auto or budget.delta == 0):
+        return best_pure_bins(domain, aim, budget, law, energy=question.learned)[0], None
     gaussian, error = best_bins(domain, aim, budget.noise_for(1, 2.0, 0.0).std)
-    if question.mechanism == GAUSSIAN:
+    if not auto:
         return gaussian, None
-    pure, pure_error = best_pure_bins(domain, aim, budget, energy=question.learned)
+    pure, pure_error = best_pure_bins(domain, aim, budget, law, energy=question.learned)
     return (pure, gaussian) if pure_error < error else (gaussian, pure)

@@ -22,6 +22,7 @@ from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.designs.hypotheses import hypotheses_for
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design
 from privgp.plan.strategy import OutputSums
+from privgp.privacy.noise import LAPLACE
 from privgp.types import Array
 
 if TYPE_CHECKING:
@@ -51,10 +52,11 @@ class Domain:
         shape = (parts,) * len(self.low)
         return Bins(self.low, self.high, shape, self.rows, np.eye(parts ** len(shape)))
 
-    def halved_bins(self, parts: int, energy_weight: float) -> HalvedBins:
-        """The same for Laplace noise."""
+    def halved_bins(self, parts: int, energy_weight: float, law: str) -> HalvedBins:
+        """The same for pure noise."""
         plain = self.bins(parts)
-        return HalvedBins(self.low, self.high, plain.shape, self.rows, plain.matrix, energy_weight)
+        where = self.low, self.high, plain.shape, self.rows
+        return HalvedBins(*where, plain.matrix, energy_weight, law)
 
 
 @dataclass(frozen=True)
@@ -100,14 +102,14 @@ def best_bins(domain: Domain, aim: Aim, noise_std: float) -> tuple[Bins, float]:
 
 
 def best_pure_bins(
-    domain: Domain, aim: Aim, budget: Budget, *, energy: bool = True
+    domain: Domain, aim: Aim, budget: Budget, law: str = LAPLACE, *, energy: bool = True
 ) -> tuple[Bins, float]:
-    """The same for Laplace noise, which wants plain bins: a mix would put a record in several.
+    """The same for pure noise, which wants plain bins: a mix would put a record in several.
 
     ``energy``: whether it is needed, to learn hyperparameters from.
     """
     weight = pure_energy_weight(budget.epsilon, domain.rows) if energy else 0.0
-    ladder = [domain.halved_bins(parts, weight) for parts in PURE_GRIDS[len(domain.low)]]
+    ladder = [domain.halved_bins(parts, weight, law) for parts in PURE_GRIDS[len(domain.low)]]
     noise_std = ladder[0].sum_std(budget.noise_of(ladder[0]).std)
     return _best_plain(ladder, aim, noise_std)
 
