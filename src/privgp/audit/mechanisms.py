@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from privgp.audit.gaussian import NoisyPair, worst_neighbours
+from privgp.audit.gaussian import NoisyPair
 from privgp.audit.progress import Callback
 from privgp.audit.promises import Promise, promise_of
 from privgp.audit.trained import Sampler
@@ -45,7 +45,7 @@ def pair_of_plan(plan: Plan, data: Any, neighbour: Any) -> NoisyPair:
         raise ValueError("give both data and neighbour, or neither for the worst there are.")
     strategy, bounds = plan.strategy, plan.y_bounds
     if data is None:
-        low, high = worst_neighbours(strategy)
+        low, high = strategy.furthest()
     elif plan.x_bounds is not None:
         both = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
         _check_one_record(*both)

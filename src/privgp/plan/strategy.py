@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Annotated, Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE, AnyNoise, Noise, noise_for
 from privgp.privacy.sensitivity import (
+    ENUMERATED_ROWS,
     MAX_ENERGY_WEIGHT,
     MAX_TOTAL_ENERGY_WEIGHT,
     absolute_sums,
@@ -57,6 +59,9 @@ class Strategy(Protocol):
 
     def float_error(self) -> float:
         """Bound of the rounding error of the computed measurement."""
+
+    def furthest(self) -> tuple[Array, Array]:
+        """Two exact measurements of neighbouring datasets, as far apart as any: for audits."""
 
     def sum_std(self, noise_std: float) -> float:
         """Std of the noise on a sum of outputs, for noise of this std on every measured number."""
@@ -168,6 +173,26 @@ class OutputSums:
         per_row: Array = rounding(rows + inputs + 4) * (np.abs(self.matrix) @ mass)
         energy = rounding(rows + 4) * self.energy_weight * float(self.energy_shares.sum())
         return per_row, energy
+
+    def furthest(self) -> tuple[Array, Array]:
+        """Equal outputs but for the person who can move the measurement most."""
+        people = np.arange(self.rows) if self.people is None else self.people
+        norms = person_norms(self.matrix, self.index, people) * self.person_weights()
+        rows = np.flatnonzero(people == int(np.argmax(norms)))
+        signs = np.zeros(self.rows)
+        signs[rows] = self._worst_signs(rows)
+        moved = self.matrix @ self.per_input(self.row_weights * signs)
+        energy = self.energy_weight * float(self.energy_shares[rows].sum())
+        end = [energy] if self.energy_weight > 0 else []
+        return np.append(-moved, end), np.append(moved, end)
+
+    def _worst_signs(self, rows: Integers) -> Array:
+        """The signs of one person's outputs that move the measurement most (all +1 for many rows)."""
+        if len(rows) > ENUMERATED_ROWS:
+            return np.ones(len(rows))
+        signs = np.array(list(product((1.0, -1.0), repeat=len(rows))))
+        moved = self.matrix[:, self.index[rows]] @ signs.T
+        return np.asarray(signs[int(np.argmax(np.square(moved).sum(axis=0)))])
 
     def sum_std(self, noise_std: float) -> float:
         return noise_std

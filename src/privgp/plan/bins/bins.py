@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -93,6 +94,27 @@ class Bins:
         each = rounding(self.rows + self.count + 4) * self.rows * largest
         return float(np.sqrt(3.0) * each) * (1.0 + 1e-9)
 
+    def furthest(self) -> tuple[Array, Array]:
+        """What one record adds, twice: of all pairs of records the two furthest apart.
+
+        Outputs at the ends and the middle of their bounds suffice: the move is convex in their
+        squares.
+        """
+        B, w = self.matrix, self.energy_weight
+        gram, best = B.T @ B, (-1.0, 0, 0, 0.0, 0.0)
+        squares = np.diag(gram)
+        for u, v in product((-1.0, 0.0, 1.0), repeat=2):
+            moved = (1.0 + u * u) * squares[:, None] + (1.0 + v * v) * squares[None, :]
+            moved = moved - 2.0 * (1.0 + u * v) * gram + w**2 * (u * u - v * v) ** 2
+            i, j = divmod(int(np.argmax(moved)), self.count)
+            best = max(best, (float(moved[i, j]), i, j, u, v))
+        _, i, j, u, v = best
+        first, second = (
+            np.concatenate([B[:, k], B[:, k] * x, [w * x * x] if w > 0 else []])
+            for k, x in ((i, u), (j, v))
+        )
+        return first, second
+
     def sum_std(self, noise_std: float) -> float:
         """Std of the noise on every count, and on every sum of scaled outputs."""
         return noise_std
@@ -156,6 +178,14 @@ class HalvedBins(Bins):
         """The bound in the sum of absolute values."""
         largest = float(absolute_sums(self.matrix).max()) + self.energy_weight
         return rounding(self.rows + self.count + 8) * self.rows * largest * (1.0 + 1e-9)
+
+    def furthest(self) -> tuple[Array, Array]:
+        """A record that stays in its bin: but for the small energy it moves as far as any, and few
+        numbers at once, which an attack sees best."""
+        B, w = self.matrix, self.energy_weight
+        worst = B[:, int(np.argmax(np.abs(B).sum(axis=0)))]
+        nothing, energy = np.zeros_like(worst), [w] if w > 0 else []
+        return np.concatenate([nothing, worst, energy]), np.concatenate([worst, nothing, energy])
 
     def sum_std(self, noise_std: float) -> float:
         """Counts and sums are sum and difference of two numbers; their errors are uncorrelated."""

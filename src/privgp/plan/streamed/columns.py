@@ -163,6 +163,11 @@ class StreamedSums:
         energy = error * self.energy_weight * self.rows
         return float(np.hypot(np.linalg.norm(per_number), energy)) * (1.0 + 1e-9)
 
+    def furthest(self) -> tuple[Array, Array]:
+        """Equal outputs but for the row with the largest column."""
+        energy = [self.energy_weight] if self.energy_weight > 0 else []
+        return np.append(-self.worst, energy), np.append(self.worst, energy)
+
     def sum_std(self, noise_std: float) -> float:
         return noise_std
 
