@@ -14,15 +14,14 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import Posterior, mean_map, posterior
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.plan.bins.bins import Bins, HalvedBins
 from privgp.plan.bins.records import Records
+from privgp.plan.choice import AnyStrategy
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.outputs import Outputs, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
-from privgp.plan.strategy import GroupSums, OutputSums, noise_of
-from privgp.plan.streamed.columns import StreamedSums
+from privgp.plan.strategy import noise_of
 from privgp.privacy.noise import AnyNoise
 from privgp.types import Array, Integers
 
@@ -55,12 +54,12 @@ class Plan:
     reconstruct: Annotated[str, RECONSTRUCTIONS]
     targets: Array = field(repr=False)
     target_weights: Array = field(repr=False)
-    strategy: OutputSums | GroupSums | StreamedSums | Bins | HalvedBins = field(repr=False)
+    strategy: AnyStrategy = field(repr=False)
     functionals: Functionals = field(repr=False)
     noise: AnyNoise = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
     kind: Outputs | Records = field(repr=False)
-    rival: OutputSums | Bins | HalvedBins | None = field(repr=False, default=None)
+    rival: AnyStrategy | None = field(repr=False, default=None)
     fingerprint: str = field(repr=False, default="")
     made_for: MadeFor | None = field(repr=False, default=None)
 
