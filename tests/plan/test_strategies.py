@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import get_args
 
@@ -15,7 +16,8 @@ from privgp.gp.kernels.codec import KERNELS
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.strategy import noise_of
-from privgp.privacy.noise import PURE
+from privgp.privacy.noise import LAWS, PURE
+from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Codec
 from privgp.vault.measure import measure
 from tests.plan.strategies import BOUNDS, ROWS
@@ -109,6 +111,22 @@ def test_it_is_written_and_read_back(row):
     assert again.sensitivity() == strategy.sensitivity()
     for ours, theirs in zip(strategy.furthest(), again.furthest(), strict=True):
         assert_array_equal(ours, theirs)
+
+
+@every_strategy
+def test_a_file_with_noise_of_the_other_norm_is_refused(row):
+    strategy, _ = made(row, 0)
+    stored = {field.name for field in fields(strategy)}
+    if "law" not in stored or type(strategy) not in get_args(AnyStrategy):
+        pytest.skip("no file says its law")
+    codec = Codec(AnyStrategy, "strategy", KERNELS)
+    for law in LAWS:
+        members = codec.encode(replace(strategy, law=law))
+        if (law in PURE) == (strategy.law in PURE):
+            assert codec.decode(members).law == law
+        else:
+            with pytest.raises(DamagedFile, match="law"):
+                codec.decode(members)
 
 
 @pytest.mark.statistical
