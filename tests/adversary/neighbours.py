@@ -11,7 +11,6 @@ import numpy as np
 
 from privgp import PrivateGPRegressor
 from privgp.plan.inputs.rows import ArrayRows
-from privgp.privacy.noise import LAPLACE
 from privgp.vault.measure import exact
 
 Pair = tuple[Any, Any]
@@ -36,7 +35,7 @@ def of_plan(model: PrivateGPRegressor, groups: Any = None) -> Callable[[], Pair]
     def pair() -> Pair:
         plan = model.plan(INPUTS, groups)
         people = np.arange(len(INPUTS)) if groups is None else groups
-        order = 1 if plan.noise.law == LAPLACE else 2
+        order = 1 if plan.noise.pure else 2
         found = max(_ends_of_people(people), key=lambda u: _moved(plan.strategy, u, order))
         return 0.5 - 0.5 * found, 0.5 + 0.5 * found
 

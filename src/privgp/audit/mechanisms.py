@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from privgp.audit.gaussian import NoisyPair, worst_neighbours
+from privgp.audit.gaussian import NoisyPair
 from privgp.audit.progress import Callback, repeated
 from privgp.audit.promises import Promise, promise_of
 from privgp.audit.result import TradeOff, Trial
@@ -65,7 +65,7 @@ def pair_of_plan(plan: Plan, data: Any, neighbour: Any, points: Any = None) -> N
         raise ValueError("give both data and neighbour, or neither for the worst there are.")
     strategy, bounds = plan.strategy, plan.y_bounds
     if data is None:
-        low, high = worst_neighbours(strategy)
+        low, high = strategy.furthest()
     elif plan.x_bounds is not None:
         both = _differ_in_one_record(data, neighbour)
         low, high = (exact(strategy, each, bounds) for each in both)

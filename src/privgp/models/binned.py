@@ -24,7 +24,7 @@ from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pair
 from privgp.plan.strategy import Strategy, noise_of
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import OUTPUTS, RECORDS, promise
-from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.privacy.noise import LAWS, PURE
 from privgp.types import Array, Integers
 from privgp.vault.measure import measure
 from privgp.vault.validate import checked_inputs, checked_outputs
@@ -78,9 +78,9 @@ class BinnedMeans(SpendingRegressor):
     def fit(self, X: Any, y: Any) -> Self:
         """Measure once, with noise. The only call that spends."""
         self._check_given(y)
-        check_budget(self.epsilon, self.delta, pure=self.noise == LAPLACE)
+        check_budget(self.epsilon, self.delta, pure=self.noise in PURE)
         check_bounds("y_bounds", self.y_bounds)
-        check_choice("noise", self.noise, (LAPLACE, GAUSSIAN))
+        check_choice("noise", self.noise, tuple(LAWS))
         check_choice("protect", self.protect, ("outputs", "records"))
         release = self._measure_records if self.protect == "records" else self._measure_outputs
         release(X, y)
@@ -121,8 +121,9 @@ class BinnedMeans(SpendingRegressor):
         inputs = checked_inputs(X, len(low))
         y = checked_outputs(y, len(inputs))
         validate_data(self, X, skip_check_array=True)  # remembers names and number of columns
-        kind = HalvedBins if self.noise == LAPLACE else Bins
-        strategy = kind(low, high, grid.shape, len(inputs), np.eye(grid.count), energy_weight=0.0)
+        kind = HalvedBins if self.noise in PURE else Bins
+        eye = np.eye(grid.count)
+        strategy = kind(low, high, grid.shape, len(inputs), eye, 0.0, law=self.noise)
         what = (
             f"counts and sums of the clipped outputs over {grid.count} bins of the declared domain"
         )

@@ -31,6 +31,7 @@ from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Para
 from privgp.plan.plan import Plan
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
+from privgp.privacy.noise import PURE
 from privgp.release.at_targets import AtTargets, Release
 from privgp.release.certificate import utc
 from privgp.types import Array
@@ -242,14 +243,13 @@ class PrivateGPRegressor(SpendingRegressor):
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
         linear = objective != "posterior" or self.inducing is not None
-        if self.mechanism == "laplace" and linear:
+        if self.mechanism in PURE and linear:
             raise ValueError(
-                "mechanism='laplace' goes with objective='posterior', without inducing inputs."
+                f"mechanism={self.mechanism!r} goes with objective='posterior', without inducing "
+                "inputs."
             )
-        mechanism = self.mechanism
-        if self.delta == 0:
-            check_budget(self.epsilon, self.delta, pure=not linear and mechanism != "gaussian")
-            mechanism = "laplace"  # the only one that is private without delta
+        pure = not linear and self.mechanism in ("auto", *PURE)
+        check_budget(self.epsilon, self.delta, pure=pure)
         return Question(
             y_bounds=bounds,
             kernel=self.kernel,
@@ -258,7 +258,7 @@ class PrivateGPRegressor(SpendingRegressor):
             objective=objective,
             reconstruct=self.reconstruct,
             learned=self.hyperparameters == "learned",
-            mechanism=mechanism,
+            mechanism=self.mechanism,
             ranked=ranked,
         )
 

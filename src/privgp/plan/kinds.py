@@ -119,7 +119,8 @@ def _certified(plan: Plan) -> str:
     if plan.rival is not None and plan.certificate.gap < 0:
         share = -100 * plan.certificate.gap
         return (
-            f" with Laplace noise, an error {share:.2g}% below the least that Gaussian noise allows"
+            f" with {plan.noise.describe()}, an error {share:.2g}% below the least that Gaussian noise "
+            "allows"
         )
     if plan.objective == "logdet":
         return f", certified within {plan.gap:.3g} nats of the best"
@@ -170,15 +171,15 @@ class Records:
     def measured(self, plan: Plan) -> str:
         """How much is measured with which noise, and what the other noise would give."""
         bins: Any = plan.strategy
-        ours, others = ("Laplace", "Gaussian") if plan.is_pure else ("Gaussian", "Laplace")
         text = (
             f"{bins.rows} records in {' x '.join(map(str, bins.shape))} bins; {bins.size} numbers are "
-            f"measured, with {ours} noise"
+            f"measured, with {plan.noise.describe()}"
         )
         if plan.rival is None:
             return text
-        other = plan.measuring(plan.rival).expected_error()
-        return f"{text} ({others} noise: an expected error of {other:.4g})"
+        other = plan.measuring(plan.rival)
+        error = other.expected_error()
+        return f"{text} ({other.noise.describe()}: an expected error of {error:.4g})"
 
 
 def _floor(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> float:

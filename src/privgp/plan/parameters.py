@@ -17,12 +17,12 @@ from privgp.plan.inputs.arguments import (
     target_points,
 )
 from privgp.privacy.budget import MAX_EPSILON
-from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.privacy.noise import LAWS
 from privgp.types import Array, Pair, Positive, Share, Within
 
 OBJECTIVES = ("posterior", "trace", "max", "logdet")
 RECONSTRUCTIONS = ("posterior", "unbiased")
-MECHANISMS = ("auto", GAUSSIAN, LAPLACE)
+MECHANISMS = ("auto", *LAWS)
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,14 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import mean_map, posterior
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.plan.bins.bins import Bins, HalvedBins
+from privgp.plan.choice import AnyStrategy
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
-from privgp.plan.strategy import NOT_TOGETHER, GroupSums, OutputSums, noise_of
-from privgp.plan.streamed.columns import StreamedSums
-from privgp.privacy.noise import LAPLACE, Noise
+from privgp.plan.strategy import NOT_TOGETHER, noise_of
+from privgp.privacy.noise import Noise
 from privgp.types import Array, Integers
 
 PRIOR_DRAWS = 32
@@ -54,12 +53,12 @@ class Plan:
     reconstruct: Annotated[str, RECONSTRUCTIONS]
     targets: Array = field(repr=False)
     target_weights: Array = field(repr=False)
-    strategy: OutputSums | GroupSums | StreamedSums | Bins | HalvedBins = field(repr=False)
+    strategy: AnyStrategy = field(repr=False)
     functionals: Functionals = field(repr=False)
     noise: Noise = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
     kind: Outputs | Records = field(repr=False)
-    rival: OutputSums | Bins | HalvedBins | None = field(repr=False, default=None)
+    rival: AnyStrategy | None = field(repr=False, default=None)
     fingerprint: str = field(repr=False, default="")
     made_for: MadeFor | None = field(repr=False, default=None)
 
@@ -149,7 +148,7 @@ class Plan:
     @property
     def is_pure(self) -> bool:
         """Whether the release will be epsilon-private with delta = 0, whatever delta is offered."""
-        return self.noise.law == LAPLACE
+        return self.noise.pure
 
     @property
     def promised_delta(self) -> float:
@@ -159,7 +158,7 @@ class Plan:
     @property
     def budget(self) -> str:
         """What will be spent, in words."""
-        pure = " (Laplace noise needs none)" if self.is_pure else ""
+        pure = f" ({self.noise.describe()} needs none)" if self.is_pure else ""
         return f"epsilon = {self.epsilon:g}, delta = {self.promised_delta:g}{pure}"
 
     @property
@@ -247,7 +246,9 @@ class Plan:
     def certificate(self) -> Certificate:
         """The error of the measurement, and the floor below which no Gaussian one can go."""
         if self.is_pure and self.rival is None:
-            raise ValueError("a plan with Laplace noise alone has no certificate of its error.")
+            raise ValueError(
+                f"a plan with {self.noise.describe()} alone has no certificate of its error."
+            )
         gaussian = self if not self.is_pure else self.measuring(self.rival)
         return self.kind.certificate(self, gaussian)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from itertools import product
+from typing import Annotated, Protocol
 
 import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise, noise_for
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE, Noise, noise_for
 from privgp.privacy.sensitivity import (
+    ENUMERATED_ROWS,
     MAX_ENERGY_WEIGHT,
     MAX_TOTAL_ENERGY_WEIGHT,
     absolute_sums,
@@ -57,6 +59,9 @@ class Strategy(Protocol):
     def float_error(self) -> float:
         """Bound of the rounding error of the computed measurement."""
 
+    def furthest(self) -> tuple[Array, Array]:
+        """Two exact measurements of neighbouring datasets, as far apart as any: for audits."""
+
     def sum_std(self, noise_std: float) -> float:
         """Std of the noise on a sum of outputs, for noise of this std on every measured number."""
 
@@ -85,6 +90,10 @@ class Sums:
         """The sums of outputs, and the counts of records where these are measured too."""
         return numbers, None
 
+    def with_energy(self, sums: Array, squares: float) -> Array:
+        """Sums, and a sum of squared outputs where that is measured too."""
+        return np.append(sums, self.energy_weight * squares) if self.energy_weight > 0 else sums
+
 
 @dataclass(frozen=True)
 class OutputSums(Sums):
@@ -98,13 +107,13 @@ class OutputSums(Sums):
     ``energy_shares``: (rows,), the factors e_i
     """
 
-    law: ClassVar[str] = GAUSSIAN
     matrix: Array
     index: Integers
     row_weights: Array
     people: Integers | None
     energy_weight: float
     energy_shares: Array
+    law: Annotated[str, NOT_PURE] = GAUSSIAN
 
     @property
     def rows(self) -> int:
@@ -172,15 +181,34 @@ class OutputSums(Sums):
         gamma = rounding(self.rows + self.distinct_inputs + 4)
         sums = gamma * (np.abs(self.matrix) @ self.masses()[0])
         energy = rounding(self.rows + 4) * self.energy_weight * float(self.energy_shares.sum())
-        order = 1 if self.law == LAPLACE else 2
+        order = 1 if self.law in PURE else 2
         return float(np.linalg.norm(np.append(sums, energy), order)) * (1.0 + 1e-9)
+
+    def furthest(self) -> tuple[Array, Array]:
+        """Equal outputs but for the person who can move the measurement most."""
+        people = np.arange(self.rows) if self.people is None else self.people
+        norms = person_norms(self.matrix, self.index, people) * self.person_weights()
+        rows = np.flatnonzero(people == int(np.argmax(norms)))
+        signs = np.zeros(self.rows)
+        signs[rows] = self._worst_signs(rows)
+        moved = self.matrix @ self.per_input(self.row_weights * signs)
+        squares = float(self.energy_shares[rows].sum())
+        return self.with_energy(-moved, squares), self.with_energy(moved, squares)
+
+    def _worst_signs(self, rows: Integers) -> Array:
+        """The signs of one person's outputs that move the measurement most (all +1 for many rows)."""
+        if len(rows) > ENUMERATED_ROWS:
+            return np.ones(len(rows))
+        signs = np.array(list(product((1.0, -1.0), repeat=len(rows))))
+        moved = self.matrix[:, self.index[rows]] @ signs.T
+        return np.asarray(signs[int(np.argmax(np.square(moved).sum(axis=0)))])
 
 
 @dataclass(frozen=True)
 class GroupSums(OutputSums):
-    """Sums over groups of inputs, every input in one of them; protected by Laplace noise."""
+    """Sums over groups of inputs, every input in one of them; protected by pure noise."""
 
-    law: ClassVar[str] = LAPLACE
+    law: Annotated[str, PURE] = LAPLACE
 
     def sensitivity(self) -> float:
         """How far one person can move the exact measurement, in the sum of absolute values."""
@@ -232,9 +260,9 @@ def strategy_for_rows(
 
 
 def strategy_of_groups(
-    B: Array, index: Integers, people: Integers | None, *, energy: bool
+    B: Array, index: Integers, people: Integers | None, *, energy: bool, law: str = LAPLACE
 ) -> GroupSums:
-    """Sums for Laplace noise that every person moves by at most 2 in all: k rows count 1/k each."""
+    """Sums for pure noise that every person moves by at most 2 in all: k rows count 1/k each."""
     shares = np.ones(len(index)) if people is None else 1.0 / np.bincount(people)[people]
     weight = MAX_TOTAL_ENERGY_WEIGHT if energy else 0.0  # costs nothing
-    return GroupSums(B, index, shares, people, weight, shares)
+    return GroupSums(B, index, shares, people, weight, shares, law)

@@ -32,8 +32,8 @@ def check_budget(epsilon: float, delta: float, *, pure: bool = False) -> None:
             if pure:
                 continue
             raise ValueError(
-                "delta must be positive here, got 0: only Laplace noise and private choices among "
-                "candidates are private with delta = 0."
+                "delta must be positive here, got 0: Laplace noise and private choices among "
+                "candidates are private with delta = 0, this is not."
             )
         # compared as it came: integers can be larger than any float
         if not 0 < value <= largest or value == 1 == largest:

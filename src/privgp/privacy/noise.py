@@ -16,11 +16,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import ClassVar
+from typing import ClassVar, get_args
+
+import numpy as np
 
 from privgp.privacy.budget import check_budget, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK, Event
-from privgp.types import Count, Exponent, Positive, Share
+from privgp.types import Array, Count, Exponent, Positive, Share
 
 GAUSSIAN, LAPLACE = "gaussian", "laplace"
 ON_LATTICE = "on a lattice of powers of two (OpenDP), cryptographic randomness"
@@ -41,6 +43,7 @@ class GaussianNoise:
     """
 
     law: ClassVar[str] = GAUSSIAN
+    pure: ClassVar[bool] = False
     sampler: ClassVar[str] = GAUSSIAN_SAMPLER
     size: Count
     std: Positive
@@ -49,14 +52,27 @@ class GaussianNoise:
     delta_slack: Share
 
     @property
+    def scale(self) -> float:
+        return self.std
+
+    @property
     def event(self) -> Event:
         return Event(noise_multipliers=(self.multiplier,), delta_slack=self.delta_slack)
 
     def describe(self) -> str:
         return "Gaussian noise"
 
+    def log_density(self, errors: Array) -> Array:
+        return np.asarray(-0.5 * np.square(errors / self.std))
+
     def resized(self, size: int, factor: float = 1.0) -> GaussianNoise:
         return replace(self, size=size, std=self.std * factor)
+
+    @classmethod
+    def least(
+        cls, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
+    ) -> GaussianNoise:
+        return gaussian_noise(epsilon, delta, size, sensitivity, float_error)
 
 
 @dataclass(frozen=True)
@@ -64,6 +80,7 @@ class LaplaceNoise:
     """Laplace noise of this scale, ``epsilon``-private by itself."""
 
     law: ClassVar[str] = LAPLACE
+    pure: ClassVar[bool] = True
     sampler: ClassVar[str] = LAPLACE_SAMPLER
     size: Count
     scale: Positive
@@ -81,13 +98,27 @@ class LaplaceNoise:
     def describe(self) -> str:
         return "Laplace noise"
 
+    def log_density(self, errors: Array) -> Array:
+        return np.asarray(-np.abs(errors) / self.scale)
+
     def resized(self, size: int, factor: float = 1.0) -> LaplaceNoise:
         return replace(self, size=size, scale=self.scale * factor)
 
+    @classmethod
+    def least(
+        cls, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
+    ) -> LaplaceNoise:
+        return laplace_noise(epsilon, size, sensitivity, float_error)
 
-# independent noise for ``size`` numbers on the multiples of ``2**exponent``; ``event``: what drawing
-# it spends; ``resized``: the same for another number of values, its scale multiplied, for audits
+
+# Independent noise for ``size`` numbers on the multiples of ``2**exponent``; a new law is one more.
+# ``pure``: it needs no delta, and sensitivities are sums of absolute values, not Euclidean norms;
+# ``event``: what drawing it spends; ``least``: the least for a budget. For audits: ``log_density``, of
+# the noise in every number, up to a constant; ``resized``, for another size, its scale multiplied.
 Noise = GaussianNoise | LaplaceNoise
+LAWS: dict[str, type[Noise]] = {kind.law: kind for kind in get_args(Noise)}
+PURE = tuple(law for law, kind in LAWS.items() if kind.pure)
+NOT_PURE = tuple(law for law, kind in LAWS.items() if not kind.pure)
 
 
 def noise_for(
@@ -95,12 +126,10 @@ def noise_for(
 ) -> Noise:
     """The least noise of a law for which ``size`` numbers are (epsilon, delta)-private.
 
-    ``sensitivity``: of the exact numbers, in the norm of the law (Euclidean for Gaussian noise, sum of
-    absolute values for Laplace noise); ``float_error``: bound of their rounding error in that norm.
+    ``sensitivity``: of the exact numbers, in the norm of the law (sum of absolute values for pure
+    laws, otherwise Euclidean); ``float_error``: bound of their rounding error in that norm.
     """
-    if law == LAPLACE:
-        return laplace_noise(epsilon, size, sensitivity, float_error)
-    return gaussian_noise(epsilon, delta, size, sensitivity, float_error)
+    return LAWS[law].least(epsilon, delta, size, sensitivity, float_error)
 
 
 def gaussian_noise(

@@ -24,7 +24,7 @@ from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import folds_of, public_splits
 from privgp.privacy.guarantee import Event, Guarantee, Protected, promise
-from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.pure import remaining_epsilon, total_epsilon
 from privgp.types import Array
 from privgp.vault.measure import measure
@@ -139,7 +139,7 @@ def _planned(
     Epsilon and noise distribution are the same for all candidates, so that the promise does not
     depend on the choice: those that add least, among those that keep the promise beside the choice.
     Gaussian noise gets what exact accounting leaves, should that keep the promise, else what adding
-    up leaves, which always does, as it does for Laplace noise.
+    up leaves, which always does, as it does for pure noise.
     """
     tried: dict[str, tuple[list[Plan], Array]] = {}
     for epsilon, mechanism in _budgets(search, spent):
@@ -161,9 +161,9 @@ def _budgets(search: PrivateGridSearchCV, spent: float) -> Iterator[tuple[float,
     while total_epsilon((spent, left)) > search.epsilon:
         left = float(np.nextafter(left, 0.0))
     sums = model.objective == "posterior" and model.reconstruct == "posterior"
-    if model.mechanism == LAPLACE or (model.mechanism != GAUSSIAN and sums):
-        yield left, LAPLACE
-    if model.mechanism != LAPLACE and search.delta > 0:
+    if model.mechanism in PURE or (model.mechanism != GAUSSIAN and sums):
+        yield left, model.mechanism if model.mechanism in PURE else LAPLACE
+    if model.mechanism not in PURE and search.delta > 0:
         yield remaining_epsilon(search.epsilon, search.delta, spent), GAUSSIAN
         yield left, GAUSSIAN
     elif model.mechanism == GAUSSIAN or not sums:

@@ -2,7 +2,7 @@
 
 Every record falls into one bin of a regular grid. For Gaussian noise ``B n``, ``B s`` and one energy
 are measured, with n the counts, s the sums of outputs per bin and B a public matrix whose columns,
-one per bin, have norms of at most 1 and no negative inner products. For Laplace noise ``(n + s) / 2``
+one per bin, have norms of at most 1 and no negative inner products. For pure noise ``(n + s) / 2``
 and ``(n - s) / 2``, to which a record adds two numbers that are not negative and sum to 1. How far
 one record can move that: docs/proofs/records.md and docs/proofs/records_laplace.md.
 """
@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from itertools import product
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from privgp.gp.kernels.quadrature import gauss
 from privgp.gp.rounding import rounding
 from privgp.plan.strategy import NOT_TOGETHER, Sums
-from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE
 from privgp.privacy.sensitivity import absolute_sums, column_norms
 from privgp.types import Array, Integers
 
@@ -93,6 +94,10 @@ class BinSums(Sums):
         """In the sum of absolute values, so in the Euclidean norm too."""
         return rounding(self.rows + 4) * self.rows
 
+    def furthest(self) -> tuple[Array, Array]:
+        """Equal outputs but for one in the first bin."""
+        return -self.matrix[0], self.matrix[0]
+
 
 @dataclass(frozen=True)
 class Bins(Sums, Grid):
@@ -101,12 +106,12 @@ class Bins(Sums, Grid):
     ``matrix``: B, (measured, bins); ``energy_weight``: at most 1, and 0 when it is not measured.
     """
 
-    law: ClassVar[str] = GAUSSIAN
     people: ClassVar[None] = None
     distinct_inputs: ClassVar[None] = None
     rows: int
     matrix: Array = field(repr=False)
     energy_weight: float = ENERGY_WEIGHT
+    law: Annotated[str, NOT_PURE] = GAUSSIAN
 
     @property
     def size(self) -> int:
@@ -148,6 +153,26 @@ class Bins(Sums, Grid):
         each = rounding(self.rows + self.count + 4) * self.rows * largest
         return float(np.sqrt(3.0) * each) * (1.0 + 1e-9)
 
+    def furthest(self) -> tuple[Array, Array]:
+        """What one record adds, twice: of all pairs of records the two furthest apart.
+
+        Outputs at the ends and the middle of their bounds suffice: the move is convex in their
+        squares.
+        """
+        B, w = self.matrix, self.energy_weight
+        gram, best = B.T @ B, (-1.0, 0, 0, 0.0, 0.0)
+        squares = np.diag(gram)
+        for u, v in product((-1.0, 0.0, 1.0), repeat=2):
+            moved = (1.0 + u * u) * squares[:, None] + (1.0 + v * v) * squares[None, :]
+            moved = moved - 2.0 * (1.0 + u * v) * gram + w**2 * (u * u - v * v) ** 2
+            i, j = divmod(int(np.argmax(moved)), self.count)
+            best = max(best, (float(moved[i, j]), i, j, u, v))
+        _, i, j, u, v = best
+        first, second = (
+            self.with_energy(np.append(B[:, k], B[:, k] * x), x * x) for k, x in ((i, u), (j, v))
+        )
+        return first, second
+
     def sums_and_counts(self, numbers: Array) -> tuple[Array, Array]:
         counts, sums = np.split(numbers, 2)
         return sums, counts
@@ -178,9 +203,9 @@ class Bins(Sums, Grid):
 
 @dataclass(frozen=True)
 class HalvedBins(Bins):
-    """The same with Laplace noise: ``(n + s) / 2`` and ``(n - s) / 2``, and an energy."""
+    """The same with pure noise: ``(n + s) / 2`` and ``(n - s) / 2``, and an energy."""
 
-    law: ClassVar[str] = LAPLACE
+    law: Annotated[str, PURE] = LAPLACE
 
     def sensitivity(self) -> float:
         """In the sum of absolute values: twice the largest column sum, plus the energy's weight."""
@@ -191,6 +216,13 @@ class HalvedBins(Bins):
         """The bound in the sum of absolute values."""
         largest = float(absolute_sums(self.matrix).max()) + self.energy_weight
         return rounding(self.rows + self.count + 8) * self.rows * largest * (1.0 + 1e-9)
+
+    def furthest(self) -> tuple[Array, Array]:
+        """A record that stays in its bin: but for the small energy it moves as far as any, and few
+        numbers at once, which an attack sees best."""
+        worst = self.matrix[:, int(np.argmax(np.abs(self.matrix).sum(axis=0)))]
+        halves = np.append(np.zeros_like(worst), worst), np.append(worst, np.zeros_like(worst))
+        return self.with_energy(halves[0], 1.0), self.with_energy(halves[1], 1.0)
 
     def sum_std(self, noise_std: float) -> float:
         """Counts and sums are sum and difference of two numbers; their errors are uncorrelated."""

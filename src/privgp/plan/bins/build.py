@@ -1,6 +1,6 @@
 """From the number of records, the bounds and a budget to a Plan for private inputs.
 
-Candidates are regular grids with as many bins per input: for Laplace noise plain; for Gaussian noise
+Candidates are regular grids with as many bins per input: for pure noise plain; for Gaussian noise
 plain and, where they are somewhat finer than the best plain ones, with the noise-aware design on
 them. Taken is the one with the least error to expect at the targets, for records spread evenly over
 the domain.
@@ -10,20 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.plan.bins.bins import ENERGY_WEIGHT, Bins, Grid, HalvedBins, pure_energy_weight
+from privgp.plan.bins.bins import Bins, Grid, HalvedBins, pure_energy_weight
 from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.build import Budget, Question
 from privgp.plan.designs.noise_aware import aware_design
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.kinds import Records, even_hypotheses
 from privgp.plan.plan import Plan
-from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.privacy.noise import LAPLACE, PURE
 from privgp.types import Array
 
 GRIDS = {1: (1, 2, 4, 8, 16, 32, 64), 2: (1, 2, 4, 7, 10, 14, 20), 3: (1, 2, 3, 5, 8)}
@@ -52,13 +53,11 @@ class Aim:
     targets: Array
     half_width: float
 
-    def bins(
-        self, parts: int, kind: type[Bins] = Bins, energy_weight: float = ENERGY_WEIGHT
-    ) -> Bins:
+    def bins(self, parts: int, kind: type[Bins] = Bins, **energy_and_law: Any) -> Bins:
         """Plain bins, as many per input."""
         shape = (parts,) * len(self.low)
         B = np.eye(parts ** len(shape))
-        return kind(self.low, self.high, shape, self.rows, B, energy_weight)
+        return kind(self.low, self.high, shape, self.rows, B, **energy_and_law)
 
     def error(self, bins: Bins, noise_std: float) -> float:
         """Expected root mean square at the targets over the models, with this noise on every count."""
@@ -93,12 +92,14 @@ def make_records_plan(
 
 def _choose(aim: Aim, question: Question, budget: Budget) -> tuple[Bins, Bins | None]:
     """The measurement with the least error to expect, and the best with the other law of noise."""
-    if question.mechanism == LAPLACE:
-        return best_pure_bins(aim, budget, energy=question.learned)[0], None
+    auto = question.mechanism == "auto"
+    law = LAPLACE if auto else question.mechanism
+    if law in PURE and (not auto or budget.delta == 0):
+        return best_pure_bins(aim, budget, law, energy=question.learned)[0], None
     gaussian, error = best_bins(aim, budget.unit_std)
-    if question.mechanism == GAUSSIAN:
+    if not auto:
         return gaussian, None
-    pure, pure_error = best_pure_bins(aim, budget, energy=question.learned)
+    pure, pure_error = best_pure_bins(aim, budget, law, energy=question.learned)
     return (pure, gaussian) if pure_error < error else (gaussian, pure)
 
 
@@ -116,10 +117,13 @@ def best_bins(aim: Aim, noise_std: float) -> tuple[Bins, float]:
     return best, least
 
 
-def best_pure_bins(aim: Aim, budget: Budget, *, energy: bool = True) -> tuple[Bins, float]:
-    """The same for Laplace noise, which wants plain bins: a mix would put a record in several."""
+def best_pure_bins(
+    aim: Aim, budget: Budget, law: str = LAPLACE, *, energy: bool = True
+) -> tuple[Bins, float]:
+    """The same for pure noise, which wants plain bins: a mix would put a record in several."""
     weight = pure_energy_weight(budget.epsilon, aim.rows) if energy else 0.0
-    ladder = [aim.bins(parts, HalvedBins, weight) for parts in PURE_GRIDS[len(aim.low)]]
+    kind: dict[str, Any] = {"kind": HalvedBins, "energy_weight": weight, "law": law}
+    ladder = [aim.bins(parts, **kind) for parts in PURE_GRIDS[len(aim.low)]]
     noise_std = ladder[0].sum_std(budget.noise_of(ladder[0]).std)
     return _best_plain(ladder, aim, noise_std)
 

@@ -152,6 +152,10 @@ class StreamedSums(Sums):
         energy = error * self.energy_weight * self.rows
         return float(np.hypot(np.linalg.norm(per_number), energy)) * (1.0 + 1e-9)
 
+    def furthest(self) -> tuple[Array, Array]:
+        """Equal outputs but for the row with the largest column."""
+        return self.with_energy(-self.worst, 1.0), self.with_energy(self.worst, 1.0)
+
 
 def streamed_strategy(columns: Columns, totals: Totals, *, energy: bool) -> StreamedSums:
     """The energy is measured as far as it costs nothing beside columns of the largest norm."""

@@ -16,7 +16,8 @@ from privgp.gp.input_maps import collapse, spreads
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import inducing_smoother, stable_cholesky
-from privgp.plan.build import Budget, Goal, Question, aware_matrix
+from privgp.plan.build import Budget, Question
+from privgp.plan.choice import Goal, aware_matrix
 from privgp.plan.designs.hypotheses import design_models, hypotheses_for
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.rows import Rows, in_blocks, sample
