@@ -55,8 +55,7 @@ class PathDraws:
 def first_path_draws(X: Any, y: Any, model: PathModel, seed: int | None) -> PathDraws:
     """Nothing drawn yet: inputs projected onto the domain, outputs clipped."""
     inputs = clipped_inputs(X, *np.array(model.domain).T) + 0.0
-    half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
-    outputs = half * clipped_outputs(y, len(inputs), model.y_bounds)
+    outputs = model.half_width * clipped_outputs(y, len(inputs), model.y_bounds)
     K = values_by_differences(model.kernel, inputs, inputs)
     K.flat[:: len(K) + 1] += model.noise_variance
     nothing = np.empty((0, model.paths))
@@ -130,9 +129,8 @@ class PathContents(Contents):
         aligned = (draws.normals.shape[1], draws.lower.size) == (model.paths, points)
         require(records > 0 and aligned, NOT_TOGETHER)
         require(points <= model.max_points, TOO_MUCH)
-        half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
-        bounded = self.holds_inputs(draws.inputs) and bool(np.all(np.abs(draws.outputs) <= half))
-        require(bounded, "its records leave their bounds")
+        bounded = np.all(np.abs(draws.outputs) <= model.half_width)
+        require(self.holds_inputs(draws.inputs) and bool(bounded), "its records leave their bounds")
         promised = (self.guarantee.delta, self.guarantee.path_curves)
         require(promised == (model.delta, (model.curve(records),)), OTHER_PROMISE)
 
