@@ -14,8 +14,10 @@ class SetNoise(Budget):
 
     multiplier: float = 1.0
 
-    def noise_for(self, size: int, sensitivity: float, float_error: float) -> GaussianNoise:
-        return scaled_noise(self.multiplier, size, sensitivity, float_error)
+    @property
+    def unit_std(self) -> float:
+        return scaled_noise(self.multiplier, 1, 2.0, 0.0).std
 
     def noise_of(self, strategy) -> GaussianNoise:
-        return self.noise_for(strategy.size, strategy.sensitivity(), strategy.float_error())
+        size = strategy.size, strategy.sensitivity(), strategy.float_error()
+        return scaled_noise(self.multiplier, *size)

@@ -8,7 +8,7 @@ The scales sigma of the curves are not printed; here they are those of figure 2.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ from privgp.privacy.posterior_mean import (
     generic_paper,
     mean_sensitivity,
 )
-from privgp.privacy.rdp import epsilon_for, path_curve
+from privgp.privacy.rdp import PathCurve, epsilon_for, influence_and_shift
 
 RECORDS, DELTA, LEAST, NORM = 1000, 5e-4, math.sqrt(0.1), 3.0
 SIGMAS = (1.0, 5.0, 25.0, math.inf)
@@ -49,11 +49,11 @@ class Bound:
             moved = printed if paper else one_function(shape, NORM)
         centred = self.sigma == math.inf
         scale = 1.0 if centred else self.sigma**2
-        curve = path_curve(
-            sensitivity=moved, influence=shape.influence, kernel_variance=scale,
-            extra_variance=scale if self.noisy else 0.0, covariance="paper" if paper else "sharp",
+        terms = influence_and_shift(
+            sensitivity=0.0 if centred else moved, influence=shape.influence,
+            kernel_variance=scale, extra_variance=scale if self.noisy else 0.0,
         )  # fmt: skip
-        curve = replace(curve, shift=0.0) if centred else curve
+        curve = PathCurve(*terms, covariance="paper" if paper else "sharp")
         return epsilon_for([curve], DELTA, "paper" if paper else "sharp")
 
 

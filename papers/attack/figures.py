@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from papers.attack.runs import DELTA, RATES, Setting
-from privgp.audit.plots import draw_means, draw_variances
+from privgp.audit.plots import draw_releases
 from privgp.audit.result import Membership
 from privgp.pictures.style import (
     BLACK,
@@ -106,8 +106,8 @@ def histograms(columns: Sequence[tuple[Setting, Membership]]) -> Figure:
     figure = new_figure(4.6, 8.4)
     axes = figure.subplots(2, len(columns), squeeze=False)
     for (above, below), (setting, result) in zip(axes.T, columns, strict=True):
-        draw_means(above, result)
-        draw_variances(below, result)
+        draw_releases(above, result, 0)
+        draw_releases(below, result, 1)
         epsilon = setting.epsilon(paper=True)
         set_title(above, f"r = {setting.r:g}, sigma = {setting.sigma:g}: epsilon = {epsilon:.3g}")
     axes[0, 0].legend(fontsize=SMALL - 1.0, loc="upper left")

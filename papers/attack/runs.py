@@ -77,7 +77,7 @@ def attack(setting: Setting, sides: Sides, rng: np.random.Generator) -> Membersh
     ]
     laws = fit_laws(seen[0], seen[1], 1.0)
     facts = {"n": RECORDS, "n_paths": float(setting.paths), "shadows": len(sides[0][0])}
-    return measured(laws, seen[1], seen[2], seen[3], RATES, 1e-6, None, facts)
+    return measured(laws, seen[1], seen[2], seen[3], RATES, 1e-6, promise=None, **facts)
 
 
 def excesses(

@@ -13,8 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 from papers.shared.cloaking import Cloak, algorithm_1, converged, hall_multiplier, workload
 from papers.shared.data import citi_bike
 from papers.shared.report import Request
-from privgp.models.binned.gp import BinnedGP
-from privgp.models.binned.means import BinnedMeans
+from privgp.models.binned import BinnedGP, BinnedMeans
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.types import Array
 

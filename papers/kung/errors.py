@@ -11,8 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 from papers.shared.cloaking import Cloak, cloak, hall_multiplier
 from papers.shared.report import Request, Result
 from privgp.gp.kernels.integral import integral_cross, integral_gram
-from privgp.models.binned.gp import BinnedGP
-from privgp.models.binned.means import BinnedMeans
+from privgp.models.binned import BinnedGP, BinnedMeans
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.types import Array
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privgp import audit
-    from privgp.models.binned.gp import BinnedGP
-    from privgp.models.binned.means import BinnedMeans
+    from privgp.models.binned import BinnedGP, BinnedMeans
     from privgp.models.function.estimator import PrivateFunction
     from privgp.models.load import load
     from privgp.models.paths import PosteriorPaths
@@ -39,8 +38,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BinnedGP": "privgp.models.binned.gp",
-    "BinnedMeans": "privgp.models.binned.means",
+    "BinnedGP": "privgp.models.binned",
+    "BinnedMeans": "privgp.models.binned",
     "Guarantee": "privgp.privacy.guarantee",
     "Plan": "privgp.plan.plan",
     "PosteriorPaths": "privgp.models.paths",

@@ -14,12 +14,17 @@ from scipy.stats import chi2
 
 from privgp import Guarantee
 from privgp.audit.promises import Promise, promise_of
-from privgp.audit.result import TradeOff, from_errors
+from privgp.audit.result import TradeOff, Trial, from_errors
 from privgp.audit.trained import attack_trained
 from tests.adversary.laws import check_noise
 from tests.adversary.spying import Event, watched
 
 FAILURE = 1e-6
+# Logarithms of densities at scale 1, up to constants; written here, not taken from the product.
+DENSITIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "gaussian": lambda z: -0.5 * z**2,
+    "laplace": lambda z: -np.abs(z),
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,8 @@ class Measured:
 class Look:
     """What one draw of numbers tells: the log-ratio of the two laws, and where to cut it.
 
-    Half-way for Gaussian noise; for Laplace noise a hair below the largest ratio there is.
+    Half-way for Gaussian noise; for pure noise a hair below the ratio beyond the higher numbers,
+    which with Laplace noise is the largest there is.
     """
 
     event: Event
@@ -74,9 +80,14 @@ class Look:
 
     @property
     def cut(self) -> float:
-        if self.event.kind == "make_gaussian":
+        if self.event.kind == "gaussian":
             return 0.0
-        return float(np.abs(self.high - self.low).sum()) / self.event.scale * (1.0 - 1e-9)
+        beyond = self.high + 1.5 * self.event.scale * np.sign(self.high - self.low)
+        return float(self._ratio(beyond, self.low, self.high)) * (1.0 - 1e-9)
+
+    def _ratio(self, z: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        density, scale = DENSITIES[self.event.kind], self.event.scale
+        return (density((z - b) / scale) - density((z - a) / scale)).sum(axis=-1)
 
     @property
     def _telling(self) -> np.ndarray:
@@ -84,16 +95,13 @@ class Look:
         up a ten-thousandth of the squared distance at most, and less of what can be told."""
         squares = np.square(self.high - self.low)
         order = np.argsort(squares)
-        share = 1e-4 if self.event.kind == "make_gaussian" else 0.0
+        share = 1e-4 if self.event.kind == "gaussian" else 0.0
         return order[np.cumsum(squares[order]) > share * squares.sum()]
 
     def ratios(self, side: int, draws: int) -> np.ndarray:
         """Of fresh draws of one side, by the sampler that protects."""
         a, b = self.low[self._telling], self.high[self._telling]
-        z = self.event.again((a, b)[side], draws)
-        if self.event.kind == "make_gaussian":
-            return np.asarray((z - 0.5 * (a + b)) @ (b - a)) / self.event.scale**2
-        return np.asarray((np.abs(z - a) - np.abs(z - b)).sum(axis=1)) / self.event.scale
+        return self._ratio(self.event.again((a, b)[side], draws), a, b)
 
 
 @dataclass(frozen=True)
@@ -156,7 +164,8 @@ class Released:
             return drawn
 
         promise = promise_of(self.run(pair[0], 1)[0])
-        found = attack_trained(sampler, promise, self.draws, FAILURE, lambda share, doing: None)
+        trial = Trial(self.draws, FAILURE, lambda share, doing: None)
+        found = attack_trained(sampler, promise, trial)
         try:
             check_noise(np.concatenate(noise))
         except AssertionError:

@@ -16,10 +16,9 @@ from scipy.linalg import LinAlgError, cholesky
 
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.storage.triangles import Triangle
-from privgp.vault.states import kept, path_sampler, paths
+from privgp.vault.states import kept, paths
 from privgp.vault.states.files import StateCodec
-from privgp.vault.states.path_sampler import PathSampler
-from privgp.vault.states.paths import PathContents
+from privgp.vault.states.paths import PathContents, PathSampler
 
 
 @contextmanager
@@ -46,10 +45,8 @@ def centred_products(kernel: Any, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return evaluate(kernel, X) if X is Z else evaluate(kernel, X, Z)
 
 
-CENTRED = tuple(
-    (where, "values_by_differences", centred_products) for where in (paths, path_sampler)
-)
-ANY_ROOT = (path_sampler, "cholesky", clipped_root)
+CENTRED = (paths, "values_by_differences", centred_products)
+ANY_ROOT = (paths, "cholesky", clipped_root)
 
 
 def with_nugget(nugget: float) -> tuple[Any, str, Any]:
@@ -68,7 +65,7 @@ def far_question() -> Any:
     """Any point is answered, distances come from centred products, negative directions are cut."""
     return planted(
         (kept, "check_inside", lambda X, domain: None),
-        *CENTRED,
+        CENTRED,
         ANY_ROOT,
     )
 
@@ -83,9 +80,9 @@ def factor_computed_anew() -> Any:
 
     return planted(
         (PathSampler, "catch_up", catch_up),
-        *CENTRED,
+        CENTRED,
         ANY_ROOT,
-        (path_sampler, "RUN", 1024),
+        (paths, "RUN", 1024),
         with_nugget(1e-8),
     )
 
@@ -108,7 +105,7 @@ def nugget_left_out() -> Any:
 
 
 def kernel_by_centred_products() -> Any:
-    return planted(*CENTRED, ANY_ROOT)
+    return planted(CENTRED, ANY_ROOT)
 
 
 def seeded(wrong: Callable[[Any, int, int, int, int], np.ndarray]) -> Any:

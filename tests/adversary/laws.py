@@ -13,7 +13,7 @@ from scipy.stats import chi2, kstest, norm
 
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import rounding_error
-from privgp.plan.functions.checked_factor import NUGGET
+from privgp.plan.functions.records import NUGGET
 from privgp.privacy.path_rounding import PathSizes, entry_error, gram_error
 from tests.adversary.digits import (
     FLOAT,

@@ -25,6 +25,7 @@ from privgp import (
 )
 from privgp.audit.promises import Promise
 from privgp.plan.bins.bins import Bins
+from privgp.privacy.noise import PURE
 from privgp.privacy.selection import (
     exponential_probabilities,
     permute_and_flip_probabilities,
@@ -62,7 +63,7 @@ def records(law: str, draws: int, **budget: Any) -> Measured:
     model = PrivateGPRegressor(
         ConstantKernel(0.2) * RBF(0.6), protect="records", x_bounds=(0, 1), mechanism=law, **budget
     )
-    rows, stay = (2000, True) if law == "laplace" else (5, False)
+    rows, stay = (2000, True) if law in PURE else (5, False)
     return fitted_records(model, lambda: model.plan(rows).strategy, draws, stay=stay)
 
 
@@ -70,7 +71,7 @@ def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
     model = kind(bins=3, x_bounds=(0, 1), protect=protect, noise=noise, **budget)
     if protect == "records":
         grid = Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3))
-        pure = noise == "laplace"
+        pure = noise in PURE
         return fitted_records(model, lambda: grid, 30_000 if pure else 3500, stay=pure)
     return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, ends(), 9000)
 

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from privgp import PrivateGPRegressor
-from privgp.plan.bins.bins import centres
 from privgp.plan.inputs.rows import ArrayRows
-from privgp.privacy.noise import LAPLACE
 from privgp.vault.measure import exact
 
 Pair = tuple[Any, Any]
@@ -37,7 +35,7 @@ def of_plan(model: PrivateGPRegressor, groups: Any = None) -> Callable[[], Pair]
     def pair() -> Pair:
         plan = model.plan(INPUTS, groups)
         people = np.arange(len(INPUTS)) if groups is None else groups
-        order = 1 if plan.noise.law == LAPLACE else 2
+        order = 1 if plan.noise.pure else 2
         found = max(_ends_of_people(people), key=lambda u: _moved(plan.strategy, u, order))
         return 0.5 - 0.5 * found, 0.5 + 0.5 * found
 
@@ -72,7 +70,7 @@ def of_columns(model: PrivateGPRegressor) -> Callable[[], Pair]:
 
 def of_bins(bins: Any, *, stay: bool = False) -> Pair:
     """Two records (x, y), y in (0, 1), as far apart in what is measured as any, or in one bin."""
-    places = centres(bins.low, bins.high, bins.shape)
+    places = bins.centres()
     if stay:
         return (places[0], 0.0), (places[0], 1.0)
     one = [(place, u) for place in places for u in (-1.0, 0.0, 1.0)]

@@ -1,7 +1,7 @@
-"""Watches the three places where protecting noise is drawn, and can make that noise too small.
+"""Watches the two places where protecting noise is drawn, and can make that noise too small.
 
-Whatever a mechanism releases about private values goes through one of OpenDP's measurements; a test
-sees to it that no other is used. So the exact numbers that a mechanism sends there, for a dataset and
+Whatever a mechanism releases about private values goes through a sampler of ``vault/noise.py`` or
+through OpenDP's noisy maximum; a test sees to it that no other of its measurements is used. So the exact numbers that a mechanism sends there, for a dataset and
 for its neighbour, are all that an attacker could hope to learn.
 """
 
@@ -23,7 +23,7 @@ PLACES = ("make_gaussian", "make_laplace", "make_noisy_max")
 
 @dataclass(frozen=True)
 class Event:
-    """One draw: of which kind, of which exact numbers, at which scale; ``again`` draws it anew."""
+    """One draw: of which law (or a choice), of which exact numbers, at which scale; ``again`` draws it anew."""
 
     kind: str
     exact: np.ndarray
@@ -35,42 +35,32 @@ class Event:
 def watched(noise_scale: float = 1.0) -> Iterator[list[Event]]:
     """The draws that are made meanwhile, with noise of this share of what was asked for."""
     events: list[Event] = []
-    sound = {name: getattr(dp.m, name) for name in PLACES}
+    sampler, noisy_max = sample._sampler, dp.m.make_noisy_max
 
-    def watching(name: str) -> Callable[..., Any]:
-        def make(*space: Any, scale: float, **options: Any) -> Any:
-            def draw(values: Any) -> Any:
-                exact = np.atleast_1d(np.array(values, dtype=float))
-                again = _many(name, sound[name], space, scale * noise_scale, options)
-                events.append(Event(name, exact, scale, again))
-                return small(values)
+    def numbers(law: str, size: int, scale: float, exponent: int) -> Any:
+        def again(exact: np.ndarray, draws: int) -> np.ndarray:
+            many = sampler(law, len(exact) * draws, scale * noise_scale, exponent)
+            return np.array(many(np.tile(exact, draws).tolist())).reshape(draws, len(exact))
 
-            small = sound[name](*space, scale=scale * noise_scale, **options)
-            return draw
+        def draw(values: Any) -> Any:
+            events.append(Event(law, np.array(values, dtype=float), scale, again))
+            return sampler(law, size, scale * noise_scale, exponent)(values)
 
-        return make
+        return draw
 
-    sample._sampler.cache_clear()
-    with pytest.MonkeyPatch.context() as patch:
-        for name in PLACES:
-            patch.setattr(dp.m, name, watching(name))
-        yield events
-    sample._sampler.cache_clear()
+    def choice(*space: Any, scale: float, **options: Any) -> Any:
+        one = noisy_max(*space, scale=scale * noise_scale, **options)
 
-
-def _many(
-    name: str, make: Callable[..., Any], space: Any, scale: float, options: dict[str, Any]
-) -> Callable[[np.ndarray, int], np.ndarray]:
-    """Many fresh draws of the same measurement, (draws, numbers), by the sampler that protects."""
-
-    def again(exact: np.ndarray, draws: int) -> np.ndarray:
-        if name == "make_noisy_max":
-            one = make(*space, scale=scale, **options)
+        def again(exact: np.ndarray, draws: int) -> np.ndarray:
             return np.array([[one(exact.tolist())] for _ in range(draws)])
-        size = len(exact) * draws
-        distance = dp.l2_distance(T=float) if name == "make_gaussian" else dp.l1_distance(T=float)
-        domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
-        drawn = make(domain, distance, scale=scale, **options)(np.tile(exact, draws).tolist())
-        return np.array(drawn).reshape(draws, len(exact))
 
-    return again
+        def draw(values: Any) -> Any:
+            events.append(Event("choice", np.array(values, dtype=float), scale, again))
+            return one(values)
+
+        return draw
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample, "_sampler", numbers)
+        patch.setattr(dp.m, "make_noisy_max", choice)
+        yield events

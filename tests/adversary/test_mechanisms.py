@@ -20,6 +20,7 @@ from privgp.audit import TradeOff
 from privgp.models.search import bayes_plan as search_questions
 from privgp.models.search import grid as search
 from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.noise import LAWS
 from tests.adversary.attacks import Measured, Released
 from tests.adversary.mechanisms import ROWS
 from tests.adversary.spying import PLACES
@@ -28,7 +29,6 @@ SOURCE = Path(privgp.__file__).parent
 IDS = [f"{kind.__name__}: {name}" for name, kind, _ in ROWS]
 ADDS_UP = "compose"  # promises that were made before
 ATTACKS = "privgp.audit."  # ask what would be promised
-LAWS = ("gaussian", "laplace")
 BINS = tuple(f"{what}, {law}" for what in ("outputs", "records") for law in LAWS)
 OPTIONS = {
     "PrivateGPRegressor": (*BINS, *(f"people, {law}" for law in LAWS), "inducing"),

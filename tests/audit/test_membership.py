@@ -10,13 +10,11 @@ from scipy.integrate import quad
 from scipy.optimize import check_grad
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
-from sklearn.metrics import roc_auc_score
 
 from benchmarks.shadows import one_at_a_time
 from privgp.audit import membership, path_promise
 from privgp.audit.densities import MeanLaw, _loss, fit_means, fit_variances
 from privgp.audit.members import released
-from privgp.audit.result import curve
 from privgp.audit.shadows import Population, posteriors, step
 
 POPULATION = Population(10, np.zeros(1), np.ones(1), np.array([0.5]), 1.0)
@@ -131,15 +129,15 @@ def test_fitted_laws_find_the_law_they_are_drawn_from():
     assert law.logpdf(values).mean() > truth.logpdf(values).mean() - 0.01
 
 
-def test_the_area_is_scikit_learns():
-    rng = np.random.default_rng(0)
-    members, others = rng.normal(0.7, 1, 500).round(1), rng.normal(0, 1, 400).round(1)
-    fpr, tpr = curve(members, others)
-    labels = np.repeat([1, 0], [500, 400])
-    assert np.trapezoid(tpr, fpr) == pytest.approx(
-        roc_auc_score(labels, np.concatenate([members, others]))
-    )
+def test_the_curve_and_its_area_are_those_of_the_scores():
+    result = membership(EXPONENTIAL, 0.1, **QUICK)
+    members, others = result.laws.score(result.inside), result.laws.score(result.outside)
+    ahead = np.mean(members[:, None] > others) + 0.5 * np.mean(members[:, None] == others)
+    assert result.auc == pytest.approx(ahead)
+    fpr, tpr = result.false_positive_rates, result.true_positive_rates
     assert (fpr[0], tpr[0], fpr[-1], tpr[-1]) == (0.0, 0.0, 1.0, 1.0)
+    assert np.all(np.diff(fpr) >= 0)
+    assert np.all(np.diff(tpr) >= 0)
 
 
 def test_a_strong_attack_a_weak_one_and_many_paths():

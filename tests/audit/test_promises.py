@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from privgp import Guarantee
 from privgp.audit.promises import EPSILONS, Promise, promise_of
-from privgp.audit.result import clopper_pearson, from_errors
+from privgp.audit.result import Trial, clopper_pearson, from_errors
 from privgp.privacy.budget import gaussian_delta
 
 RATES = np.linspace(0.0, 1.0, 201)
@@ -93,6 +93,14 @@ def test_an_attack_is_beyond_a_pair_only_where_the_pair_says_so():
     assert fine.epsilon_low(1e-5) < 1.0
     # the same verdict from both ways to put it
     assert (broken.epsilon_low(1e-5) > 1.0) is (not broken.holds)
+
+
+def test_a_score_at_the_cut_counts_against_the_attack():
+    """Equal laws whose every score is the cut: they were told apart without a mistake before."""
+    trial = Trial(1000, 1e-6, lambda share, doing: None)
+    tied = trial.test(lambda which, tell: np.ones(1000), 1.0, Promise(mu=1.0), "ties")
+    assert tied.holds
+    assert (tied.false_positive_rate, tied.false_negative_rate) == (0.0, 1.0)
 
 
 def test_an_attack_that_always_says_yes_proves_nothing():

@@ -10,7 +10,7 @@ import pytest
 import privgp
 from privgp.command.demo import GRID, INPUTS, demo_folder
 from privgp.command.errors import Refusal
-from privgp.command.io.targets import grid
+from privgp.command.io.axes import grid
 from tests.command.running import run
 
 HELD = {

@@ -12,7 +12,7 @@ from privgp.gp.evidence import fit
 from privgp.gp.kernels.integral import integral_gram
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.bins.bins import Bins, centres
+from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals
 
 COUNTS = np.array([3.0, 0.5, 7.0, 2.0])
@@ -38,7 +38,7 @@ def test_the_covariance_is_that_of_averages_and_of_what_varies_within(inputs):
     bins, uncertain, model, t = made(inputs)
     found = bin_functionals(bins, COUNTS, uncertain, model)
     width = np.ones(inputs) / np.array(bins.shape)
-    low = centres(bins.low, bins.high, bins.shape) - 0.5 * width
+    low = bins.centres() - 0.5 * width
     K = integral_gram(model.kernel, low, low + width)
     total = model.kernel(np.zeros((1, inputs)))[0, 0]
     sums = K * np.outer(COUNTS, COUNTS) + uncertain * K

@@ -16,7 +16,7 @@ MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
 # Of the public rooms below it the vault takes types, constants and plain mathematics. A name of
 # ``plan`` is listed here once somebody saw that it is not handed a private value to compute on.
 FROM_PLAN = {
-    "Bins", "HalvedBins", "BinSums", "OutputSums", "Strategy", "Columns", "Totals", "in_blocks",
+    "Bins", "HalvedBins", "BinSums", "OutputSums", "Strategy", "Columns", "Totals", "in_blocks", "Plan",
     "CheckedFactor", "FunctionModel", "RecordsModel", "PathModel", "path_model",
     "check_bounds", "check_choice", "check_inside", "SENSITIVITIES", "RECORD_SENSITIVITIES",
     "MAX_POINTS", "MOST_POINTS",
@@ -33,9 +33,6 @@ SPEAKING_METHODS = {
 PUBLIC_WORDS = {"rows"}
 PUBLIC_WORDS_OF_STATES = PUBLIC_WORDS | {"name", "path", "most", "answered"}
 OF_A_PROCESS = {"os.getpid", "os.PathLike", "os.fspath"}  # which states may take from os
-
-# Methods of kept states that return a sentence to raise: fixed words around public ones.
-SENTENCES = {"too_many", "second_file"}
 
 
 def loud(house: House) -> set[str]:
@@ -94,34 +91,17 @@ def _says(module: Module) -> set[str]:
             inside = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
             if not all(isinstance(v, ast.Name) and v.id in public for v in inside):
                 found.add(f"says {ast.unparse(node)}")
-        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            words = ast.Constant | ast.JoinedStr
-            found |= {
-                f"raises {ast.unparse(argument)}"
-                for argument in node.exc.args
-                if not isinstance(argument, words)
-                and not _is_constant(argument)
-                and not _is_sentence(argument, public)
-            }
-        elif isinstance(node, ast.FunctionDef) and node.name in SENTENCES:
-            found |= {
-                f"returns {ast.unparse(text)}" for text in _returned(node) if not _fixed(text)
-            }
+        found |= {f"raises {ast.unparse(each)}" for each in _refusals(node) if not _fixed(each)}
     return found
 
 
-def _is_sentence(node: ast.expr, public: set[str]) -> bool:
-    """One of the SENTENCES, made of nothing but public words."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return False
-    said = {ast.unparse(argument).rpartition(".")[2] for argument in node.args}
-    return node.func.attr in SENTENCES and not node.keywords and said <= public
-
-
-def _returned(function: ast.FunctionDef) -> list[ast.expr]:
-    return [
-        node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value
-    ]
+def _refusals(node: ast.AST) -> list[ast.expr]:
+    """The sentences that a statement may raise: those of ``raise``, and of ``require``."""
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+        return node.exc.args
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "require":
+        return [*node.args[1:], *(each.value for each in node.keywords)]
+    return []
 
 
 def _fixed(node: ast.expr) -> bool:

@@ -17,7 +17,7 @@ def within(module: str, room: str) -> bool:
 
 
 def room_of(module: str) -> str:
-    """``privgp.plan.bins.grid`` lies in ``plan``; the package itself in no room."""
+    """``privgp.plan.bins.bins`` lies in ``plan``; the package itself in no room."""
     return module.split(".")[1] if within(module, PACKAGE) and "." in module else ""
 
 

@@ -28,7 +28,8 @@ import privgp
 from privgp import PosteriorPaths, PrivateFunction
 from privgp.privacy.rdp import epsilon_for
 from privgp.storage.archive import DamagedFile
-from privgp.vault.states.paths import extended_paths
+from privgp.storage.triangles import Triangle
+from privgp.vault.states.paths import PathContents
 
 RNG = np.random.default_rng(5)
 X = RNG.random((40, 1))
@@ -360,7 +361,7 @@ def test_an_interrupt_at_any_line_leaves_all_of_a_draw_or_nothing(tmp_path):
         return counted
 
     def traced(frame, event, arg):
-        ours = ("states/paths.py", "states/path_sampler.py", "states/kept.py")
+        ours = ("states/paths.py", "states/kept.py")
         return counted if frame.f_code.co_filename.endswith(ours) else None
 
     interrupted, before = True, sys.gettrace()
@@ -380,7 +381,7 @@ def test_an_interrupt_at_any_line_leaves_all_of_a_draw_or_nothing(tmp_path):
         kept = PosteriorPaths.load_state(file)
         assert np.array_equal(kept.release(ASKED[3:9]), told)
         contents = kept._kept.contents
-        anew = contents.engine().extend(contents.draws.points)
+        anew = Triangle().extended(contents.engine().extend(contents.draws.points)).rows
         rows = contents.draws.lower.rows
         assert all(np.allclose(a, b, atol=1e-9) for a, b in zip(anew, rows, strict=True))
     assert lines["last"] > 50
@@ -408,9 +409,10 @@ def test_new_records_wait_for_an_answer_about_the_old_ones(monkeypatch):
         fit.start()
         fit.join(0.5)
         assert len(model._kept.contents.draws.outputs) == 40
-        return extended_paths(*given)
+        return sound(*given)
 
-    monkeypatch.setattr("privgp.vault.states.paths.extended_paths", meanwhile)
+    sound = PathContents.extended
+    monkeypatch.setattr(PathContents, "extended", meanwhile)
     assert model.release(ASKED).shape == (1, 60)
     fit.join()
     assert len(model._kept.contents.draws.outputs) == 7

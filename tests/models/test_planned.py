@@ -107,6 +107,14 @@ def test_a_plan_for_other_inputs_is_refused(kind: str) -> None:
 
 
 @pytest.mark.usefixtures("nothing_drawn")
+def test_what_no_model_planned_is_refused() -> None:
+    model = regressor()
+    for plan in ("a plan", model, replace(model.plan(X), made_for=None)):
+        with pytest.raises(ValueError, match="plan must be what"):
+            model.fit(X, Y, plan=plan)
+
+
+@pytest.mark.usefixtures("nothing_drawn")
 def test_a_plan_for_other_people_is_refused() -> None:
     model = regressor()
     for planned, fitted in ((None, PEOPLE), (PEOPLE, None), (PEOPLE, PEOPLE[::-1] % 7)):

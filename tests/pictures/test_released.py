@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from privgp.pictures.curves import plot_released
-from privgp.pictures.excursions import plot_excursion
-from privgp.pictures.plans import plot_errors
 from privgp.pictures.released import NOISE, TOTAL, Released
 
 ANSWERED = np.array([[0.5, 0.5, 0.5], [2.0, 2.0, 2.0]])
@@ -67,23 +65,3 @@ def test_a_map_fades_where_the_std_in_all_is_known(name, bars):
     assert len(figure.axes) == 1 + bars  # the key of a fading map is inside its panel
     if not bars:
         assert (colours[-1].min(axis=1) > colours[0].min(axis=1)).all()
-
-
-def test_errors_that_are_not_known_leave_a_gap():
-    epsilons, errors = np.array([0.1, 1.0, 10.0]), np.array([np.nan, 2.0, 1.0])
-    figure = plot_errors(
-        epsilons, errors, floor=0.5, planned=(1.0, 2.0), prior_range=None, title="title"
-    )
-    assert np.isnan(figure.axes[0].lines[0].get_ydata()[0])
-    assert "over 90% of the prior" not in [t.get_text() for t in figure.legends[0].get_texts()]
-
-
-@pytest.mark.parametrize("simulation", [False, True])
-def test_a_simulated_excursion_set_says_so(simulation):
-    x = np.linspace(0.0, 1.0, 5)
-    figure = plot_excursion(
-        x[:, None], x > 0.5, paths=x[None], threshold=0.6, height=x - 0.6, names=["place"],
-        title="title", simulation=simulation,
-    )  # fmt: skip
-    assert ("SIMULATION" in figure.axes[0].get_title()) == simulation
-    assert figure.axes[0].get_xlabel() == "place"

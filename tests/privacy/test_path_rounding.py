@@ -39,8 +39,7 @@ from privgp.privacy.path_rounding import (
 )
 from privgp.privacy.rdp import PathCurve, epsilon_for
 from privgp.storage.triangles import Triangle
-from privgp.vault.states.path_sampler import PathSampler
-from privgp.vault.states.paths import first_path_draws
+from privgp.vault.states.paths import PathSampler, first_path_draws
 
 PERIODIC = ExpSineSquared(0.8, 0.3) * RBF(0.7) + 0.2 * Matern(0.1, nu=0.5)
 
@@ -188,18 +187,18 @@ def _found(case: Case) -> Found:
     assert np.array_equal(draws.inputs, X)
     y, factor = draws.outputs, draws.factor
     sampler = PathSampler(X, y, factor, kernel, case.extra, precision.nugget)
-    rows: tuple[np.ndarray, ...] = ()
+    lower = Triangle()
     for start in range(0, len(Z), 3):
         if case.restart:
             sampler = PathSampler(X, y, factor, kernel, case.extra, precision.nugget)
-        sampler.catch_up(Z[:start], Triangle(rows))
-        rows += sampler.extend(Z[start : start + 3])
+        sampler.catch_up(Z[:start], lower)
+        lower = lower.extended(sampler.extend(Z[start : start + 3]))
     m = len(Z)
     means = sampler.values(np.zeros((1, m)), 0)[0]
     normals = rng.standard_normal((4, m)) * np.array([[1.0], [1e3], [1e-3], [0.0]])
     values = sampler.values(normals, 0)
 
-    R, L_drawn = table(factor), [[mp.mpf(float(a)) for a in row] for row in rows]
+    R, L_drawn = table(factor), [[mp.mpf(float(a)) for a in row] for row in lower.rows]
     K = [[exactly(kernel, a, b) for b in X] for a in X]
     for i, row in enumerate(K):
         row[i] += mp.mpf(noise)

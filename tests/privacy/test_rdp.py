@@ -21,7 +21,7 @@ from privgp.privacy.rdp import (
     PathCurve,
     delta_for,
     epsilon_for,
-    path_curve,
+    influence_and_shift,
 )
 
 mp.mp.dps = 30
@@ -30,14 +30,13 @@ KAPPA = math.exp(-1.0)
 
 def curve_of(r, sigma, eta=0.0, *, n=100, least=KAPPA, form="exponential", paths=1, way="auto"):
     shape = PosteriorShape(r * r, n, least, form)
-    return path_curve(
+    terms = influence_and_shift(
         sensitivity=mean_sensitivity(shape, way).value,
         influence=shape.influence,
         kernel_variance=sigma**2,
         extra_variance=eta**2,
-        paths=paths,
-        covariance="paper" if way == "paper" else "sharp",
     )
+    return PathCurve(*terms, paths, "paper" if way == "paper" else "sharp")
 
 
 @pytest.mark.parametrize(
@@ -78,10 +77,10 @@ def test_every_divergence_and_epsilon_equals_an_independent_evaluation():
         s2, D = float(10 ** rng.uniform(-1, 2)), float(10 ** rng.uniform(-3, 1))
         e2 = float(rng.choice([0.0, 10 ** rng.uniform(-2, 1)]))
         paths, way = int(rng.integers(1, 20)), str(rng.choice(["sharp", "paper"]))
-        curve = path_curve(
-            sensitivity=D, influence=shape.influence, kernel_variance=s2, extra_variance=e2,
-            paths=paths, covariance=way,
-        )  # fmt: skip
+        terms = influence_and_shift(
+            sensitivity=D, influence=shape.influence, kernel_variance=s2, extra_variance=e2
+        )
+        curve = PathCurve(*terms, paths, way)
         values = [mp.mpf(x) for x in (shape.largest_variance, r2, s2, e2, D, paths)]
         order = 1.0 + (curve.limit - 1.0) * float(rng.choice([1e-3, 0.1, 0.5, 0.9]))
         exact = by_the_paper(*values, mp.mpf(order), way)

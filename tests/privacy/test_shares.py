@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
-from privgp.privacy.shares import budget_shares, noise_of_shares
+from privgp.privacy.noise import budget_shares, noise_of_shares
 
 
 @settings(max_examples=40)

@@ -290,7 +290,7 @@ def test_numbers_that_are_none_are_refused():
 def test_bounds_on_the_page_are_never_rounded_down(models):
     model = models["real"]
     text = page(certificate(model))
-    rows = re.findall(r"<tr><td>([^<]*)</td><td>([^<]*)</td></tr>", text)
+    rows = re.findall(r"<tr><th>([0-9.e+-]+)</th><td>([0-9.e+-]+)</td></tr>", text)
     assert len(rows) == len(certificate(model)["curve"])
     for epsilon, delta in rows:
         assert float(delta) >= model.guarantee_.delta_at(float(epsilon))

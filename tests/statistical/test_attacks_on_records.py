@@ -10,7 +10,7 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from privgp import PrivateGPRegressor
-from privgp.plan.bins.bins import Bins, centres
+from privgp.plan.bins.bins import Bins
 from privgp.vault.measure import exact as without_noise
 
 pytestmark = pytest.mark.statistical
@@ -39,7 +39,7 @@ def test_no_pair_of_records_moves_the_measurement_further_than_promised(inputs):
     measured = np.array(
         [
             without_noise(one, (place[None, :], np.array([u])), (-1.0, 1.0))
-            for place in centres(bins.low, bins.high, bins.shape)[chosen]
+            for place in bins.centres()[chosen]
             for u in np.linspace(-1, 1, 11)
         ]
     )

@@ -20,7 +20,6 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from privgp import PrivateGPRegressor
 from privgp.gp.posterior import posterior
 from privgp.plan.bins.bins import HalvedBins
-from privgp.plan.bins.grid import Grid
 from privgp.privacy.noise import LAPLACE, laplace_noise
 from privgp.release.records import functionals_of
 from privgp.vault.measure import exact as without_noise
@@ -78,7 +77,7 @@ def test_counts_and_sums_have_the_noise_they_say_and_uncorrelated():
     noise = laplace_noise(1.0, bins.size, bins.sensitivity(), bins.float_error())
     X, y = np.array([[0.1], [0.1], [0.9]]), np.array([3.0, -1.0, 2.0])
     drawn = [measure((X, y), (-3, 3), bins, noise) for _ in range(50)]
-    index = Grid(bins.low, bins.high, bins.shape).of(X)
+    index = bins.of(X)
     counts = np.concatenate([m.counts - np.bincount(index, minlength=400) for m in drawn])
     sums = np.concatenate([m.values - np.bincount(index, y, minlength=400) for m in drawn])
     claimed = bins.sum_std(noise.std)

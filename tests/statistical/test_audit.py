@@ -67,11 +67,11 @@ def test_one_target_and_a_thousand_rows_get_the_noise_they_need():
 
 
 def test_a_design_stopped_after_one_step_is_still_private(monkeypatch):
-    from privgp.plan import build
+    from privgp.plan import build, choice
     from privgp.plan.designs import noise_aware as aware
 
     monkeypatch.setattr(
-        build, "aware_design", lambda h, n, r: aware.aware_design(h, n, r, max_iterations=1)
+        choice, "aware_design", lambda h, n, r: aware.aware_design(h, n, r, max_iterations=1)
     )
     plan = make_plan(
         X, Question((0.0, 1.0), learned=False, mechanism="gaussian"), Budget(8.0, 1e-2)

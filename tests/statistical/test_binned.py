@@ -14,9 +14,8 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import beta, laplace, norm
 
-from privgp.models.binned.means import BinnedMeans
-from privgp.plan.bins.bins import HalvedBins
-from privgp.plan.bins.grid import BinSums
+from privgp.models.binned import BinnedMeans
+from privgp.plan.bins.bins import BinSums, HalvedBins
 from privgp.plan.strategy import noise_of as noise_for_strategy
 from privgp.privacy.budget import gaussian_multiplier
 from privgp.privacy.noise import gaussian_noise, laplace_noise

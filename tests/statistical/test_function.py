@@ -18,8 +18,7 @@ from privgp.audit import trade_off
 from privgp.audit.promises import Promise
 from privgp.audit.result import from_errors
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.plan.functions.checked_factor import CheckedFactor
-from privgp.plan.functions.records import RecordsModel
+from privgp.plan.functions.records import CheckedFactor, RecordsModel
 from privgp.vault.states.records import extended_records, first_record_draws
 
 pytestmark = pytest.mark.statistical

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ class Everything:
     count: Annotated[int, Within(1, 10)]
     text: str
     flag: bool
-    colour: Literal["red", "blue"]
+    colour: Annotated[str, ("red", "blue")]
     size: Annotated[str, ("small", "large")]
     nothing: None
     shape: Circle | Box | None

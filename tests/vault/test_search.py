@@ -7,7 +7,7 @@ import pytest
 
 from privgp.gp.surrogate import Surrogate, fixed_prior
 from privgp.privacy.kusner import KusnerConstants
-from privgp.privacy.shares import noise_of_shares
+from privgp.privacy.noise import noise_of_shares
 from privgp.vault import search as vault
 from privgp.vault.scores import checked_validation, make_loss
 from tests.models.looking_up import Column, records

@@ -40,10 +40,8 @@ from privgp.command.io.columns import (
     output_column,
     outputs,
     private_columns,
-    private_records,
 )
 from privgp.command.io.tables import Source, load, open_table
-from privgp.vault.people import person_ids
 from privgp.vault.questions import predicted
 from privgp.vault.scores import (
     checked_validation,
@@ -52,7 +50,7 @@ from privgp.vault.scores import (
     record_losses,
     score_sensitivity,
 )
-from privgp.vault.validate import checked_inputs, clipped_outputs
+from privgp.vault.validate import checked_inputs, clipped_outputs, person_ids
 from privgp.vault.values import label, number, read_label, read_number
 
 # Numbers of many types. 2^53 + 1 is rounded by whatever makes a float of it.
@@ -204,9 +202,6 @@ def from_file(read: Callable[[pl.DataFrame, Source], Any], ending: str) -> Any:
 COMMAND: dict[str, Callable[[pl.DataFrame, Source], Any]] = {
     "outputs": lambda frame, source: output_column(frame, "v", source),
     "inputs": lambda frame, source: private_columns(frame, ["v", "z"], source),
-    "validation inputs": lambda frame, source: private_records(
-        frame, ["v"], "z", source, "regression"
-    )[0],
     "labels": lambda frame, source: outputs(frame, "v", source, "classification"),
     "people": lambda frame, source: read_people(list(identifiers(frame, "v", source)), list),
 }
@@ -290,7 +285,7 @@ def test_reading_all_values_as_one_array_would_be_noticed(name, monkeypatch):
 
 
 def test_people_read_as_one_array_would_be_noticed(monkeypatch):
-    monkeypatch.setattr("privgp.vault.people.entries", np.asarray)
+    monkeypatch.setattr("privgp.vault.validate.entries", np.asarray)
     with pytest.raises(AssertionError):
         check_mixtures("people")
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from privgp.audit.gaussian import NoisyPair, attack_pair
+from privgp.audit.gaussian import attack_pair
 from privgp.audit.mechanisms import (
-    pair_of_function,
-    pair_of_plan,
-    pair_of_regressor,
+    attack_choice,
+    pair_of,
     paths_of,
     released_by,
     sampler_of,
@@ -19,20 +19,10 @@ from privgp.audit.mechanisms import (
 )
 from privgp.audit.progress import Callback, telling
 from privgp.audit.promises import promise_of
-from privgp.audit.result import TradeOff
-from privgp.audit.searches import attack_choice, pair_of_search
+from privgp.audit.result import TradeOff, Trial
 from privgp.audit.trained import attack_trained
-from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
-from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.search.bayes import PrivateBayesSearchCV
 from privgp.models.search.grid import PrivateGridSearchCV
-from privgp.plan.plan import Plan
-
-KINDS = (
-    "trade_off takes a Plan, such as model.plan(X), an unfitted model, or a function "
-    "mechanism(dataset, rng) that returns numbers."
-)
 
 
 def trade_off(
@@ -74,46 +64,25 @@ def trade_off(
     """
     if draws < 1 or not 0 < failure_probability < 1 or not noise_scale > 0:
         raise ValueError("draws and noise_scale must be positive, failure_probability in (0, 1).")
-    if isinstance(mechanism, PrivateGridSearchCV):
-        with telling(progress) as tell:
-            return attack_choice(
-                mechanism, data, draws, noise_scale, failure_probability, simulated(mechanism), tell
-            )
-    pair = _pair(mechanism, data, neighbour, points)
-    if pair is not None:
-        rng = simulated(mechanism)
-        if promise is not None:
-            pair = NoisyPair(pair.low, pair.high, pair.noise, promise_of(promise))
-        with telling(progress) as tell:
-            return attack_pair(pair, draws, noise_scale, failure_probability, rng, tell)
-    if isinstance(mechanism, PosteriorPaths):
-        mechanism, promised = paths_of(mechanism, data, neighbour, points)
-        promise, batch = promised if promise is None else promise, True
-    if data is None or neighbour is None or promise is None:
-        raise ValueError("this mechanism needs data, neighbour and promise.")
-    if noise_scale != 1.0:
-        raise ValueError(
-            "noise_scale is for measurements and choices: scale the noise in the function."
-        )
-    release = mechanism if callable(mechanism) else released_by(mechanism, points)
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-    sampler = sampler_of(release, (data, neighbour), rng, batch)
     with telling(progress) as tell:
-        return attack_trained(sampler, promise_of(promise), draws, failure_probability, tell)
-
-
-def _pair(mechanism: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair | None:
-    """What the best attack needs, where it is known."""
-    if isinstance(mechanism, Plan):
-        return pair_of_plan(mechanism, data, neighbour)
-    if isinstance(mechanism, PrivateBayesSearchCV):
-        return pair_of_search(mechanism, data)
-    if isinstance(mechanism, PrivateGPRegressor | PrivateFunction):
-        if data is None:
-            raise ValueError("give data: X alone for the worst neighbours, or (X, y).")
-        if isinstance(mechanism, PrivateGPRegressor):
-            return pair_of_regressor(mechanism, data, neighbour)
-        return pair_of_function(mechanism, data, neighbour, points)
-    if callable(mechanism) or (hasattr(mechanism, "fit") and hasattr(mechanism, "release")):
-        return None
-    raise TypeError(KINDS)
+        trial = Trial(draws, failure_probability, tell)
+        if isinstance(mechanism, PrivateGridSearchCV):
+            return attack_choice(mechanism, data, trial, noise_scale, simulated(mechanism))
+        pair = pair_of(mechanism, data, neighbour, points)
+        if pair is not None:
+            if promise is not None:
+                pair = replace(pair, promise=promise_of(promise))
+            return attack_pair(pair, trial, noise_scale, simulated(mechanism))
+        if isinstance(mechanism, PosteriorPaths):
+            mechanism, promised = paths_of(mechanism, data, neighbour, points)
+            promise, batch = promised if promise is None else promise, True
+        if data is None or neighbour is None or promise is None:
+            raise ValueError("this mechanism needs data, neighbour and promise.")
+        if noise_scale != 1.0:
+            raise ValueError(
+                "noise_scale is for measurements and choices: scale the noise in the function."
+            )
+        release = mechanism if callable(mechanism) else released_by(mechanism, points)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        sampler = sampler_of(release, (data, neighbour), rng, batch)
+        return attack_trained(sampler, promise_of(promise), trial)

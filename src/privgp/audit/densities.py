@@ -66,36 +66,37 @@ class Released:
     means: Array
     log_variances: Array | None
 
+    @property
+    def statistics(self) -> tuple[Array, ...]:
+        return (self.means,) if self.log_variances is None else (self.means, self.log_variances)
+
 
 @dataclass(frozen=True)
 class Laws:
-    """The fitted distributions of releases with the record and without it."""
+    """The fitted distributions of every statistic, with the record and without it."""
 
-    mean_in: MeanLaw
-    mean_out: MeanLaw
-    variance_in: VarianceLaw | None
-    variance_out: VarianceLaw | None
+    inside: tuple[MeanLaw | VarianceLaw, ...]
+    outside: tuple[MeanLaw | VarianceLaw, ...]
 
     def score(self, seen: Released) -> Array:
         """Log-likelihood ratios, member over not: the mean's plus the variance's."""
-        score = self.mean_in.logpdf(seen.means) - self.mean_out.logpdf(seen.means)
-        if seen.log_variances is not None and self.variance_in and self.variance_out:
-            logs = seen.log_variances
-            score += self.variance_in.logpdf(logs) - self.variance_out.logpdf(logs)
-        return score
+        parts = zip(self.inside, self.outside, seen.statistics, strict=True)
+        return np.asarray(sum(a.logpdf(t) - b.logpdf(t) for a, b, t in parts))
 
 
 def fit_laws(inside: Released, outside: Released, spread: float) -> Laws:
     """Fit what datasets with the record and without it release; means within ``spread``."""
-    means = fit_means(inside.means, spread), fit_means(outside.means, spread)
-    if inside.log_variances is None or outside.log_variances is None:
-        return Laws(*means, None, None)
-    return Laws(*means, fit_variances(inside.log_variances), fit_variances(outside.log_variances))
+
+    def fitted(means: Array, *log_variances: Array) -> tuple[MeanLaw | VarianceLaw, ...]:
+        return fit_means(means, spread), *map(fit_variances, log_variances)
+
+    return Laws(fitted(*inside.statistics), fitted(*outside.statistics))
 
 
 def fit_means(values: Array, scale: float) -> MeanLaw:
     """Maximum likelihood, on means of 200 groups of neighbouring values; the better of two starts."""
-    t = _grouped(np.asarray(values) / scale)
+    ordered = np.sort(np.asarray(values) / scale)
+    t = np.array([part.mean() for part in np.array_split(ordered, min(GROUPS, len(ordered)))])
     spread = max(float(t.std()), 1e-6)
     centre = float(np.clip(t.mean(), -0.9, 0.9))
     lower, upper = np.arctanh(np.clip(np.quantile(t, [0.15, 0.85]), -0.95, 0.95)) * 2.0
@@ -116,13 +117,6 @@ def fit_variances(values: Array) -> VarianceLaw:
     """Maximum likelihood of two components for logarithms of variances."""
     mixture = GaussianMixture(2, random_state=0, reg_covar=1e-8, tol=1e-5)
     return VarianceLaw(mixture.fit(np.reshape(values, (-1, 1))))
-
-
-def _grouped(values: Array) -> Array:
-    ordered = np.sort(values)
-    if len(ordered) <= GROUPS:
-        return ordered
-    return np.array([part.mean() for part in np.array_split(ordered, GROUPS)])
 
 
 class _Nodes:

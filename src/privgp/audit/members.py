@@ -55,9 +55,16 @@ def membership(
     replacing one record, that no attack may beat. ``shadows``: datasets with and without the record
     that the attack learns from; ``draws``: fresh ones it is tested on, each way.
     """
+    for name, value, least in (("n", n, 1), ("shadows", shadows, 100), ("draws", draws, 100)):
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}.")
+    if n_paths != math.inf and not (n_paths >= 1 and n_paths == int(n_paths)):
+        raise ValueError("n_paths must be a whole number of at least 1, or inf.")
+    rates = tuple(float(rate) for rate in false_positive_rates)
+    if not rates or not all(0 < share < 1 for share in (*rates, failure_probability)):
+        raise ValueError("false_positive_rates and failure_probability must lie between 0 and 1.")
     population = _population(n, record, x_bounds, response, label_noise)
     kernel, noise = signal_and_noise(kernel, noise_variance, len(population.low))
-    _check(n_paths, shadows, draws, false_positive_rates, failure_probability)
     allowed = None if promise is None else promise_of(promise)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     scale = float(np.sqrt(variance(kernel)))
@@ -76,11 +83,9 @@ def membership(
         laws = fit_laws(inside, outside, scale if centred else max(abs(population.output), 1.0))
         fresh = draw(draws, True, 0.6, 0.8), draw(draws, False, 0.8, 1.0)
         tell(1.0, "done")
-    facts = {"n": int(n), "n_paths": float(n_paths), "shadows": int(shadows)}
-    return measured(
-        laws, outside, *fresh, tuple(float(a) for a in false_positive_rates),
-        float(failure_probability), allowed, facts,
-    )  # fmt: skip
+    facts: dict[str, Any] = {"n": int(n), "n_paths": float(n_paths), "shadows": int(shadows)}
+    failure = float(failure_probability)
+    return measured(laws, outside, *fresh, rates, failure, promise=allowed, **facts)
 
 
 def released(
@@ -100,10 +105,8 @@ def released(
 
 
 def _population(
-    n: Any, record: Any, x_bounds: Any, response: Response, label_noise: Any
+    n: int, record: Any, x_bounds: Any, response: Response, label_noise: Any
 ) -> Population:
-    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-        raise ValueError("n must be a whole number of at least 1.")
     low, high = np.array(domain_pairs("x_bounds", x_bounds)).T
     try:
         x, y = record
@@ -115,15 +118,3 @@ def _population(
     if not 0.0 <= label_noise < 1.0:
         raise ValueError("label_noise must lie in [0, 1).")
     return Population(int(n), low, high, point, output, response, float(label_noise))
-
-
-def _check(
-    n_paths: float, shadows: int, draws: int, rates: Sequence[float], failure: float
-) -> None:
-    if n_paths != math.inf and (n_paths != n_paths or n_paths < 1 or n_paths != int(n_paths)):
-        raise ValueError("n_paths must be a whole number of at least 1, or inf.")
-    for name, value in (("shadows", shadows), ("draws", draws)):
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < 100:
-            raise ValueError(f"{name} must be a whole number of at least 100.")
-    if not rates or not all(0 < rate < 1 for rate in rates) or not 0 < failure < 1:
-        raise ValueError("false_positive_rates and failure_probability must lie between 0 and 1.")

@@ -11,6 +11,7 @@ from matplotlib.patches import Rectangle
 from privgp.audit.result import Membership, TradeOff, verdict
 from privgp.pictures import style
 
+STATISTICS = ("mean", "log variance")
 RATES = np.concatenate([np.geomspace(1e-6, 0.01, 60), np.linspace(0.011, 1.0, 400)])
 
 
@@ -37,13 +38,12 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
 
 def plot_membership(result: Membership) -> Any:
     """The curve over all thresholds, and what datasets with and without the record release."""
-    count = 2 if result.inside.log_variances is None else 3
+    count = 1 + len(result.inside.statistics)
     figure = style.new_figure(2.9, 3.1 * count)
     panels = figure.subplots(1, count)
     draw_curve(panels[0], result)
-    draw_means(panels[1], result)
-    if count == 3:
-        draw_variances(panels[2], result)
+    for statistic, ax in enumerate(panels[1:]):
+        draw_releases(ax, result, statistic)
     panels[1].legend(fontsize=style.SMALL - 1.0, loc="upper left")
     return figure
 
@@ -65,25 +65,13 @@ def draw_curve(ax: Axes, result: Membership) -> None:
     ax.legend(fontsize=style.SMALL - 1.0, loc="lower right")
 
 
-def draw_means(ax: Axes, result: Membership) -> None:
-    """Means of the released values, as counted and as fitted."""
-    laws = result.laws.mean_in, result.laws.mean_out
-    _compare(ax, result.inside.means, result.outside.means, *laws)
-    style.set_labels(ax, "mean of the released values", "density")
-
-
-def draw_variances(ax: Axes, result: Membership) -> None:
-    """Logarithms of the variances of the released values, as counted and as fitted."""
-    laws = result.laws.variance_in, result.laws.variance_out
-    _compare(ax, result.inside.log_variances, result.outside.log_variances, *laws)
-    style.set_labels(ax, "log variance of the released values", "density")
-
-
-def _compare(ax: Axes, inside: Any, outside: Any, law_in: Any, law_out: Any) -> None:
+def draw_releases(ax: Axes, result: Membership, statistic: int) -> None:
+    """Means of the released values (0), or logarithms of their variances (1), counted and fitted."""
+    inside, outside = (seen.statistics[statistic] for seen in (result.inside, result.outside))
     low, high = np.quantile(np.concatenate([inside, outside]), [0.002, 0.998])
     edges, grid = np.linspace(low, high, 61), np.linspace(low, high, 300)
-    member = inside, law_in, style.VERMILION, "member"
-    other = outside, law_out, style.BLUE, "not a member"
+    member = inside, result.laws.inside[statistic], style.VERMILION, "member"
+    other = outside, result.laws.outside[statistic], style.BLUE, "not a member"
     for values, law, colour, name in (member, other):
         # counted over all draws: np.histogram would leave out what lies beyond the edges
         counts = np.histogram(values, edges)[0] / (len(values) * np.diff(edges))
@@ -92,3 +80,4 @@ def _compare(ax: Axes, inside: Any, outside: Any, law_in: Any, law_out: Any) -> 
     ax.set_xlim(low, high)
     ax.set_ylim(bottom=0.0)
     ax.tick_params(labelsize=style.TEXT - 1.0)
+    style.set_labels(ax, f"{STATISTICS[statistic]} of the released values", "density")

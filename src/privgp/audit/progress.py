@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.progress import Progress
 
@@ -25,3 +26,13 @@ def telling(progress: bool | Callback) -> Iterator[Callback]:
 def part(callback: Callback, start: float, end: float) -> Callback:
     """The same callback for a piece of the work that lies between two shares."""
     return lambda share, doing: callback(start + (end - start) * share, doing)
+
+
+def repeated(draw: Callable[[], Any], count: int, doing: str, tell: Callback) -> list[Any]:
+    """What this many calls return; a hundred times on the way the callback is called."""
+    step, drawn = max(1, count // 100), []
+    for k in range(count):
+        if k % step == 0:
+            tell(k / count, doing)
+        drawn.append(draw())
+    return drawn

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from privgp.plan.inputs.arguments import domain_pairs
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Event, Guarantee
 from privgp.privacy.posterior_mean import mean_sensitivity, posterior_shape
-from privgp.privacy.rdp import PathCurve, delta_for, path_curve
+from privgp.privacy.rdp import PathCurve, delta_for, influence_and_shift
 from privgp.types import Array
 
 SMALL_DELTA = 1e-3
@@ -129,14 +129,11 @@ def renyi_curve(
     """
     low, high = np.array(domain_pairs("x_bounds", x_bounds)).T
     shape = posterior_shape(kernel, noise_variance, high - low, n)
-    curve = path_curve(
-        sensitivity=reach * mean_sensitivity(shape, "paper" if paper else "auto").value,
-        influence=shape.influence,
-        kernel_variance=variance(kernel),
-        paths=n_paths,
-        covariance="paper" if paper else "sharp",
+    moved = 0.0 if centred else mean_sensitivity(shape, "paper" if paper else "auto").value
+    terms = influence_and_shift(
+        sensitivity=reach * moved, influence=shape.influence, kernel_variance=variance(kernel)
     )
-    return replace(curve, shift=0.0) if centred else curve
+    return PathCurve(*terms, n_paths, "paper" if paper else "sharp")
 
 
 def _profile(delta_at: Callable[[float], float], extra: float = math.inf) -> Promise:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.special import betainccinv, betaincinv, ndtri
+from sklearn.metrics import auc, roc_curve
 
 from privgp.audit.densities import Laws, Released
+from privgp.audit.progress import Callback, part
 from privgp.audit.promises import Promise
 from privgp.types import Array
+
+# scores(which of the two datasets, callback) -> one number for every draw
+Scores = Callable[[int, Callback], Array]
 
 
 @dataclass(frozen=True)
@@ -112,6 +118,22 @@ def from_errors(
 
 
 @dataclass(frozen=True)
+class Trial:
+    """How an attack is tested: fresh draws of each dataset, and how often its bounds may be wrong."""
+
+    draws: int
+    failure: float
+    tell: Callback
+
+    def test(self, scores: Scores, cut: float, promise: Promise, attack: str) -> TradeOff:
+        """Take scores beyond a cut, fixed before anything is drawn, for the second dataset's."""
+        wrong = np.count_nonzero(scores(0, part(self.tell, 0.0, 0.5)) > cut)
+        right = np.count_nonzero(scores(1, part(self.tell, 0.5, 1.0)) > cut)
+        errors = int(wrong), self.draws - int(right)
+        return from_errors(promise, *errors, self.draws, self.failure, attack)
+
+
+@dataclass(frozen=True)
 class Threshold:
     """One threshold, fixed before the test for the false-positive rate ``wanted``: how it did."""
 
@@ -198,11 +220,11 @@ def measured(
     outside: Released,
     rates: tuple[float, ...],
     failure: float,
-    promise: Promise | None,
-    facts: dict[str, Any],
+    **facts: Any,
 ) -> Membership:
     """The success of a fitted attack; thresholds come from ``calibration``, shadows without the record.
 
+    ``facts``: n, n_paths, shadows and the promise
     The area's bounds are Hoeffding's for two samples of m: ``P(|A - a| >= t) <= 2 exp(-2 m t^2)``.
     """
     members, others, known = (laws.score(seen) for seen in (inside, outside, calibration))
@@ -213,8 +235,9 @@ def measured(
         wrong, right = (int(np.count_nonzero(scores > cut)) for scores in (others, members))
         bounds = clopper_pearson(wrong, draws, each), clopper_pearson(right, draws, each)
         thresholds.append(Threshold(wanted, wrong / draws, right / draws, *bounds))
-    fpr, tpr = curve(members, others)
-    area = float(np.trapezoid(tpr, fpr))
+    labels, scores = np.repeat([1, 0], draws), np.concatenate([members, others])
+    fpr, tpr, _ = roc_curve(labels, scores, drop_intermediate=False)
+    area = float(auc(fpr, tpr))
     reach = math.sqrt(math.log(2.0 / each) / (2.0 * draws))
     return Membership(
         **facts,
@@ -223,18 +246,9 @@ def measured(
         auc_bounds=(max(0.0, area - reach), min(1.0, area + reach)),
         thresholds=tuple(thresholds),
         failure_probability=failure,
-        promise=promise,
         false_positive_rates=fpr,
         true_positive_rates=tpr,
         laws=laws,
         inside=inside,
         outside=outside,
     )
-
-
-def curve(members: Array, others: Array) -> tuple[Array, Array]:
-    """Rates of false and true positives over all thresholds, from (0, 0) to (1, 1)."""
-    cuts = np.unique(np.concatenate([members, others]))[::-1]
-    fpr = 1.0 - np.searchsorted(np.sort(others), cuts, side="left") / len(others)
-    tpr = 1.0 - np.searchsorted(np.sort(members), cuts, side="left") / len(members)
-    return np.concatenate([[0.0], fpr]), np.concatenate([[0.0], tpr])

@@ -7,7 +7,7 @@ made, so the two error rates are binomial. A poor attack finds less; it never ac
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from privgp.audit.progress import Callback, part
 from privgp.audit.promises import Promise
-from privgp.audit.result import TradeOff, from_errors
+from privgp.audit.result import TradeOff, Trial
 from privgp.types import Array
 
 # sampler(which of the two datasets, how many, callback) -> releases (count, numbers)
 Sampler = Callable[[int, int, Callback], Array]
 Score = Callable[[Array], Array]
-# A direction without noise would have a zero variance: this share of the largest stands in.
-RIDGE = 1e-12
+RIDGE = 1e-12  # of the total variance: what a direction without noise has
 RESTED = 0.7  # share of the training draws that scores are fitted on; the rest chooses among them
 THRESHOLDS = 400
 LEAST_DRAWS = 50
@@ -38,18 +37,24 @@ class _Candidate:
     excess: float
 
 
-def attack_trained(
-    sampler: Sampler, promise: Promise, draws: int, failure: float, tell: Callback
-) -> TradeOff:
-    """Train on ``draws`` releases a side, test on as many fresh ones."""
+def attack_trained(sampler: Sampler, promise: Promise, trial: Trial) -> TradeOff:
+    """Train on as many releases as the attack is tested on.
+
+    Numbers are divided by their stds, so that one that varies wildly does not hide what others tell.
+    """
+    draws, tell = trial.draws, trial.tell
     if draws < LEAST_DRAWS:
         raise ValueError(f"a trained attack needs draws of at least {LEAST_DRAWS}, got {draws}.")
     first, second = (sampler(k, draws, part(tell, 0.25 * k, 0.25 * (k + 1))) for k in (0, 1))
-    chosen = choose_attack(first, second, promise, draws, failure)
-    wrong = chosen.score(sampler(0, draws, part(tell, 0.5, 0.75))) > chosen.threshold
-    missed = chosen.score(sampler(1, draws, part(tell, 0.75, 1.0))) < chosen.threshold
-    errors = int(wrong.sum()), int(missed.sum())
-    return from_errors(promise, *errors, draws, failure, f"a trained {chosen.name}")
+    stds = np.vstack([first, second]).std(axis=0)
+    unit = np.where(stds > 0, stds, 1.0)
+    chosen = choose_attack(first / unit, second / unit, promise, draws, trial.failure)
+
+    def scores(which: int, tell: Callback) -> Array:
+        return chosen.score(sampler(which, draws, tell) / unit)
+
+    fresh = replace(trial, tell=part(tell, 0.5, 1.0))
+    return fresh.test(scores, chosen.threshold, promise, f"a trained {chosen.name}")
 
 
 def choose_attack(
@@ -57,43 +62,31 @@ def choose_attack(
 ) -> _Candidate:
     """Of linear, quadratic and tree scores, and all thresholds, the one most beyond the promise.
 
+    ``first``, ``second``: (draws, numbers), each number divided by its std over both.
     Fitted on one part of these draws and chosen on the rest; how it does on others is not known yet.
     """
-    cut, unit = int(RESTED * len(first)), _stds(first, second)
-    train = first[:cut] / unit, second[:cut] / unit
-    rest = first[cut:], second[cut:]
+    cut = int(RESTED * len(first))
     kinds = {"linear score": _linear, "quadratic score": _quadratic, "decision tree": _tree}
     candidates = []
     for name, fit in kinds.items():
-        score = _in_units(fit(*train), unit)
-        best = _best_threshold(score(rest[0]), score(rest[1]), promise, draws, failure)
+        score = fit(first[:cut], second[:cut])
+        rest = score(first[cut:]), score(second[cut:])
+        best = _best_threshold(*rest, promise, draws, failure)
         candidates.append(_Candidate(name, score, *best))
     return max(candidates, key=lambda candidate: candidate.excess)
-
-
-def _stds(first: Array, second: Array) -> Array:
-    """Of each number, both datasets together; 1 for what never varies. In these units a number that
-    varies wildly does not hide what others tell."""
-    stds = np.vstack([first, second]).std(axis=0)
-    return np.where(stds > 0, stds, 1.0)
-
-
-def _in_units(score: Score, unit: Array) -> Score:
-    return lambda z: score(z / unit)
 
 
 def _linear(first: Array, second: Array) -> Score:
     """Fisher's discriminant: the best for Gaussian distributions of one covariance."""
     means = first.mean(axis=0), second.mean(axis=0)
     together = np.vstack([first - means[0], second - means[1]])
-    weights = cho_solve(_factor(together, _scale(first, second)), means[1] - means[0])
+    weights = cho_solve(_factor(together), means[1] - means[0])
     return lambda z: np.asarray(z @ weights)
 
 
 def _quadratic(first: Array, second: Array) -> Score:
     """The likelihood ratio of two Gaussian distributions, each with its mean and covariance."""
-    scale = _scale(first, second)
-    laws = [(z.mean(axis=0), _factor(z - z.mean(axis=0), scale)) for z in (first, second)]
+    laws = [(z.mean(axis=0), _factor(z - z.mean(axis=0))) for z in (first, second)]
 
     def loglik(z: Array, mean: Array, factor: Any) -> Array:
         away = z - mean
@@ -111,15 +104,10 @@ def _tree(first: Array, second: Array) -> Score:
     return lambda z: np.asarray(tree.predict_proba(z)[:, 1])
 
 
-def _factor(centred: Array, scale: float) -> Any:
+def _factor(centred: Array) -> Any:
     covariance = centred.T @ centred / len(centred)
-    covariance.flat[:: len(covariance) + 1] += RIDGE * scale
+    covariance.flat[:: len(covariance) + 1] += RIDGE * len(covariance)
     return cho_factor(covariance, lower=True)
-
-
-def _scale(first: Array, second: Array) -> float:
-    """The variance of everything seen, both datasets together: positive unless nothing ever varies."""
-    return float(np.vstack([first, second]).var(axis=0).sum()) or 1.0
 
 
 def _best_threshold(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -16,15 +17,48 @@ import typer
 
 from privgp.command.app import app
 from privgp.command.errors import Failure, Refusal, one_line
-from privgp.command.io.ranges import with_pairs_joined
 
+PAIRS = "--x-bounds"
 INTERRUPTED = 130  # typer's answer to an interrupt that nobody caught
+COLLECT_AFTER = 50_000  # new objects: imports make more than that, and hardly any is garbage
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    given = with_pairs_joined(sys.argv[1:] if arguments is None else arguments)
-    return run_application(app, given, "privgp", "; nothing was spent")
+    if arguments is not None:
+        return _run(arguments)
+    # A process of its own need not search what it imported for garbage, now or when it ends.
+    gc.set_threshold(COLLECT_AFTER)
+    try:
+        return _run(sys.argv[1:])
+    finally:
+        gc.freeze()
+
+
+def _run(arguments: Sequence[str]) -> int:
+    return run_application(app, with_pairs_joined(arguments), "privgp", "; nothing was spent")
+
+
+def with_pairs_joined(arguments: Sequence[str]) -> list[str]:
+    """The arguments with every ``--x-bounds LO HI`` as one word, ``--x-bounds=LO:HI``.
+
+    An option that may be repeated can take one word only.
+    """
+    out, left = [], list(arguments)
+    while left:
+        word = left.pop(0)
+        if word == PAIRS and len(left) >= 2 and all(map(_is_number, left[:2])):
+            word = f"{PAIRS}={left.pop(0)}:{left.pop(0)}"
+        out.append(word)
+    return out
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def run_application(

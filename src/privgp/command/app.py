@@ -6,20 +6,19 @@ is needed: help, and the refusal of a file that does not exist, stay quick.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
+from privgp.command import audit, function, paths
 from privgp.command import options as o
-from privgp.command.audit import audit_app
 from privgp.command.demo import demo
-from privgp.command.function import function_app
-from privgp.command.inspect import inspect
-from privgp.command.paths import paths_app
 from privgp.command.plan import plan
-from privgp.command.predict import predict
+from privgp.command.published import inspect, predict
 from privgp.command.release import release
-from privgp.command.search import search_app
+from privgp.command.search.bayes import bayes
+from privgp.command.search.grid import grid
 
 app = typer.Typer(
     name="privgp",
@@ -27,11 +26,27 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+GROUPS = {
+    "audit": "Attack the promises, on public or made-up data, and see that they hold.",
+    "function": "One private function, kept by the curator: create it, then ask it at any points.",
+    "paths": "Sample paths of a posterior, whole records private, kept by the curator.",
+    "search": "Choose hyperparameters among candidates without telling more than the budget allows.",
+}
+
+
+def _group(name: str, *subcommands: Callable[..., None]) -> None:
+    group = typer.Typer(name=name, help=GROUPS[name], no_args_is_help=True)
+    for each in subcommands:
+        group.command()(each)
+    app.add_typer(group)
+
 
 for subcommand in (plan, release, predict, inspect, demo):
     app.command()(subcommand)
-for group in (audit_app, function_app, paths_app, search_app):
-    app.add_typer(group)
+_group("audit", audit.trade_off, audit.membership)
+_group("function", function.create, function.ask, function.inspect)
+_group("paths", paths.calibrate, paths.create, paths.release, paths.excursion, paths.inspect)
+_group("search", grid, bayes)
 
 
 def _version(asked: bool) -> None:

@@ -13,13 +13,12 @@ import typer
 from privgp.command import options as o
 from privgp.command.errors import Refusal
 from privgp.command.io.files import PICTURES, TABLES, check_files
-from privgp.command.io.screen import progress, tell
+from privgp.command.io.screen import tell, terminal_bar
 
 if TYPE_CHECKING:
     from privgp.command.io.request import Request
     from privgp.types import Array
 
-STEPS = 100
 FUNCTION_KERNEL = "matern52(0.2) + white(0.3)"
 PATHS_KERNEL = "exp(1)"
 SEARCHES, SETTINGS, RECORDS = ("scores", "permute-and-flip", "exponential"), 6, 100
@@ -30,59 +29,49 @@ MEMBERSHIP = "n shadows draws auc auc_bounds failure_probability"
 THRESHOLD = "false_positive_rate true_positive_rate true_positive_bounds"
 PUBLIC = "Public or made-up data only: nobody's outputs were read."
 
-audit_app = typer.Typer(
-    name="audit",
-    help="Attack the promises, on public or made-up data, and see that they hold.",
-    no_args_is_help=True,
+DRAWS_HELP = "The number of fresh releases on each side."
+DATA_HELP = (
+    "A .csv or .parquet file whose public inputs are planned for; without it, thirty made-up ones "
+    "called x. Outputs are never read: they are made up."
 )
+NOISE_SCALE_HELP = "Scales the noise: below 1 plants a fault, to see that the attack finds it."
+KERNEL_HELP = "Of one input, such as 'exp(1)', or a text file that holds it."
+SHADOWS_HELP = "Made-up datasets with the record, and without it, to learn from."
+INPUTS_HELP = "Public columns of DATA to predict from."
+PATHS_HELP = "The number of paths released; inf for the exact posterior."
+RECORD_HELP = "The record whose membership is asked for."
+DOMAIN_HELP = "The range of the made-up inputs."
+LABEL_NOISE_HELP = "The share of noise in made-up outputs, from 0 to below 1."
 
-Draws = Annotated[
-    int, o.attack("The number of fresh releases on each side.", min=100, max=10_000_000)
-]
+Draws = Annotated[int, o.attack(DRAWS_HELP, min=100, max=10_000_000)]
 FailureProbability = Annotated[float, o.attack("The probability that the bounds are wrong.")]
+Mechanism = Literal[
+    "outputs", "records", "function", "paths", "scores", "permute-and-flip", "exponential"
+]
 
 
-@audit_app.command("trade-off")
+@o.taking(
+    o.ReleaseOptions,
+    only="bounds epsilon delta groups kernel noise_variance targets objective reconstruct",
+    bounds=(0.0, 1.0),
+    epsilon=8.0,
+    delta=0.01,
+)
 def trade_off(
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DATA",
-            help="A .csv or .parquet file whose public inputs are planned for; without it, thirty "
-            "made-up ones called x. Outputs are never read: they are made up.",
-        ),
-    ] = None,
-    inputs: Annotated[
-        str | None, o.plain("Public columns of DATA to predict from.", metavar="A,B")
-    ] = None,
-    mechanism: Annotated[
-        Literal[
-            "outputs", "records", "function", "paths", "scores", "permute-and-flip", "exponential"
-        ],
-        o.plain("What is attacked."),
-    ] = "outputs",
+    data: Annotated[Path | None, typer.Argument(metavar="DATA", help=DATA_HELP)] = None,
+    inputs: Annotated[str | None, o.plain(INPUTS_HELP, metavar="A,B")] = None,
+    mechanism: Annotated[Mechanism, o.plain("What is attacked.")] = "outputs",
     law: Annotated[o.Law, o.plain("The noise distribution for outputs or records.")] = "gaussian",
-    bounds: o.Bounds = (0.0, 1.0),
-    epsilon: o.Epsilon = 8.0,
-    delta: o.Delta = 0.01,
-    groups: o.Groups = None,
-    kernel: o.KernelText = None,
-    noise_variance: o.NoiseVariance = None,
-    targets: o.Targets = None,
-    objective: o.Objective = "posterior",
-    reconstruct: o.Reconstruct = "posterior",
     draws: Draws = 5_000,
-    noise_scale: Annotated[
-        float,
-        o.attack("Scales the noise: below 1 plants a fault, to see that the attack finds it."),
-    ] = 1,
+    noise_scale: Annotated[float, o.attack(NOISE_SCALE_HELP)] = 1,
     failure_probability: FailureProbability = 1e-6,
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
+    **asked: Any,
 ) -> None:
     """Try to tell the two worst neighbouring datasets apart. Exits with 1 if a promise is broken."""
-    if data is None and (groups or inputs not in (None, "x")):
+    if data is None and (asked["groups"] or inputs not in (None, "x")):
         raise Refusal("--inputs and --groups name columns of DATA: give it, or leave them out.")
     if data is not None and not inputs:
         raise Refusal("--inputs must name the public columns of DATA.")
@@ -92,7 +81,7 @@ def trade_off(
         )
     if mechanism == "paths" and noise_scale != 1.0:
         raise Refusal("--noise-scale is not for --mechanism paths.")
-    if groups and mechanism != "outputs":
+    if asked["groups"] and mechanism != "outputs":
         raise Refusal("--groups goes with --mechanism outputs only.")
     if not 0 < noise_scale < math.inf:
         raise Refusal(f"--noise-scale must be positive, got {noise_scale:g}.")
@@ -102,10 +91,8 @@ def trade_off(
     from privgp.command.io.request import Request, public_computation
 
     request = Request(
-        data=data or Path(), inputs=inputs or "x", output=None, groups=groups, bounds=bounds,
-        epsilon=epsilon, delta=delta, kernel=kernel, noise_variance=noise_variance,
-        targets=targets, objective=objective, reconstruct=reconstruct, mechanism=law,
-    )  # fmt: skip
+        data=data or Path(), inputs=inputs or "x", output=None, mechanism=law, **asked
+    )
     request.check()
     X, people = _public(request, made_up=data is None)
     with _telling() as telling, public_computation():
@@ -113,7 +100,7 @@ def trade_off(
         if mechanism == "function":
             attacked: tuple[Any, ...] = (_function(request, made_up=data is None), X)
         elif mechanism == "paths":
-            attacked = (_paths(request, len(X)), *_worst_datasets(X, bounds))
+            attacked = (_paths(request, len(X)), *_worst_datasets(X, request.bounds))
         elif mechanism in SEARCHES:
             attacked = (_search(request, mechanism), RECORDS)
         else:
@@ -128,42 +115,21 @@ def trade_off(
     facts = {
         "mechanism": mechanism,
         "noise_scale": noise_scale,
-        "epsilon_low": result.epsilon_low(delta),
+        "epsilon_low": result.epsilon_low(request.delta),
         **_named(result, TRADE_OFF),
     }
     _report(result, facts, plot, as_json=json)
 
 
-@audit_app.command("membership")
 def membership(
-    kernel: Annotated[
-        str,
-        o.model(
-            "Of one input, such as 'exp(1)', or a text file that holds it.", metavar="TEXT|FILE"
-        ),
-    ] = "exp(1)",
+    kernel: Annotated[str, o.model(KERNEL_HELP, metavar="TEXT|FILE")] = "exp(1)",
     noise_variance: o.NoiseVariance = None,
     n: Annotated[int, o.plain("The number of records in a dataset.", "--n", min=1, max=1000)] = 10,
-    paths: Annotated[
-        float, o.plain("The number of paths released; inf for the exact posterior.")
-    ] = 1.0,
-    record: Annotated[
-        tuple[float, float], o.plain("The record whose membership is asked for.", metavar="X Y")
-    ] = (0.5, 1.0),
-    domain: Annotated[
-        tuple[float, float], o.plain("The range of the made-up inputs.", metavar="LO HI")
-    ] = (0.0, 1.0),
-    label_noise: Annotated[
-        float, o.plain("The share of noise in made-up outputs, from 0 to below 1.")
-    ] = 0.0,
-    shadows: Annotated[
-        int,
-        o.attack(
-            "Made-up datasets with the record, and without it, to learn from.",
-            min=100,
-            max=1_000_000,
-        ),
-    ] = 10_000,
+    paths: Annotated[float, o.plain(PATHS_HELP)] = 1.0,
+    record: Annotated[tuple[float, float], o.plain(RECORD_HELP, metavar="X Y")] = (0.5, 1.0),
+    domain: Annotated[tuple[float, float], o.plain(DOMAIN_HELP, metavar="LO HI")] = (0.0, 1.0),
+    label_noise: Annotated[float, o.plain(LABEL_NOISE_HELP)] = 0.0,
+    shadows: Annotated[int, o.attack(SHADOWS_HELP, min=100, max=1_000_000)] = 10_000,
     draws: Draws = 10_000,
     failure_probability: FailureProbability = 1e-6,
     seed: Annotated[int | None, o.plain("For a repeatable audit.", min=0, max=2**32 - 1)] = None,
@@ -224,18 +190,17 @@ def _function(request: Request, *, made_up: bool) -> Any:
 def _paths(request: Request, records: int) -> Any:
     """One path of made-up records, with the noise variance that was given or the budget needs."""
     from privgp.command.io.kernel_text import read_kernel
+    from privgp.command.paths import calibrated
     from privgp.gp.kernels.noise import split_noise
     from privgp.models.paths import PosteriorPaths
 
     kernel = read_kernel(request.kernel or PATHS_KERNEL)
-    calibrated = request.noise_variance is None and split_noise(kernel)[1] is None
     paths = PosteriorPaths(
-        kernel, 1.0 if calibrated else request.noise_variance, domain=(0.0, 1.0),
-        y_bounds=request.bounds, delta=request.delta, max_points=100,
+        kernel, request.noise_variance, domain=(0.0, 1.0), y_bounds=request.bounds,
+        delta=request.delta, max_points=100,
     )  # fmt: skip
-    if calibrated:
-        least = paths.calibrate(request.epsilon, records)
-        paths.set_params(noise_variance=least.noise_variance)
+    if request.noise_variance is None and split_noise(kernel)[1] is None:
+        calibrated(paths, request.epsilon, records)
     return paths
 
 
@@ -297,13 +262,8 @@ def _check_probability(value: float) -> None:
 @contextmanager
 def _telling() -> Iterator[Callable[[float, str], None]]:
     """The command's bar as an audit's callback."""
-    with progress(STEPS) as step:
-        done = -1
-
-        def telling(share: float, doing: str) -> None:
-            nonlocal done
-            while done < int(STEPS * share):
-                done += 1
-                step(doing.capitalize())
-
-        yield telling
+    with terminal_bar() as bar:
+        task = bar.add_task("Starting", total=1.0)
+        yield lambda share, doing: bar.update(
+            task, completed=share, description=doing.capitalize(), refresh=True
+        )

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from privgp.command import options as o
-from privgp.command.errors import Failure, Refusal
+from privgp.command.errors import Failure, Refusal, refusing
 from privgp.command.io.screen import say
 
 INPUTS = ["bmi", "bp"]
@@ -29,13 +29,14 @@ epsilon = 1 and delta at most 1e-5.
 """
 
 
+FORCE_HELP = "Use the folder again instead of a numbered new one."
+
+
 def demo(
     out: Annotated[Path, o.plain("Where to put everything.", "--out", metavar="FOLDER")] = Path(
         "privgp-demo"
     ),
-    force: Annotated[
-        bool, o.plain("Use the folder again instead of a numbered new one.", "--force")
-    ] = False,
+    force: Annotated[bool, o.plain(FORCE_HELP, "--force")] = False,
 ) -> None:
     """Run every step on public data: plan, release, predict, inspect. Takes less than a minute."""
     started = time.monotonic()
@@ -91,7 +92,7 @@ def _step(title: str, *words: object) -> None:
 
 def demo_folder(wanted: Path, *, force: bool) -> tuple[Path, bool]:
     """The folder to use and whether it is new: the wanted one, or the next free number."""
-    try:
+    with refusing(f"The folder '{wanted}' cannot be made.", OSError, ValueError):
         if wanted.is_dir() and force:
             return wanted, False
         if not wanted.parent.is_dir():
@@ -103,8 +104,6 @@ def demo_folder(wanted: Path, *, force: bool) -> tuple[Path, bool]:
             except FileExistsError:
                 continue
             return folder, True
-    except (OSError, ValueError):
-        raise Refusal(f"The folder '{wanted}' cannot be made.") from None
     raise Failure(f"There are too many folders like '{wanted}': remove some.")
 
 
@@ -112,8 +111,8 @@ def _write_data(data: Path, points: Path) -> None:
     import polars as pl
     from sklearn.datasets import load_diabetes
 
+    from privgp.command.io.axes import grid
     from privgp.command.io.tables import write_table
-    from privgp.command.io.targets import grid
 
     people = load_diabetes(scaled=False)
     table = pl.DataFrame(people.data, schema=list(people.feature_names), orient="row")

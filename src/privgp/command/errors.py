@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 LONGEST = 600
 # What the library calls its arguments, and the options they come from.
@@ -35,6 +36,15 @@ def refusal(problem: Exception, **options: str) -> Refusal:
     name, space, rest = sentence.partition(" ")
     name = (OPTIONS | options).get(name, name[:1].upper() + name[1:])
     return Refusal(f"{name}{space}{rest}" if rest.endswith(".") else f"{name}{space}{rest}.")
+
+
+@contextmanager
+def refusing(sentence: str, *problems: type[Exception]) -> Iterator[None]:
+    """Refuse with this sentence where one of the problems comes up; its own text is never told."""
+    try:
+        yield
+    except problems:
+        raise Refusal(sentence) from None
 
 
 def printable(text: str) -> str:

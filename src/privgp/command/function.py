@@ -4,99 +4,74 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal, counted, listed
-from privgp.command.io.files import PICTURES, STATES, TABLES, check_files
+from privgp.command.errors import Refusal, counted
+from privgp.command.io.files import PICTURES, STATES, TABLES, check_files, open_stored
 from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
     from privgp.models.function.estimator import PrivateFunction
 
-function_app = typer.Typer(
-    name="function",
-    help="One private function, kept by the curator: create it, then ask it at any points.",
-    no_args_is_help=True,
-)
+INDUCING_HELP = "The number of inducing inputs; any number of points may then be asked."
+SENSITIVITY_HELP = "Exact, or a bound that needs more noise; of records, exact or paper."
+DOMAIN_HELP = f"With --protect records. {o.DOMAIN_HELP}"
+DOMINANCE_HELP = "With --sensitivity varah: the declared dominance of the kernel matrix."
 
 
-@function_app.command()
+@o.taking(o.ReleaseOptions, only="inputs bounds epsilon delta noise_variance")
 def create(
     data: o.Data,
-    inputs: o.Inputs,
     output: o.Output,
-    bounds: o.Bounds,
-    epsilon: o.Epsilon,
-    delta: o.Delta,
-    kernel: o.KernelNeeded,
+    kernel: o.Kernel,
     out: o.NewState,
-    noise_variance: o.NoiseVariance = None,
     sensitivity: Annotated[
-        Literal["exact", "infinity", "nonnegative", "varah", "paper"],
-        o.model("Exact, or a bound that needs more noise; with --protect records, exact or paper."),
+        Literal["exact", "infinity", "nonnegative", "varah", "paper"], o.model(SENSITIVITY_HELP)
     ] = "exact",
-    inducing: Annotated[
-        int | None,
-        o.model(
-            "The number of inducing inputs; any number of points may then be asked.",
-            min=1,
-            max=10_000,
-        ),
-    ] = None,
+    inducing: Annotated[int | None, o.model(INDUCING_HELP, min=1, max=10_000)] = None,
     protect: o.Protect = "outputs",
     domain: Annotated[
-        list[str] | None,
-        o.privacy(
-            f"With --protect records. {o.DOMAIN_HELP}", "--domain", "--x-bounds", metavar="RANGES"
-        ),
+        list[str] | None, o.privacy(DOMAIN_HELP, "--domain", "--x-bounds", metavar="RANGES")
     ] = None,
-    dominance: Annotated[
-        float | None,
-        o.model("With --sensitivity varah: the declared dominance of the kernel matrix."),
-    ] = None,
+    dominance: Annotated[float | None, o.model(DOMINANCE_HELP)] = None,
     seed: o.Seed = None,
     json: o.Json = False,
+    **asked: Any,
 ) -> None:
     """Take the data into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
+    from privgp.command.io.axes import read_ranges
     from privgp.command.io.columns import made_up
     from privgp.command.io.kernel_text import read_kernel
-    from privgp.command.io.ranges import read_ranges
     from privgp.command.io.request import Request, public_computation
     from privgp.command.io.states import writing
     from privgp.models.function.estimator import PrivateFunction
 
-    request = Request(
-        data=data, inputs=inputs, output=output, bounds=bounds, epsilon=epsilon, delta=delta,
-        noise_variance=noise_variance, mechanism="gaussian",
-    )  # fmt: skip
+    request = Request(data=data, output=output, mechanism="gaussian", **asked)
     request.check()
     if (protect == "records") != bool(domain):
         raise Refusal("--protect records and --domain go together: give both or neither.")
     function = PrivateFunction(
-        read_kernel(kernel), noise_variance, y_bounds=bounds, epsilon=epsilon, delta=delta,
-        sensitivity=sensitivity, dominance=dominance, inducing=inducing, protect=protect,
+        read_kernel(kernel), request.noise_variance, y_bounds=request.bounds,
+        epsilon=request.epsilon, delta=request.delta, sensitivity=sensitivity,
+        dominance=dominance, inducing=inducing, protect=protect, random_state=seed,
         domain=read_ranges(domain, request.input_names, "--domain") if domain else None,
-        random_state=seed,
     )  # fmt: skip
     with progress(3) as step:
         step("Reading the table")
         X, _, y = replace(request, protect=protect).all_columns(output)
         step("Computing the sensitivity")
         with public_computation():  # nobody's values: what they are refused for may be told
-            function.fit(*made_up(X, function.domain, bounds))
+            function.fit(*made_up(X, function.domain, request.bounds))
         step("Writing the state")
         with writing(out):
             function.fit(X, y, state=out)
         del X, y
     holds = "the records" if protect == "records" else "sums of outputs"
-    _tell(function, out, holds=holds, as_json=json)
+    _tell(function, out, holds, as_json=json)
 
 
-@function_app.command()
 def ask(
     state: o.State,
     data: o.NewData,
@@ -112,18 +87,18 @@ def ask(
 
     from privgp.command.io.columns import asked_rows
     from privgp.command.io.results import drawn, write_picture
-    from privgp.command.io.states import answers, asking, blocks_of, open_state
+    from privgp.command.io.states import answers, asking
     from privgp.command.io.tables import write_table
     from privgp.models.function.estimator import PrivateFunction
 
-    function = open_state(state, PrivateFunction)
+    function = open_stored(state, PrivateFunction.load_state)
     X = asked_rows(function, state, data, inputs)
     points = X.to_numpy().astype(float)
     label = "value" if "value" not in X.columns else "released_value"
-    with asking(state, "function"), progress(blocks_of(points) + 2) as step:
-        answered = X.with_columns(Series(label, answers(function, points, step)))
+    with asking(state, "function", points, more=2) as step:
+        table = X.with_columns(Series(label, answers(function, points, step)))
         step("Writing")
-        columns = write_table(answered, out, simulation=function.guarantee_.is_simulation)
+        columns = write_table(table, out, simulation=function.guarantee_.is_simulation)
         if plot is not None:
             step("Drawing")
             try:
@@ -131,41 +106,25 @@ def ask(
             except ValueError as problem:
                 raise Refusal(f"The answers are written, but not drawn: {problem}") from None
             write_picture(figure, plot)
-    tell(
-        {"answers": out, "rows": X.height, "columns": columns, "plot": plot},
-        [
-            f"Answered {counted(X.height, 'row')} into {out}: {label}, std of its noise "
-            f"{function.noise_std_:.4g}.",
-            *drawn(plot),
-        ],
-        function.guarantee_,
-        as_json=json,
-    )
+    noise = f"std of its noise {function.noise_std_:.4g}"
+    answered = f"Answered {counted(X.height, 'row')} into {out}: {label}, {noise}."
+    facts = {"answers": out, "rows": X.height, "columns": columns, "plot": plot}
+    tell(facts, [answered, *drawn(plot)], function.guarantee_, as_json=json)
 
 
-@function_app.command("inspect")
-def inspect_function(state: o.State, json: o.Json = False) -> None:
+def inspect(state: o.State, json: o.Json = False) -> None:
     """Show what a function promises and how much of it was asked; nothing private."""
     check_files([(state, STATES)], [], force=None)
-    from privgp.command.io.states import open_state
     from privgp.models.function.estimator import PrivateFunction
 
-    _tell(open_state(state, PrivateFunction), state, as_json=json)
+    _tell(open_stored(state, PrivateFunction.load_state), state, as_json=json)
 
 
-def _tell(
-    function: PrivateFunction, state: Path, *, holds: str | None = None, as_json: bool
-) -> None:
-    from privgp.command.io.kernel_text import write_kernel
+def _tell(function: PrivateFunction, state: Path, holds: str = "", *, as_json: bool) -> None:
     from privgp.command.io.states import tell_state
-    from privgp.models.kept import names_of
 
-    names = names_of(function)
-    lines = [
-        f"Inputs: {function.n_features_in_ if names is None else listed(names)}.",
-        f"Kernel: {write_kernel(function.kernel, figures=4)}; "
+    own = [
         f"sensitivity {function.sensitivity_:.4g} ({function.sensitivity}).",
         f"Std of the noise at a point: {function.noise_std_:.4g}.",
     ]
-    facts = {"noise_std": function.noise_std_}
-    tell_state(function, state, facts, lines, holds=holds, as_json=as_json)
+    tell_state(function, state, own, ["noise_std_"], holds, as_json=as_json)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -38,101 +40,39 @@ def named_otherwise(where: str) -> Any:
 
 # The data
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file.")]
-NewData = Annotated[
-    Path, typer.Argument(metavar="NEW", help="A .csv or .parquet file with the input columns.")
-]
-Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
-_INPUTS = plain("Columns to predict from: public, unless records are protected.", metavar="A,B")
-Inputs = Annotated[str, _INPUTS]
-PlannedInputs = Annotated[str | None, _INPUTS]  # where a plan may say it instead
+NEW_DATA_HELP = "A .csv or .parquet file with the input columns."
+NewData = Annotated[Path, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]
 Output = Annotated[str, plain("The private column.", metavar="COLUMN")]
+Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
 
 # Privacy
-_BOUNDS = privacy(
-    "Public bounds of the output, chosen without looking at it; values outside are clipped.",
-    metavar="LO HI",
-)
-_EPSILON = privacy("The budget: smaller is more private.")
-_DELTA = privacy(
+BOUNDS_HELP = "Public output bounds, chosen without seeing the data; values outside are clipped."
+Bounds = Annotated[tuple[float, float], privacy(BOUNDS_HELP, metavar="LO HI")]
+Epsilon = Annotated[float, privacy("The budget: smaller is more private.")]
+DELTA_HELP = (
     "The small probability left to chance, well below one over the number of people; may be 0 with "
     "Laplace noise."
 )
-Bounds = Annotated[tuple[float, float], _BOUNDS]
-Epsilon = Annotated[float, _EPSILON]
-Delta = Annotated[float, _DELTA]
-PlannedBounds = Annotated[tuple[float, float] | None, _BOUNDS]
-PlannedEpsilon = Annotated[float | None, _EPSILON]
-PlannedDelta = Annotated[float | None, _DELTA]
-Groups = Annotated[
-    str | None,
-    privacy(
-        "Public person identifiers: all rows of one person are protected together.",
-        metavar="COLUMN",
-    ),
-]
+Delta = Annotated[float, privacy(DELTA_HELP)]
 Protect = Annotated[Literal["outputs", "records"], privacy("What is private.")]
-XBounds = Annotated[
-    list[str] | None,
-    privacy(
-        "With --protect records: public bounds of an input, chosen without looking at it; once per "
-        "input, in their order. Inputs outside are moved to them.",
-        metavar="LO HI",
-    ),
-]
-DOMAIN_HELP = (
-    "Public ranges of the inputs, such as age=0:90,bmi=15:50; inputs outside are moved into them."
-)
+DOMAIN_HELP = "Public input ranges, such as age=0:90,bmi=15:50; inputs outside are moved into them."
 
 # The model
 _KERNEL = model(
     "Such as '100*matern52(10) + white(4)', or a text file that holds it.", metavar="TEXT|FILE"
 )
-KernelText = Annotated[str | None, _KERNEL]
-KernelNeeded = Annotated[str, _KERNEL]
+Kernel = Annotated[str, _KERNEL]
 NoiseVariance = Annotated[float | None, model("The variance of outputs around the function.")]
-Targets = Annotated[
-    str | None,
-    model(
-        "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 "
-        "(start:stop:count). Default: at the rows of DATA; with --protect records, all over the "
-        "bounds.",
-        metavar="FILE|GRID",
-    ),
-]
-Objective = Annotated[
-    Literal["posterior", "trace", "max", "logdet"], model("What the measurement minimises.")
-]
-Reconstruct = Annotated[
-    Literal["posterior", "unbiased"],
-    model("A function that predicts anywhere, or unbiased values at the targets only."),
-]
-Hyperparameters = Annotated[
-    Literal["learned", "fixed"],
-    model("Learned from the private measurement at no cost, or as given."),
-]
 Law = Literal["auto", "gaussian", "laplace"]
-Mechanism = Annotated[
-    Law, model("The noise distribution; auto takes the one with the smaller expected error.")
-]
-Inducing = Annotated[
-    int | None,
-    model(
-        "For many rows: the number of inducing inputs. The table is then read a part at a time.",
-        metavar="COUNT",
-    ),
-]
 
 # Results
 Plot = Annotated[Path | None, results("Also draw it: .png or .svg.", metavar="PICTURE")]
-Certificate = Annotated[
-    Path | None, results("Also write what was promised: .html or .json.", metavar="PAGE")
-]
+CERTIFICATE_HELP = "Also write what was promised: .html or .json."
+Certificate = Annotated[Path | None, results(CERTIFICATE_HELP, metavar="PAGE")]
 Force = Annotated[bool, results("Replace files that exist.", "--force")]
 Json = Annotated[bool, results("Print one JSON object instead of text.", "--json")]
-Seed = Annotated[
-    int | None,
-    plain("For simulations only: repeatable noise that protects nobody.", min=0, max=2**32 - 1),
-]
+SEED_HELP = "For simulations only: repeatable noise that protects nobody."
+Seed = Annotated[int | None, plain(SEED_HELP, min=0, max=2**32 - 1)]
 
 # Functions and paths, which the curator keeps
 State = Annotated[Path, typer.Argument(metavar="STATE", help="A .private-state file.")]
@@ -140,3 +80,67 @@ NewState = Annotated[Path, destination("STATE", "The .private-state file to writ
 Answers = Annotated[
     Path, destination("TABLE", "The .csv or .parquet file to write; it may be published.")
 ]
+
+# A release
+GROUPS_HELP = "Public person identifiers: all rows of one person are protected together."
+X_BOUNDS_HELP = (
+    "With --protect records: public bounds of an input, chosen without looking at it; once per "
+    "input, in their order. Inputs outside are moved to them."
+)
+TARGETS_HELP = (
+    "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 (start:stop:count)."
+    " Default: at the rows of DATA; with --protect records, all over the bounds."
+)
+INDUCING_HELP = "For many rows: the number of inducing inputs. The table is then read in parts."
+INPUTS_HELP = "Columns to predict from: public, unless records are protected."
+RECONSTRUCT_HELP = "A function that predicts anywhere, or unbiased values at the targets only."
+HYPERPARAMETERS_HELP = "Learned from the private measurement at no cost, or as given."
+MECHANISM_HELP = "The noise distribution; auto takes the one with the smaller expected error."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseOptions:
+    """What a release is planned by, as given on the command line."""
+
+    inputs: Annotated[str, plain(INPUTS_HELP, metavar="A,B")]
+    bounds: Bounds
+    epsilon: Epsilon
+    delta: Delta
+    groups: Annotated[str | None, privacy(GROUPS_HELP, metavar="COLUMN")] = None
+    protect: Protect = "outputs"
+    x_bounds: Annotated[list[str] | None, privacy(X_BOUNDS_HELP, metavar="LO HI")] = None
+    kernel: Annotated[str | None, _KERNEL] = None
+    noise_variance: NoiseVariance = None
+    targets: Annotated[str | None, model(TARGETS_HELP, metavar="FILE|GRID")] = None
+    objective: Annotated[
+        Literal["posterior", "trace", "max", "logdet"], model("What the measurement minimises.")
+    ] = "posterior"
+    reconstruct: Annotated[Literal["posterior", "unbiased"], model(RECONSTRUCT_HELP)] = "posterior"
+    hyperparameters: Annotated[Literal["learned", "fixed"], model(HYPERPARAMETERS_HELP)] = "learned"
+    inducing: Annotated[int | None, model(INDUCING_HELP, metavar="COUNT")] = None
+    mechanism: Annotated[Law, model(MECHANISM_HELP)] = "auto"
+
+
+def taking(
+    options: type[Any], only: str = "", **defaults: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the fields of ``options`` as its options, in the place of its ``**asked``.
+
+    ``only``: the names of the fields, if not all. ``defaults``: those that differ from the fields' own.
+    """
+    types = get_type_hints(options, include_extras=True)
+    kind = Parameter.KEYWORD_ONLY
+    shared = [
+        Parameter(name, kind, default=defaults.get(name, field.default), annotation=types[name])
+        for name, field in signature(options).parameters.items()
+        if not only or name in only.split()
+    ]
+
+    def declared(command: Callable[..., None]) -> Callable[..., None]:
+        declaration = signature(command, eval_str=True)
+        *own, _ = declaration.parameters.values()
+        parameters = [*shared, *(each.replace(kind=kind) for each in own)]
+        vars(command)["__signature__"] = declaration.replace(parameters=parameters)
+        return command
+
+    return declared

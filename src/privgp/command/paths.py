@@ -3,132 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal, counted, listed
-from privgp.command.io.files import PICTURES, STATES, TABLES, Files, check_files
+from privgp.command.errors import Refusal, counted
+from privgp.command.io.files import PICTURES, STATES, TABLES, Files, check_files, open_stored
 from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
     from privgp.models.paths import PosteriorPaths
+    from privgp.plan.functions.paths import Calibration
     from privgp.types import Array
 
-paths_app = typer.Typer(
-    name="paths",
-    help="Sample paths of a posterior, whole records private, kept by the curator.",
-    no_args_is_help=True,
-)
-
-Points = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE|GRID",
-        help="Where: a .csv or .parquet file with the inputs, or a grid such as age=0:90:50.",
-    ),
-]
-Domain = Annotated[str, o.privacy(o.DOMAIN_HELP, metavar="RANGES")]
-Paths = Annotated[
-    int, o.privacy("The number of paths; each costs privacy.", "--n-paths", min=1, max=10_000)
-]
-MaxPoints = Annotated[
-    int,
-    o.privacy(
-        "The most points that will ever be asked; a larger number needs a little more noise.",
-        min=1,
-        max=10_000,
-    ),
-]
-ExtraNoise = Annotated[
-    float, o.privacy("The std of Gaussian-process noise added to every path.", min=0.0)
-]
-Sensitivity = Annotated[
-    Literal["auto", "paper"],
-    o.privacy("The smallest proved bound, or the paper's bounds throughout."),
-]
+POINTS_HELP = "Where: a .csv or .parquet file with the inputs, or a grid such as age=0:90:50."
+MAX_POINTS_HELP = "The most points that will ever be asked; more of them need a little more noise."
+SENSITIVITY_HELP = "The smallest proved bound, or the paper's bounds throughout."
+BY_HELP = "What to find: the noise variance, or the extra noise."
+SMOOTHING_HELP = "The std, in units of the inputs, of a filter that smooths every path."
+N_PATHS_HELP = "The number of paths; each costs privacy."
+EXTRA_NOISE_HELP = "The std of Gaussian-process noise added to every path."
+EPSILON_HELP = "Choose the least noise variance that meets this budget."
+Points = Annotated[str, typer.Argument(metavar="FILE|GRID", help=POINTS_HELP)]
 
 
-@paths_app.command()
+@dataclass(frozen=True, kw_only=True)
+class PathOptions:
+    """What paths are drawn by, as given on the command line."""
+
+    domain: Annotated[str, o.privacy(o.DOMAIN_HELP, metavar="RANGES")]
+    bounds: o.Bounds
+    delta: o.Delta
+    kernel: o.Kernel
+    noise_variance: o.NoiseVariance = None
+    n_paths: Annotated[int, o.privacy(N_PATHS_HELP, min=1, max=10_000)] = 1
+    extra_noise: Annotated[float, o.privacy(EXTRA_NOISE_HELP, min=0.0)] = 0.0
+    sensitivity: Annotated[Literal["auto", "paper"], o.privacy(SENSITIVITY_HELP)] = "auto"
+    max_points: Annotated[int, o.privacy(MAX_POINTS_HELP, min=1, max=10_000)] = 2000
+
+
+@o.taking(PathOptions)
 def calibrate(
     rows: Annotated[int, o.plain("The number of records.", min=1)],
-    domain: Domain,
-    bounds: o.Bounds,
     epsilon: o.Epsilon,
-    delta: o.Delta,
-    kernel: o.KernelNeeded,
-    noise_variance: o.NoiseVariance = None,
-    by: Annotated[
-        Literal["noise-variance", "extra-noise"],
-        o.privacy("What to find: the noise variance, or the extra noise."),
-    ] = "noise-variance",
-    n_paths: Paths = 1,
-    extra_noise: ExtraNoise = 0.0,
-    sensitivity: Sensitivity = "auto",
-    max_points: MaxPoints = 2000,
+    by: Annotated[Literal["noise-variance", "extra-noise"], o.privacy(BY_HELP)] = "noise-variance",
     json: o.Json = False,
+    **asked: Any,
 ) -> None:
     """Find the least noise that a budget asks for. Reads no data."""
-    from privgp.command.io.kernel_text import read_kernel
-    from privgp.command.io.ranges import read_ranges
     from privgp.command.io.request import public_computation
-    from privgp.models.paths import PosteriorPaths
 
     with public_computation():
-        paths = PosteriorPaths(
-            read_kernel(kernel), noise_variance, domain=read_ranges([domain], None, "--domain"),
-            y_bounds=bounds, n_paths=n_paths, extra_noise=extra_noise, delta=delta,
-            sensitivity=sensitivity, max_points=max_points,
-        )  # fmt: skip
-        least = _calibrated(paths, epsilon, rows, by.replace("-", "_"))
+        least = calibrated(_paths(None, **asked), epsilon, rows, by.replace("-", "_"))
     lines = [
         f"Noise variance: {least.noise_variance:.6g} (regularisation r = "
         f"{least.regularisation:.4g}).",
         f"Extra noise: {least.extra_noise:.6g}.",
-        f"They promise epsilon = {least.epsilon:.6g} at delta = {delta:g} for "
+        f"They promise epsilon = {least.epsilon:.6g} at delta = {asked['delta']:g} for "
         f"{counted(rows, 'record')}.",
     ]
     tell(asdict(least), lines, None, as_json=json)
 
 
-@paths_app.command()
+@o.taking(PathOptions)
 def create(
     data: o.Data,
     inputs: Annotated[str, o.plain("Input columns; they are private too.", metavar="A,B")],
     output: Annotated[str, o.plain("The output column; private.", metavar="COLUMN")],
-    domain: Domain,
-    bounds: o.Bounds,
-    delta: o.Delta,
-    kernel: o.KernelNeeded,
     out: o.NewState,
-    epsilon: Annotated[
-        float | None, o.privacy("Choose the least noise variance that meets this budget.")
-    ] = None,
-    noise_variance: o.NoiseVariance = None,
-    n_paths: Paths = 1,
-    extra_noise: ExtraNoise = 0.0,
-    sensitivity: Sensitivity = "auto",
-    max_points: MaxPoints = 2000,
+    epsilon: Annotated[float | None, o.privacy(EPSILON_HELP)] = None,
     seed: o.Seed = None,
     json: o.Json = False,
+    **asked: Any,
 ) -> None:
     """Take the records into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
     from privgp.command.io.columns import output_column, private_columns, split_names
-    from privgp.command.io.kernel_text import read_kernel
-    from privgp.command.io.ranges import read_ranges
     from privgp.command.io.request import public_computation
     from privgp.command.io.states import writing
     from privgp.command.io.tables import load_whole
-    from privgp.models.paths import PosteriorPaths
 
     names = split_names(inputs)
     if not output or output in names:
         raise Refusal("--output must name a column that is not among the --inputs.")
-    if epsilon is not None and noise_variance is not None:
+    if epsilon is not None and asked["noise_variance"] is not None:
         raise Refusal("--epsilon chooses the noise variance: leave --noise-variance out.")
     with progress(3) as step:
         step("Reading the table")
@@ -139,32 +100,27 @@ def create(
         del frame
         step("Computing the promise")
         with public_computation():
-            paths = PosteriorPaths(
-                read_kernel(kernel), noise_variance, domain=read_ranges([domain], names, "--domain"),
-                y_bounds=bounds, n_paths=n_paths, extra_noise=extra_noise, delta=delta,
-                sensitivity=sensitivity, max_points=max_points, random_state=seed,
-            )  # fmt: skip
+            paths = _paths(names, random_state=seed, **asked)
             if epsilon is not None:
-                _calibrated(paths, epsilon, rows, "noise_variance")
+                calibrated(paths, epsilon, rows)
             paths.guarantee_for(rows)
         step("Writing the state")
         with writing(out):
             paths.fit(X, y, state=out)
         del X, y
-    _tell(paths, out, holds="all records", as_json=json)
+    _tell(paths, out, "all records", as_json=json)
 
 
-@paths_app.command()
 def release(
     state: o.State, points: Points, out: o.Answers, force: o.Force = False, json: o.Json = False
 ) -> None:
     """Write the paths at these points: the inputs with columns path_1, path_2, ..."""
     paths, names, where = _opened(state, points, [(out, TABLES)], force=force)
-    from privgp.command.io.states import answers, asking, blocks_of
+    from privgp.command.io.states import answers, asking
     from privgp.command.io.tables import write_table
 
     labels = [f"path_{k + 1}" for k in range(paths.n_paths)]
-    with asking(state, "paths"), progress(blocks_of(where) + 1) as step:
+    with asking(state, "paths", where, more=1) as step:
         frame = _table([*names, *labels], [*where.T, *answers(paths, where, step)])
         step("Writing")
         columns = write_table(frame, out, simulation=paths.guarantee_.is_simulation)
@@ -173,26 +129,22 @@ def release(
     tell(facts, [f"Wrote {written} into {out}."], paths.guarantee_, as_json=json)
 
 
-@paths_app.command()
 def excursion(
     state: o.State,
     points: Points,
     threshold: Annotated[float, o.plain("The least value that counts as inside.")],
     out: o.Answers,
     vote: Annotated[float, o.plain("The share of the paths that must agree.")] = 0.5,
-    smoothing: Annotated[
-        float | None,
-        o.plain("The std, in units of the inputs, of a filter that smooths every path."),
-    ] = None,
+    smoothing: Annotated[float | None, o.plain(SMOOTHING_HELP)] = None,
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
     """Write where the function exceeds a threshold: the inputs with columns share and inside."""
     paths, names, where = _opened(state, points, [(out, TABLES), (plot, PICTURES)], force=force)
-    from privgp.command.io.columns import as_table
+    from privgp.command.io.columns import answering, as_table
     from privgp.command.io.results import drawn, write_picture
-    from privgp.command.io.states import answering, answers, asking, blocks_of
+    from privgp.command.io.states import answers, asking
     from privgp.command.io.tables import write_table
     from privgp.release.excursions import check_vote
 
@@ -200,41 +152,46 @@ def excursion(
         raise Refusal("--plot draws one or two inputs.")
     with answering():
         check_vote(threshold, vote, smoothing)
-    with asking(state, "paths"), progress(blocks_of(where) + 2) as step:
+    with asking(state, "paths", where, more=2) as step:
         answers(paths, where, step)
         step("Voting")
         with answering():
-            voted = paths.excursion(
-                as_table(paths, where), threshold, vote=vote, smoothing=smoothing
-            )
+            table = as_table(paths, where)
+            voted = paths.excursion(table, threshold, vote=vote, smoothing=smoothing)
         step("Writing")
         frame = _table([*names, "share", "inside"], [*where.T, voted.share, voted.inside])
         columns = write_table(frame, out, simulation=paths.guarantee_.is_simulation)
         if plot is not None:
             write_picture(voted.plot(), plot)
     inside = int(voted.inside.sum())
-    tell(
-        {"answers": out, "rows": len(where), "inside": inside, "columns": columns, "plot": plot},
-        [
-            f"In the set: {inside} of {counted(len(where), 'point')}. Written into {out}.",
-            *drawn(plot),
-        ],
-        paths.guarantee_,
-        as_json=json,
-    )
+    found = f"In the set: {inside} of {counted(len(where), 'point')}. Written into {out}."
+    facts = {"answers": out, "rows": len(where), "inside": inside, "columns": columns, "plot": plot}
+    tell(facts, [found, *drawn(plot)], paths.guarantee_, as_json=json)
 
 
-@paths_app.command("inspect")
-def inspect_paths(state: o.State, json: o.Json = False) -> None:
+def inspect(state: o.State, json: o.Json = False) -> None:
     """Show what the paths promise and how much of them was asked; nothing private."""
     check_files([(state, STATES)], [], force=None)
-    from privgp.command.io.states import open_state
     from privgp.models.paths import PosteriorPaths
 
-    _tell(open_state(state, PosteriorPaths), state, as_json=json)
+    _tell(open_stored(state, PosteriorPaths.load_state), state, as_json=json)
 
 
-def _calibrated(paths: PosteriorPaths, epsilon: float, rows: int, by: str) -> Any:
+def _paths(
+    inputs: list[str] | None, *, domain: str, kernel: str, bounds: Any, **asked: Any
+) -> PosteriorPaths:
+    """The paths that were asked for; ``inputs``: their names, if known."""
+    from privgp.command.io.axes import read_ranges
+    from privgp.command.io.kernel_text import read_kernel
+    from privgp.models.paths import PosteriorPaths
+
+    ranges = read_ranges([domain], inputs, "--domain")
+    return PosteriorPaths(read_kernel(kernel), domain=ranges, y_bounds=bounds, **asked)
+
+
+def calibrated(
+    paths: PosteriorPaths, epsilon: float, rows: int, by: str = "noise_variance"
+) -> Calibration:
     """The least noise that meets a budget, which the paths have from then on."""
     from privgp.gp.kernels.evaluate import variance
     from privgp.gp.kernels.noise import split_noise
@@ -255,23 +212,13 @@ def _opened(
     """The paths, the names of their inputs, and where they are asked."""
     table = Path(points) if Path(points).suffix.lower() in TABLES else None
     check_files([(state, STATES), (table, TABLES)], files, force=force)
-    from privgp.command.io.states import open_state
-    from privgp.command.io.targets import read_targets
+    from privgp.command.io.axes import read_targets
+    from privgp.command.io.states import input_names
     from privgp.models.paths import PosteriorPaths
 
-    paths = open_state(state, PosteriorPaths)
-    names = _names(paths)
-    try:
-        return paths, names, read_targets(points, names)
-    except Refusal as problem:
-        raise Refusal(str(problem).replace("--targets", "FILE|GRID")) from None
-
-
-def _names(paths: PosteriorPaths) -> list[str]:
-    """The inputs' names; those of an array have none and are called x1, x2, ..."""
-    from privgp.models.kept import names_of
-
-    return list(names_of(paths) or (f"x{k + 1}" for k in range(paths.n_features_in_)))
+    paths = open_stored(state, PosteriorPaths.load_state)
+    names = input_names(paths)
+    return paths, names, read_targets(points, names, "FILE|GRID")
 
 
 def _table(names: Sequence[str], columns: Sequence[Any]) -> Any:
@@ -280,18 +227,9 @@ def _table(names: Sequence[str], columns: Sequence[Any]) -> Any:
     return DataFrame(dict(zip(names, columns, strict=True)))
 
 
-def _tell(paths: PosteriorPaths, state: Path, *, holds: str | None = None, as_json: bool) -> None:
-    from privgp.command.io.kernel_text import write_kernel
+def _tell(paths: PosteriorPaths, state: Path, holds: str = "", *, as_json: bool) -> None:
     from privgp.command.io.states import tell_state
 
-    lines = [
-        f"Inputs: {listed(_names(paths))}.",
-        f"Kernel: {write_kernel(paths.kernel, figures=4)}; noise variance {paths.noise_variance}; "
-        f"extra noise {paths.extra_noise:g}.",
-    ]
-    facts = {
-        "noise_variance": paths.noise_variance,
-        "extra_noise": paths.extra_noise,
-        "n_paths": paths.n_paths,
-    }
-    tell_state(paths, state, facts, lines, holds=holds, as_json=as_json)
+    own = [f"noise variance {paths.noise_variance}; extra noise {paths.extra_noise:g}."]
+    facts = ["noise_variance", "extra_noise", "n_paths"]
+    tell_state(paths, state, own, facts, holds, as_json=as_json)

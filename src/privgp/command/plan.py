@@ -6,51 +6,34 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.table import Table
-
 from privgp.command import options as o
 from privgp.command.io.files import PICTURES, PLANS, TABLES, check_files, whole_file
-from privgp.command.io.screen import progress, tell
+from privgp.command.io.screen import progress, table, tell
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from privgp.command.io.request import Request
     from privgp.plan.plan import Plan
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
+OUT_HELP = (
+    "Also write the plan, to be approved and carried out by release --plan: a .plan file; it "
+    "contains the inputs unless records are protected."
+)
+OUTPUT_HELP = "The private column: not read; the column may be absent."
 
+
+@o.taking(o.ReleaseOptions)
 def plan(
     data: o.Data,
-    inputs: o.Inputs,
-    bounds: o.Bounds,
-    epsilon: o.Epsilon,
-    delta: o.Delta,
-    output: Annotated[
-        str | None,
-        o.plain("The private column: not read; the column may be absent.", metavar="COLUMN"),
-    ] = None,
-    groups: o.Groups = None,
-    protect: o.Protect = "outputs",
-    x_bounds: o.XBounds = None,
-    kernel: o.KernelText = None,
-    noise_variance: o.NoiseVariance = None,
-    targets: o.Targets = None,
-    objective: o.Objective = "posterior",
-    reconstruct: o.Reconstruct = "posterior",
-    hyperparameters: o.Hyperparameters = "learned",
-    inducing: o.Inducing = None,
-    mechanism: o.Mechanism = "auto",
-    out: Annotated[
-        Path | None,
-        o.destination(
-            "FILE",
-            "Also write the plan, to be approved and carried out by release --plan: a .plan file; it "
-            "contains the inputs unless records are protected.",
-        ),
-    ] = None,
+    output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
+    out: Annotated[Path | None, o.destination("FILE", OUT_HELP)] = None,
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
+    **asked: Any,
 ) -> None:
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
     check_files([(data, TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
@@ -58,12 +41,7 @@ def plan(
     from privgp.command.io.results import contains, drawn, write_picture
     from privgp.plan.file import save_plan
 
-    request = Request(
-        data=data, inputs=inputs, output=output, groups=groups, bounds=bounds, epsilon=epsilon,
-        delta=delta, protect=protect, x_bounds=x_bounds, kernel=kernel, targets=targets,
-        noise_variance=noise_variance, objective=objective, reconstruct=reconstruct,
-        hyperparameters=hyperparameters, inducing=inducing, mechanism=mechanism,
-    )  # fmt: skip
+    request = Request(data=data, output=output, **asked)
     request.check()
     with progress(4) as step:
         step("Counting the records" if request.inputs_are_private else "Reading the public columns")
@@ -104,17 +82,9 @@ def _errors_by_epsilon(made: Plan) -> dict[float, float]:
 def _error_table(made: Plan, errors: dict[float, float]) -> Table:
     width = made.y_bounds[1] - made.y_bounds[0]
     title = f"What a budget buys (delta = {made.promised_delta:g})"
-    table = Table(title=title, title_justify="left")
-    for heading in ("epsilon", "expected error", "of the bounds' width"):
-        table.add_column(heading, justify="right")
-    table.add_column("")
-    for epsilon, error in errors.items():
-        cells = [f"{epsilon:g}", f"{error:.4g}", f"{100 * error / width:.3g}%"]
-        if epsilon == made.epsilon:
-            table.add_row(*cells, "<- this plan", style="bold")
-        else:
-            table.add_row(*cells)
-    return table
+    headings = ("epsilon", "expected error", "of the bounds' width", "<- this plan")
+    rows = [(f"{e:g}", f"{v:.4g}", f"{100 * v / width:.3g}%") for e, v in errors.items()]
+    return table(title, headings, rows, [*errors].index(made.epsilon))
 
 
 def _facts(made: Any, request: Request, errors: dict[float, float]) -> dict[str, Any]:

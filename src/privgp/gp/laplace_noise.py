@@ -16,8 +16,7 @@ from scipy.special import log_ndtr
 
 from privgp.types import Array
 
-STEPS = 20
-DAMPING = 0.9
+SHARES = (0.9,) * 6 + (0.5,) * 10 + (0.2,) * 20  # of the way, step by step
 CLOSE = 0.01
 LEAST = 1e-6  # precision of a number that all others contradict
 _LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
@@ -40,19 +39,22 @@ def find_sites(signal: Array, t: Array, noise_std: float) -> Sites:
     """Sites of ``t = g + noise`` with g normal of covariance ``signal`` and Laplace noise."""
     b = noise_std / np.sqrt(2.0)
     values, variances = t.copy(), np.full(len(t), noise_std**2)
-    for _ in range(STEPS):
+    change = np.inf
+    for share in SHARES:
         factor, mean, spread = _posterior(signal, values, variances)
         cavity, centre = _cavity(mean, spread, values, variances)
         _, slope, bend = _tilted(t, centre, cavity, b)
         left = 1.0 + cavity * bend  # tilted variance over the cavity's
         precision = np.maximum(-bend / left, LEAST / b**2)
         shift = precision * centre + slope / left
-        new = (1.0 - DAMPING) / variances + DAMPING * precision
-        values = ((1.0 - DAMPING) * values / variances + DAMPING * shift) / new
+        new = (1.0 - share) / variances + share * precision
+        values = ((1.0 - share) * values / variances + share * shift) / new
         change = np.abs(new * variances - 1.0).max()
         variances = 1.0 / new
         if change < CLOSE:
             break
+    if not change < 10.0 * CLOSE:  # as normal noise, then
+        values, variances = t, np.full(len(t), noise_std**2)
     factor, mean, spread = _posterior(signal, values, variances)
     cavity, centre = _cavity(mean, spread, values, variances)
     log_norm = _tilted(t, centre, cavity, b)[0]

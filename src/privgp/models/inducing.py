@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from privgp.models.planned import OTHER, PublicRows, accepted, bound
+from privgp.models.planned import OTHER, PublicRows, bound
 from privgp.models.promise import simulation
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.rows import Rows
@@ -33,40 +33,29 @@ def fit_rows(
     plan: Any = None,
 ) -> None:
     """Measure once, in one pass over ``pairs``: blocks of the rows with their outputs. Spends."""
-    public = PublicRows(rows.count, rows.columns)
     if plan is None:
         sketch = model._sketch(rows, groups)
-        bounds, columns = sketch.y_bounds, sketch.columns
+        bounds, columns = sketch.question.y_bounds, sketch.columns
     else:
         plan, columns = _accepted(model, plan, rows, groups)
         bounds = plan.y_bounds
 
     def finish(totals: Totals) -> Plan:
         if plan is None:
-            return bound(model, sketch.finish(totals), public)
+            return bound(model, sketch.finish(totals), PublicRows(rows.count, rows.columns))
         return _if_made_of(totals, plan)
 
     made, measurement = measure_rows(pairs, bounds, columns, finish, simulation(model))
     model._release(made, measurement)
 
 
-def check_made_of(model: PrivateGPRegressor, plan: Plan, rows: Rows) -> None:
-    """Refuse a plan that was made for another model or other rows, by one pass over them."""
-    plan, columns = _accepted(model, plan, rows, None)
-    _if_made_of(columns.totals(rows.blocks()), plan)
-
-
 def _accepted(
     model: PrivateGPRegressor, plan: Plan, rows: Rows, groups: Any
 ) -> tuple[Plan, Columns]:
     """The plan, if it was made for this model and this number of rows, and what it measures of one."""
-    model._question(rows.columns)
-    if groups is not None:
-        raise ValueError(
-            "groups do not go with inducing: leave inducing=None, which holds all rows at once."
-        )
-    made = accepted(model, plan, PublicRows(rows.count, rows.columns))  # with inducing, of columns
-    return made, made.strategy.columns
+    made = model._plan_for(PublicRows(rows.count, rows.columns), groups, plan)
+    strategy: Any = made.strategy  # with inducing inputs, of columns
+    return made, strategy.columns
 
 
 def _if_made_of(totals: Totals, plan: Plan) -> Plan:

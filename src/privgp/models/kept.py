@@ -7,14 +7,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privgp.models.promise import seeds
 from privgp.models.spending import SpendsAtFit
+from privgp.storage.archive import check_target
 from privgp.storage.codec import Codec
-from privgp.storage.state_file import check_new
+from privgp.storage.state_file import FORM
 from privgp.types import Array
-from privgp.vault.states.kept import Kept
+from privgp.vault.states.kept import COPIED, Kept
 
 
 class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
@@ -52,14 +53,10 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
     def _prepared(self, y: Any, state: str | os.PathLike[str] | None) -> tuple[Self, int | None]:
         """An estimator to try the data on, so that a fit that is refused changes nothing; a seed."""
-        if y is None:
-            name = type(self).__name__
-            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+        self._check_given(y)
         if state is not None:
-            check_new(state)
-        if self.random_state is None:
-            return clone(self), None
-        return clone(self), int(check_random_state(self.random_state).randint(2**31))
+            check_target(state, overwrite=False, form=FORM)
+        return clone(self), *seeds(self)
 
     def _take(self, kept: Kept) -> None:
         """Become what is kept, after any answer about what was kept before."""
@@ -77,11 +74,13 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> Any:
         if hasattr(self, "_kept"):
-            raise TypeError(self._kept.contents.COPIED)
+            raise TypeError(COPIED)
         return super().__getstate__()
 
 
-def names_of(estimator: Any) -> tuple[str, ...] | None:
-    """The names of the columns that an estimator was made from, where it knows them."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return None if names is None else tuple(str(name) for name in names)
+def names_of(named: Any) -> tuple[str, ...] | None:
+    """The names of the columns of a table or of a fitted estimator, if all are texts."""
+    names = getattr(named, "feature_names_in_", getattr(named, "columns", None))
+    if names is None or not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(map(str, names))

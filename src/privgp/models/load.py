@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,8 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.posterior import Posterior, posterior
 from privgp.gp.threads import one_thread
 from privgp.models.kept import names_of
-from privgp.plan.parameters import Parameters
-from privgp.release.at_targets import AtTargets
 from privgp.release.certificate import certificate
 from privgp.release.file import CODEC, Contents, decode
 from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
@@ -38,10 +36,8 @@ NOTICE_RECORDS = "The file contains no input and no output of any record."
 def save(
     model: PrivateGPRegressor, path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> None:
-    """Write what a fitted model released to one file that anybody may have.
+    """Write what a fitted model released to one file that anybody may have; see ``notice``.
 
-    It holds no output value. Under ``protect="outputs"`` it does hold inputs, which are public then;
-    under ``protect="records"`` it holds none.
     Equal models give equal bytes. The file appears whole or not at all.
     """
     check_is_fitted(model)
@@ -68,7 +64,7 @@ def load(path: str | os.PathLike[str]) -> PrivateGPRegressor:
 
 
 def notice(model: PrivateGPRegressor) -> str:
-    """What a file of this model holds of X."""
+    """What a file of this model holds of X. It never holds an output."""
     if model.protect == "records":
         return NOTICE_RECORDS
     return NOTICE if model.inducing is None else NOTICE_INDUCING
@@ -80,44 +76,25 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
         return loaded
     if len(model.measurements_) != 1:
         raise ValueError("only a model of one measurement can be saved.")
-    plan, release = model.plan_, model.release_
-    records = plan.x_bounds is not None
+    plan = model.plan_
     return Contents(
-        # What was asked for then, should a parameter have been changed since.
-        parameters=Parameters.of(
-            {
-                **model.get_params(deep=False),
-                "y_bounds": plan.y_bounds,
-                # of the whole, should part of it have been spent on a choice of hyperparameters
-                "epsilon": model.guarantee_.epsilon,
-                "delta": plan.delta,  # what was offered: a pure promise needs none of it
-                "reconstruct": plan.reconstruct,
-                "inducing": _inducing_of(model),
-                **({"protect": "records", "x_bounds": plan.x_bounds} if records else {}),
-            },
-            int(model.n_features_in_),
+        # The epsilon of the whole, should part of it have been spent on a choice of hyperparameters.
+        parameters=replace(
+            model._asked,
+            epsilon=model.guarantee_.epsilon,
+            x_bounds=plan.x_bounds or model._asked.x_bounds,
         ),
         columns=int(model.n_features_in_),
         names=names_of(model),
         guarantee=model.guarantee_,
         measurement=model.measurements_[0],
         functionals=model.functionals_,
-        models=tuple(c.model for c in release.components)
-        if isinstance(release, Posterior)
-        else (plan.start,),
-        at_targets=release if isinstance(release, AtTargets) else None,
+        models=model._models,
+        at_targets=model._at_targets,
         noise_variance=model.noise_variance_,
         plan_summary=model.plan_summary_,
         certificate=certificate(model),
     )
-
-
-def _inducing_of(model: PrivateGPRegressor) -> Any:
-    """What the plan was made with, should the parameter have been changed since."""
-    plan = model.plan_
-    if plan.x_bounds is not None or plan.strategy.distinct_inputs is not None:
-        return None
-    return model.inducing if isinstance(model.inducing, Integral) else plan.inputs
 
 
 def _model_from(contents: Contents) -> PrivateGPRegressor:
@@ -131,9 +108,7 @@ def _model_from(contents: Contents) -> PrivateGPRegressor:
     model.guarantee_ = c.guarantee
     model.measurements_ = (c.measurement,)
     model.functionals_ = c.functionals
-    model.release_ = c.at_targets if c.at_targets is not None else _posterior(c)
-    model.kernel_ = c.models[0].kernel
-    model.input_map_ = c.models[0].input_map
+    model._answer_by(c.at_targets or _posterior(c), c.models, c.at_targets)
     model.noise_variance_ = c.noise_variance
     model.released_at_ = c.certificate["date"]
     model.loaded_ = c
@@ -149,10 +124,7 @@ def _posterior(c: Contents) -> Posterior:
             result = posterior(c.functionals, c.measurement, c.models, 0.5 * low + 0.5 * high)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         raise DamagedFile("its numbers do not make a posterior") from None
-    if not all(
-        np.all(np.isfinite(part))
-        for component in result.components
-        for part in (component.mean_weights, component.half)
-    ):
+    parts = [part for each in result.components for part in (each.mean_weights, each.half)]
+    if not all(np.all(np.isfinite(part)) for part in parts):
         raise DamagedFile("its numbers do not make a posterior")
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from privgp.models.kept import KeptEstimator, names_of
 from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.excursions import Excursion, check_vote, excursion_set
+from privgp.release.excursions import Excursion, check_vote, smoothed
 from privgp.types import Array
 from privgp.vault.states.files import PATHS
 from privgp.vault.states.kept import Kept
@@ -19,6 +20,7 @@ from privgp.vault.states.paths import PathContents, first_path_draws
 from privgp.vault.validate import checked_inputs, checked_outputs
 
 
+@dataclass(eq=False, repr=False)
 class PosteriorPaths(KeptEstimator):
     """Paths drawn from the posterior of private records: the draw itself is what hides them.
 
@@ -52,30 +54,17 @@ class PosteriorPaths(KeptEstimator):
 
     _CODEC = PATHS
 
-    def __init__(
-        self,
-        kernel: Any,
-        noise_variance: float | None,
-        *,
-        domain: Any,
-        y_bounds: Any,
-        n_paths: int = 1,
-        extra_noise: float = 0.0,
-        delta: float,
-        sensitivity: Any = "auto",
-        max_points: int = 2000,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.noise_variance = noise_variance
-        self.domain = domain
-        self.y_bounds = y_bounds
-        self.n_paths = n_paths
-        self.extra_noise = extra_noise
-        self.delta = delta
-        self.sensitivity = sensitivity
-        self.max_points = max_points
-        self.random_state = random_state
+    kernel: Any
+    noise_variance: float | None
+    _: KW_ONLY
+    domain: Any
+    y_bounds: Any
+    n_paths: int = 1
+    extra_noise: float = 0.0
+    delta: float
+    sensitivity: Any = "auto"
+    max_points: int = 2000
+    random_state: Any = None
 
     def guarantee_for(self, n: int) -> Guarantee:
         """What paths of n records would promise. Needs no data."""
@@ -124,20 +113,15 @@ class PosteriorPaths(KeptEstimator):
         path first. Both are post-processing: they cost nothing.
         """
         check_vote(threshold, vote, smoothing)
-        names = getattr(self, "feature_names_in_", None)
-        values = self.release(X_new)
+        paths = self.release(X_new)
         points = validate_data(self, X_new, reset=False, dtype=np.float64)
-        return excursion_set(
-            points, values, threshold, vote=vote, smoothing=smoothing, names=names,
-            guarantee=self.guarantee_,
-        )  # fmt: skip
+        if smoothing is not None:
+            paths = smoothed(points, paths, smoothing)
+        names = names_of(self)
+        return Excursion(points, float(threshold), float(vote), paths, names, self.guarantee_)
 
     def _model(self) -> PathModel:
-        return path_model(
-            self.kernel, self.noise_variance, domain=self.domain, y_bounds=self.y_bounds,
-            n_paths=self.n_paths, extra_noise=self.extra_noise, delta=self.delta,
-            sensitivity=self.sensitivity, max_points=self.max_points,
-        )  # fmt: skip
+        return path_model(self.get_params(deep=False))
 
     def _take(self, kept: Kept) -> None:
         super()._take(kept)

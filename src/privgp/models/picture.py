@@ -9,7 +9,6 @@ import numpy as np
 from privgp.gp.kernels.evaluate import variance as kernel_variance
 from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Released
 from privgp.pictures.style import budget_text, limits, number
-from privgp.release.at_targets import AtTargets
 from privgp.types import Array
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
         curve="mean",
         public_inputs=nodes,
         simulation=promise.is_simulation,
-        targets=release.targets if isinstance(release, AtTargets) else None,
+        targets=None if model._at_targets is None else model._at_targets.targets,
     )
 
 

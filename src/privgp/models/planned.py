@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from privgp.models.kept import names_of
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.parameters import MadeFor, Parameters
 from privgp.plan.plan import Plan
@@ -37,7 +38,7 @@ def bound(model: PrivateGPRegressor, plan: Plan, rows: PublicRows) -> Plan:
     """The plan with what it was made for, and the fingerprint of that."""
     asked = Parameters.of(model.get_params(deep=False), rows.columns)
     made = replace(plan, fingerprint=_of(asked, plan, rows), made_for=MadeFor(asked))
-    return named(made, names_of(getattr(model, "feature_names_in_", None)))
+    return named(made, names_of(model))
 
 
 def named(plan: Plan, names: tuple[str, ...] | None, groups: str | None = None) -> Plan:
@@ -46,36 +47,31 @@ def named(plan: Plan, names: tuple[str, ...] | None, groups: str | None = None) 
     return replace(plan, made_for=replace(plan.made_for, names=names, groups=groups))
 
 
-def names_of(columns: Any) -> tuple[str, ...] | None:
-    """The names of columns, if all are texts."""
-    if columns is None or not all(isinstance(name, str) for name in columns):
-        return None
-    return tuple(map(str, columns))
-
-
-def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Any:
+def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Plan:
     """The plan, if it was made for this model and these rows; with the noise that its stored
     strategy needs at the model's budget.
 
     A model with fixed hyperparameters also takes a plan that measures what it takes to learn them.
     """
-    if not isinstance(plan, Plan):
+    made_for = getattr(plan, "made_for", None)
+    if made_for is None:
         raise ValueError("plan must be what plan(X, groups) of such a model returned.")
     asked = Parameters.of(model.get_params(deep=False), rows.columns)
     learned = replace(asked, hyperparameters="learned")
     # Whoever writes a file can write its fingerprint too: what the promise rests on is compared.
     same = (
         plan.fingerprint in (_of(asked, plan, rows), _of(learned, plan, rows))
-        and plan.made_for is not None
-        and fingerprint(plan.made_for.parameters) in (fingerprint(asked), fingerprint(learned))
+        and fingerprint(made_for.parameters) in (fingerprint(asked), fingerprint(learned))
         and (plan.epsilon, plan.delta) == (asked.epsilon, asked.delta)
         and plan.y_bounds == asked.y_bounds
         and plan.rows == rows.count
+        and (plan.x_bounds is not None) == (asked.protect == "records")
         and fingerprint(plan.strategy.people) == fingerprint(rows.people)
     )
     if not same:
         raise ValueError(OTHER)
-    return plan.with_noise_for(asked.epsilon, asked.delta)
+    made: Plan = plan.with_noise_for(asked.epsilon, asked.delta)
+    return made
 
 
 def _of(asked: Parameters, plan: Any, rows: PublicRows) -> str:

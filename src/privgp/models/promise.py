@@ -1,4 +1,4 @@
-"""What a release of outputs or of records promises and certifies, and the noise of simulations."""
+"""What a release of outputs or of records promises, and the noise of simulations."""
 
 from __future__ import annotations
 
@@ -8,85 +8,54 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from privgp.plan.plan import Plan
-from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, Protected, promise
-from privgp.release.certificate import Facts
-from privgp.release.certificate.wording import FIXED, FIXED_RECORDS, LEARNED
+from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, promise
+
+OUTPUTS_ASSUMPTIONS = (
+    "the inputs, the number of rows and any person identifiers are public",
+    "kernel, bounds, targets and budget were chosen without looking at the outputs",
+)
+RECORDS_ASSUMPTIONS = (
+    "the number of records is public",
+    "kernel, bounds of inputs and outputs, targets and budget were chosen without looking at "
+    "the records",
+)
+
+
+def seeds(model: Any, count: int = 1) -> tuple[int | None, ...]:
+    """Seeds of a simulation's noise; None for the noise that protects."""
+    if model.random_state is None:
+        return (None,) * count
+    return tuple(check_random_state(model.random_state).randint(2**31, size=count).tolist())
+
+
+def generator(seed: Any) -> np.random.Generator | None:
+    return None if seed is None else np.random.default_rng(seed)
 
 
 def simulation(model: Any) -> np.random.Generator | None:
     """The generator of a simulation's noise; None for the noise that protects."""
-    if model.random_state is None:
-        return None
-    return np.random.default_rng(check_random_state(model.random_state).randint(2**31))
+    return generator(*seeds(model))
 
 
-def outputs_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
-    assumptions = (
-        "the inputs, the number of rows and any person identifiers are public",
-        "kernel, bounds, targets and budget were chosen without looking at the outputs",
-    )
-    protected = OUTPUTS if plan.strategy.people is None else PERSON
-    return _guarantee(plan, protected, assumptions, "the values", simulated)
-
-
-def records_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
-    assumptions = (
-        "the number of records is public",
-        "kernel, bounds of inputs and outputs, targets and budget were chosen without looking at "
-        "the records",
-    )
-    what = "records and their values over bins of the declared domain"
-    return _guarantee(plan, RECORDS, assumptions, what, simulated)
-
-
-def _guarantee(
-    plan: Plan,
-    protected: Protected,
-    assumptions: tuple[str, ...],
-    what: str,
-    simulated: bool,
-) -> Guarantee:
-    size = plan.strategy.size
-    squares = ", one of them of squares," if plan.strategy.energy_weight > 0 else ","
+def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
+    """What the measurement of a plan promises, of outputs or of records."""
+    strategy = plan.strategy
+    if plan.x_bounds is not None:
+        protected, assumptions = RECORDS, RECORDS_ASSUMPTIONS
+        what = "records and their values over bins of the declared domain"
+    else:
+        protected, assumptions = OUTPUTS if strategy.people is None else PERSON, OUTPUTS_ASSUMPTIONS
+        what = "the values"
+    squares = ", one of them of squares," if strategy.energy_weight > 0 else ","
     return promise(
         protected,
         [plan.noise.event],
         epsilon=plan.epsilon,
         delta=plan.delta,
         assumptions=assumptions,
-        mechanism=f"{size} noisy total{'s' if size > 1 else ''} of {what}{squares} each value clipped "
-        f"to the declared range ({plan.noise.describe()}); everything else is computed from them",
+        mechanism=f"{strategy.size} noisy total{'s' if strategy.size > 1 else ''} of {what}{squares} "
+        f"each value clipped to the declared range ({plan.noise.describe()}); everything else is "
+        "computed from them",
         sampler=plan.noise.sampler,
         simulated=simulated,
-    )
-
-
-def facts_of(model: Any) -> Facts:
-    """What the certificate of a fitted regressor states."""
-    plan, strategy = model.plan_, model.plan_.strategy
-    at_targets = plan.unbiased is not None
-    learned = model.hyperparameters == "learned" and not at_targets
-    fixed = FIXED if plan.x_bounds is None else FIXED_RECORDS
-    return Facts(
-        guarantee=model.guarantee_,
-        noise=plan.noise,
-        functionals=model.functionals_,
-        plan=plan.hash,
-        date=model.released_at_,
-        y_bounds=plan.y_bounds,
-        x_bounds=plan.x_bounds,
-        names=tuple(map(str, getattr(model, "feature_names_in_", ()))),
-        hyperparameters={
-            "source": vars(model).get("chosen_by_") or (LEARNED if learned else fixed),
-            "kernel": str(model.kernel_),
-            "noise_variance": float(model.noise_variance_),
-            "models": 1 if at_targets else len(model.release_.components),
-        },
-        data={
-            "rows": strategy.rows,
-            "people": None if strategy.people is None else int(strategy.people.max()) + 1,
-            "distinct_inputs": strategy.distinct_inputs,
-            "measured_numbers": int(strategy.size),
-            "released": "values at the targets" if at_targets else "a function of the inputs",
-        },
     )

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import operator
-from datetime import UTC, datetime
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
-from privgp.gp.learning import learn
-from privgp.gp.posterior import posterior
+from privgp.gp.functionals import Functionals
+from privgp.gp.measurement import Measurement
+from privgp.gp.priors import Prior
 from privgp.gp.threads import laid_out, one_thread
-from privgp.models.planned import OTHER, PublicRows, accepted, bound
-from privgp.models.promise import records_guarantee, simulation
+from privgp.models.planned import PublicRows, bound
+from privgp.models.promise import simulation
 from privgp.plan.bins.build import make_records_plan
-from privgp.plan.build import Budget, Question
-from privgp.plan.inputs.arguments import check_bounds, domain_pairs, target_points
+from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.plan import Plan
-from privgp.release.certificate import utc
 from privgp.release.records import functionals_of, part_ranked_by_counts
 from privgp.vault.measure import measure
 from privgp.vault.validate import checked_inputs, checked_outputs
@@ -40,28 +38,28 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
     return pairs
 
 
-def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
-    """A plan from the number of records alone: ``X`` is that number, or a table of which only the
-    length is used."""
-    bounds = check_bounds("y_bounds", model.y_bounds)
-    pairs = domain(model.x_bounds)
+def check_records(model: PrivateGPRegressor, groups: Any) -> None:
+    """Refuse arguments that do not go with private inputs."""
+    if model.inducing is not None:
+        raise ValueError(
+            "protect='records' measures bins, whose number does not grow with the rows: "
+            "leave inducing=None."
+        )
     if groups is not None:
         raise ValueError("groups are not available with protect='records': leave groups=None.")
     if model.reconstruct != "posterior" or model.objective != "posterior":
         raise ValueError(
             "protect='records' has objective='posterior' and reconstruct='posterior' only."
         )
-    question = Question(
-        y_bounds=bounds,
-        kernel=model.kernel,
-        noise_variance=model.noise_variance,
-        targets=target_points(model.targets, len(pairs)),
-        learned=model.hyperparameters == "learned",
-        mechanism="laplace" if model.delta == 0 else model.mechanism,
-    )
-    budget = Budget(float(model.epsilon), float(model.delta))
+
+
+def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
+    """A plan from the number of records alone: ``X`` is that number, or a table of which only the
+    length is used."""
+    pairs = domain(model.x_bounds)
+    question = model._question(len(pairs), groups)
     with one_thread():
-        plan = make_records_plan(_rows(X), pairs, question, budget)
+        plan = make_records_plan(_rows(X), pairs, question, model._budget())
     return bound(model, plan, PublicRows(plan.rows, len(pairs)))
 
 
@@ -69,55 +67,34 @@ def fit_records(
     model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Plan | None = None
 ) -> None:
     """Measure once, with noise, and learn from the measurement. Inputs and outputs go to the vault."""
-    pairs = domain(model.x_bounds)
-    inputs = checked_inputs(X, len(pairs))
+    columns = len(domain(model.x_bounds))
+    inputs = checked_inputs(X, columns)
     y = checked_outputs(y, len(inputs))
     validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
-    model._question(1)
-    if plan is None:
-        plan = plan_records(model, len(inputs), groups)
-    else:
-        if groups is not None:
-            raise ValueError("groups are not available with protect='records': leave groups=None.")
-        plan = accepted(model, plan, PublicRows(len(inputs), len(pairs)))
-        if plan.x_bounds is None:  # forged: made for outputs
-            raise ValueError(OTHER)
+    plan = model._plan_for(PublicRows(len(inputs), columns), groups, plan)
     rng = simulation(model)
     measurement = measure((inputs, y), plan.y_bounds, plan.strategy, plan.noise, rng)
     del inputs, X, y
-    model.guarantee_ = records_guarantee(plan, simulated=rng is not None)
-    model.plan_ = plan
-    model.measurements_ = (measurement,)
-    model.released_at_ = utc(datetime.now(UTC))
-    model.__dict__.pop("loaded_", None)
-    learned = model.hyperparameters == "learned"
+    model._release(plan, measurement)
+
+
+def given_counts(plan: Plan, measurement: Measurement) -> tuple[Functionals, tuple[Prior, ...]]:
+    """What was measured of f, and the priors of its hyperparameters, once counts are known."""
     bins: Any = plan.strategy
-    spread = bins.sum_std(plan.noise.std)
-    with one_thread():
-        found, counts = functionals_of(bins, measurement, spread, plan.start)
-        model.functionals_ = laid_out(found)
-        models: tuple[Any, ...] = (plan.start,)
-        if learned:
-            priors = plan.priors
-            if plan.kind.default_kernel:
-                priors = part_ranked_by_counts(bins, counts, priors[0])
-            models = learn(model.functionals_, measurement, priors)
-        centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
-        model.release_ = posterior(model.functionals_, measurement, models, centre)
-    model.kernel_ = models[0].kernel
-    model.input_map_ = models[0].input_map
-    model.noise_variance_ = model.release_.noise_variance
+    noise_std = bins.sum_std(plan.noise.std)
+    functionals, counts = functionals_of(bins, measurement, noise_std, plan.start)
+    priors = plan.priors
+    if plan.kind.default_kernel:
+        priors = part_ranked_by_counts(bins, counts, priors[0])
+    return laid_out(functionals), priors
 
 
 def _rows(X: Any) -> int:
     """The number of records: given, or the length of a table."""
     try:
-        rows = operator.index(X)
+        rows = int(X) if isinstance(X, Integral) else int(_num_samples(X))
     except TypeError:
-        try:
-            rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        except (TypeError, IndexError):
-            raise ValueError("X must be a table of records or their number.") from None
+        raise ValueError("X must be a table of records or their number.") from None
     if rows < 1:
         raise ValueError("X must hold at least one record.")
-    return int(rows)
+    return rows

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import Tags, check_array
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.learning import learn
@@ -20,63 +19,56 @@ from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
 from privgp.models.inducing import fit_rows, plan_rows
-from privgp.models.planned import PublicRows, accepted, bound, named, names_of
-from privgp.models.promise import facts_of, outputs_guarantee, simulation
-from privgp.models.records import fit_records, plan_records
-from privgp.models.spending import SpendsAtFit
+from privgp.models.kept import names_of
+from privgp.models.planned import PublicRows, accepted, bound, named
+from privgp.models.promise import regressor_guarantee, simulation
+from privgp.models.records import check_records, fit_records, given_counts, plan_records
+from privgp.models.spending import SpendingRegressor
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs, target_points
 from privgp.plan.inputs.rows import ArrayRows, Rows
-from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
+from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Parameters
+from privgp.plan.plan import Plan
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
+from privgp.privacy.noise import PURE
 from privgp.release.at_targets import AtTargets, Release
-from privgp.release.certificate import core, utc
+from privgp.release.certificate import utc
 from privgp.types import Array
 from privgp.vault.measure import measure
-from privgp.vault.people import person_ids
 from privgp.vault.stream import with_outputs
-from privgp.vault.validate import checked_outputs
+from privgp.vault.validate import checked_outputs, person_ids
 
 
-class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class PrivateGPRegressor(SpendingRegressor):
     """Gaussian-process regression of private outputs, (epsilon, delta)-private.
 
     Parameters
     ----------
-    kernel : scikit-learn kernel or None
-        RBF, Matern, RationalQuadratic, ExpSineSquared, ConstantKernel, their sums and products, in
-        units of X and squared units of y. Its values centre the priors of what is learned; what it
-        fixes stays. None: Matern 5/2 with scales from the public X and bounds, plus a constant.
-    noise_variance : float or None
-        Variance of an output about the function (or a WhiteKernel in the kernel's top-level sum).
-    y_bounds : (low, high)
-        Public bounds of the outputs, chosen without looking at them. Values outside are clipped.
-    x_bounds : (low, high), or one such pair per input
-        Public bounds of the inputs, for ``protect="records"``. Inputs outside are moved to them.
-    epsilon, delta : float
-        The budget that one ``fit`` spends.
-    protect : "outputs" or "records"
-        What is private: the outputs, or inputs and outputs.
-    targets : array or None
-        Where the release should be accurate; None: at the rows of X.
-    objective : "posterior", "trace", "max" or "logdet"
-        What the measurement makes least: the error of the posterior, or the mean, largest or
-        geometric-mean variance of the noise at the targets.
-    reconstruct : "posterior" or "unbiased"
-        The posterior predicts anywhere. "unbiased" is the papers' output, the non-private
+    kernel : scikit-learn kernel, in units of X and squared units of y: RBF, Matern,
+        RationalQuadratic, ExpSineSquared, ConstantKernel, their sums and products. Its values centre
+        the priors of what is learned; what it fixes stays. None: Matern 5/2 with scales from the
+        public X and bounds, plus a constant.
+    noise_variance : variance of an output about the function (or a WhiteKernel in the kernel's
+        top-level sum).
+    y_bounds : (low, high), public bounds of the outputs, chosen without looking at them. Values
+        outside are clipped.
+    x_bounds : (low, high), or one such pair per input, for ``protect="records"``: public bounds of the
+        inputs. Inputs outside are moved to them.
+    epsilon, delta : the budget that one ``fit`` spends.
+    protect : "outputs", or "records": inputs and outputs are private.
+    targets : points where the release should be accurate; None: the rows of X.
+    objective : what the measurement minimises. "posterior": the error of the posterior; "trace",
+        "max" or "logdet": the mean, largest or geometric-mean variance of the noise at the targets.
+    reconstruct : "posterior" predicts anywhere. "unbiased" is the papers' output, the non-private
         prediction plus noise, at the targets only; its objective is "trace" unless given.
-    hyperparameters : "learned" or "fixed"
-        Learned from the private measurement at no cost and averaged over, or as given.
-    inducing : int, array of points or None
-        For many rows: so many inducing inputs, chosen from X, or these. Rows are then read in
-        blocks and nothing grows with their number. None: exact.
-    mechanism : "auto", "gaussian" or "laplace"
-        The law of the noise. "auto" takes whichever the plan expects the least error from: Laplace
-        noise on sums over groups of inputs, which needs no delta at all, or Gaussian noise on
-        weighted sums of everything.
-    random_state : int, RandomState or None
-        For simulations only: reproducible, ordinary noise, and a guarantee that says so.
+    hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
+    inducing : for many rows: the number of inducing inputs to choose from X, or an array of them. Rows
+        are then read in blocks and nothing grows with their number. None: exact.
+    mechanism : the noise distribution: "gaussian", on weighted sums of all outputs; "laplace", on sums
+        over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
+    random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
 
     Attributes
@@ -88,45 +80,28 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
 
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        noise_variance: float | None = None,
-        *,
-        y_bounds: Any = None,
-        x_bounds: Any = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        protect: str = "outputs",
-        targets: Any = None,
-        objective: str = "posterior",
-        reconstruct: str = "posterior",
-        hyperparameters: str = "learned",
-        inducing: Any = None,
-        mechanism: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.noise_variance = noise_variance
-        self.y_bounds = y_bounds
-        self.x_bounds = x_bounds
-        self.epsilon = epsilon
-        self.delta = delta
-        self.protect = protect
-        self.targets = targets
-        self.objective = objective
-        self.reconstruct = reconstruct
-        self.hyperparameters = hyperparameters
-        self.inducing = inducing
-        self.mechanism = mechanism
-        self.random_state = random_state
+    kernel: Any = None
+    noise_variance: float | None = None
+    _: KW_ONLY
+    y_bounds: Any = None
+    x_bounds: Any = None
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    protect: str = "outputs"
+    targets: Any = None
+    objective: str = "posterior"
+    reconstruct: str = "posterior"
+    hyperparameters: str = "learned"
+    inducing: Any = None
+    mechanism: str = "auto"
+    random_state: Any = None
 
     def plan(self, X: Any, groups: Any = None) -> Any:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used.
         """
-        names = names_of(getattr(X, "columns", None))
+        names = names_of(X)
         if self.protect != "records":
             X = check_array(X, dtype=np.float64, estimator=self)
         return named(self._plan(X, groups), names)
@@ -138,10 +113,7 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         ``plan``: what ``plan(X, groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
         """
-        if y is None:
-            raise ValueError(
-                "This PrivateGPRegressor estimator requires y to be passed, but the target y is None."
-            )
+        self._check_given(y)
         if self.protect == "records":
             fit_records(self, X, y, groups, plan)
             return self
@@ -151,22 +123,15 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
             rows = ArrayRows(X)
             fit_rows(self, rows, with_outputs(rows.blocks(), y), groups, plan)
             return self
-        if plan is None:
-            plan = self._plan(X, groups)
-        else:
-            self._question(X.shape[1])
-            plan = accepted(self, plan, PublicRows.of(X, person_ids(groups, len(X))))
+        public = PublicRows.of(X, person_ids(groups, len(X)))
+        plan = self._plan_for(public, groups, plan)
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
         return self
 
     def predict(
-        self,
-        X: Any,
-        return_std: bool = False,
-        return_cov: bool = False,
-        observation: bool = False,
+        self, X: Any, return_std: bool = False, return_cov: bool = False, observation: bool = False
     ) -> Any:
         """The released function anywhere: deterministic, free, any number of times.
 
@@ -178,14 +143,13 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
             raise ValueError("ask for return_std or return_cov, not both.")
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        if return_cov:
-            with one_thread():
-                mean, covariance = self.release_.mean_and_covariance(X)
-            if observation:
-                latent = np.diag(covariance).copy()
-                np.fill_diagonal(covariance, self._observed(mean, latent))
-            return mean, covariance
         with one_thread():
+            if return_cov:
+                mean, covariance = self.release_.mean_and_covariance(X)
+                if observation:
+                    latent = np.diag(covariance).copy()
+                    np.fill_diagonal(covariance, self._observed(mean, latent))
+                return mean, covariance
             mean, variance = self.release_.mean_and_variance(X)
         if observation:
             variance = self._observed(mean, variance)
@@ -205,10 +169,7 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         return quantiles(mean, np.sqrt(variance), weights, [tail, 1 - tail])
 
     def _observed(self, mean: Array, variance: Array) -> Array:
-        """The variance of an output: with the noise's, but never more than bounded values can have.
-
-        Values between lo and hi with this mean have variance at most (mean - lo)(hi - mean).
-        """
+        """The variance of an output: at most (mean - low)(high - mean), as values in bounds have."""
         low, high = check_bounds("y_bounds", self.y_bounds)
         most = (mean - low) * (high - mean)
         return np.maximum(variance, np.minimum(variance + self.noise_variance_, most))
@@ -245,44 +206,37 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         loaded = vars(self).get("loaded_")
         return str(self.plan_.summary() if loaded is None else loaded.plan_summary)
 
-    def _certified(self) -> dict[str, Any]:
-        """What a certificate says before its holder adds to it; a copy."""
-        loaded = vars(self).get("loaded_")
-        return core(facts_of(self)) if loaded is None else deepcopy(loaded.certificate)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
-
-    def _plan(self, X: Any, groups: Any, ranked: bool = False) -> Any:
+    def _plan(self, X: Any, groups: Any, ranked: bool = False) -> Plan:
         if self.protect == "records":
-            self._question(1)
             return plan_records(self, X, groups)
         if self.inducing is not None:
             return plan_rows(self, ArrayRows(X), groups)
-        question = self._question(X.shape[1], ranked)
-        budget = Budget(float(self.epsilon), float(self.delta))
+        question = self._question(X.shape[1], ranked=ranked)
         # Only the other objectives have matrices so large that threads do more than wait.
         people = person_ids(groups, len(X))
         with one_thread() if question.objective == "posterior" else threads_for(len(X)):
-            plan = make_plan(X, question, budget, people)
+            plan = make_plan(X, question, self._budget(), people)
         return plan if ranked else bound(self, plan, PublicRows.of(X, people))
+
+    def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
+        """A new plan for these rows, or the given one if it was made for them."""
+        if plan is None:
+            return self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
+        self._question(rows.columns, groups)
+        return accepted(self, plan, rows)
 
     def _sketch(self, rows: Rows, groups: Any) -> Sketch:
         """What is measured of a row, with inducing inputs, for rows in memory or in a file."""
-        question = self._question(rows.columns)
-        if groups is not None:
-            raise ValueError(
-                "groups do not go with inducing: leave inducing=None, which holds all rows at once."
-            )
+        question = self._question(rows.columns, groups)
         given = inducing_inputs(self.inducing, rows.columns)
-        budget = Budget(float(self.epsilon), float(self.delta))
         with one_thread():
-            return sketch_plan(rows, question, budget, given)
+            return sketch_plan(rows, question, self._budget(), given)
 
-    def _question(self, columns: int, ranked: bool = False) -> Question:
-        """The parameters, checked."""
+    def _budget(self) -> Budget:
+        return Budget(float(self.epsilon), float(self.delta))
+
+    def _question(self, columns: int, groups: Any = None, ranked: bool = False) -> Question:
+        """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         bounds = check_bounds("y_bounds", self.y_bounds)
         check_choice("protect", self.protect, ("outputs", "records"))
@@ -290,60 +244,72 @@ class PrivateGPRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: i
         check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
-        records = self.protect == "records"
-        if records and self.inducing is not None:
-            raise ValueError(
-                "protect='records' measures bins, whose number does not grow with the rows: "
-                "leave inducing=None."
-            )
         if self.noise_variance is not None and not isinstance(self.noise_variance, Real):
             raise ValueError("noise_variance must be a number or None.")
+        if self.protect == "records":
+            check_records(self, groups)
+        elif self.inducing is not None and groups is not None:
+            raise ValueError(
+                "groups do not go with inducing: leave inducing=None, which holds all rows at once."
+            )
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
-        if self.mechanism == "laplace" and (objective != "posterior" or self.inducing is not None):
+        linear = objective != "posterior" or self.inducing is not None
+        if self.mechanism in PURE and linear:
             raise ValueError(
-                "mechanism='laplace' goes with objective='posterior', without inducing inputs."
+                f"mechanism={self.mechanism!r} goes with objective='posterior', without inducing "
+                "inputs."
             )
-        mechanism = self.mechanism
-        if self.delta == 0:
-            mixed = objective != "posterior" or self.inducing is not None
-            check_budget(self.epsilon, self.delta, pure=not mixed and mechanism != "gaussian")
-            mechanism = "laplace"  # the only one that is private without delta
+        pure = not linear and self.mechanism in ("auto", *PURE)
+        check_budget(self.epsilon, self.delta, pure=pure)
         return Question(
             y_bounds=bounds,
             kernel=self.kernel,
             noise_variance=self.noise_variance,
-            targets=None if records else target_points(self.targets, columns),
+            targets=target_points(self.targets, columns),
             objective=objective,
             reconstruct=self.reconstruct,
             learned=self.hyperparameters == "learned",
-            mechanism=mechanism,
+            mechanism=self.mechanism,
             ranked=ranked,
         )
 
     def _release(
-        self, plan: Any, measurement: Measurement, models: tuple[Hyperparameters, ...] = ()
+        self, plan: Plan, measurement: Measurement, models: tuple[Hyperparameters, ...] = ()
     ) -> None:
         """All that follows from a measurement: post-processing. ``models``: given, not learned."""
-        self.guarantee_ = outputs_guarantee(plan, simulated=self.random_state is not None)
+        self.guarantee_ = regressor_guarantee(plan, simulated=self.random_state is not None)
         self.plan_ = plan
-        self.functionals_ = laid_out(plan.functionals)
+        # for a file, should a parameter be changed later
+        self._asked = Parameters.of(self.get_params(deep=False), plan.targets.shape[1])
         self.measurements_ = (measurement,)
         self.released_at_ = utc(datetime.now(UTC))
         self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
         self.__dict__.pop("chosen_by_", None)
         centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
-        if plan.unbiased is not None:
-            models = (plan.start,)
-            self.release_: Release = laid_out(AtTargets.of(plan, measurement, centre))
-        else:
+        with one_thread():  # the nodes' matrices are small
+            functionals, priors = plan.functionals, plan.priors
+            if plan.x_bounds is not None:
+                functionals, priors = given_counts(plan, measurement)
+            self.functionals_ = laid_out(functionals)
+            if plan.unbiased is not None:
+                at_targets = laid_out(AtTargets.of(plan, measurement, centre))
+                self._answer_by(at_targets, (plan.start,), at_targets)
+                return
             if not models and self.hyperparameters == "learned":
-                with one_thread():  # the nodes' matrices are small
-                    models = learn(plan.functionals, measurement, plan.priors)
+                models = learn(functionals, measurement, priors)
             models = models or (plan.start,)
-            with one_thread():
-                self.release_ = posterior(self.functionals_, measurement, models, centre)
+            self._answer_by(posterior(self.functionals_, measurement, models, centre), models)
+
+    def _answer_by(
+        self,
+        release: Release,
+        models: tuple[Hyperparameters, ...],
+        at_targets: AtTargets | None = None,
+    ) -> None:
+        """``at_targets``: the release, if it answers at the targets alone."""
+        self.release_, self._models, self._at_targets = release, models, at_targets
         self.kernel_ = models[0].kernel
         self.input_map_ = models[0].input_map
-        self.noise_variance_ = self.release_.noise_variance
+        self.noise_variance_ = release.noise_variance

@@ -7,11 +7,29 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Tags
 
 
 class SpendsAtFit:
     """A mark: every ``fit`` measures private values and spends the estimator's own budget."""
+
+    def _check_given(self, y: Any) -> None:
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is "
+                "None."
+            )
+
+
+class SpendingRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A regressor that predicts from a noisy measurement."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
 
 
 def refuse_spending(**arguments: Any) -> None:

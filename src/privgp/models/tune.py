@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ from scipy.special import log_ndtr, ndtr
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
 from privgp.models.paths import PosteriorPaths
-from privgp.plan.functions.paths import PathModel, path_model
+from privgp.plan.functions.paths import PathModel
 from privgp.plan.functions.tuning import ManyPosteriors, PriorDraws
 from privgp.plan.inputs.arguments import check_choice
 from privgp.privacy.budget import check_budget
@@ -97,13 +97,12 @@ def tune_for(
     """
     if epsilon is not None:
         check_budget(epsilon, delta)
-    model = path_model(
-        family(1.0), 1.0, domain=domain, y_bounds=y_bounds, n_paths=n_paths, extra_noise=0.0,
-        delta=delta, sensitivity=sensitivity, max_points=max_points,
+    paths = PosteriorPaths(
+        family(1.0), 1.0, domain=domain, y_bounds=y_bounds, n_paths=n_paths, delta=delta,
+        sensitivity=sensitivity, max_points=max_points,
     )  # fmt: skip
-    half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
-    width = float(np.mean([high - low for low, high in model.domain]))
-    search = _Search(task, prior_draws, epsilon, model, family, SCALES * half)
+    search = _Search(task, prior_draws, epsilon, paths._model(), family)
+    width = float(np.mean(search.model.widths))
     lengths = LENGTHS * width if lengthscales is None else _grid("lengthscales", lengthscales)
     ridges = RIDGES if regularisations is None else _grid("regularisations", regularisations)
     for length in lengths:
@@ -111,22 +110,18 @@ def tune_for(
     for spread in (SPREAD**k for k in range(1, rounds + 1)):
         step_l, step_r = (float((a[1] / a[0]) ** spread) for a in (lengths, ridges))
         cells: dict[float, set[float]] = {}
-        for _, length, r, _ in search.best(BEST):
+        for _, length, r, _ in search.best[:BEST]:
             for factor in (1.0 / step_l, 1.0, step_l):
                 near = cells.setdefault(float(f"{length * factor:.9g}"), set())
                 near.update(float(f"{r * step:.9g}") for step in (1.0 / step_r, 1.0, step_r))
         for length, near in cells.items():
             search.look(length, np.array(sorted(near)))
-    if not search.found:
+    if not search.best:
         raise ValueError("no setting of the grid keeps to the budget: ask for a larger epsilon.")
-    loss, length, r, scale = min(search.found)
-    kernel = ConstantKernel(scale**2) * family(length)
-    best = replace(model, kernel=kernel, noise_variance=(r * scale) ** 2)
-    paths = PosteriorPaths(
-        kernel, best.noise_variance, domain=domain, y_bounds=y_bounds, n_paths=n_paths, delta=delta,
-        sensitivity=sensitivity, max_points=max_points,
-    )  # fmt: skip
-    return Tuned(paths, length, r, scale, loss, best.epsilon(prior_draws.records))
+    loss, length, r, scale = search.best[0]
+    model = search.model_at(length, r, scale)
+    paths.set_params(kernel=model.kernel, noise_variance=model.noise_variance)
+    return Tuned(paths, length, r, scale, loss, model.epsilon(prior_draws.records))
 
 
 def _grid(name: str, values: Any) -> Array:
@@ -140,58 +135,54 @@ def _grid(name: str, values: Any) -> Array:
     return grid
 
 
+@dataclass
 class _Search:
-    """Settings tried so far: (loss, lengthscale, r, scale)."""
+    """The settings tried so far, and those of least loss: (loss, lengthscale, r, scale)."""
 
-    def __init__(
-        self, task: Task, draws: PriorDraws, epsilon: float | None, model: PathModel,
-        family: Callable[[float], Kernel], scales: Array,
-    ) -> None:  # fmt: skip
-        self._task, self._draws, self._epsilon = task, draws, epsilon
-        self._model, self._family, self._scales = model, family, scales
-        self._tried: set[tuple[float, float]] = set()
-        self.found: list[tuple[float, float, float, float]] = []
-
-    def best(self, count: int) -> list[tuple[float, float, float, float]]:
-        """The best settings, at most one for every lengthscale and r."""
-        kept: dict[tuple[float, float], tuple[float, float, float, float]] = {}
-        for setting in sorted(self.found):
-            kept.setdefault(setting[1:3], setting)
-        return list(kept.values())[:count]
+    task: Task
+    draws: PriorDraws
+    epsilon: float | None
+    model: PathModel
+    family: Callable[[float], Kernel]
+    tried: set[tuple[float, float]] = field(default_factory=set)
+    best: list[tuple[float, float, float, float]] = field(default_factory=list)
 
     def look(self, length: float, regularisations: Array) -> None:
         """Try these r with all scales that keep to the budget."""
-        new = [float(r) for r in regularisations if (length, float(r)) not in self._tried]
-        self._tried.update((length, r) for r in new)
-        feasible = {r: self._feasible(length, r) for r in new}
-        if not any(len(scales) for scales in feasible.values()):
+        new = [r for r in regularisations.tolist() if (length, r) not in self.tried]
+        self.tried.update((length, r) for r in new)
+        feasible = {r: scales for r in new if len(scales := self._feasible(length, r))}
+        if not feasible:
             return
-        posteriors = ManyPosteriors(self._draws, self._family(length))
+        posteriors = ManyPosteriors(self.draws, self.family(length))
         for r, scales in feasible.items():
-            if not len(scales):
-                continue
             mean, variance = posteriors.at(r * r)
-            std = np.sqrt(variance)
-            for scale in scales:
-                loss = float(self._task.loss(mean, scale * std, self._draws.truth).mean())
-                self.found.append((loss, length, r, float(scale)))
+            stds = np.sqrt(variance) * scales[:, None, None]
+            losses = [float(self.task.loss(mean, std, self.draws.truth).mean()) for std in stds]
+            loss, scale = min(zip(losses, scales.tolist(), strict=True))
+            self.best.append((loss, length, r, scale))
+        self.best.sort()
+
+    def model_at(self, length: float, r: float, scale: float) -> PathModel:
+        kernel = ConstantKernel(scale**2) * self.family(length)
+        return replace(self.model, kernel=kernel, noise_variance=(r * scale) ** 2)
 
     def _feasible(self, length: float, r: float) -> Array:
-        if self._epsilon is None:
-            return self._scales
-        low, high = math.log(self._scales[0]), math.log(self._scales[-1])
-        if self._excess(high, length, r) > 0:
+        """The scales to try: from the least one that keeps to the budget."""
+        scales, limit = SCALES * self.model.half_width, self.epsilon
+        if limit is None:
+            return scales
+
+        def excess(log_scale: float) -> float:
+            model = self.model_at(length, r, math.exp(log_scale))
+            return model.epsilon(self.draws.records) - limit
+
+        least, most = math.log(scales[0]), math.log(scales[-1])
+        if excess(most) > 0:
             return np.empty(0)
-        if self._excess(low, length, r) <= 0:
-            return self._scales
-        t = float(brentq(self._excess, low, high, args=(length, r), xtol=3e-3))
-        while self._excess(t, length, r) > 0:
+        if excess(least) <= 0:
+            return scales
+        t = float(brentq(excess, least, most, xtol=3e-3))
+        while excess(t) > 0:
             t += 1e-3
         return math.exp(t) * ABOVE
-
-    def _excess(self, log_scale: float, length: float, r: float) -> float:
-        scale = math.exp(log_scale)
-        kernel = ConstantKernel(scale**2) * self._family(length)
-        model = replace(self._model, kernel=kernel, noise_variance=(r * scale) ** 2)
-        assert self._epsilon is not None
-        return model.epsilon(self._draws.records) - self._epsilon

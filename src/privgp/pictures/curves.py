@@ -63,7 +63,9 @@ def _draw(ax: Axes, released: Released, j: int) -> None:
     else:
         _bars(ax, released.targets[:, j], *released.values(released.targets))
     if released.public_inputs is not None:
-        style.rug(ax, released.public_inputs[:, j])
+        x = np.unique(released.public_inputs[:, j])
+        ax.plot(x, np.full(len(x), 0.02), "|", color=style.BLACK, ms=5, mew=0.5, clip_on=False,
+            transform=ax.get_xaxis_transform(), label=style.PUBLIC_INPUTS)  # fmt: skip
     if len(released.extent) > 1:
         ax.xaxis.set_major_locator(MaxNLocator(5))
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.image import AxesImage
@@ -69,9 +68,8 @@ def number(value: float) -> str:
 
 
 def budget_text(epsilon: float, delta: float) -> str:
-    return f"epsilon={number(epsilon)}, " + (
-        f"delta={number(delta)}" if delta else "delta=0 (pure)"
-    )
+    rest = f"delta={number(delta)}" if delta else "delta=0 (pure)"
+    return f"epsilon={number(epsilon)}, {rest}"
 
 
 def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False) -> None:
@@ -84,25 +82,20 @@ def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False) -> N
 
 
 def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
-    """Name the axes; ``room``: characters that fit along one."""
-    ax.set_xlabel(_label(x, room), fontsize=TEXT)
-    ax.set_ylabel(_label(y, room), fontsize=TEXT)
+    """Name the axes; ``room``: characters that fit along one, beyond which a name is wrapped."""
+    for name, set_label in ((x, ax.set_xlabel), (y, ax.set_ylabel)):
+        wrapped = textwrap.fill(name, room, max_lines=3, placeholder=" ...")
+        set_label(wrapped.replace("$", r"\$"), fontsize=TEXT)  # a bare dollar begins a formula
     ax.tick_params(labelsize=SMALL)
-
-
-def _label(name: str, room: int) -> str:
-    """A user's name as text: wrapped, and with dollars that are not taken for formulas."""
-    wrapped = textwrap.fill(name, room, max_lines=3, placeholder=" ...")
-    return wrapped.replace("$", r"\$")
 
 
 def input_names(names: Sequence[object] | None, count: int) -> list[str]:
     """The names of the inputs, or numbers where there are none."""
-    if names is not None and len(names) != count:
+    if names is None:
+        return ["input"] if count == 1 else [f"input {j + 1}" for j in range(count)]
+    if len(names) != count:
         raise ValueError(f"names must name {count} inputs, got {len(names)}.")
-    if names is not None:
-        return [str(name) for name in names]
-    return ["input"] if count == 1 else [f"input {j + 1}" for j in range(count)]
+    return [str(name) for name in names]
 
 
 def limits(values: Array, margin: float = 0.02) -> tuple[float, float]:
@@ -110,14 +103,6 @@ def limits(values: Array, margin: float = 0.02) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     pad = margin * (high - low) if high > low else 0.1 * abs(low) or 1.0
     return low - pad, high + pad
-
-
-def rug(ax: Axes, x: Array) -> None:
-    """Ticks at the bottom of the panel where there are inputs."""
-    x = np.unique(x)
-    bottom, low = ax.get_xaxis_transform(), np.full(len(x), 0.02)
-    ax.plot(x, low, "|", color=BLACK, ms=5, mew=0.5, transform=bottom, clip_on=False,
-        label=PUBLIC_INPUTS)  # fmt: skip
 
 
 def answered(ax: Axes, x: Array, y: Array, **look: Any) -> None:

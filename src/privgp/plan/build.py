@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.functionals import Functionals
-from privgp.gp.input_maps import collapse, spreads
-from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.smoothers import Nystrom, Smoother, choose_nodes, exact_smoother, nystrom
-from privgp.plan.designs.hypotheses import (
-    design_models,
-    factors_of,
-    hypotheses_for,
-    several_scales,
-)
-from privgp.plan.designs.noise_aware import Hypothesis, aware_design, gain, log_left
-from privgp.plan.designs.partition import partition
+from privgp.gp.input_maps import collapse
+from privgp.gp.priors import Prior
+from privgp.gp.smoothers import Nystrom, choose_nodes
+from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.start import starting_priors
-from privgp.plan.outputs import Outputs, Unbiased
+from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.plan import Plan
-from privgp.plan.strategy import (
-    OutputSums,
-    Strategy,
-    noise_of,
-    strategy_for_rows,
-    strategy_of_groups,
-)
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, AnyNoise, GaussianNoise, gaussian_noise
+from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_rows
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.types import Array, Integers
-
-NODES = 512  # up to this many distinct inputs nothing is approximated
-MAX_RANK = 100
-SAMPLE = 1500  # inputs that measurements are compared on
-SAMPLED_NODES = 400
 
 
 @dataclass(frozen=True)
@@ -50,10 +29,12 @@ class Budget:
     epsilon: float
     delta: float
 
-    def noise_for(self, size: int, sensitivity: float, float_error: float) -> GaussianNoise:
-        return gaussian_noise(self.epsilon, self.delta, size, sensitivity, float_error)
+    @property
+    def unit_std(self) -> float:
+        """Std of the Gaussian noise that hides one output in [-1, 1]."""
+        return gaussian_noise(self.epsilon, self.delta, 1, 2.0, 0.0).std
 
-    def noise_of(self, strategy: Strategy) -> AnyNoise:
+    def noise_of(self, strategy: Strategy) -> Noise:
         """The noise that hides one person in this measurement."""
         return noise_of(strategy, self.epsilon, self.delta)
 
@@ -76,231 +57,100 @@ class Question:
     mechanism: str = "auto"
     ranked: bool = False
 
+    @property
+    def half_width(self) -> float:
+        return 0.5 * (self.y_bounds[1] - self.y_bounds[0])
+
+    @property
+    def energy(self) -> bool:
+        """Whether hyperparameters are learned, for which the energy is measured too."""
+        return self.learned and self.reconstruct == "posterior"
+
+    def goal(self, inputs: Array, counts: Array) -> Goal:
+        """The targets; the inputs where none were given."""
+        if self.targets is None:
+            return inputs, counts
+        return self.targets, np.ones(len(self.targets))
+
+    def plan(
+        self,
+        budget: Budget,
+        strategy: Any,
+        functionals: Functionals,
+        priors: tuple[Prior, ...],
+        goal: Goal,
+        kind: Outputs | Records,
+        rival: Any = None,
+    ) -> Plan:
+        """The plan of a measurement, with the noise that hides one person."""
+        return Plan(
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            y_bounds=self.y_bounds,
+            objective=self.objective,
+            reconstruct=self.reconstruct,
+            targets=goal[0],
+            target_weights=goal[1],
+            strategy=strategy,
+            functionals=functionals,
+            noise=budget.noise_of(strategy),
+            priors=priors,
+            kind=kind,
+            rival=rival,
+        )
+
 
 def make_plan(X: Array, question: Question, budget: Budget, people: Integers | None = None) -> Plan:
     """Choose the measurement. Sees inputs, never outputs."""
-    width = question.y_bounds[1] - question.y_bounds[0]
-    learned = question.learned and question.reconstruct == "posterior"
-    priors = starting_priors(
-        X, width, question.kernel, question.noise_variance, learned=learned, ranked=question.ranked
-    )
+    priors = starting_priors(X, question, learned=question.energy)
     inputs, index = collapse(X)
-    counts = np.bincount(index).astype(float)
-    targets = inputs if question.targets is None else question.targets
-    weights = counts if question.targets is None else np.ones(len(targets))
-    start = priors[0].start
+    counts, start = np.bincount(index).astype(float), priors[0].start
     nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)
-
-    rival: OutputSums | None = None
-    reach: Smoother | None = None
-    gap: float | None = None
-    R: Array | None = None
-    if question.objective == "posterior":
-        task = _Task(priors, inputs, index, nodes, people, targets, weights, width, learned)
-        factor = task.factors[0]
-        if budget.delta == 0:  # nothing Gaussian to compare with
-            strategy, _ = _laplace_strategy(task, budget)
-        else:
-            strategy, left = _gaussian_strategy(task, budget)
-            if question.mechanism != GAUSSIAN:
-                sums, left_by_sums = _laplace_strategy(task, budget)
-                if question.mechanism == LAPLACE or left_by_sums < left:
-                    strategy, rival = sums, strategy
+    goal = question.goal(inputs, counts)
+    task = Task(question, budget, priors, inputs, index, counts, nodes, people, goal)
+    rival, kind = None, Outputs(inputs, nodes)
+    if question.objective != "posterior":
+        strategy, kind = _linear_strategy(task)
+    elif question.reconstruct == "posterior":
+        strategy, rival = _posterior_strategy(task)
     else:
-        factor = nystrom(start.kernel, start.input_map(inputs), nodes)
-        reach = _smoother(start, inputs, counts, targets)
-        chosen = design(reach.weights, question.objective, weights)
-        gap, R = chosen.gap, chosen.reconstruction
-        equal = question.reconstruct == "unbiased"
-        strategy = strategy_for_rows(
-            chosen.strategy, index, people, energy=learned, equal_weights=equal
+        raise ValueError(
+            "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
         )
-    unbiased = None
-    if question.reconstruct == "unbiased":
-        if reach is None or R is None:
-            raise ValueError(
-                "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
-            )
-        scale = _scale_between(chosen.strategy, strategy.matrix)
-        unbiased = Unbiased(R * scale, reach.variance, reach.jitter)
-    return Plan(
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        y_bounds=question.y_bounds,
-        objective=question.objective,
-        reconstruct=question.reconstruct,
-        targets=targets,
-        target_weights=weights,
-        strategy=strategy,
-        functionals=functionals(strategy, factor),
-        noise=budget.noise_of(strategy),
-        priors=priors,
-        kind=Outputs(inputs, nodes, unbiased, gap),
-        rival=rival,
+    measured = functionals(strategy, task.factors[0])
+    return question.plan(budget, strategy, measured, priors, goal, kind, rival)
+
+
+def _posterior_strategy(task: Task) -> tuple[OutputSums, OutputSums | None]:
+    """The measurement that leaves less error, and the other where both were compared."""
+    auto = task.question.mechanism == "auto"
+    law = LAPLACE if auto else task.question.mechanism
+    if task.budget.delta == 0:  # nothing Gaussian to compare with
+        return best_sums(task, law), None
+    gaussian = best_sums(task, GAUSSIAN)
+    if law in PURE:
+        pure = best_sums(task, law)
+        if not auto or task.left_by(pure) < task.left_by(gaussian):
+            return pure, gaussian
+    return gaussian, None
+
+
+def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
+    """The least noise on the posterior mean at the targets, as the papers have it."""
+    question, (targets, weights) = task.question, task.goal
+    smoother = smoother_of(task.priors[0].start, task.inputs, task.counts, targets)
+    linear = design(smoother.weights, question.objective, weights)
+    equal = question.reconstruct == "unbiased"
+    strategy = strategy_for_rows(
+        linear.strategy, task.index, task.people, energy=question.energy, equal_weights=equal
     )
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What a measurement is chosen for; ``energy``: whether energies are measured too."""
-
-    priors: tuple[Prior, ...]
-    inputs: Array
-    index: Integers
-    nodes: Integers
-    people: Integers | None
-    targets: Array
-    weights: Array
-    width: float
-    energy: bool
-
-    @cached_property
-    def factors(self) -> list[Nystrom]:
-        """The low-rank factors of the design's models; the first is the starting model's."""
-        return factors_of(design_models(self.priors), self.inputs, self.nodes)
-
-    @cached_property
-    def single(self) -> list[Hypothesis]:
-        """The hypotheses where every row has the weight 1."""
-        return self.hypotheses(self.unit)
-
-    @cached_property
-    def unit(self) -> OutputSums:
-        ones = np.ones((1, len(self.inputs)))
-        return strategy_for_rows(ones, self.index, None, energy=False, equal_weights=False)
-
-    def hypotheses(self, strategy: OutputSums) -> list[Hypothesis]:
-        models = design_models(self.priors)
-        goal = self.targets, self.weights
-        return hypotheses_for(models, self.inputs, self.nodes, strategy, *goal, self.factors)
-
-    def for_weights_of(self, strategy: OutputSums) -> list[Hypothesis]:
-        return self.single if np.all(strategy.row_weights == 1.0) else self.hypotheses(strategy)
-
-    @cached_property
-    def sample(self) -> slice:
-        """The inputs that measurements are compared on."""
-        return slice(0, None, -(-len(self.inputs) // SAMPLE))
-
-    @cached_property
-    def nearest_sampled(self) -> Integers:
-        """For every input the nearest one of the sample."""
-        scaled = self.inputs / spreads(self.inputs)
-        if len(scaled[self.sample]) == len(scaled):
-            return np.arange(len(scaled))
-        return np.asarray(KDTree(scaled[self.sample]).query(scaled)[1])
-
-    @cached_property
-    def single_scales(self) -> list[Hypothesis]:
-        return self.scales(self.unit)
-
-    def scales_for_weights_of(self, strategy: OutputSums) -> list[Hypothesis]:
-        return self.single_scales if np.all(strategy.row_weights == 1.0) else self.scales(strategy)
-
-    def scales(self, strategy: OutputSums) -> list[Hypothesis]:
-        """Hypotheses with shorter and longer lengthscales too, on a sample of the inputs."""
-        models = design_models(self.priors)
-        models = several_scales(models) if self.energy else models
-        inputs = self.inputs[self.sample]
-        nodes = np.arange(len(inputs))
-        if len(inputs) > SAMPLED_NODES:
-            nodes = nodes[:: -(-len(inputs) // SAMPLED_NODES)]
-        masses = strategy.masses()
-        ratio = masses[0].sum() / masses[0][self.sample].sum()
-        masses = Masses(*(ratio * each[self.sample] for each in masses))
-        targets, weights = inputs, self.weights[self.sample]
-        if self.targets is not self.inputs:
-            some = slice(0, None, -(-len(self.targets) // SAMPLE))
-            targets, weights = self.targets[some], self.weights[some]
-        return hypotheses_for(models, inputs, nodes, masses, targets, weights, low_rank=False)
-
-    def left_by(self, strategy: OutputSums, budget: Budget) -> float:
-        """What this measurement leaves unexplained, in the mean of logarithms."""
-        noise = (budget.noise_of(strategy).std * 0.5 * self.width) ** 2
-        found = self.scales_for_weights_of(strategy)
-        return log_left(strategy.matrix[:, self.sample], found, noise)
-
-
-@dataclass(frozen=True)
-class Masses:
-    sums: Array
-    squares: Array
-
-    def masses(self) -> tuple[Array, Array]:
-        return self.sums, self.squares
-
-
-def _gaussian_strategy(task: _Task, budget: Budget) -> tuple[OutputSums, float]:
-    """The noise-aware design; with several rows per person, redone once for the weights it gave."""
-    index, people = task.index, task.people
-    noise = (budget.noise_for(1, 2.0, 0.0).std * 0.5 * task.width) ** 2
-    unit = np.ones((1, len(task.inputs)))
-    several = people is not None and len(np.unique(people)) < len(people)
-    strategy = strategy_for_rows(unit, index, people, energy=task.energy, equal_weights=False)
-    counts, raw = np.bincount(index).astype(float), task.priors[0].start
-    goal = task.inputs, counts, task.targets, task.weights
-    for _ in range(2 if several else 1):
-        B = aware_matrix(task.for_weights_of(strategy), raw, *goal, noise)
-        strategy = strategy_for_rows(B, index, people, energy=task.energy, equal_weights=False)
-    return strategy, task.left_by(strategy, budget)
-
-
-def _laplace_strategy(task: _Task, budget: Budget) -> tuple[OutputSums, float]:
-    """Sums over groups of inputs, which pure epsilon protects however small delta is."""
-    unit = np.ones((1, len(task.inputs)))
-    one = strategy_of_groups(unit, task.index, task.people, energy=task.energy)
-    noise = (budget.noise_of(one).std * 0.5 * task.width) ** 2
-    judged = task.scales_for_weights_of(one)
-
-    def left(groups: Integers) -> float:
-        shape = (int(groups.max()) + 1, len(groups))
-        B = csr_array((np.ones(len(groups)), (groups, np.arange(len(groups)))), shape)
-        return log_left(B, judged, noise)
-
-    mass = one.per_input(one.row_weights)[task.sample]
-    groups = partition(judged, mass, left)[task.nearest_sampled]
-    B = (groups == np.arange(groups.max() + 1)[:, None]).astype(float)
-    strategy = strategy_of_groups(B, task.index, task.people, energy=task.energy)
-    return strategy, task.left_by(strategy, budget)
-
-
-def aware_matrix(
-    hypotheses: Sequence[Hypothesis],
-    raw: Hyperparameters,
-    inputs: Array,
-    counts: Array,
-    targets: Array,
-    weights: Array,
-    noise: float,
-    most: int = MAX_RANK,
-) -> Array:
-    """The noise-aware design for ``counts`` rows at every input, (measured, inputs)."""
-    B = aware_design(hypotheses, noise, _useful_rank(hypotheses[0], noise, most))
-    if noise < raw.noise_variance and len(inputs) <= NODES:
-        # With hardly any noise the predictions themselves are what to measure.
-        direct = design(_smoother(raw, inputs, counts, targets).weights, "trace", weights)
-        if gain(direct.strategy, hypotheses, noise)[0] > gain(B, hypotheses, noise)[0]:
-            B = direct.strategy
-    return B
-
-
-def _smoother(model: Hyperparameters, inputs: Array, counts: Array, targets: Array) -> Smoother:
-    """The exact smoother of a model, on its mapped inputs."""
-    mapped, goal = model.input_map(inputs), model.input_map(targets)
-    return exact_smoother(model.kernel, model.noise_variance, mapped, counts, goal)
-
-
-def _useful_rank(hypothesis: Hypothesis, noise: float, most: int) -> int:
-    """How many directions of the signal rise above a hundredth of the noise, at most ``most``."""
-    powers, rows = hypothesis.spectrum[0], len(hypothesis.factor)
-    useful = int(np.count_nonzero(powers * rows / 50.0 > 0.01 * noise))
-    return int(np.clip(useful, min(16, rows), min(most, rows)))
-
-
-def _scale_between(designed: Array, scaled: Array) -> float:
-    """The factor by which a design was scaled down for people with several rows."""
-    norm = float(np.linalg.norm(scaled))
-    return float(np.linalg.norm(designed)) / norm if norm > 0 else 1.0
+    unbiased = None
+    if equal:  # undo what people with several rows scaled the design down by
+        norm = float(np.linalg.norm(strategy.matrix))
+        scale = float(np.linalg.norm(linear.strategy)) / norm if norm > 0 else 1.0
+        reconstruction = linear.reconstruction * scale
+        unbiased = Unbiased(reconstruction, smoother.variance, smoother.jitter)
+    return strategy, Outputs(task.inputs, task.nodes, unbiased, linear.gap)
 
 
 def functionals(strategy: OutputSums, factor: Nystrom) -> Functionals:
@@ -308,24 +158,18 @@ def functionals(strategy: OutputSums, factor: Nystrom) -> Functionals:
     B, J = strategy.matrix, factor.interpolation
     per_input = strategy.per_input
     g, e = strategy.row_weights, strategy.energy_shares
-    mass, squares = per_input(g), per_input(g * g)
-    variance = float(np.square(factor.factor[0]).sum() + factor.residual[0])
-    unexplained = B * (mass * np.sqrt(factor.residual / variance))
-    exact = factor.chosen.size == B.shape[1]
-    if exact:  # the interpolation is the identity
-        weights, energy_gram = B * mass, np.diag(per_input(e))
-        energy_cross = per_input(e * g)[:, None] * B.T
-    else:
-        shared = J * np.sqrt(per_input(e))
-        weights, energy_gram = (B * mass) @ J.T, shared @ shared.T
-        energy_cross = J @ (per_input(e * g)[:, None] * B.T)
+    mass, squares = strategy.masses()
+    unexplained = np.zeros_like(B)
+    if factor.chosen.size < B.shape[1]:
+        variance = float(np.square(factor.factor[0]).sum() + factor.residual[0])
+        unexplained = B * (mass * np.sqrt(factor.residual / variance))
     return Functionals(
         nodes=factor.nodes,
-        weights=weights,
+        weights=(B * mass) @ J.T,
         noise_gram=(B * squares) @ B.T,
-        residual_gram=np.zeros((len(B), len(B))) if exact else unexplained @ unexplained.T,
+        residual_gram=unexplained @ unexplained.T,
         energy_total=float(e.sum()),
-        energy_gram=energy_gram,
-        energy_cross=energy_cross,
+        energy_gram=(J * per_input(e)) @ J.T,
+        energy_cross=J @ (per_input(e * g)[:, None] * B.T),
         energy_noise_gram=(B * per_input(e * g * g)) @ B.T,
     )

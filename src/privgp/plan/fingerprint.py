@@ -24,7 +24,7 @@ def _add(digest: Any, value: Any) -> None:
     if isinstance(value, Kernel):
         value = [type(value).__name__, value.get_params(deep=False)]
     elif is_dataclass(value):
-        value = {field.name: getattr(value, field.name) for field in fields(value)}
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, dict):
         value = [part for name in sorted(value) for part in (name, value[name])]
     if value is None or isinstance(value, bool | str):

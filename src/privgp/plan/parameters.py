@@ -12,16 +12,17 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
     check_bounds,
+    domain_pairs,
     inducing_inputs,
     target_points,
 )
 from privgp.privacy.budget import MAX_EPSILON
-from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.privacy.noise import LAWS
 from privgp.types import Array, Pair, Positive, Share, Within
 
 OBJECTIVES = ("posterior", "trace", "max", "logdet")
 RECONSTRUCTIONS = ("posterior", "unbiased")
-MECHANISMS = ("auto", GAUSSIAN, LAPLACE)
+MECHANISMS = ("auto", *LAWS)
 
 
 @dataclass(frozen=True)
@@ -46,46 +47,33 @@ class Parameters:
     def of(cls, given: Mapping[str, Any], columns: int) -> Parameters:
         """From arguments of the constructor, for inputs of this many columns."""
         x_bounds, inducing, noise = given["x_bounds"], given["inducing"], given["noise_variance"]
-        return cls(
-            **{name: given[name] for name in cls.__dataclass_fields__ if name not in _CONVERTED},
-            epsilon=float(given["epsilon"]),
-            delta=float(given["delta"]),
-            noise_variance=None if noise is None else float(noise),
-            y_bounds=_pairs(given["y_bounds"]),
-            x_bounds=None if x_bounds is None else _pairs(x_bounds),
-            targets=target_points(given["targets"], columns),
-            inducing=None if inducing is None else inducing_inputs(inducing, columns),
-        )
+        converted = {
+            "epsilon": float(given["epsilon"]),
+            "delta": float(given["delta"]),
+            "noise_variance": None if noise is None else float(noise),
+            "y_bounds": _pairs(given["y_bounds"]),
+            "x_bounds": None if x_bounds is None else _pairs(x_bounds),
+            "targets": target_points(given["targets"], columns),
+            "inducing": None if inducing is None else inducing_inputs(inducing, columns),
+        }
+        return cls(**{name: given[name] for name in cls.__dataclass_fields__} | converted)
 
     def check_for(self, columns: int) -> None:
         """Refuse bounds and targets that do not go with inputs of this many columns."""
         check_bounds("bounds", self.y_bounds)
-        if self.x_bounds is not None:
-            pairs = np.array(self.x_bounds, ndmin=2)
-            if np.ndim(self.x_bounds) == 2 and len(pairs) != columns:
-                raise ValueError("bounds must be one pair per column.")
-            for pair in pairs:
-                check_bounds("bounds", pair)
         target_points(self.targets, columns)
+        if self.x_bounds is not None:  # one pair stands for all columns
+            every = None if np.ndim(self.x_bounds) == 1 else columns
+            domain_pairs("bounds", self.x_bounds, every)
 
 
 @dataclass(frozen=True)
 class MadeFor:
-    """What a plan was asked for.
-
-    ``parameters``: of the regressor; ``names``: of the input columns; ``groups``: the name of the
-    column of people. None where a name is not known.
-    """
+    """What a plan was asked for, with the names of the columns of inputs and of people, if known."""
 
     parameters: Parameters
     names: tuple[str, ...] | None = None
     groups: str | None = None
-
-
-_CONVERTED = (
-    *("epsilon", "delta", "noise_variance"),
-    *("y_bounds", "x_bounds", "targets", "inducing"),
-)
 
 
 def _pairs(bounds: Any) -> Any:

@@ -12,18 +12,16 @@ import numpy as np
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.measurement import Measurement
-from privgp.gp.posterior import Posterior, mean_map, posterior
+from privgp.gp.posterior import mean_map, posterior
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.plan.bins.bins import Bins, HalvedBins
-from privgp.plan.bins.records import Records
+from privgp.plan.choice import AnyStrategy
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.outputs import Outputs, Unbiased
+from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
-from privgp.plan.strategy import GroupSums, OutputSums, noise_of
-from privgp.plan.streamed.columns import StreamedSums
-from privgp.privacy.noise import LAPLACE, AnyNoise
+from privgp.plan.strategy import NOT_TOGETHER, noise_of
+from privgp.privacy.noise import Noise
 from privgp.types import Array, Integers
 
 PRIOR_DRAWS = 32
@@ -55,12 +53,12 @@ class Plan:
     reconstruct: Annotated[str, RECONSTRUCTIONS]
     targets: Array = field(repr=False)
     target_weights: Array = field(repr=False)
-    strategy: OutputSums | GroupSums | StreamedSums | Bins | HalvedBins = field(repr=False)
+    strategy: AnyStrategy = field(repr=False)
     functionals: Functionals = field(repr=False)
-    noise: AnyNoise = field(repr=False)
+    noise: Noise = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
     kind: Outputs | Records = field(repr=False)
-    rival: OutputSums | Bins | HalvedBins | None = field(repr=False, default=None)
+    rival: AnyStrategy | None = field(repr=False, default=None)
     fingerprint: str = field(repr=False, default="")
     made_for: MadeFor | None = field(repr=False, default=None)
 
@@ -95,18 +93,12 @@ class Plan:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the whole plan, which the certificate of its release carries.
-
-        The noise is left out, as it follows from the rest.
-        """
+        """SHA-256 of the plan, for the certificate of its release; the noise follows from the rest."""
         parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "noise"}
         return fingerprint(self.strategy.law, parts)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the plan to a .plan file that somebody can approve; see privgp.load_plan.
-
-        It holds inputs where they are public, which a warning says.
-        """
+        """Write a .plan file, for approval and ``privgp.load_plan``; warns if it holds inputs."""
         from privgp.plan.file import save_plan
 
         save_plan(self, path, overwrite=overwrite)
@@ -115,49 +107,48 @@ class Plan:
 
     def with_noise_for(self, epsilon: float, delta: float) -> Self:
         """The plan with the noise that its strategy needs; refused if it holds other noise."""
-        needed = noise_of(self.strategy, epsilon, delta)
-        same = self.noise.law == needed.law and self.noise.size == needed.size
-        if not same or not abs(self.noise.std - needed.std) <= SAME_NOISE * needed.std:
+        needed, held = noise_of(self.strategy, epsilon, delta), self.noise
+        same = (held.law, held.size) == (needed.law, needed.size)
+        if not same or not abs(held.std - needed.std) <= SAME_NOISE * needed.std:
             raise ValueError("plan holds other noise than its budget asks for. Nothing was spent.")
-        return self if self.noise == needed else replace(self, noise=needed)
+        return self if held == needed else replace(self, noise=needed)
 
     def check_parts(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
+        made, columns, targets = self.made_for, self.functionals.nodes.shape[1], len(self.targets)
+        if made is None or not self.priors:
+            raise ValueError(NOT_TOGETHER)
+        asked, weights = made.parameters, self.target_weights
         check_bounds("bounds", self.y_bounds)
-        columns, measured = self.functionals.nodes.shape[1], len(self.functionals.weights)
-        made, asked = self.made_for, None if self.made_for is None else self.made_for.parameters
-        if made is None or asked is None or not self.priors or self.epsilon != asked.epsilon:
-            raise ValueError("plan does not say what it was made for.")
         asked.check_for(columns)
-        public = asked.protect == "outputs"
-        exact = public and asked.inducing is None
-        private = self.x_bounds is not None
-        if (self.strategy.distinct_inputs is None) == exact or private == public:
-            raise ValueError("plan measures something else than was asked for.")
-        if (self.delta, self.y_bounds) != (asked.delta, asked.y_bounds):
-            raise ValueError("plan is for another budget or other bounds than were asked for.")
-        if made.names is not None and len(made.names) != columns:
-            raise ValueError("names must be one per column.")
-        if self.targets.shape != (len(self.targets), columns) or not len(self.targets):
-            raise ValueError("targets must be points like the inputs.")
-        if self.strategy.matrix.shape[0] != measured:
-            raise ValueError("functionals are not those that are measured.")
-        weights = self.target_weights
-        if weights.shape != (len(self.targets),) or not weights.min() >= 0.0 < weights.sum():
-            raise ValueError("target_weights must be one per target.")
         for prior in self.priors:
             prior.check_for(columns)
-        self.kind.check_in(self)
+        public = asked.protect == "outputs"
+        exact = public and asked.inducing is None
+        promised = self.epsilon, self.delta, self.y_bounds
+        fits = (
+            promised == (asked.epsilon, asked.delta, asked.y_bounds)
+            and (self.x_bounds is None) == public
+            and (self.strategy.distinct_inputs is not None) == exact
+            and len(self.strategy.matrix) == len(self.functionals.weights)
+            and (made.names is None or len(made.names) == columns)
+            and self.targets.shape == (targets, columns)
+            and weights.shape == (targets,)
+            and weights.min() >= 0.0 < weights.sum()
+            and self.kind.fits(self)
+        )
+        if not fits:
+            raise ValueError(NOT_TOGETHER)
 
     @property
     def start(self) -> Hyperparameters:
-        """The starting hyperparameters on the inputs as they are."""
+        """The starting hyperparameters, on the inputs as they are."""
         return self.priors[0].start
 
     @property
     def is_pure(self) -> bool:
         """Whether the release will be epsilon-private with delta = 0, whatever delta is offered."""
-        return self.noise.law == LAPLACE
+        return self.noise.pure
 
     @property
     def promised_delta(self) -> float:
@@ -167,7 +158,7 @@ class Plan:
     @property
     def budget(self) -> str:
         """What will be spent, in words."""
-        pure = " (Laplace noise needs none)" if self.is_pure else ""
+        pure = f" ({self.noise.describe()} needs none)" if self.is_pure else ""
         return f"epsilon = {self.epsilon:g}, delta = {self.promised_delta:g}{pure}"
 
     @property
@@ -181,10 +172,7 @@ class Plan:
 
     @cached_property
     def noise_std(self) -> Array:
-        """Std at every target of the privacy noise alone.
-
-        Unbiased: of the release. Posterior: of its mean under the starting hyperparameters.
-        """
+        """Std at every target of the privacy noise alone; in a posterior's mean, at the start."""
         if self.unbiased is None:
             rows = mean_map(self.functionals, self._nothing(), self.start, self.targets)
         else:
@@ -192,30 +180,28 @@ class Plan:
         return np.asarray(self.measured_noise_std * np.linalg.norm(rows, axis=1))
 
     def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
-        """Std of f about the release at new points, privacy noise included.
+        """Std of f about the release, with privacy noise, under the starting hyperparameters.
 
-        Under the starting hyperparameters; with ``prior_range=0.9``, an array of two rows with the
-        ends of that share of the prior's range of hyperparameters.
+        ``prior_range=0.9``: two rows, the ends of this share of the hyperparameters' prior.
         """
         X_new, columns = np.asarray(X_new, dtype=float), self.functionals.nodes.shape[1]
         X_new = X_new[:, None] if X_new.ndim == 1 and columns == 1 else X_new
         if X_new.ndim != 2 or X_new.shape[1] != columns:
             raise ValueError(f"X_new must have {columns} columns.")
         if prior_range is None:
-            return np.sqrt(self._prior_posterior(self.start).mean_and_variance(X_new)[1])
+            return self._std_under(self.start, X_new)
         if not 0 < prior_range < 1:
             raise ValueError(f"prior_range must lie between 0 and 1, got {prior_range}.")
         rng, prior = np.random.default_rng(0), self.priors[0]
         models = [prior.at(rng.standard_normal(prior.size)) for _ in range(PRIOR_DRAWS)]
-        variances = [self._prior_posterior(m).mean_and_variance(X_new)[1] for m in models]
+        stds = [self._std_under(model, X_new) for model in models]
         tail = 0.5 * (1.0 - prior_range)
-        return np.asarray(np.quantile(np.sqrt(variances), [tail, 1.0 - tail], axis=0))
+        return np.asarray(np.quantile(stds, [tail, 1.0 - tail], axis=0))
 
     def expected_error(self, epsilon: float | None = None) -> float:
         """Expected root-mean-square error at the targets under the starting hyperparameters.
 
-        At another ``epsilon`` it is that of this same measurement with the noise it would need
-        there; a plan made for that epsilon does at least as well.
+        At another ``epsilon``: of this same measurement with the noise it would need there.
         """
         if epsilon is None:
             return self._expected_error
@@ -248,21 +234,21 @@ class Plan:
     def gap(self) -> float:
         """Certified relative distance from the least possible error (nats for ``"logdet"``).
 
-        The least possible is that of Gaussian measurements, of the same bins where inputs are
-        private; 0 where Laplace noise gets below it. Infinite where nothing is certified, as with
-        inducing inputs for more rows than a sample, or where no Gaussian measurement was compared.
+        The least possible with Gaussian noise, over the same bins where inputs are private; 0 where
+        Laplace noise gets below it, infinite where nothing is certified or compared.
         """
         if self.design_gap is not None:
             return self.design_gap
-        if self.is_pure and self.rival is None:
-            return float("inf")
-        return max(0.0, self.certificate.gap)
+        uncompared = self.is_pure and self.rival is None
+        return float("inf") if uncompared else max(0.0, self.certificate.gap)
 
     @cached_property
     def certificate(self) -> Certificate:
         """The error of the measurement, and the floor below which no Gaussian one can go."""
         if self.is_pure and self.rival is None:
-            raise ValueError("a plan with Laplace noise alone has no certificate of its error.")
+            raise ValueError(
+                f"a plan with {self.noise.describe()} alone has no certificate of its error."
+            )
         gaussian = self if not self.is_pure else self.measuring(self.rival)
         return self.kind.certificate(self, gaussian)
 
@@ -276,32 +262,29 @@ class Plan:
 
     @cached_property
     def _summary(self) -> str:
-        spread = ""
+        (low, high), spread = self.y_bounds, ""
         if self.unbiased is None:
-            low, high = map(self.weighted, self.expected_std(self.targets, 0.9))
-            spread = f"; {low:.4g} to {high:.4g} over 90% of their prior"
-        bounds = f"outputs in [{self.y_bounds[0]:g}, {self.y_bounds[1]:g}]"
-        return "\n".join(
-            [
-                f"Budget: {self.budget}; {bounds}{self.kind.domain()}.",
-                f"{self.kind.measured(self)}.",
-                f"Privacy noise at the targets: {self.weighted(self.noise_std):.4g} "
-                "(root mean square).",
-                f"Expected error of the released function there{self.kind.condition}: "
-                f"{self.expected_error():.4g} under the starting hyperparameters{spread}.",
-            ]
+            least, most = map(self.weighted, self.expected_std(self.targets, 0.9))
+            spread = f"; {least:.4g} to {most:.4g} over 90% of their prior"
+        return (
+            f"Budget: {self.budget}; outputs in [{low:g}, {high:g}]{self.kind.domain()}.\n"
+            f"{self.kind.measured(self)}.\n"
+            f"Privacy noise at the targets: {self.weighted(self.noise_std):.4g} (root mean square).\n"
+            f"Expected error of the released function there{self.kind.condition}: "
+            f"{self.expected_error():.4g} under the starting hyperparameters{spread}."
         )
 
     def plot(self, ax: Any = None) -> Any:
-        """The error to expect against epsilon, as a figure; see privgp.plan.picture."""
+        """The error to expect against epsilon, as a figure."""
         from privgp.plan.picture import plot_plan
 
         return plot_plan(self, ax)
 
     def _nothing(self) -> Measurement:
+        """A measurement of exactly zero: the variances that it leaves are exact."""
         measured = len(self.functionals.weights)
         return Measurement(np.zeros(measured), self.measured_noise_std, None, 0.0)
 
-    def _prior_posterior(self, model: Hyperparameters) -> Posterior:
-        """The posterior that a measurement of exactly zero would give: its variances are exact."""
-        return posterior(self.functionals, self._nothing(), [model], 0.0)
+    def _std_under(self, model: Hyperparameters, X_new: Array) -> Array:
+        left = posterior(self.functionals, self._nothing(), [model], 0.0)
+        return np.sqrt(left.mean_and_variance(X_new)[1])

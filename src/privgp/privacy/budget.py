@@ -7,6 +7,7 @@ For noise multiplier ``c`` (noise std over sensitivity), Balle and Wang (2018):
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from numbers import Real
 
@@ -16,6 +17,7 @@ from scipy.special import log_ndtr
 MAX_EPSILON = 1e4
 TINY_EPSILON = 1e-4  # below, the two terms of the curve cancel in float arithmetic
 SAFETY = 1e-9
+LARGEST_ROOT = 1e12
 
 
 def check_budget(epsilon: float, delta: float, *, pure: bool = False) -> None:
@@ -30,8 +32,8 @@ def check_budget(epsilon: float, delta: float, *, pure: bool = False) -> None:
             if pure:
                 continue
             raise ValueError(
-                "delta must be positive here, got 0: only Laplace noise and private choices among "
-                "candidates are private with delta = 0."
+                "delta must be positive here, got 0: Laplace noise and private choices among "
+                "candidates are private with delta = 0, this is not."
             )
         # compared as it came: integers can be larger than any float
         if not 0 < value <= largest or value == 1 == largest:
@@ -41,11 +43,13 @@ def check_budget(epsilon: float, delta: float, *, pure: bool = False) -> None:
 
 
 def gaussian_delta(epsilon: float, multiplier: float) -> float:
-    """delta(epsilon) of the Gaussian mechanism with this noise multiplier.
+    """delta(epsilon) of the Gaussian mechanism with this noise multiplier, at any real epsilon.
 
     For a tiny epsilon, where the terms cancel, delta(0) = erf(1 / (2 sqrt(2) c)) stands in: it is
-    larger.
+    larger. Below 0 the curve is ``1 - e^eps + e^eps delta(-eps)``.
     """
+    if epsilon < 0:
+        return -math.expm1(epsilon) + math.exp(epsilon) * gaussian_delta(-epsilon, multiplier)
     if multiplier == math.inf:
         return 0.0
     if epsilon < TINY_EPSILON:
@@ -59,16 +63,20 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
 
 def gaussian_epsilon(delta: float, multiplier: float) -> float:
     """The least epsilon, rounded up, at which the Gaussian mechanism's delta is at most ``delta``."""
-    if gaussian_delta(0.0, multiplier) <= delta:
+    return least_epsilon(lambda e: gaussian_delta(e, multiplier), delta) * (1.0 + SAFETY)
+
+
+def least_epsilon(delta_at: Callable[[float], float], delta: float) -> float:
+    """The least epsilon, rounded up, where a falling curve is at most ``delta``; infinite if none is."""
+    if delta_at(0.0) <= delta:
         return 0.0
     high = 1.0
-    while gaussian_delta(high, multiplier) > delta:
+    while delta_at(high) > delta:
         high *= 2.0
-        if high > 1e300:
+        if high > LARGEST_ROOT:
             return math.inf
-    root = float(brentq(lambda e: gaussian_delta(e, multiplier) - delta, 0.0, high, xtol=1e-14))
-    root *= 1.0 + SAFETY
-    while gaussian_delta(root, multiplier) > delta:
+    root = float(brentq(lambda e: delta_at(e) - delta, 0.0, high, xtol=1e-14))
+    while delta_at(root) > delta:
         root += SAFETY * max(1.0, root)
     return root
 

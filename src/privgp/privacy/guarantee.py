@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
-from scipy.optimize import brentq
-
-from privgp.privacy.budget import check_budget, gaussian_delta
+from privgp.privacy.budget import check_budget, least_epsilon
 from privgp.privacy.pure import mixed_delta, total_epsilon
 from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
 from privgp.types import NotNegative, Positive, Share
@@ -84,7 +82,7 @@ class Guarantee:
 
     def check(self) -> None:
         """Refuse what no mechanism promises, as only a file can have it."""
-        if not (self.noise_multipliers or self.path_curves or self.pure_epsilons):
+        if not self._names_mechanism:
             raise ValueError("the guarantee names no mechanism.")
         if self.delta == 0 and not self.is_pure:
             raise ValueError("delta is out of range.")
@@ -93,6 +91,11 @@ class Guarantee:
     def mu(self) -> float:
         """The Gaussian-DP parameter of all Gaussian mechanisms: the root of the sum of 1/c^2."""
         return math.hypot(*(1.0 / c for c in self.noise_multipliers))
+
+    @property
+    def _names_mechanism(self) -> bool:
+        """Whether more is known than (epsilon, delta) itself."""
+        return bool(self.noise_multipliers or self.path_curves or self.pure_epsilons)
 
     @property
     def is_pure(self) -> bool:
@@ -108,24 +111,17 @@ class Guarantee:
         """The delta that holds at this epsilon, lattice terms included."""
         if not math.isfinite(epsilon) or epsilon < 0:
             raise ValueError(f"epsilon must be finite and not negative, got {epsilon}.")
-        if self.path_curves:  # divergences of one order add, whatever the mechanisms
-            curves: list[Curve] = [*self.path_curves, GaussianCurve(self.mu)]
-            reduced = epsilon - EPSILON_SLACK * max(epsilon, 1.0) - math.fsum(self.pure_epsilons)
-            if reduced < 0:  # pure steps only shift the others' curve
-                return 1.0
-            return min(1.0, delta_for(curves, reduced) + self.delta_slack)
-        if not self.noise_multipliers:
-            if self.pure_epsilons:
-                return min(1.0, mixed_delta(epsilon, 0.0, self.pure_epsilons) + self.delta_slack)
-            # only the promise itself is known
+        if not self._names_mechanism:
             return self.delta if epsilon >= self.epsilon else 1.0
-        reduced = epsilon - EPSILON_SLACK * max(epsilon, 1.0)
-        if self.pure_epsilons:
-            mixed = mixed_delta(reduced, self.mu, self.pure_epsilons)
-            return min(1.0, mixed + self.delta_slack)
-        spill = 0.0 if reduced >= 0 else 2.0 * EPSILON_SLACK
-        exact = gaussian_delta(max(reduced, 0.0), 1.0 / self.mu) if self.mu > 0 else 0.0
-        return min(1.0, exact + spill + self.delta_slack)
+        if self.noise_multipliers or self.path_curves:  # drawn on a lattice
+            epsilon -= EPSILON_SLACK * max(epsilon, 1.0)
+        if self.path_curves:  # divergences of one order add; pure steps shift the others' curve
+            curves: list[Curve] = [*self.path_curves, GaussianCurve(self.mu)]
+            reduced = epsilon - math.fsum(self.pure_epsilons)
+            spent = delta_for(curves, reduced) if reduced >= 0 else 1.0
+        else:
+            spent = mixed_delta(epsilon, self.mu, self.pure_epsilons)
+        return min(1.0, spent + self.delta_slack)
 
     def epsilon_at(self, delta: float) -> float:
         """The least epsilon, rounded up, that holds at this delta; infinite if none does."""
@@ -134,19 +130,8 @@ class Guarantee:
         if delta == 0:
             if self.is_pure:
                 return total_epsilon(self.pure_epsilons)
-            known = self.noise_multipliers or self.path_curves or self.pure_epsilons
-            return math.inf if known or self.delta > 0 else self.epsilon
-        if self.delta_at(0.0) <= delta:
-            return 0.0
-        high = 1.0
-        while self.delta_at(high) > delta:
-            high *= 2.0
-            if high > 1e12:
-                return math.inf
-        root = float(brentq(lambda e: self.delta_at(e) - delta, 0.0, high, xtol=1e-13))
-        while self.delta_at(root) > delta:
-            root += 1e-9 * max(1.0, root)
-        return root
+            return math.inf if self._names_mechanism or self.delta > 0 else self.epsilon
+        return least_epsilon(self.delta_at, delta)
 
     def describe(self) -> str:
         stamp = f"{SIMULATION.upper()}: " if self.is_simulation else ""
@@ -203,9 +188,8 @@ def promise(
     )
 
 
-def _joined(events: Iterable[Event | Guarantee]) -> Event:
+def _joined(parts: Sequence[Event | Guarantee]) -> Event:
     """Several steps as one."""
-    parts = tuple(events)
     return Event(
         noise_multipliers=tuple(c for part in parts for c in part.noise_multipliers),
         delta_slack=math.fsum(part.delta_slack for part in parts),
@@ -219,9 +203,8 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
 
     Gaussian mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later
     question was chosen by looking at an earlier release, provided the total was fixed beforehand.
-    With sample paths among them, Renyi divergences of a common order add.
-    Pure steps compose with them as coins: see docs/proofs/select.md. With ``delta=0`` all must be
-    pure, and the epsilons add up.
+    With sample paths among them, Renyi divergences of a common order add. Pure steps compose with
+    them as coins: see docs/proofs/select.md. With ``delta=0`` all must be pure; epsilons add up.
     """
     parts: Sequence[Guarantee] = tuple(guarantees)
     if not parts:
@@ -229,9 +212,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     if any(not isinstance(part, Guarantee) for part in parts):
         raise TypeError("compose takes Guarantee objects, such as model.guarantee_.")
     check_budget(1.0, delta, pure=True)
-    if any(
-        not (part.noise_multipliers or part.path_curves or part.pure_epsilons) for part in parts
-    ):
+    if not all(part._names_mechanism for part in parts):
         raise ValueError("a guarantee that names no mechanism cannot be composed.")
     if len({(part.unit, part.neighbours) for part in parts}) > 1:
         raise ValueError(
@@ -255,4 +236,4 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     epsilon = whole.epsilon_at(delta)
     if epsilon == math.inf:
         raise ValueError(f"no finite epsilon holds at delta={delta}: give a larger delta.")
-    return Guarantee(**{**whole.__dict__, "epsilon": epsilon})
+    return replace(whole, epsilon=epsilon)

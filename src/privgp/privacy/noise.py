@@ -4,54 +4,33 @@ Gaussian noise with lattice spacing h, std s, ``a = h / s`` and m numbers is
 ``(eps + eta, delta_BW(eps) + m tau + delta0)``-private: docs/proofs/sample.md. Laplace noise is pure:
 m numbers that move by at most ``Delta`` in the 1-norm move by at most ``Delta + m h`` once rounded to
 the lattice, and scale b then gives exactly ``(Delta + m h) / b``: docs/proofs/binned.md.
+
+Numbers that are measured one after the other share a budget: number t has multiplier
+``c_t = c / sqrt(w_t)``, shares ``w_t`` adding up to at most 1, so ``sum 1/c_t^2 <= 1/c^2`` whatever is
+asked: docs/proofs/bayes.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from numbers import Real
+from typing import ClassVar, get_args
+
+import numpy as np
 
 from privgp.privacy.budget import check_budget, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK, Event
-from privgp.types import Count, Exponent, Positive, Share
+from privgp.types import Array, Count, Exponent, Positive, Share
 
 GAUSSIAN, LAPLACE = "gaussian", "laplace"
-GAUSSIAN_SAMPLER = (
-    "discrete Gaussian on a lattice of powers of two (OpenDP), cryptographic randomness"
-)
-LAPLACE_SAMPLER = (
-    "discrete Laplace on a lattice of powers of two (OpenDP), cryptographic randomness"
-)
+ON_LATTICE = "on a lattice of powers of two (OpenDP), cryptographic randomness"
+GAUSSIAN_SAMPLER = f"discrete Gaussian {ON_LATTICE}"
+LAPLACE_SAMPLER = f"discrete Laplace {ON_LATTICE}"
 DELTA_SLACK = 2.0**-40
 DEPTHS = (40, 50, 60)
-NOTHING = (
-    "nothing would be measured (its sensitivity is 0): choose targets nearer to the inputs or a longer "
-    "lengthscale."
-)
-
-
-class Noise(Protocol):
-    """Independent noise for ``size`` numbers on the multiples of ``2**exponent``."""
-
-    @property
-    def law(self) -> str: ...
-    @property
-    def sampler(self) -> str: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def exponent(self) -> int: ...
-    @property
-    def std(self) -> float: ...
-    @property
-    def event(self) -> Event:
-        """What drawing it spends."""
-
-    def describe(self) -> str: ...
-
-    def resized(self, size: int, factor: float = 1.0) -> Noise:
-        """The same for another number of values, its scale multiplied: for audits."""
+SMALLEST_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -64,6 +43,7 @@ class GaussianNoise:
     """
 
     law: ClassVar[str] = GAUSSIAN
+    pure: ClassVar[bool] = False
     sampler: ClassVar[str] = GAUSSIAN_SAMPLER
     size: Count
     std: Positive
@@ -72,14 +52,27 @@ class GaussianNoise:
     delta_slack: Share
 
     @property
+    def scale(self) -> float:
+        return self.std
+
+    @property
     def event(self) -> Event:
         return Event(noise_multipliers=(self.multiplier,), delta_slack=self.delta_slack)
 
     def describe(self) -> str:
         return "Gaussian noise"
 
+    def log_density(self, errors: Array) -> Array:
+        return np.asarray(-0.5 * np.square(errors / self.std))
+
     def resized(self, size: int, factor: float = 1.0) -> GaussianNoise:
         return replace(self, size=size, std=self.std * factor)
+
+    @classmethod
+    def least(
+        cls, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
+    ) -> GaussianNoise:
+        return gaussian_noise(epsilon, delta, size, sensitivity, float_error)
 
 
 @dataclass(frozen=True)
@@ -87,6 +80,7 @@ class LaplaceNoise:
     """Laplace noise of this scale, ``epsilon``-private by itself."""
 
     law: ClassVar[str] = LAPLACE
+    pure: ClassVar[bool] = True
     sampler: ClassVar[str] = LAPLACE_SAMPLER
     size: Count
     scale: Positive
@@ -104,24 +98,38 @@ class LaplaceNoise:
     def describe(self) -> str:
         return "Laplace noise"
 
+    def log_density(self, errors: Array) -> Array:
+        return np.asarray(-np.abs(errors) / self.scale)
+
     def resized(self, size: int, factor: float = 1.0) -> LaplaceNoise:
         return replace(self, size=size, scale=self.scale * factor)
 
+    @classmethod
+    def least(
+        cls, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
+    ) -> LaplaceNoise:
+        return laplace_noise(epsilon, size, sensitivity, float_error)
 
-AnyNoise = GaussianNoise | LaplaceNoise
+
+# Independent noise for ``size`` numbers on the multiples of ``2**exponent``; a new law is one more.
+# ``pure``: it needs no delta, and sensitivities are sums of absolute values, not Euclidean norms;
+# ``event``: what drawing it spends; ``least``: the least for a budget. For audits: ``log_density``, of
+# the noise in every number, up to a constant; ``resized``, for another size, its scale multiplied.
+Noise = GaussianNoise | LaplaceNoise
+LAWS: dict[str, type[Noise]] = {kind.law: kind for kind in get_args(Noise)}
+PURE = tuple(law for law, kind in LAWS.items() if kind.pure)
+NOT_PURE = tuple(law for law, kind in LAWS.items() if not kind.pure)
 
 
 def noise_for(
     law: str, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
-) -> AnyNoise:
+) -> Noise:
     """The least noise of a law for which ``size`` numbers are (epsilon, delta)-private.
 
-    ``sensitivity``: of the exact numbers, in the norm of the law (Euclidean for Gaussian noise, sum of
-    absolute values for Laplace noise); ``float_error``: bound of their rounding error in that norm.
+    ``sensitivity``: of the exact numbers, in the norm of the law (sum of absolute values for pure
+    laws, otherwise Euclidean); ``float_error``: bound of their rounding error in that norm.
     """
-    if law == LAPLACE:
-        return laplace_noise(epsilon, size, sensitivity, float_error)
-    return gaussian_noise(epsilon, delta, size, sensitivity, float_error)
+    return LAWS[law].least(epsilon, delta, size, sensitivity, float_error)
 
 
 def gaussian_noise(
@@ -155,9 +163,7 @@ def scaled_noise(
     delta_slack: float = 0.0,
 ) -> GaussianNoise:
     """Gaussian noise with a given multiplier of the sensitivity after rounding to the lattice."""
-    if not sensitivity > 0 or size < 1:
-        raise ValueError(NOTHING)
-    moved = sensitivity + 2.0 * float_error
+    moved = _moved(size, sensitivity, float_error)
     exponent = math.floor(math.log2(multiplier * moved)) - depth
     total = moved + math.sqrt(size) * 2.0**exponent
     std = multiplier * total * (1.0 + 2.0**-50)
@@ -169,12 +175,56 @@ def laplace_noise(
 ) -> LaplaceNoise:
     """The least Laplace noise for which ``size`` numbers are (epsilon, 0)-private."""
     check_budget(epsilon, 0.0, pure=True)
-    if not sensitivity > 0 or size < 1:
-        raise ValueError(NOTHING)
-    moved = sensitivity + 2.0 * float_error
+    moved = _moved(size, sensitivity, float_error)
     exponent = math.floor(math.log2(moved / epsilon)) - DEPTHS[0]
     total = moved + size * 2.0**exponent
     return LaplaceNoise(size, total / epsilon * (1.0 + 2.0**-40), exponent, epsilon)
+
+
+def budget_shares(numbers: Sequence[float]) -> tuple[float, ...]:
+    """Positive shares that add up to 1, from positive numbers."""
+    try:
+        values = [float(number) for number in numbers if isinstance(number, Real)]
+    except OverflowError:
+        values = [math.inf]
+    if len(values) != len(numbers) or not values or not all(0 < v < math.inf for v in values):
+        raise ValueError("budget_split must hold positive numbers, one for every step.")
+    largest = max(values)
+    total = math.fsum(value / largest for value in values)
+    parts = tuple(value / largest / total for value in values)
+    if min(parts) < SMALLEST_SHARE:
+        raise ValueError(f"budget_split has a share below {SMALLEST_SHARE:g} of the whole.")
+    return parts
+
+
+def noise_of_shares(
+    epsilon: float, delta: float, shares: Sequence[float], sensitivity: float
+) -> tuple[GaussianNoise, ...]:
+    """The noise of every number, so that all together are (epsilon, delta)-private.
+
+    ``sensitivity``: the most one person moves any one of the numbers, float error included. The
+    lattice adds to delta what it adds for that many numbers together; each gets an equal part.
+    """
+    size = len(shares)
+    whole, depth, slack = lattice_multiplier(epsilon, delta, size)
+    whole_up = whole * (1.0 + 2.0**-40)
+    parts = tuple(
+        scaled_noise(whole_up / math.sqrt(share), 1, sensitivity, 0.0, depth, slack / size)
+        for share in shares
+    )
+    if math.fsum(part.multiplier**-2.0 for part in parts) > whole**-2.0:
+        raise ValueError("the shares of the budget add up to more than the whole.")
+    return parts
+
+
+def _moved(size: int, sensitivity: float, float_error: float) -> float:
+    """How far computed numbers move, before they are rounded to the lattice."""
+    if not sensitivity > 0 or size < 1:
+        raise ValueError(
+            "nothing would be measured (its sensitivity is 0): choose targets nearer to the inputs or "
+            "a longer lengthscale."
+        )
+    return sensitivity + 2.0 * float_error
 
 
 def _spill(epsilon: float, delta: float, size: int, ratio: float) -> float:

@@ -100,23 +100,20 @@ def mean_sensitivity(shape: PosteriorShape, choice: str = "auto") -> MeanSensiti
     """The least proved bound that applies ("auto"), or the paper's ("paper")."""
     if choice not in SENSITIVITIES:
         raise ValueError(f"sensitivity must be one of {SENSITIVITIES}, got {choice!r}.")
-    if choice == "paper":
-        found = [generic_paper(shape)]
-        if shape.form == EXPONENTIAL:
-            found = [exponential_paper(shape)]
-    else:
-        found = [generic_joint(shape), generic_split(shape)]
-        if shape.form == EXPONENTIAL:
-            found.append(exponential(shape))
-    if shape.form == CONSTANT:
-        found = [constant(shape)]
-    return min(found, key=lambda bound: bound.value)
+    bounds = {
+        (GENERIC, "paper"): [generic_paper],
+        (GENERIC, "auto"): [generic_joint, generic_split],
+        (EXPONENTIAL, "paper"): [exponential_paper],
+        (EXPONENTIAL, "auto"): [generic_joint, generic_split, exponential],
+    }
+    proved = bounds.get((shape.form, choice), [constant])
+    return min((bound(shape) for bound in proved), key=lambda bound: bound.value)
 
 
 def generic_paper(shape: PosteriorShape) -> MeanSensitivity:
     """Lemma B.1: ``2 (1 + sqrt(n - 1) / r) sqrt(Phi)``, for any kernel."""
     reach = 1.0 + math.sqrt((shape.records - 1) / shape.ridge)
-    return MeanSensitivity(2.0 * reach * root_phi(shape, lowest=0.0), "generic (lemma B.1)")
+    return MeanSensitivity(2.0 * reach * root_phi(shape, 0.0), "generic (lemma B.1)")
 
 
 def generic_joint(shape: PosteriorShape) -> MeanSensitivity:
@@ -131,7 +128,7 @@ def generic_joint(shape: PosteriorShape) -> MeanSensitivity:
     # v sqrt(1 - v) / (v + r^2) is largest where v^2 + 3 r^2 v = 2 r^2
     v = _clip(4.0 * r2 / (3.0 * r2 + math.sqrt(9.0 * r2 * r2 + 8.0 * r2)), a, b)
     pull = v * math.sqrt(1.0 - v) / (v + r2)
-    return MeanSensitivity(2.0 * (_root_phi(r2, a, b) + factor * pull) * UP, "generic")
+    return MeanSensitivity(2.0 * (root_phi(shape, a, b) + factor * pull) * UP, "generic")
 
 
 def generic_split(shape: PosteriorShape) -> MeanSensitivity:
@@ -147,7 +144,7 @@ def generic_split(shape: PosteriorShape) -> MeanSensitivity:
 def exponential_paper(shape: PosteriorShape) -> MeanSensitivity:
     """Lemma B.7: ``4 sqrt(Phi)``, for one input and the exponential kernel."""
     _needs(shape, EXPONENTIAL)
-    return MeanSensitivity(4.0 * root_phi(shape, lowest=0.0), "exponential (lemma B.7)")
+    return MeanSensitivity(4.0 * root_phi(shape, 0.0), "exponential (lemma B.7)")
 
 
 def exponential(shape: PosteriorShape) -> MeanSensitivity:
@@ -161,7 +158,7 @@ def exponential(shape: PosteriorShape) -> MeanSensitivity:
 
     a, b = _around_top(rises, shape.least_variance, shape.largest_variance)
     reach = math.sqrt(1.0 + math.sqrt((1.0 - a) * (1.0 + a)))
-    return MeanSensitivity(2.0 * reach * _root_phi(r2, a, b) * UP, "exponential, one input")
+    return MeanSensitivity(2.0 * reach * root_phi(shape, a, b) * UP, "exponential, one input")
 
 
 def constant(shape: PosteriorShape) -> MeanSensitivity:
@@ -182,15 +179,11 @@ def fixed_function(shape: PosteriorShape, norm: float) -> MeanSensitivity:
     return MeanSensitivity(2.0 * norm * shape.influence * UP, "one function of known norm")
 
 
-def root_phi(shape: PosteriorShape, lowest: float | None = None) -> float:
+def root_phi(shape: PosteriorShape, low: float | None = None, high: float | None = None) -> float:
     """``sup sqrt(v) / (v + r^2)`` over the variances v there can be; the paper starts from 0."""
-    low = shape.least_variance if lowest is None else lowest
-    return _root_phi(shape.ridge, low, shape.largest_variance) * UP
-
-
-def _root_phi(ridge: float, low: float, high: float) -> float:
-    v = _clip(ridge, low, high)
-    return math.sqrt(v) / (v + ridge)
+    low = shape.least_variance if low is None else low
+    v = _clip(shape.ridge, low, shape.largest_variance if high is None else high)
+    return math.sqrt(v) / (v + shape.ridge) * UP
 
 
 def _around_top(rises: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:

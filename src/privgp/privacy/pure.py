@@ -29,17 +29,20 @@ def total_epsilon(pure_epsilons: Sequence[float]) -> float:
 
 
 def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> float:
-    """delta(epsilon) of these pure steps and Gaussian mechanisms of parameter mu (0: none)."""
+    """delta(epsilon), at any real epsilon, of pure steps and Gaussian mechanisms of parameter mu.
+
+    There may be no pure steps; without Gaussian mechanisms mu is 0.
+    """
     if mu == 0 and epsilon >= total_epsilon(pure_epsilons):
         return 0.0
     coins = sorted(pure_epsilons, reverse=True)
     if len(coins) > MOST_COINS:
         coins = [*coins[: MOST_COINS - 1], math.fsum(coins[MOST_COINS - 1 :])]
-    whole = 0.0
+    whole, multiplier = 0.0, 1.0 / mu if mu > 0 else math.inf
     for signs in product((1.0, -1.0), repeat=len(coins)):
         losses = [sign * coin for sign, coin in zip(signs, coins, strict=True)]
         probability = math.prod(float(expit(loss)) for loss in losses)
-        whole += probability * _delta_anywhere(epsilon - math.fsum(losses), mu)
+        whole += probability * gaussian_delta(epsilon - math.fsum(losses), multiplier)
     return min(1.0, whole * (1.0 + 1e-12))
 
 
@@ -59,12 +62,3 @@ def remaining_epsilon(epsilon: float, delta: float, spent: float) -> float:
         return least
     root = float(brentq(excess, least, epsilon, xtol=1e-9 * epsilon)) * (1.0 - 1e-8)
     return max(least, root)
-
-
-def _delta_anywhere(epsilon: float, mu: float) -> float:
-    """The Gaussian curve at any real epsilon: below 0, ``1 - e^eps + e^eps delta(-eps)``."""
-    if mu == 0:
-        return max(0.0, -math.expm1(epsilon))
-    if epsilon >= 0:
-        return gaussian_delta(epsilon, 1.0 / mu)
-    return -math.expm1(epsilon) + math.exp(epsilon) * gaussian_delta(-epsilon, 1.0 / mu)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -104,10 +104,7 @@ class GaussianCurve:
     """``a mu^2 / 2``: Gaussian mechanisms of noise multiplier 1 / mu together."""
 
     mu: float
-
-    @property
-    def limit(self) -> float:
-        return math.inf
+    limit: ClassVar[float] = math.inf
 
     def at(self, order: float) -> float:
         return 0.5 * order * self.mu**2 * UP
@@ -116,32 +113,16 @@ class GaussianCurve:
 Curve = PathCurve | GaussianCurve
 
 
-def path_curve(
-    *,
-    sensitivity: float,
-    influence: float,
-    kernel_variance: float,
-    extra_variance: float = 0.0,
-    paths: int = 1,
-    covariance: str = "sharp",
-    charge: float = 0.0,
-    charge_limit: float = math.inf,
-) -> PathCurve:
-    """The curve of paths drawn from a posterior, extra GP noise of this variance added to each.
+def influence_and_shift(
+    *, sensitivity: float, influence: float, kernel_variance: float, extra_variance: float = 0.0
+) -> tuple[float, float]:
+    """The first two numbers of a curve, with extra GP noise of this variance added to each path.
 
-    ``sensitivity``: of the mean, in units of y; ``influence``: V / (V + r^2) of the posterior;
-    ``charge``, ``charge_limit``: what rounding adds.
+    ``sensitivity``: of the mean, in units of y; ``influence``: V / (V + r^2) of the posterior.
     """
     total = kernel_variance + extra_variance
     share = influence * (kernel_variance / total) * UP
-    return PathCurve(
-        influence=min(share, math.nextafter(1.0, 0.0)),
-        shift=sensitivity / math.sqrt(total) * UP,
-        paths=paths,
-        covariance=covariance,
-        charge=charge,
-        charge_limit=charge_limit,
-    )
+    return min(share, math.nextafter(1.0, 0.0)), sensitivity / math.sqrt(total) * UP
 
 
 def _sharp(order: float, w: float) -> float:
@@ -159,11 +140,6 @@ def _paper(order: float, w: float) -> float:
     return 2.0 * max(above, below)
 
 
-def total_at(curves: Sequence[Curve], order: float) -> float:
-    """The divergence of releases together: orders are common, divergences add."""
-    return math.fsum(curve.at(order) for curve in curves)
-
-
 def epsilon_for(curves: Sequence[Curve], delta: float, conversion: str = "sharp") -> float:
     """The least epsilon found that holds at this delta, over all orders; at least 0.
 
@@ -176,11 +152,11 @@ def epsilon_for(curves: Sequence[Curve], delta: float, conversion: str = "sharp"
         raise ValueError(f"conversion must be 'sharp' or 'paper', got {conversion!r}.")
     log_delta = math.log(delta)
 
-    def epsilon(order: float, step: float) -> float:
+    def epsilon(divergence: float, step: float) -> float:
         if conversion == "paper":
-            return total_at(curves, order) - log_delta / step
+            return divergence - log_delta / step
         tail = math.log(step) - math.log1p(step)
-        return total_at(curves, order) + tail - (log_delta + math.log1p(step)) / step
+        return divergence + tail - (log_delta + math.log1p(step)) / step
 
     return max(0.0, _least(epsilon, curves) * UP)
 
@@ -188,16 +164,19 @@ def epsilon_for(curves: Sequence[Curve], delta: float, conversion: str = "sharp"
 def delta_for(curves: Sequence[Curve], epsilon: float) -> float:
     """The least delta found that holds at this epsilon, over all orders."""
 
-    def log_delta(order: float, step: float) -> float:
+    def log_delta(divergence: float, step: float) -> float:
         tail = math.log(step) - math.log1p(step)
-        return step * (total_at(curves, order) + tail - epsilon) - math.log1p(step)
+        return step * (divergence + tail - epsilon) - math.log1p(step)
 
     least = _least(log_delta, curves)
     return min(1.0, math.exp(least) * (1.0 + 1e-9)) if least < 0 else 1.0
 
 
 def _least(value: Callable[[float, float], float], curves: Sequence[Curve]) -> float:
-    """The least of ``value(alpha, alpha - 1)`` over the common interval: a grid, its best cell."""
+    """The least of ``value(D_alpha, alpha - 1)`` over the common interval: a grid, its best cell.
+
+    Divergences of releases together, of a common order, add.
+    """
     limit = min(curve.limit for curve in curves)
     last = min(limit - 1.0, LARGEST_ORDER)
     if not last > 0.0:  # rounding cannot be bounded
@@ -205,14 +184,16 @@ def _least(value: Callable[[float, float], float], curves: Sequence[Curve]) -> f
 
     def tried(step: float) -> float:
         order = 1.0 + step
-        return value(order, order - 1.0) if 1.0 < order < limit else math.inf
+        if not 1.0 < order < limit:
+            return math.inf
+        return value(math.fsum(curve.at(order) for curve in curves), order - 1.0)
 
     first = min(SMALLEST_STEP, 1e-3 * last)
     near_the_end = last * (1.0 - np.geomspace(0.5, 1e-6, GRID // 4))
     steps = np.unique(np.concatenate([np.geomspace(first, last, GRID), near_the_end]))
-    found = np.array([tried(float(step)) for step in steps])
-    best = int(np.argmin(found))
-    if not found[best] < math.inf:
+    values = np.array([tried(float(step)) for step in steps])
+    best = int(np.argmin(values))
+    if not values[best] < math.inf:
         return math.inf
     low, high = steps[max(best - 1, 0)], steps[min(best + 1, len(steps) - 1)]
     refined = minimize_scalar(
@@ -221,4 +202,4 @@ def _least(value: Callable[[float, float], float], curves: Sequence[Curve]) -> f
         method="bounded",
         options={"xatol": 1e-10},
     )
-    return min(float(found[best]), float(refined.fun))
+    return min(float(values[best]), float(refined.fun))

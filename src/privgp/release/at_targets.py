@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
 
 from privgp.gp.measurement import Measurement
+from privgp.gp.posterior import Posterior
 from privgp.plan.plan import Plan
-from privgp.types import Array, Positive
-
-
-class Release(Protocol):
-    """What predicts after a release, whatever was measured."""
-
-    @property
-    def noise_variance(self) -> float: ...
-    def mean_and_variance(self, X: Array) -> tuple[Array, Array]: ...
-    def mean_and_covariance(self, X: Array) -> tuple[Array, Array]: ...
-    def privacy_variance(self, X: Array) -> Array: ...
+from privgp.types import Array, Integers, Positive
 
 
 @dataclass(frozen=True)
@@ -57,15 +48,16 @@ class AtTargets:
     def privacy_variance(self, X: Array) -> Array:
         return np.asarray(np.square(self.noise_root).sum(axis=1)[self._find(X)])
 
-    def _find(self, X: Array) -> Array:
+    def _find(self, X: Array) -> Integers:
         """The target that every row of X is; a row that is none raises."""
-        places = {
-            row.tobytes(): i for i, row in enumerate(np.ascontiguousarray(self.targets + 0.0))
-        }
-        found = [places.get(row.tobytes(), -1) for row in np.ascontiguousarray(X + 0.0)]
-        if min(found, default=0) < 0:
+        places = {row.tobytes(): i for i, row in enumerate(self.targets + 0.0)}
+        try:
+            return np.array([places[row.tobytes()] for row in X + 0.0], dtype=np.int64)
+        except KeyError:
             raise ValueError(
                 "reconstruct='unbiased' predicts at its targets only; "
                 "use reconstruct='posterior' to predict anywhere."
-            )
-        return np.array(found, dtype=np.int64)
+            ) from None
+
+
+Release = AtTargets | Posterior  # what predicts after a release, whatever was measured

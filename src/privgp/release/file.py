@@ -51,10 +51,61 @@ class Contents:
 
     def check(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
-        _check_parameters(self)
-        _check_measured(self)
-        _check_models(self)
-        _check_certificate(self)
+        given, columns, at_targets = self.parameters, self.columns, self.at_targets
+        given.check_for(columns)
+        for model in self.models:
+            model.check_for(columns)
+        total = sum(model.weight for model in self.models)
+        several = 1 <= len(self.models) <= MOST_MODELS
+        _holds(several and abs(total - 1.0) <= 1e-9, "models do not have weights that sum to one")
+        if self.names is not None:
+            _holds(len(self.names) == columns, "column names are not one per column")
+        unbiased = given.reconstruct == "unbiased"
+        _holds((at_targets is not None) == unbiased, "parameters are not those of its release")
+        if at_targets is not None:
+            _holds(at_targets.noise_variance == self.noise_variance, "noise variance is broken")
+            _holds(np.all(at_targets.model_variance >= 0.0), "variance is broken")
+        self._check_functionals()
+        self._check_certificate()
+
+    def _check_functionals(self) -> None:
+        """What goes with private inputs is there with them, and nowhere else."""
+        f, given, shares = self.functionals, self.parameters, self.functionals.shares
+        _holds(f.nodes.shape[1] == self.columns, "number of columns is broken")
+        if isinstance(given.inducing, np.ndarray):
+            _holds(np.array_equal(given.inducing, f.nodes), "inducing inputs are broken")
+        private = given.protect == "records"
+        extra = (self.measurement.counts, f.fixed_gram, f.scatter, shares)
+        _holds(all((part is not None) == private for part in extra), "bins are broken")
+        if f.scatter is not None and shares is not None:
+            _holds(f.scatter.shape[1] * len(shares) == len(f.nodes), "bins are broken")
+            whole = abs(float(shares.sum()) - 1.0) <= 1e-9
+            _holds(whole and np.all(shares >= 0.0), "bins are broken")
+
+    def _check_certificate(self) -> None:
+        """The certificate has its form and is about this release."""
+        stated, promised, given = self.certificate, self.guarantee, self.parameters
+        try:
+            validate(stated)
+        except ValueError:
+            raise DamagedFile("its certificate is broken") from None
+        budget = (promised.epsilon, promised.delta)
+        _holds(
+            (stated["epsilon"], stated["delta"]) == budget
+            and given.epsilon == promised.epsilon
+            and (given.delta == promised.delta or promised.is_pure)
+            and stated["unit"] == promised.unit
+            and stated["neighbours"] == promised.neighbours
+            and stated["simulation"] == promised.is_simulation
+            and stated["bounds"]["outputs"] == list(given.y_bounds)
+            and stated["plan_hash"] == plan_hash(self.functionals, given.y_bounds, *budget),
+            "certificate is not about its contents",
+        )
+
+
+def _holds(holds: Any, problem: str) -> None:
+    if not holds:
+        raise DamagedFile(f"its {problem}")
 
 
 CODEC = Codec(Contents, "release", KERNELS)
@@ -64,63 +115,3 @@ def decode(members: Mapping[str, bytes]) -> Contents:
     """Read members back; whatever does not fit together raises ``DamagedFile``."""
     contents: Contents = CODEC.decode(renewed(members) if OLD in members else members)
     return contents
-
-
-def _check_parameters(c: Contents) -> None:
-    given, columns = c.parameters, c.columns
-    given.check_for(columns)
-    if isinstance(given.inducing, np.ndarray):
-        _holds(np.array_equal(given.inducing, c.functionals.nodes), "inducing inputs")
-    if c.names is not None and len(c.names) != columns:
-        raise DamagedFile("its column names are not one per column")
-    if (c.at_targets is not None) != (given.reconstruct == "unbiased"):
-        raise DamagedFile("its parameters are not those of its release")
-
-
-def _check_measured(c: Contents) -> None:
-    """What goes with private inputs is there with them, and nowhere else."""
-    f, shares = c.functionals, c.functionals.shares
-    _holds(f.nodes.shape[1] == c.columns, "number of columns")
-    extra = (c.measurement.counts, f.fixed_gram, f.scatter, shares)
-    private = c.parameters.protect == "records"
-    _holds(all((part is not None) == private for part in extra), "bins")
-    if f.scatter is not None and shares is not None:
-        _holds(f.scatter.shape[1] * len(shares) == len(f.nodes), "bins")
-        _holds(np.all(shares >= 0.0) and abs(float(shares.sum()) - 1.0) <= 1e-9, "bins")
-    if c.at_targets is not None:
-        _holds(c.at_targets.noise_variance == c.noise_variance, "noise variance")
-        _holds(np.all(c.at_targets.model_variance >= 0.0), "variance")
-
-
-def _check_models(c: Contents) -> None:
-    total = sum(model.weight for model in c.models)
-    if not 1 <= len(c.models) <= MOST_MODELS or abs(total - 1.0) > 1e-9:
-        raise DamagedFile("its models do not have weights that sum to one")
-    for model in c.models:
-        model.check_for(c.columns)
-
-
-def _check_certificate(c: Contents) -> None:
-    """The certificate has its form and is about this release."""
-    try:
-        validate(c.certificate)
-    except ValueError:
-        raise DamagedFile("its certificate is broken") from None
-    stated, promised, given = c.certificate, c.guarantee, c.parameters
-    budget = (promised.epsilon, promised.delta)
-    if (
-        (stated["epsilon"], stated["delta"]) != budget
-        or given.epsilon != promised.epsilon
-        or (given.delta != promised.delta and not promised.is_pure)
-        or stated["unit"] != promised.unit
-        or stated["neighbours"] != promised.neighbours
-        or stated["simulation"] != promised.is_simulation
-        or stated["bounds"]["outputs"] != list(given.y_bounds)
-        or stated["plan_hash"] != plan_hash(c.functionals, given.y_bounds, *budget)
-    ):
-        raise DamagedFile("its certificate is not about its contents")
-
-
-def _holds(holds: Any, what: str) -> None:
-    if not holds:
-        raise DamagedFile(f"its {what} is broken")

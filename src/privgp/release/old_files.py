@@ -8,19 +8,21 @@ from typing import Any
 from privgp.storage.archive import DamagedFile, dump, parse
 from privgp.storage.fields import array
 
-OLD = "model.json"
+OLD, CERTIFICATE = "model.json", "certificate.json"
 NOTHING = {"zeros": [0, 0]}
-FUNCTIONALS = ("nodes", "weights", "noise_gram", "energy_cross", "energy_noise_gram")
+FUNCTIONALS = (
+    *("nodes", "weights", "noise_gram", "energy_cross", "energy_noise_gram"),
+    *("fixed_gram", "scatter", "shares"),
+)
 
 
 def renewed(members: Mapping[str, bytes]) -> dict[str, bytes]:
     """The same release in today's format."""
     try:
-        tree, certificate = parse(members[OLD]), parse(members["certificate.json"])
+        tree, certificate = parse(members[OLD]), parse(members[CERTIFICATE])
         release = {**_release(tree, members), "certificate": certificate}
-        arrays = {name: data for name, data in members.items() if name.endswith(".npy")}
-        others = members.keys() - arrays.keys() - {OLD, "certificate.json"}
-        return {"release.json": dump(release), **arrays, **{name: members[name] for name in others}}
+        kept = {name: data for name, data in members.items() if name not in (OLD, CERTIFICATE)}
+        return {"release.json": dump(release), **kept}
     except DamagedFile:
         raise
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
@@ -32,27 +34,20 @@ def _release(tree: Any, members: Mapping[str, bytes]) -> dict[str, Any]:
         return {"array": name, **form} if f"{name}.npy" in members else None
 
     tree = dict(tree)
-    maps = [
-        {
-            "type": "InputMap",
-            "share": share,
-            "knots": stored(f"input_map_{place}_knots") if share else NOTHING,
-            "ranks": stored(f"input_map_{place}_ranks") if share else NOTHING,
-        }
-        for place, share in enumerate(tree.pop("input_maps"))
-    ]
-    parameters, told = dict(tree["parameters"]), dict(tree["functionals"])
+    maps = []
+    for place, share in enumerate(tree.pop("input_maps")):
+        knots, ranks = (stored(f"input_map_{place}_{name}") for name in ("knots", "ranks"))
+        blend = {"knots": knots, "ranks": ranks} if share else {"knots": NOTHING, "ranks": NOTHING}
+        maps.append({"type": "InputMap", "share": share, **blend})
+    parameters = {**tree["parameters"], "targets": stored("parameter_targets")}
     if parameters["inducing"] == "points":
         parameters["inducing"] = stored("nodes")
     measured = len(array(members["measurement_values.npy"], "values", 1))
-    if told["residual_gram"] == "zero":
-        told["residual_gram"] = {"zeros": [measured, measured]}
-    elif told["residual_gram"] == "full":
-        told["residual_gram"] = stored("residual_gram")
-    diagonal = {"form": "diagonal"} if told["energy_gram"] == "diagonal" else {}
-    if told["energy_gram"] in ("diagonal", "full"):
-        told["energy_gram"] = stored("energy_gram", **diagonal)
-    told |= {name: stored(name) for name in (*FUNCTIONALS, "fixed_gram", "scatter", "shares")}
+    functionals = {**tree["functionals"], **{name: stored(name) for name in FUNCTIONALS}}
+    residual = {"zero": {"zeros": [measured, measured]}, "full": stored("residual_gram")}
+    energy = {"diagonal": stored("energy_gram", form="diagonal"), "full": stored("energy_gram")}
+    for name, forms in (("residual_gram", residual), ("energy_gram", energy)):
+        functionals[name] = forms.get(functionals[name])
     at_targets = None
     if not isinstance(tree["at_targets"], bool):
         raise DamagedFile("it does not say what was released")
@@ -63,9 +58,7 @@ def _release(tree: Any, members: Mapping[str, bytes]) -> dict[str, Any]:
     return {
         "type": "Contents",
         **tree,
-        "parameters": {
-            "type": "Parameters", **parameters, "targets": stored("parameter_targets")
-        },
+        "parameters": {"type": "Parameters", **parameters},
         "guarantee": {"type": "Guarantee", **tree["guarantee"], "path_curves": []},
         "measurement": {
             "type": "Measurement",
@@ -73,10 +66,10 @@ def _release(tree: Any, members: Mapping[str, bytes]) -> dict[str, Any]:
             "values": stored("measurement_values"),
             "counts": stored("measurement_counts"),
         },
-        "functionals": {"type": "Functionals", **told},
+        "functionals": {"type": "Functionals", **functionals},
         "models": [
             {"type": "Hyperparameters", **model, "input_map": maps[model["input_map"]]}
             for model in tree["models"]
         ],
         "at_targets": at_targets,
-    }  # fmt: skip
+    }

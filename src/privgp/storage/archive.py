@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from privgp.storage.parts import PUBLIC, part_beside, remove_stale
+from privgp.storage.parts import PUBLIC, PathLike, part_beside, remove_stale
 
 FORMAT = "privgp"
 PLAN = "plan"  # the other public form
@@ -38,6 +38,11 @@ _NAME = re.compile(r"[a-z0-9_]{1,60}\.(json|npy)")
 
 class DamagedFile(ValueError):
     """A file that is not a release of this format, or not as it was saved."""
+
+
+def require(holds: bool, problem: str) -> None:
+    if not holds:
+        raise DamagedFile(problem)
 
 
 def pack(members: Mapping[str, bytes], form: str = FORMAT) -> bytes:
@@ -62,8 +67,7 @@ def pack(members: Mapping[str, bytes], form: str = FORMAT) -> bytes:
 
 def unpack(data: bytes, form: str = FORMAT) -> dict[str, bytes]:
     """The members of a file, all checks passed: order of bytes, sizes, names, hashes, version."""
-    if not data.startswith(b"PK\x03\x04"):
-        raise DamagedFile(f"it is not a .{form} file")
+    require(data.startswith(b"PK\x03\x04"), f"it is not a .{form} file")
     digest = hashlib.sha256(memoryview(data)[:-DIGEST]).hexdigest().encode("ascii")
     if len(data) < _END.size + DIGEST or data[-DIGEST:] != digest:
         raise DamagedFile(f"it is no .{form} file, or was cut short or changed since it was saved")
@@ -89,48 +93,40 @@ def _directory_start(data: bytes) -> int:
     plain = mark == b"PK\x05\x06" and (disk, first, comment) == (0, 0, DIGEST) and here == count
     if not plain or start + size != at or data[max(0, at - 20) :].startswith(b"PK\x06\x07"):
         raise DamagedFile("its zip structure is broken")
-    if count > MOST_MEMBERS or size > LARGEST_DIRECTORY:
-        raise DamagedFile("it has too many members")
+    require(count <= MOST_MEMBERS and size <= LARGEST_DIRECTORY, "it has too many members")
     return int(start)
 
 
 def _check_members(infos: list[zipfile.ZipInfo], directory: int) -> None:
-    if len({info.filename for info in infos}) != len(infos):
-        raise DamagedFile("it has two members of one name")
+    names = {info.filename for info in infos}
+    require(len(names) == len(infos), "it has two members of one name")
     taken = 0
     for info in infos:
-        if not _NAME.fullmatch(info.filename) or info.filename != info.orig_filename:
-            raise DamagedFile("it has a member with an unexpected name")
+        name, size = info.filename, info.file_size
+        named = _NAME.fullmatch(name) is not None and name == info.orig_filename
+        require(named, "it has a member with an unexpected name")
         # Members are stored, never compressed: nothing can grow when it is read.
-        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-            raise DamagedFile("it has a compressed member")
-        if info.flag_bits or info.extra or info.comment or info.date_time != EPOCH:
-            raise DamagedFile("it was repacked by another program")
-        if info.filename.endswith(".json") and info.file_size > LARGEST_JSON:
-            raise DamagedFile("it has a member that is too large")
-        taken += _LOCAL_HEADER + len(info.filename) + info.file_size
-    if taken != directory:
-        raise DamagedFile("it holds bytes that belong to no member")
+        stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == size
+        require(stored, "it has a compressed member")
+        plain = not (info.flag_bits or info.extra or info.comment) and info.date_time == EPOCH
+        require(plain, "it was repacked by another program")
+        small = not name.endswith(".json") or size <= LARGEST_JSON
+        require(small, "it has a member that is too large")
+        taken += _LOCAL_HEADER + len(name) + size
+    require(taken == directory, "it holds bytes that belong to no member")
 
 
 def _check_manifest(members: Mapping[str, bytes], form: str) -> None:
-    if MANIFEST not in members:
-        raise DamagedFile(f"it is not a .{form} file")
-    manifest = parse(members[MANIFEST])
-    if not isinstance(manifest, dict) or manifest.get("format") != form:
-        raise DamagedFile(f"it is not a .{form} file")
-    version = manifest.get("version")
-    if type(version) is not int or version < 1:
-        raise DamagedFile("its version is not a number")
-    if version > VERSION:
-        raise DamagedFile("its format is of a later version, so a newer privgp is needed")
-    hashes = manifest.get("members")
-    if len(manifest) != 3 or not isinstance(hashes, dict):
-        raise DamagedFile("its manifest is broken")
-    if {*hashes, MANIFEST} != {*members}:
-        raise DamagedFile("its members are not those its manifest lists")
-    if any(hashlib.sha256(members[name]).hexdigest() != value for name, value in hashes.items()):
-        raise DamagedFile("a member is not what its manifest says")
+    manifest = parse(members.get(MANIFEST, b"{}"))
+    ours = isinstance(manifest, dict) and manifest.get("format") == form
+    require(ours, f"it is not a .{form} file")
+    version, listed = manifest.get("version"), manifest.get("members")
+    require(type(version) is int and version >= 1, "its version is not a number")
+    require(version <= VERSION, "its format is of a later version, so a newer privgp is needed")
+    require(len(manifest) == 3 and isinstance(listed, dict), "its manifest is broken")
+    require({*listed, MANIFEST} == {*members}, "its members are not those its manifest lists")
+    hashes = {name: hashlib.sha256(members[name]).hexdigest() for name in listed}
+    require(hashes == listed, "a member is not what its manifest says")
 
 
 def dump(value: Any) -> bytes:
@@ -155,27 +151,19 @@ def parse(data: bytes) -> Any:
         raise DamagedFile("its JSON is broken") from None
 
 
-def read(path: str | os.PathLike[str]) -> bytes:
+def read(path: PathLike) -> bytes:
     """The bytes of a file that is small enough to be one of ours."""
     remove_stale(os.path.dirname(os.path.realpath(path)))
     status = os.stat(path)
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         raise DamagedFile("it is a device or a pipe, not a file")  # opening one might wait for ever
-    if status.st_size <= LARGEST_FILE:
-        with open(path, "rb") as file:
-            data = file.read(LARGEST_FILE + 1)
-        if len(data) <= LARGEST_FILE:
-            return data
-    raise DamagedFile("it is larger than 1 GiB, which no .privgp file is")
+    require(status.st_size <= LARGEST_FILE, "it is larger than 1 GiB, which no .privgp file is")
+    with open(path, "rb") as file:
+        return file.read(LARGEST_FILE)
 
 
 def write(
-    path: str | os.PathLike[str],
-    data: bytes,
-    *,
-    overwrite: bool,
-    form: str = FORMAT,
-    mode: int = PUBLIC,
+    path: PathLike, data: bytes, *, overwrite: bool, form: str = FORMAT, mode: int = PUBLIC
 ) -> None:
     """Write a file whole or not at all: beside its place first, then moved there."""
     check_target(path, overwrite=overwrite, form=form)
@@ -188,7 +176,7 @@ def write(
         os.replace(part, path)
 
 
-def check_target(path: str | os.PathLike[str], *, overwrite: bool, form: str = FORMAT) -> None:
+def check_target(path: PathLike, *, overwrite: bool, form: str = FORMAT) -> None:
     """Refuse a path with another ending, or one that is taken."""
     if Path(path).suffix != f".{form}":
         raise ValueError(f"path must end in '.{form}', such as 'heights.{form}'.")

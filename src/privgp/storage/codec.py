@@ -15,19 +15,18 @@ import types
 from collections.abc import Callable, Mapping
 from functools import cache
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from privgp.storage import fields as field
-from privgp.storage.archive import DamagedFile, dump, parse
+from privgp.storage.archive import DamagedFile, dump, parse, require
 from privgp.storage.triangles import Triangle
 from privgp.types import Array, Integers, Within
 
 LONGEST_DIAGONAL = 2**13
 MOST_EXPANDED = 2**28  # entries of diagonal and zero matrices together, which files do not hold
 LONGEST_NAME = 50
-ANYTHING = Within()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,14 +62,12 @@ class Codec:
 
     def decode(self, members: Mapping[str, bytes]) -> Any:
         """The value, every part of it checked."""
-        arrays = dict(members)
-        if f"{self.name}.json" not in arrays:
-            raise DamagedFile("a member is missing")
-        tree = parse(arrays.pop(f"{self.name}.json"))
-        reader = _Reader(arrays, {**TRIANGLES, **self.leaves})
-        value = reader.value(tree, self.kind, self.name.replace("_", " "))
-        if arrays.keys() - {f"{name}.npy" for name in reader.used}:
-            raise DamagedFile("it has members that it should not have")
+        main = f"{self.name}.json"
+        require(main in members, "a member is missing")
+        reader = _Reader(members, {**TRIANGLES, **self.leaves})
+        value = reader.value(parse(members[main]), self.kind, self.name.replace("_", " "))
+        used = {main, *(f"{name}.npy" for name in reader.used)}
+        require(members.keys() <= used, "it has members that it should not have")
         return value
 
 
@@ -103,20 +100,19 @@ class _Writer:
         return {"type": type(value).__name__, **parts}
 
     def _array(self, value: Any, path: tuple[str, ...]) -> Any:
-        if id(value) not in self._written:
-            self._written[id(value)] = value, self._stored(np.asarray(value, "<f8"), path)
-        return self._written[id(value)][1]
-
-    def _stored(self, values: Array, path: tuple[str, ...]) -> dict[str, Any]:
-        """Write an array in the shortest of its forms, and say where it is."""
-        form, written = _shortest(values)
-        if form == "zeros":
-            return {"zeros": list(values.shape)}
-        name = "_".join(path).lower()[-LONGEST_NAME:] or "value"
-        while name in self.arrays:
-            name += "x"
-        self.arrays[name] = field.array_bytes(written)
-        return {"array": name} if form == "full" else {"array": name, "form": form}
+        """Where an array is, which is written in the shortest of its forms."""
+        if id(value) in self._written:
+            return self._written[id(value)][1]
+        form, values = _shortest(np.asarray(value, "<f8"))
+        place: dict[str, Any] = {"zeros": list(values.shape)}
+        if form != "zeros":
+            name = "_".join(path).lower()[-LONGEST_NAME:] or "value"
+            while name in self.arrays:
+                name += "x"
+            self.arrays[name] = field.array_bytes(values)
+            place = {"array": name} if form == "full" else {"array": name, "form": form}
+        self._written[id(value)] = value, place
+        return place
 
 
 def _shortest(values: Array) -> tuple[str, Array]:
@@ -130,7 +126,7 @@ def _shortest(values: Array) -> tuple[str, Array]:
         if rows <= LONGEST_DIAGONAL and filled == np.count_nonzero(np.diag(bits)):
             return "diagonal", np.diag(values)
         if not any(row[i + 1 :].any() for i, row in enumerate(bits)):
-            return "lower", Triangle.below(values).packed()
+            return "lower", values[np.tri(rows, dtype=bool)]
     return "full", values
 
 
@@ -145,30 +141,33 @@ class _Reader:
         self._entries = 0
 
     def value(self, tree: Any, kind: Any, what: str, mark: Any = None) -> Any:
-        """The value of this type; ``mark``: what its annotation declares besides."""
+        """The value of this type; ``mark``: its range, choices or axes, as its annotation declares."""
         origin, inner = get_origin(kind), get_args(kind)
         if origin is Annotated:
             return self.value(tree, inner[0], what, inner[1])
         if origin in (types.UnionType, Union):
             return self._one_of(tree, inner, what)
-        if origin is Literal:
-            return field.choice(tree, what, inner)
         if origin is tuple:
             return self._tuple(tree, inner, what)
         if origin is np.ndarray:
             whole = get_args(inner[1]) == (np.int64,)
             return self._fitting(self._array(tree, what, whole), what, mark)
-        if origin is dict or kind is Any:
-            if origin is dict and not isinstance(tree, dict):
-                raise DamagedFile(f"its {what} is broken")
-            return tree
         if kind in self._leaves:
             leaf = self._leaves[kind]
-            stored = self.value(tree, leaf.stored, what)
-            return _made(what, leaf.read, stored)
+            return _made(what, leaf.read, self.value(tree, leaf.stored, what))
         if dataclasses.is_dataclass(kind):
             return self._dataclass(tree, kind, what)
-        return _plain(tree, kind, what, mark or ANYTHING)
+        if kind is str:
+            return field.text(tree, what) if mark is None else field.choice(tree, what, mark)
+        within = mark or Within()
+        if kind is int:
+            return field.whole(tree, what, within.low, within.high)
+        if kind is float:
+            if tree == "inf" and within.infinite:
+                return math.inf
+            return field.number(tree, what, within.low, within.high)
+        require(kind is Any or isinstance(tree, origin or kind), f"its {what} is broken")
+        return tree
 
     def _one_of(self, tree: Any, kinds: tuple[Any, ...], what: str) -> Any:
         """The first alternative that fits; among classes the one with the name that is told."""
@@ -186,17 +185,15 @@ class _Reader:
 
     def _tuple(self, tree: Any, kinds: tuple[Any, ...], what: str) -> tuple[Any, ...]:
         entries = field.items(tree, what)
-        if len(kinds) == 2 and kinds[1] is Ellipsis:
-            return tuple(self.value(entry, kinds[0], what) for entry in entries)
-        if len(entries) != len(kinds):
-            raise DamagedFile(f"its {what} is not a list of the right length")
+        if kinds[1:] == (Ellipsis,):
+            kinds = kinds[:1] * len(entries)
+        require(len(entries) == len(kinds), f"its {what} is not a list of the right length")
         return tuple(self.value(e, kind, what) for e, kind in zip(entries, kinds, strict=True))
 
     def _dataclass(self, tree: Any, kind: Any, what: str) -> Any:
         declared = _declared(kind)
         parts = dict(field.record(tree, what, ("type", *declared)))
-        if parts.pop("type") != kind.__name__:
-            raise DamagedFile(f"its {what} is of another kind")
+        require(parts.pop("type") == kind.__name__, f"its {what} is of another kind")
         made = {
             name: self.value(parts[name], declared[name], name.replace("_", " "))
             for name in declared
@@ -223,8 +220,7 @@ class _Reader:
         given = field.record(tree, what, names)
         name = field.text(given["array"], what)
         form = field.choice(given.get("form", "full"), what, ("full", "diagonal", "lower"))
-        if f"{name}.npy" not in self._members:
-            raise DamagedFile(f"its array {what} is missing")
+        require(f"{name}.npy" in self._members, f"its array {what} is missing")
         self.used.add(name)
         if (name, form, whole) not in self._read:
             values = field.array(self._members[f"{name}.npy"], what, 1 if form != "full" else None)
@@ -238,13 +234,14 @@ class _Reader:
         if form == "diagonal":
             self._expand(len(values) ** 2)
             return np.diag(values)
-        triangle: Triangle = _made(f"array {what}", Triangle.of, values)
-        return triangle.matrix()  # at most twice what the file holds
+        rows = _made(f"array {what}", Triangle.of, values).size
+        full = np.zeros((rows, rows))  # at most twice what the file holds
+        full[np.tri(rows, dtype=bool)] = values
+        return full
 
     def _expand(self, entries: int) -> None:
         self._entries += entries
-        if self._entries > MOST_EXPANDED:
-            raise DamagedFile("it is larger than any file of ours")
+        require(self._entries <= MOST_EXPANDED, "it is larger than any file of ours")
 
 
 def checked(value: Any) -> Any:
@@ -274,21 +271,6 @@ def _declared(kind: Any) -> dict[str, Any]:
 
 def _whole(values: Array, what: str) -> Integers:
     """The same numbers as integers."""
-    if np.any(np.abs(values) > 2.0**53) or np.any(values != np.floor(values)):
-        raise DamagedFile(f"its array {what} does not hold whole numbers")
+    integers = bool(np.all((np.abs(values) <= 2.0**53) & (values == np.floor(values))))
+    require(integers, f"its array {what} does not hold whole numbers")
     return values.astype(np.int64)
-
-
-def _plain(tree: Any, kind: Any, what: str, mark: Any) -> Any:
-    """A bool, a whole number, a number or a text; ``mark``: its range, or its choices."""
-    if kind is str:
-        return field.text(tree, what) if mark is ANYTHING else field.choice(tree, what, mark)
-    if kind in (bool, type(None)) and isinstance(tree, kind):
-        return tree
-    if kind is int:
-        return field.whole(tree, what, mark.low, mark.high)
-    if kind is float:
-        if tree == "inf" and mark.infinite:
-            return math.inf
-        return field.number(tree, what, mark.low, mark.high)
-    raise DamagedFile(f"its {what} is broken")

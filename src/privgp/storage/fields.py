@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import io
 import math
+import sys
 from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
-from privgp.storage.archive import DamagedFile
+from privgp.storage.archive import DamagedFile, require
 from privgp.types import Array
 
 LONGEST_TEXT = 2**20
@@ -49,19 +50,13 @@ def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf
     """A finite number in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DamagedFile(f"its {what} is not a number")
-    try:
-        result = float(value)
-    except OverflowError:
-        raise DamagedFile(f"its {what} is out of range") from None
-    if not math.isfinite(result) or not low <= result <= high:
+    if not (abs(value) <= sys.float_info.max and low <= value <= high):  # an int may be larger
         raise DamagedFile(f"its {what} is out of range")
-    return result
+    return float(value)
 
 
 def positive(value: Any, what: str) -> float:
-    if number(value, what, 0.0) == 0.0:
-        raise DamagedFile(f"its {what} is out of range")
-    return float(value)
+    return number(value, what, math.ulp(0.0))
 
 
 def whole(value: Any, what: str, low: float, high: float) -> int:
@@ -89,11 +84,9 @@ def array(data: bytes, what: str, dimensions: int | None) -> Array:
         raise DamagedFile(f"its array {what} is broken") from None
     if not plain or len(data) - stream.tell() != 8 * math.prod(shape):
         raise DamagedFile(f"its array {what} is broken")
-    if dimensions is not None and len(shape) != dimensions:
-        raise DamagedFile(f"its array {what} has a wrong shape")
+    require(dimensions in (None, len(shape)), f"its array {what} has a wrong shape")
     # A copy, so that the array is aligned and laid out like any other.
     values = np.frombuffer(data, "<f8", offset=stream.tell()).reshape(shape)
     result = np.array(values, dtype=np.float64, order="C")
-    if not np.all(np.isfinite(result)):
-        raise DamagedFile(f"its array {what} holds NaN or infinity")
+    require(bool(np.all(np.isfinite(result))), f"its array {what} holds NaN or infinity")
     return result

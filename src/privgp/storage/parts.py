@@ -13,18 +13,17 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+PathLike = str | os.PathLike[str]
 NAME = re.compile(r"\.privgp-[0-9a-f]{32}\.part(\.[a-z]{1,8}(-[a-z]{1,8})?)?")
 PRIVATE = 0o600
 PUBLIC = 0o666  # less what the process's umask takes away
 
 
 @contextmanager
-def part_beside(
-    path: str | os.PathLike[str], *, mode: int = PUBLIC, ending: str = ""
-) -> Iterator[Path]:
+def part_beside(path: PathLike, *, mode: int = PUBLIC, ending: str = "") -> Iterator[Path]:
     """A new, empty file in the folder of ``path``, to be moved there; nothing of it remains.
 
     ``mode``: its permissions from the first moment on; ``ending``: what its name ends in.
@@ -39,20 +38,16 @@ def part_beside(
         os.close(held)
 
 
-def remove_stale(folder: str | os.PathLike[str]) -> None:
+def remove_stale(folder: PathLike) -> None:
     """Remove the parts that writers which were killed have left in a folder; never fails."""
-    try:
+    with suppress(OSError):
         here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return
-    try:
-        for name in os.listdir(here):
-            if NAME.fullmatch(name):
-                _remove_if_dead(name, here)
-    except OSError:
-        pass
-    finally:
-        os.close(here)
+        try:
+            for name in os.listdir(here):
+                if NAME.fullmatch(name):
+                    _remove_if_dead(name, here)
+        finally:
+            os.close(here)
 
 
 def _create(folder: Path, mode: int, ending: str) -> tuple[Path, int]:
@@ -76,18 +71,14 @@ def _create(folder: Path, mode: int, ending: str) -> tuple[Path, int]:
 
 def _remove_if_dead(name: str, here: int) -> None:
     """Remove a part unless somebody writes it, or it is a link, a folder or another user's."""
-    try:
-        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with suppress(OSError):
         held = os.open(name, flags, dir_fd=here)
-    except OSError:
-        return
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        found = os.fstat(held)
-        ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1
-        if ours and os.path.samestat(found, os.stat(name, dir_fd=here, follow_symlinks=False)):
-            os.unlink(name, dir_fd=here)
-    except OSError:
-        pass
-    finally:
-        os.close(held)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            seen, there = os.fstat(held), os.stat(name, dir_fd=here, follow_symlinks=False)
+            ours = stat.S_ISREG(seen.st_mode) and seen.st_uid == os.geteuid()
+            if ours and seen.st_nlink == 1 and os.path.samestat(seen, there):
+                os.unlink(name, dir_fd=here)
+        finally:
+            os.close(held)

@@ -18,17 +18,12 @@ class Triangle:
     rows: tuple[Array, ...] = field(default=(), repr=False)
 
     @classmethod
-    def below(cls, matrix: Array) -> Self:
-        """The lower triangle of a square matrix."""
-        return cls(tuple(row[: i + 1] for i, row in enumerate(matrix)))
-
-    @classmethod
     def of(cls, packed: Array) -> Self:
         """From all rows one after the other."""
         size = (math.isqrt(8 * len(packed) + 1) - 1) // 2
         if entries(size) != len(packed):
             raise ValueError("these numbers are no triangle.")
-        return cls().extended(packed, size)
+        return cls(tuple(packed[entries(i) : entries(i + 1)] for i in range(size)))
 
     @property
     def size(self) -> int:
@@ -38,17 +33,10 @@ class Triangle:
         """The rows from the first on, one after the other."""
         return np.concatenate([*self.rows[first:], np.empty(0)])
 
-    def extended(self, packed: Array, count: int) -> Self:
-        """With ``count`` more rows, given one after the other."""
-        ends = np.cumsum(np.arange(self.size + 1, self.size + count + 1))
-        return type(self)((*self.rows, *np.split(packed, ends[:-1]))) if count else self
-
-    def matrix(self) -> Array:
-        """The square matrix with zeros above."""
-        full = np.zeros((self.size, self.size))
-        for place, row in enumerate(self.rows):
-            full[place, : place + 1] = row
-        return full
+    def extended(self, lower: Array) -> Self:
+        """With further rows of the square matrix, (new, old + new)."""
+        added = (row[: self.size + i + 1].copy() for i, row in enumerate(lower))
+        return type(self)((*self.rows, *added))
 
 
 NO_ROWS = Triangle()

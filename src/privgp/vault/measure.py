@@ -5,27 +5,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from privgp.gp.measurement import Measurement
-from privgp.plan.bins.bins import Bins, HalvedBins
-from privgp.plan.bins.grid import BinSums
+from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.privacy.noise import Noise
-from privgp.types import Array, Integers
+from privgp.types import Array, Pair, Random
 from privgp.vault.noise import add_noise
-from privgp.vault.validate import checked_inputs, clipped_outputs
+from privgp.vault.validate import clipped_inputs, clipped_outputs
 
 
 def measure(
-    data: Any,
-    bounds: tuple[float, float],
-    strategy: Strategy,
-    noise: Noise,
-    random_state: np.random.Generator | None = None,
+    data: Any, bounds: Pair, strategy: Strategy, noise: Noise, random_state: Random = None
 ) -> Measurement:
     """Spend the budget once: validate, clip, compute, add noise.
 
@@ -36,13 +32,13 @@ def measure(
 
 
 @singledispatch
-def exact(strategy: Any, data: Any, bounds: tuple[float, float]) -> Array:
+def exact(strategy: Any, data: Any, bounds: Pair) -> Array:
     """The measurement without noise: private."""
     raise TypeError("the vault does not know this strategy.")
 
 
 @exact.register
-def _(strategy: OutputSums, data: Any, bounds: tuple[float, float]) -> Array:
+def _(strategy: OutputSums, data: Any, bounds: Pair) -> Array:
     """``(B s, w sum e_i u_i^2)``."""
     u = clipped_outputs(data, len(strategy.index), bounds)
     inputs = strategy.matrix.shape[1]
@@ -54,41 +50,38 @@ def _(strategy: OutputSums, data: Any, bounds: tuple[float, float]) -> Array:
 
 
 @exact.register
-def _(strategy: BinSums, data: Any, bounds: tuple[float, float]) -> Array:
+def _(strategy: BinSums, data: Any, bounds: Pair) -> Array:
     """The sum of the outputs over every bin."""
     u = clipped_outputs(data, strategy.rows, bounds)
     return np.bincount(strategy.index, u, minlength=strategy.size).astype(float)
 
 
 @exact.register
-def _(strategy: Bins, data: Any, bounds: tuple[float, float]) -> Array:
+def _(strategy: Bins, data: Any, bounds: Pair) -> Array:
     """``(B counts, B sums of u, w sum u^2)``."""
-    index, u = _binned(strategy, data, bounds)
-    return _over_bins(strategy, index, u, np.ones(len(u)), u)
+    return _over_bins(strategy, data, bounds, lambda u: (np.ones(len(u)), u))
 
 
 @exact.register
-def _(strategy: HalvedBins, data: Any, bounds: tuple[float, float]) -> Array:
+def _(strategy: HalvedBins, data: Any, bounds: Pair) -> Array:
     """``(B sums of (1 + u) / 2, B sums of (1 - u) / 2, w sum u^2)``."""
-    index, u = _binned(strategy, data, bounds)
-    return _over_bins(strategy, index, u, 0.5 + 0.5 * u, 0.5 - 0.5 * u)
+    return _over_bins(strategy, data, bounds, lambda u: (0.5 + 0.5 * u, 0.5 - 0.5 * u))
 
 
-def _binned(bins: Bins, data: Any, bounds: tuple[float, float]) -> tuple[Integers, Array]:
-    """The bin of every record, its input projected onto the domain, and its scaled output."""
+def _over_bins(
+    bins: Bins, data: Any, bounds: Pair, values: Callable[[Array], tuple[Array, Array]]
+) -> Array:
+    """Sums over bins of two values of a record's output; inputs are projected onto the domain."""
     X, y = data
-    inputs = np.clip(checked_inputs(X, len(bins.shape)), bins.low, bins.high)
+    inputs = clipped_inputs(X, bins.low, bins.high)
     u = clipped_outputs(y, bins.rows, bounds)
     if len(inputs) != len(u):
         raise ValueError("X and y must have one row for each record.")
     shape = np.array(bins.shape)
     place = (inputs - bins.low) / (bins.high - bins.low) * shape
     cells = np.clip(np.floor(place).astype(np.int64), 0, shape - 1)
-    return np.asarray(np.ravel_multi_index(tuple(cells.T), bins.shape), dtype=np.int64), u
-
-
-def _over_bins(bins: Bins, index: Integers, u: Array, *values: Array) -> Array:
-    parts = [bins.matrix @ np.bincount(index, each, minlength=bins.count) for each in values]
+    index = np.ravel_multi_index(tuple(cells.T), bins.shape)
+    parts = [bins.matrix @ np.bincount(index, each, minlength=bins.count) for each in values(u)]
     if bins.energy_weight > 0:
         parts.append(np.array([bins.energy_weight * float(np.dot(u, u))]))
     return np.concatenate(parts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import Any
 
@@ -12,13 +11,13 @@ from opendp.domains import atom_domain, vector_domain
 from opendp.metrics import l1_distance, l2_distance
 from opendp.mod import enable_features
 
-from privgp.privacy.noise import LAPLACE, Noise
-from privgp.types import Array
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise
+from privgp.types import Array, Random
 
 enable_features("contrib")
 
 
-def add_noise(values: Array, noise: Noise, rng: np.random.Generator | None = None) -> Array:
+def add_noise(values: Array, noise: Noise, rng: Random = None) -> Array:
     """Round to the lattice and add the noise that protects; with a generator, simulate it.
 
     OpenDP's samplers are exact. They take NaN for 0, infinity for the largest number, and a wrong
@@ -27,12 +26,9 @@ def add_noise(values: Array, noise: Noise, rng: np.random.Generator | None = Non
     """
     if values.shape != (noise.size,) or not np.all(np.isfinite(values)):
         raise ValueError("the measurement has a wrong size or is not finite; nothing was released.")
-    laplace = noise.law == LAPLACE
-    scale = noise.std / math.sqrt(2.0) if laplace else noise.std
     if rng is not None:
-        drawn = rng.laplace if laplace else rng.normal
-        return np.asarray(values + drawn(0.0, scale, noise.size))
-    sampler = _sampler(noise.law, noise.size, scale, noise.exponent)
+        return np.asarray(values + SIMULATED[noise.law](rng, 0.0, noise.scale, noise.size))
+    sampler = _sampler(noise.law, noise.size, noise.scale, noise.exponent)
     released = np.array(sampler(values.tolist()), dtype=float)
     if released.shape != (noise.size,) or not np.all(np.isfinite(released)):
         raise RuntimeError("the sampler failed after noise was drawn: count the budget as spent.")
@@ -41,8 +37,24 @@ def add_noise(values: Array, noise: Noise, rng: np.random.Generator | None = Non
 
 @lru_cache(maxsize=16)
 def _sampler(law: str, size: int, scale: float, exponent: int) -> Any:
-    """OpenDP's mechanism. It holds no randomness of its own: every call draws anew."""
-    domain = vector_domain(atom_domain(T=float, nan=False), size=size)
-    if law == LAPLACE:
-        return measurements.make_laplace(domain, l1_distance(T=float), scale=scale, k=exponent)
-    return measurements.make_gaussian(domain, l2_distance(T=float), scale=scale, k=exponent)
+    """Rounds numbers and adds noise. It holds no randomness of its own: every call draws anew."""
+    return PROTECTING[law](size, scale, exponent)
+
+
+def _gaussian(size: int, scale: float, exponent: int) -> Any:
+    return measurements.make_gaussian(_numbers(size), l2_distance(T=float), scale=scale, k=exponent)
+
+
+def _laplace(size: int, scale: float, exponent: int) -> Any:
+    return measurements.make_laplace(_numbers(size), l1_distance(T=float), scale=scale, k=exponent)
+
+
+def _numbers(size: int) -> Any:
+    return vector_domain(atom_domain(T=float, nan=False), size=size)
+
+
+PROTECTING = {GAUSSIAN: _gaussian, LAPLACE: _laplace}
+SIMULATED: dict[str, Any] = {
+    GAUSSIAN: np.random.Generator.normal,
+    LAPLACE: np.random.Generator.laplace,
+}

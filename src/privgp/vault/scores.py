@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ def make_loss(kind: Any, bounds: Any = None) -> Loss:
         low, high = (float(value) for value in bounds)
     except (TypeError, ValueError):
         raise ValueError("loss_bounds must be two numbers (low, high).") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high and high - low < math.inf):
+    if not (low < high and math.isfinite(low) and math.isfinite(high - low)):
         raise ValueError("loss_bounds must be finite, with low < high.")
     return Loss(kind, low, high)
 
@@ -78,15 +78,12 @@ class Validation:
     """Private validation records and the loss they are scored by; that and ``rows`` are public."""
 
     X: Questions
-    y: Any
+    y: Any = field(repr=False)
     loss: Loss
 
     @property
     def rows(self) -> int:
         return self.X.rows
-
-    def __repr__(self) -> str:
-        return "Validation(private)"
 
 
 def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
@@ -174,7 +171,7 @@ def _one_at_a_time(y: Any, predictions: Any, function: Any) -> Array:
     values = np.empty(len(y))
     for i in range(len(y)):
         try:
-            values[i] = np.asarray(function(_alone(y, i), _alone(predictions, i))).item()
+            values[i] = np.asarray(function(_alone(y[i]), _alone(predictions[i]))).item()
         except Exception:
             raise ValueError(
                 "scoring must return one number for one record: it is called with arrays of one "
@@ -183,17 +180,15 @@ def _one_at_a_time(y: Any, predictions: Any, function: Any) -> Array:
     return values
 
 
-def _alone(values: Any, place: int) -> Any:
+def _alone(value: Any) -> Any:
     """An array of one record's value, of the type that this value has."""
-    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
-        return values[place : place + 1]
-    return np.asarray([values[place]])
+    return np.asarray([value])
 
 
 def _numbers(predictions: Any) -> Array:
     """Predictions as numbers; one that is missing is none."""
     try:
-        if isinstance(predictions, np.ndarray) and predictions.dtype.kind != "O":
+        if is_typed(predictions):
             return numbers(predictions)
         return numbers([math.nan if value is None else value for value in predictions])
     except (TypeError, OverflowError):
@@ -201,6 +196,6 @@ def _numbers(predictions: Any) -> Array:
 
 
 def _all_finite(outputs: Any) -> bool:
-    if isinstance(outputs, np.ndarray) and outputs.dtype.kind != "O":
-        return outputs.dtype.kind not in "fc" or bool(np.all(np.isfinite(outputs)))
-    return all(value is None or is_finite(value) for value in outputs)
+    if is_typed(outputs):
+        return outputs.dtype.kind != "f" or bool(np.all(np.isfinite(outputs)))
+    return all(is_finite(value) for value in outputs)

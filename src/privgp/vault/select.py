@@ -16,7 +16,7 @@ from opendp.metrics import linf_distance
 from opendp.mod import enable_features
 
 from privgp.privacy.selection import Fold, ResidualBound, selection_scale
-from privgp.types import Array, Integers, Random
+from privgp.types import Array, Integers, Pair, Random
 from privgp.vault.scores import Validation, mean_loss, score_sensitivity
 from privgp.vault.validate import clipped_outputs
 
@@ -72,7 +72,7 @@ def choose_by_validation(
 def choose_by_residuals(
     method: str,
     y: Any,
-    bounds: tuple[float, float],
+    bounds: Pair,
     candidates: Iterable[Candidate],
     people: Integers | None,
     epsilon: float,
@@ -84,10 +84,7 @@ def choose_by_residuals(
 
 
 def root_utilities(
-    y: Any,
-    bounds: tuple[float, float],
-    candidates: Iterable[Candidate],
-    people: Integers | None = None,
+    y: Any, bounds: Pair, candidates: Iterable[Candidate], people: Integers | None = None
 ) -> tuple[Array, float]:
     """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private), and their sensitivity (public).
 

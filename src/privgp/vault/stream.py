@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.plan.inputs.rows import in_blocks
+from privgp.plan.plan import Plan
 from privgp.plan.streamed.columns import Columns, Totals
-from privgp.privacy.noise import Noise
-from privgp.types import Array
+from privgp.types import Array, Pair, Random
 from privgp.vault.noise import add_noise
 from privgp.vault.validate import clipped_outputs
 
 
-class Finished(Protocol):
-    """A plan: what is measured and with which noise."""
-
-    @property
-    def strategy(self) -> Any: ...
-    @property
-    def noise(self) -> Noise: ...
-
-
-Plan = TypeVar("Plan", bound=Finished)
-
-
 def measure_rows(
     blocks: Iterable[tuple[Array, Any]],
-    bounds: tuple[float, float],
+    bounds: Pair,
     columns: Columns,
     finish: Callable[[Totals], Plan],
-    random_state: np.random.Generator | None = None,
+    random_state: Random = None,
 ) -> tuple[Plan, Measurement]:
     """Spend the budget once: validate, clip, add up, finish the plan, add noise.
 
@@ -71,25 +59,18 @@ def equal_blocks(parts: Iterable[tuple[Array, ...]], size: int) -> Iterator[tupl
 
     A part is the inputs of some rows, or their inputs and outputs.
     """
-    waiting: list[tuple[Array, ...]] = []
-    held = 0
+    left: tuple[Array, ...] = ()
     for part in parts:
-        waiting.append(part)
-        held += len(part[0])
-        if held < size:
-            continue
-        joined = [np.concatenate(arrays) for arrays in zip(*waiting, strict=True)]
-        end = held - held % size
-        for first in range(0, end, size):
-            yield tuple(array[first : first + size] for array in joined)
-        waiting, held = [tuple(array[end:] for array in joined)], held - end
-    if held:
-        yield tuple(np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
+        rows = [np.concatenate(both) for both in zip(left, part, strict=True)] if left else part
+        whole = len(rows[0]) - len(rows[0]) % size
+        for first in range(0, whole, size):
+            yield tuple(array[first : first + size] for array in rows)
+        left = tuple(array[whole:] for array in rows)
+    if left and len(left[0]):
+        yield left
 
 
-def _part(
-    block: tuple[Array, Any], bounds: tuple[float, float], columns: Columns
-) -> tuple[Totals, Array, float]:
+def _part(block: tuple[Array, Any], bounds: Pair, columns: Columns) -> tuple[Totals, Array, float]:
     """What a block adds: public totals, and ``B u`` and ``sum u^2``, which are private."""
     X, y = block
     u = clipped_outputs(y, X.shape[0], bounds)

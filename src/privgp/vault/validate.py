@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
-from privgp.types import Array
-from privgp.vault.values import column, entries, is_row, numbers, read_label, read_number
+from privgp.types import Array, Integers
+from privgp.vault.values import (
+    column,
+    entries,
+    identity,
+    is_row,
+    numbers,
+    read_label,
+    read_number,
+)
 
 
 def checked_outputs(y: Any, rows: int) -> Array:
@@ -66,6 +74,11 @@ def checked_inputs(X: Any, columns: int) -> Array:
     return values
 
 
+def clipped_inputs(X: Any, low: Array, high: Array) -> Array:
+    """Private inputs projected onto the domain with these corners (columns,)."""
+    return np.clip(checked_inputs(X, len(low)), low, high)
+
+
 def _table(X: Any, columns: int) -> Array:
     held = entries(X)
     found: NDArray[Any]
@@ -99,3 +112,25 @@ def column_labels(cells: list[Any]) -> NDArray[np.str_]:
     if any(label is None for label in labels):
         raise ValueError("y must have a label in every row.")
     return np.array(labels, dtype=str)
+
+
+def person_ids(groups: Any, rows: int) -> Integers | None:
+    """Person identifiers of any kind as 0, 1, 2, ...; 1 and 1.0 are one person, 1 and "1" are two."""
+    if groups is None:
+        return None
+    try:
+        found = entries(groups)
+    except TypeError:
+        found = []
+    if len(found) != rows or getattr(found, "ndim", 1) != 1:
+        raise ValueError(f"groups must be one identifier for each of the {rows} rows of X.")
+    if isinstance(found, np.ndarray) and found.dtype.kind in "biuUS":  # one type, nothing missing
+        return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.int64)
+    try:
+        people = [identity(value) for value in found]
+    except TypeError:
+        raise ValueError("groups must be plain identifiers such as numbers or text.") from None
+    if any(person is None for person in people):
+        raise ValueError("groups contain missing values or NaN: every row needs an identifier.")
+    places: dict[Any, int] = {}
+    return np.array([places.setdefault(person, len(places)) for person in people], dtype=np.int64)

@@ -181,12 +181,8 @@ def differ(labels: Any, predictions: Any) -> Array:
     both = is_typed(labels) and is_typed(predictions)
     if both and labels.dtype.kind == predictions.dtype.kind:
         return np.asarray(labels != predictions, dtype=np.float64)
-    pairs = zip(labels, predictions, strict=True)
-    return np.array([_differ(label(y), label(p)) for y, p in pairs], dtype=np.float64)
-
-
-def _differ(first: tuple[str, Any] | None, second: tuple[str, Any] | None) -> bool:
-    return first is None or second is None or first[0] != second[0] or first[1] != second[1]
+    pairs = [(label(y), label(p)) for y, p in zip(labels, predictions, strict=True)]
+    return np.array([y is None or y != p for y, p in pairs], dtype=np.float64)
 
 
 def read_number(cell: Any) -> float:

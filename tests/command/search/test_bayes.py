@@ -10,7 +10,7 @@ import pytest
 
 from privgp import Guarantee, PrivateBayesSearchCV
 from privgp.command.errors import Refusal
-from privgp.command.io.space_text import read_space
+from privgp.command.io.axes import read_space
 from tests.command.running import assert_one_sentence, assert_refused, run
 
 MARK = "73591"  # digits of private cells that occur nowhere else

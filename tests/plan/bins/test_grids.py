@@ -11,11 +11,10 @@ from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.kernels.integral import integral_gram
 from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import posterior
-from privgp.plan.bins.bins import Bins, centres
+from privgp.plan.bins.bins import Bins, Grid
+from privgp.plan.bins.build import Aim, aware_bins, best_bins, best_pure_bins, design_models
 from privgp.plan.bins.counts import bin_functionals, counts_given
-from privgp.plan.bins.grid import Grid
-from privgp.plan.bins.grids import Aim, Domain, aware_bins, best_bins, best_pure_bins, design_models
-from privgp.plan.build import Budget
+from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.start import starting_priors
 from privgp.privacy.noise import gaussian_noise
 from privgp.vault.measure import exact as without_noise
@@ -25,14 +24,14 @@ HALF = 0.5
 
 
 def setting(inputs: int, rows: int, epsilon: float):
-    """The prior, the domain, the noise and the targets of a plan for outputs of width 1."""
+    """The prior, the aim, the noise and the targets of a plan for outputs of width 1."""
     spread = 1.0 / np.sqrt(12.0)
     even = np.array([[0.5 - spread] * inputs, [0.5 + spread] * inputs])
-    prior = starting_priors(even, 2 * HALF, None, None, learned=False)[0]
-    domain = Domain(np.zeros(inputs), np.ones(inputs), rows)
+    prior = starting_priors(even, Question((-HALF, HALF)), learned=False)[0]
     noise = gaussian_noise(epsilon, 1e-5, 1, 2.0, 0.0).std
-    targets = centres(domain.low, domain.high, (50,) if inputs == 1 else (11, 11))
-    return prior, domain, noise, targets
+    low, high = np.zeros(inputs), np.ones(inputs)
+    targets = Grid(low, high, (50,) if inputs == 1 else (11, 11)).centres()
+    return prior, Aim(low, high, rows, design_models(prior), targets, HALF), noise, targets
 
 
 @pytest.mark.parametrize(
@@ -40,11 +39,10 @@ def setting(inputs: int, rows: int, epsilon: float):
     [(1, 30, 1.0), (1, 100, 0.2), (1, 300, 1.0), (1, 10_000, 1.0), (2, 300, 1.0)],
 )
 def test_no_number_of_plain_bins_is_much_better_than_the_plan(inputs, rows, epsilon):
-    prior, domain, noise, targets = setting(inputs, rows, epsilon)
-    aim = Aim(design_models(prior), targets, HALF)
-    chosen, planned = best_bins(domain, aim, noise)
+    _, aim, noise, _ = setting(inputs, rows, epsilon)
+    chosen, planned = best_bins(aim, noise)
     assert planned == aim.error(chosen, noise)
-    errors = {k: aim.error(domain.bins(k), noise) for k in NUMBERS[inputs]}
+    errors = {k: aim.error(aim.bins(k), noise) for k in NUMBERS[inputs]}
     best = min(errors, key=errors.__getitem__)
     assert planned <= 1.01 * errors[best]
     # The comparison means something: other numbers of bins are much worse.
@@ -53,11 +51,11 @@ def test_no_number_of_plain_bins_is_much_better_than_the_plan(inputs, rows, epsi
 
 @pytest.mark.parametrize(("inputs", "rows"), [(1, 100), (1, 3000), (2, 300)])
 def test_no_number_of_bins_is_much_better_for_laplace_noise(inputs, rows):
-    prior, domain, _, targets = setting(inputs, rows, 1.0)
-    aim, budget = Aim(design_models(prior), targets, HALF), Budget(1.0, 1e-5)
-    chosen, planned = best_pure_bins(domain, aim, budget)
+    _, aim, _, _ = setting(inputs, rows, 1.0)
+    budget = Budget(1.0, 1e-5)
+    chosen, planned = best_pure_bins(aim, budget)
     noise = chosen.sum_std(budget.noise_of(chosen).std)
-    errors = [aim.error(domain.bins(k), noise) for k in NUMBERS[inputs]]
+    errors = [aim.error(aim.bins(k), noise) for k in NUMBERS[inputs]]
     assert planned == pytest.approx(aim.error(chosen, noise), rel=1e-6)
     assert planned <= 1.01 * min(errors)
     assert max(errors) > 1.2 * min(errors)
@@ -88,19 +86,19 @@ def simulated_error(bins: Bins, prior, noise: float, targets, draws: int) -> flo
 def test_simulated_releases_are_as_good_as_with_the_best_number_of_plain_bins():
     """60 functions of the prior; the same for all numbers of bins, so that differences are known
     better than errors."""
-    prior, domain, noise, targets = setting(1, 150, 2.0)
-    chosen, _ = best_bins(domain, Aim(design_models(prior), targets, HALF), noise)
+    prior, aim, noise, targets = setting(1, 150, 2.0)
+    chosen, _ = best_bins(aim, noise)
     planned = simulated_error(chosen, prior, noise, targets, 60)
-    errors = [simulated_error(domain.bins(k), prior, noise, targets, 60) for k in (1, 2, 4, 8, 16)]
+    errors = [simulated_error(aim.bins(k), prior, noise, targets, 60) for k in (1, 2, 4, 8, 16)]
     assert planned <= 1.03 * min(errors)
     assert planned < 0.9 * max(errors)
 
 
 def test_the_aware_design_is_no_worse_than_smooth_partitions_of_unity():
     """Hat functions, and their roots whose squares sum to 1, are among what it chooses from."""
-    prior, domain, noise, targets = setting(1, 300, 1.0)
-    aim, fine = Aim(design_models(prior), targets, HALF), domain.bins(64)
-    least = aim.error(aware_bins(fine, aim.models, noise * HALF, targets), noise)
+    _, aim, noise, _ = setting(1, 300, 1.0)
+    fine = aim.bins(64)
+    least = aim.error(aware_bins(64, aim, noise), noise)
     place = (np.arange(64) + 0.5) / 64
     for knots in (3, 4, 6, 10):
         hats = np.maximum(0.0, 1.0 - np.abs(place * (knots - 1) - np.arange(knots)[:, None]))
@@ -113,11 +111,11 @@ def test_the_aware_design_is_no_worse_than_smooth_partitions_of_unity():
 @pytest.mark.parametrize(("inputs", "parts"), [(1, 5), (1, 32), (2, 8)])
 def test_nodes_give_the_integral_kernel(inputs, parts):
     """The covariance of bins' averages, at the starting and at half the lengthscale."""
-    prior, domain, _, _ = setting(inputs, 100, 1.0)
-    bins = domain.bins(parts)
+    prior, aim, _, _ = setting(inputs, 100, 1.0)
+    bins = aim.bins(parts)
     nodes, shares = bins.nodes()
     assert shares.sum() == pytest.approx(1.0)
-    low = centres(bins.low, bins.high, bins.shape) - 0.5 / parts
+    low = bins.centres() - 0.5 / parts
     for step, tolerance in ((0.0, 1e-4), (np.log(0.5), 5e-4)):
         kernel = prior.start.kernel
         kernel = kernel.clone_with_theta(kernel.theta + step)
@@ -129,9 +127,7 @@ def test_nodes_give_the_integral_kernel(inputs, parts):
 def test_averages_are_taken_bin_by_bin():
     bins = Bins(np.zeros(2), np.array([2.0, 3.0]), (2, 3), 10, np.eye(6))
     nodes, _ = bins.nodes()
-    middle = centres(bins.low, bins.high, bins.shape)
+    middle = bins.centres()
     for j in range(2):
         np.testing.assert_allclose(bins.averaged(nodes[:, j]), middle[:, j])
-    np.testing.assert_array_equal(
-        Grid(bins.low, bins.high, bins.shape).of(nodes), np.repeat(np.arange(6), len(nodes) // 6)
-    )
+    np.testing.assert_array_equal(bins.of(nodes), np.repeat(np.arange(6), len(nodes) // 6))

@@ -11,8 +11,12 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import pdist
 
 from privgp import PrivateGPRegressor, compose, load
-from privgp.plan.bins.bins import PURE_ENERGY_WEIGHTS, Bins, HalvedBins, centres, pure_energy_weight
-from privgp.plan.bins.grid import Grid
+from privgp.plan.bins.bins import (
+    PURE_ENERGY_WEIGHTS,
+    Bins,
+    HalvedBins,
+    pure_energy_weight,
+)
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.vault.measure import exact as without_noise
 from privgp.vault.measure import measure
@@ -42,7 +46,7 @@ def test_no_pair_of_records_moves_the_measurement_further_than_promised(inputs):
     measured = np.array(
         [
             without_noise(one, (place[None, :], np.array([u])), (-1.0, 1.0))
-            for place in centres(bins.low, bins.high, bins.shape)[chosen]
+            for place in bins.centres()[chosen]
             for u in np.linspace(-1, 1, 11)
         ]
     )
@@ -82,7 +86,7 @@ def test_the_float_error_is_bounded_as_promised():
     X = rng.uniform(size=(rows, 1))
     bins = plain(3, rows)
     index, half, w = (
-        Grid(bins.low, bins.high, bins.shape).of(X),
+        bins.of(X),
         Fraction(1, 2),
         Fraction(bins.energy_weight),
     )
@@ -106,7 +110,7 @@ def test_counts_sums_and_energy_come_back():
     plan = private(epsilon=1e4).plan(40)
     noise = replace(plan.noise, size=bins.size, scale=1e-9)
     found = measure((X, y), (-2, 2), bins, noise, np.random.default_rng(0))
-    index = Grid(bins.low, bins.high, bins.shape).of(X)
+    index = bins.of(X)
     assert_allclose(found.counts, np.bincount(index, minlength=5), atol=1e-6)
     assert_allclose(found.values, np.bincount(index, y, minlength=5), atol=1e-6)
     assert found.energy == pytest.approx(np.sum(y**2), abs=1e-5)

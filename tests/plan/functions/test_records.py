@@ -16,8 +16,7 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
-from privgp.plan.functions.checked_factor import NUGGET, CheckedFactor
-from privgp.plan.functions.records import RecordsModel, prior_norm_bound
+from privgp.plan.functions.records import NUGGET, CheckedFactor, RecordsModel, prior_norm_bound
 from privgp.privacy.posterior_mean import PosteriorShape
 from privgp.vault.states.records import extended_records, first_record_draws
 from tests.gp.kernels.rows import exactly

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF
 
 from privgp import PosteriorPaths, PrivateFunction
-from privgp.storage import journal
+from privgp.storage import state_file
 from privgp.storage.archive import DamagedFile, pack, unpack
 from tests.models.functions import ASKED, X, Y, function
 
@@ -38,12 +38,12 @@ def members_of(kind: str) -> dict[str, bytes]:
         made.release(ASKED)
         made.save_state(path)
         data = path.read_bytes()
-        return unpack(data[data.index(b"\n") + 1 :], journal.FORM)
+        return unpack(data[data.index(b"\n") + 1 :], state_file.FORM)
 
 
 def written(members: dict[str, bytes], path: Path) -> Path:
-    data = pack(members, journal.FORM)
-    path.write_bytes(journal._line(len(data)) + data)
+    data = pack(members, state_file.FORM)
+    path.write_bytes(state_file._line(len(data)) + data)
     return path
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Refusal, counted
-from privgp.command.io.tables import Source, load, open_table
+from privgp.command.errors import Refusal, counted, refusal, refusing
+from privgp.command.io.screen import Step
+from privgp.command.io.tables import Source, batches, check_some, load, open_table
 from privgp.models.kept import names_of
-from privgp.types import Array
+from privgp.plan.inputs.rows import BLOCK
+from privgp.types import Array, Integers
+from privgp.vault.stream import equal_blocks
 from privgp.vault.validate import column_labels, column_numbers
+
+BATCH = 32 * BLOCK
 
 
 def split_names(text: str) -> list[str]:
@@ -31,6 +38,23 @@ def as_table(model: Any, X: Array) -> Any:
     """Rows under the names that a model knows its inputs by, if any."""
     names = names_of(model)  # without orient, a square array would be read by columns
     return X if names is None else pl.DataFrame(X, schema=list(names), orient="row")
+
+
+def in_blocks(model: Any, X: Array, size: int, step: Step, doing: str) -> Iterator[Any]:
+    """The rows as above, some at a time; every block is a step of a bar."""
+    for start in range(0, len(X), size):
+        step(f"{doing} {start + 1} of {len(X)}")
+        yield as_table(model, X[start : start + size])
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """What is refused is about the question, and may be told."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except ValueError as problem:
+        raise refusal(problem) from None
 
 
 def asked_rows(model: Any, path: Path, table: Path, given: str | None) -> pl.DataFrame:
@@ -80,8 +104,10 @@ def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
 
 
 def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
-    """Private inputs. Whatever is wrong with one, the sentence is the same."""
-    return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
+    """Private inputs. Whatever is wrong, and with whichever of them, the sentence is the same."""
+    sentence = f"The input columns of '{source.path}' must hold a finite number in every row."
+    with refusing(sentence, *([Refusal] if len(names) > 1 else [])):
+        return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
 
 
 def made_up(X: pl.DataFrame, domain: Any, bounds: tuple[float, float]) -> tuple[Any, Array]:
@@ -103,15 +129,12 @@ def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:
     """The private outputs, read by the vault. Whatever is wrong with them, the sentence is the same."""
     column = frame[name]
     is_machine_number = column.dtype.is_integer() or column.dtype.is_float()
-    try:
+    sentence = f"Column '{name}' of '{source.path}' must hold a finite number in every row."
+    with refusing(sentence, TypeError, ValueError, pl.exceptions.PolarsError):
         if not (column.dtype == pl.String or column.dtype.is_numeric()):
             raise TypeError
         cells = column.to_numpy() if is_machine_number else column.to_list()
         return column_numbers(cells, frame.height)
-    except (TypeError, ValueError, pl.exceptions.PolarsError):
-        raise Refusal(
-            f"Column '{name}' of '{source.path}' must hold a finite number in every row."
-        ) from None
 
 
 def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
@@ -121,25 +144,9 @@ def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
         return output_column(frame, name, source)
     if not (column.dtype == pl.String or column.dtype.is_numeric() or column.dtype == pl.Boolean):
         raise Refusal(f"Column '{name}' of '{source.path}' must hold labels.")
-    try:
+    sentence = f"Column '{name}' of '{source.path}' must hold a label in every row."
+    with refusing(sentence, ValueError):
         return column_labels(column.to_list())
-    except ValueError:
-        raise Refusal(
-            f"Column '{name}' of '{source.path}' must hold a label in every row."
-        ) from None
-
-
-def private_records(
-    frame: pl.DataFrame, names: Sequence[str], output: str, source: Source, task: str
-) -> tuple[Array, Any]:
-    """Private inputs and outputs to score. Whatever is wrong with an input, the sentence is the same."""
-    try:
-        X = private_columns(frame, names, source).to_numpy()
-    except Refusal:
-        raise Refusal(
-            f"The input columns of '{source.path}' must hold a finite number in every row."
-        ) from None
-    return X, outputs(frame, output, source, task)
 
 
 def _numbers(column: pl.Series, source: Source, before: int) -> pl.Series:
@@ -151,17 +158,14 @@ def _numbers(column: pl.Series, source: Source, before: int) -> pl.Series:
         missing = column.is_null()
     else:
         raise Refusal(f"{where} must hold numbers.")
-    if missing.any():
-        raise Refusal(f"{where} has no value in row {_first(missing, before)}.")
     values = column.cast(pl.Float64, strict=False)
-    if values.is_null().any():
-        raise Refusal(
-            f"{where} must hold numbers: row {_first(values.is_null(), before)} does not."
-        )
-    if not values.is_finite().all():
-        raise Refusal(
-            f"{where} holds NaN or infinity in row {_first(~values.is_finite(), before)}."
-        )
+    for wrong, sentence in (
+        (missing, "has no value in row {}."),
+        (values.is_null(), "must hold numbers: row {} does not."),
+        (~values.is_finite(), "holds NaN or infinity in row {}."),
+    ):
+        if wrong.any():
+            raise Refusal(f"{where} {sentence.format(_first(wrong, before))}")
     whole = column.cast(pl.Int64, strict=False)
     exact = column.dtype == pl.String or column.dtype.is_integer()
     return whole if exact and not whole.is_null().any() else values
@@ -172,3 +176,50 @@ def _first(mask: pl.Series, before: int = 0) -> int:
     place = mask.arg_max()
     assert place is not None
     return before + place + 1
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """The inputs of a table as privgp.plan.inputs.rows.Rows: read in batches, whenever they are used."""
+
+    source: Source
+    names: tuple[str, ...]
+    count: int
+
+    @property
+    def columns(self) -> int:
+        return len(self.names)
+
+    def blocks(self, size: int = BLOCK) -> Iterator[Array]:
+        for (X,) in equal_blocks(_arrays(self.source, self.names, None), size):
+            yield X
+
+    def with_outputs(self, output: str, size: int = BLOCK) -> Iterator[tuple[Array, Array]]:
+        """The same blocks with their outputs, which are private."""
+        return ((X, y) for X, y in equal_blocks(_arrays(self.source, self.names, output), size))
+
+    def take(self, places: Integers) -> Array:
+        taken, before = [], 0
+        for (X,) in _arrays(self.source, self.names, None):
+            here = places[(places >= before) & (places < before + len(X))]
+            taken.append(X[here - before])
+            before += len(X)
+        return np.concatenate(taken)
+
+
+def file_rows(source: Source, names: list[str], output: str | None = None) -> FileRows:
+    """Read the whole table once, check every cell that is asked for, and count the rows."""
+    count = sum(len(arrays[0]) for arrays in _arrays(source, tuple(names), output))
+    check_some(count, source)
+    return FileRows(source, tuple(names), count)
+
+
+def _arrays(
+    source: Source, names: tuple[str, ...], output: str | None
+) -> Iterator[tuple[Array, ...]]:
+    """Inputs, and outputs if asked for, in batches as the table gives them."""
+    before = 0
+    for frame in batches(source, [*names] if output is None else [*names, output], BATCH):
+        X = input_columns(frame, names, source, before).to_numpy().astype(np.float64)
+        yield (X,) if output is None else (X, output_column(frame, output, source))
+        before += frame.height

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from privgp.command.errors import Failure, Refusal
+from privgp.command.errors import Failure, Refusal, refusing
 from privgp.storage.parts import part_beside
 
 PICTURES = (".png", ".svg")
@@ -40,7 +40,7 @@ def check_destination(path: Path, endings: Sequence[str], *, force: bool | None)
     """Refuse a file that could not be written later: wrong ending, no folder, in the way."""
     if path.suffix not in endings:
         raise Refusal(f"The file '{path}' must end in {' or '.join(endings)}.")
-    try:
+    with refusing(f"'{path}' cannot be written there.", OSError, ValueError):
         if path.is_dir():
             raise Refusal(f"'{path}' is a folder, not a file to write.")
         if os.path.lexists(path) and not force:
@@ -51,25 +51,20 @@ def check_destination(path: Path, endings: Sequence[str], *, force: bool | None)
         # Asking for permission is not enough: read-only disks and superusers answer wrongly.
         with part_beside(path):
             pass
-    except (OSError, ValueError):
-        raise Refusal(f"'{path}' cannot be written there.") from None
 
 
 def check_readable(path: Path, endings: Sequence[str]) -> None:
     """Refuse what has the wrong ending, is no file, cannot be opened, or is empty."""
     if path.suffix.lower() not in endings:
         raise Refusal(f"'{path}' must end in {' or '.join(endings)}.")
-    try:
+    with refusing(f"The file '{path}' cannot be read.", OSError, ValueError):
         if path.is_dir():
             raise Refusal(f"'{path}' is a folder, not a file.")
         if not path.exists():
             raise Refusal(f"The file '{path}' does not exist.")
         with path.open("rb") as file:
-            empty = not file.read(1)
-    except (OSError, ValueError):
-        raise Refusal(f"The file '{path}' cannot be read.") from None
-    if empty:
-        raise Refusal(f"The file '{path}' is empty.")
+            if not file.read(1):
+                raise Refusal(f"The file '{path}' is empty.")
 
 
 def open_stored(path: Path, read: Callable[[Path], Read]) -> Read:
@@ -106,7 +101,5 @@ def check_apart(sources: Sequence[Path | None], destinations: Sequence[Path | No
 
 
 def _resolved(path: Path) -> Path:
-    try:
+    with refusing(f"'{path}' cannot be used as a path.", OSError, RuntimeError, ValueError):
         return path.resolve()
-    except (OSError, RuntimeError, ValueError):
-        raise Refusal(f"'{path}' cannot be used as a path.") from None

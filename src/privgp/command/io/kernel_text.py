@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import math
+import os
 import warnings
 from pathlib import Path
 
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product, Sum, WhiteKernel
 
-from privgp.command.errors import Refusal
+from privgp.command.errors import Refusal, refusing
 from privgp.gp.kernels.registry import NOTATIONS, fold, notation_of
 
 LONGEST_TEXT, MOST_PARTS = 1000, 100
@@ -25,16 +26,10 @@ LISTED = f"{', '.join([*NAMES][:-1])} and {[*NAMES][-1]}"
 
 def read_kernel(text: str) -> Kernel:
     """The kernel of an expression, or of a text file that holds one."""
-    try:
-        is_file = Path(text).is_file()
-    except (OSError, ValueError):
-        is_file = False
-    if is_file:
-        try:
-            with Path(text).open(encoding="utf-8") as file:
-                text = file.read(LONGEST_TEXT + 1)
-        except (OSError, ValueError):
-            raise Refusal(f"The kernel file '{text}' cannot be read as text.") from None
+    if os.path.isfile(text):  # False for what cannot be a path
+        sentence = f"The kernel file '{text}' cannot be read as text."
+        with refusing(sentence, OSError, ValueError), Path(text).open(encoding="utf-8") as file:
+            text = file.read(LONGEST_TEXT + 1)
     return parse_kernel(text)
 
 
@@ -46,15 +41,15 @@ def parse_kernel(text: str) -> Kernel:
         raise Refusal("--kernel is empty: write for example '100*matern52(10) + white(4)'.")
     if len(text) > LONGEST_TEXT:
         raise Refusal(f"--kernel is longer than {LONGEST_TEXT} characters.")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise Refusal(
-            f"--kernel '{text}' is neither a kernel, such as '100*matern52(10) + white(4)', "
-            "nor a file that holds one."
-        ) from None
+    sentence = (
+        f"--kernel '{text}' is neither a kernel, such as '100*matern52(10) + white(4)', nor a file "
+        "that holds one."
+    )
+    with (
+        refusing(sentence, SyntaxError, ValueError, RecursionError, MemoryError),
+        warnings.catch_warnings(action="ignore"),
+    ):
+        tree = ast.parse(text, mode="eval")
     if sum(isinstance(node, ast.Call | ast.Constant) for node in ast.walk(tree)) > MOST_PARTS:
         raise Refusal(f"--kernel has more than {MOST_PARTS} kernels and numbers.")
     return _walk(tree.body)

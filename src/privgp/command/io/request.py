@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,10 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Failure, Refusal, refusal
+from privgp.command.io.axes import read_ranges, read_targets
 from privgp.command.io.columns import (
+    FileRows,
+    file_rows,
     identifiers,
     input_columns,
     output_column,
@@ -22,11 +25,9 @@ from privgp.command.io.columns import (
 )
 from privgp.command.io.files import open_stored
 from privgp.command.io.kernel_text import read_kernel
-from privgp.command.io.ranges import read_ranges
-from privgp.command.io.streams import FileRows, file_rows
 from privgp.command.io.tables import Source, count_rows, load, load_whole, open_table
-from privgp.command.io.targets import read_targets
-from privgp.models.inducing import check_made_of, plan_rows
+from privgp.command.options import ReleaseOptions
+from privgp.models.inducing import plan_rows
 from privgp.models.planned import named
 from privgp.models.records import domain as checked_domain
 from privgp.models.regressor import PrivateGPRegressor
@@ -40,40 +41,28 @@ TOO_EXTREME = (
     "The plan could not be computed: the numbers are too large or too small, so choose other units "
     "for the inputs, the bounds or the kernel."
 )
+AS_GIVEN = (
+    "noise_variance", "epsilon", "delta", "protect", "objective", "reconstruct", "hyperparameters",
+    "mechanism", "inducing",
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Request:
-    """The arguments as given on the command line."""
+@dataclass(frozen=True, kw_only=True)
+class Request(ReleaseOptions):
+    """What is asked of which table.
+
+    ``plan``: a saved one, from ``plan_path``, in the place of one made from options.
+    """
 
     data: Path
-    inputs: str
     output: str | None
-    bounds: tuple[float, float]
-    epsilon: float
-    delta: float
-    groups: str | None = None
-    kernel: str | None = None
-    noise_variance: float | None = None
-    targets: str | None = None
-    objective: str = "posterior"
-    reconstruct: str = "posterior"
-    hyperparameters: str = "learned"
-    mechanism: str = "auto"
-    protect: str = "outputs"
-    inducing: int | None = None
     seed: int | None = None
-    x_bounds: Sequence[str] | None = None
-    plan: Any = None  # a saved one, in the place of one made from these
+    plan: Any = None
+    plan_path: Path | None = None
 
     @property
     def inputs_are_private(self) -> bool:
         return self.protect == "records"
-
-    @property
-    def plan_name(self) -> str:
-        """What errors call the plan."""
-        return "The plan"
 
     def domain(self) -> tuple[tuple[float, float], ...] | None:
         """The declared bounds of private inputs."""
@@ -137,28 +126,16 @@ class Request:
         """The regressor that was asked for; reads the kernel and the targets."""
         return PrivateGPRegressor(
             kernel=None if self.kernel is None else read_kernel(self.kernel),
-            noise_variance=self.noise_variance,
             y_bounds=self.bounds,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            protect=self.protect,
             x_bounds=self.domain(),
             targets=None if self.targets is None else read_targets(self.targets, self.input_names),
-            objective=self.objective,
-            reconstruct=self.reconstruct,
-            hyperparameters=self.hyperparameters,
-            mechanism=self.mechanism,
-            inducing=self.inducing,
             random_state=self.seed,
+            **{name: getattr(self, name) for name in AS_GIVEN},
         )
 
     def named(self, plan: Plan) -> Plan:
         """The plan with the names of its columns."""
         return named(plan, tuple(self.input_names), self.groups)
-
-    def plan_of_parts(self, model: PrivateGPRegressor, rows: FileRows) -> Any:
-        """The plan to carry out on rows that are read in parts; None: it is made as they are read."""
-        return None
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
@@ -188,13 +165,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRequest(Request):
-    """What a saved plan was made for, in the place of arguments; ``path``: of its file."""
-
-    path: Path
-
-    @property
-    def plan_name(self) -> str:
-        return f"'{self.path}'"
+    """What a saved plan was made for, in the place of options."""
 
     @classmethod
     def of(cls, path: Path, data: Path, output: str, seed: int | None) -> PlannedRequest:
@@ -204,12 +175,11 @@ class PlannedRequest(Request):
             raise Refusal(
                 f"'{path}' does not name the columns it was made for: make it with privgp plan."
             )
-        names = ",".join(made.names)
         inducing = asked.inducing if asked.inducing is None else int(np.size(asked.inducing))
         return cls(
-            path=path, plan=plan, data=data, inputs=names, output=output, groups=made.groups,
-            bounds=asked.y_bounds, epsilon=asked.epsilon, delta=asked.delta, seed=seed,
-            protect=asked.protect, mechanism=asked.mechanism, inducing=inducing,
+            plan=plan, plan_path=path, data=data, inputs=",".join(made.names), output=output,
+            groups=made.groups, bounds=asked.y_bounds, epsilon=asked.epsilon, delta=asked.delta,
+            protect=asked.protect, mechanism=asked.mechanism, inducing=inducing, seed=seed,
         )  # fmt: skip
 
     @property
@@ -222,19 +192,13 @@ class PlannedRequest(Request):
     def model(self) -> PrivateGPRegressor:
         return PrivateGPRegressor(**vars(self.plan.made_for.parameters), random_state=self.seed)
 
-    def plan_of_parts(self, model: PrivateGPRegressor, rows: FileRows) -> Any:
-        with public_computation(plan=self.plan_name):
-            check_made_of(model, self.plan, rows)
-        return self.plan
-
 
 def make_plan(model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, people: Any) -> Plan:
     """The model's plan, from inputs in memory or in a file, or from the number of private records."""
     if model.protect == "records" and isinstance(X, pl.DataFrame):
         X = X.height
     with public_computation():
-        plan: Plan
-        plan = plan_rows(model, X) if isinstance(X, FileRows) else model.plan(X, people)
+        plan: Plan = plan_rows(model, X) if isinstance(X, FileRows) else model.plan(X, people)
         if not math.isfinite(plan.expected_error()):
             raise ArithmeticError
     return plan

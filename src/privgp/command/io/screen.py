@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from privgp.command.errors import printable
 
@@ -49,6 +50,18 @@ def tell(
             say(line)
         else:
             Console().print(line)
+
+
+def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], chosen: int) -> Table:
+    """A table whose last column marks the chosen row."""
+    made = Table(title=title, title_justify="left")
+    for heading in headings[:-1]:
+        made.add_column(heading, justify="right")
+    made.add_column("")
+    for place, cells in enumerate(rows):
+        here = place == chosen
+        made.add_row(*cells, headings[-1] if here else "", style="bold" if here else None)
+    return made
 
 
 @contextmanager

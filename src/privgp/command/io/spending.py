@@ -11,11 +11,10 @@ import numpy as np
 import polars as pl
 from sklearn.base import clone
 
-from privgp.command.errors import Failure, Refusal, stopped
-from privgp.command.io.columns import as_table, made_up
+from privgp.command.errors import Failure, refusing, stopped
+from privgp.command.io.columns import file_rows, made_up
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step
-from privgp.command.io.streams import file_rows
 from privgp.command.io.tables import check_lines, open_table
 from privgp.models.inducing import fit_rows
 from privgp.models.load import save
@@ -34,22 +33,24 @@ def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
     model = request.model()
     step("Planning and rehearsing")
     plan = request.plan or request.named(make_plan(model, X, people))
-    rehearse(model, X, people, path, plan, request.plan_name)
+    rehearse(model, X, people, path, plan, request.plan_path)
     return lambda: model.fit(X, y, people, plan)
 
 
 def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) -> Measure:
-    """The same for a table that is read in parts; the rehearsal is for its first rows."""
+    """The same for a table that is read in parts."""
     source = open_table(request.data)
     rows = file_rows(source, request.input_names, output)
     check_lines(source, rows.count)
     model = request.model()
-    model.n_features_in_ = rows.columns
-    model.feature_names_in_ = np.array(rows.names, dtype=object)
     step("Planning and rehearsing")
-    first = as_table(model, next(rows.blocks()))
-    rehearse(model, first, None, path, make_plan(model, first, None))
-    plan = request.plan_of_parts(model, rows)
+    plan = request.plan or request.named(make_plan(model, rows, None))
+    middle = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
+    with rehearsal(model, path, request.plan_path) as trial:
+        for each in (model, trial):
+            each.n_features_in_ = rows.columns
+            each.feature_names_in_ = np.array(rows.names, dtype=object)
+        fit_rows(trial, rows, ((X, np.full(len(X), middle)) for X in rows.blocks()), plan=plan)
 
     def measure() -> PrivateGPRegressor:
         fit_rows(model, rows, rows.with_outputs(output), plan=plan)
@@ -64,21 +65,31 @@ def rehearse(
     people: Any,
     path: Path,
     plan: Any = None,
-    plan_name: str = "The plan",
+    plan_path: Path | None = None,
 ) -> None:
-    """Release made-up values, measured as planned, to a file that is then removed.
+    """Release made-up values, measured as planned."""
+    with rehearsal(model, path, plan_path) as trial:
+        trial.fit(*made_up(X, model.x_bounds, model.y_bounds), people, plan)
+
+
+@contextmanager
+def rehearsal(
+    model: PrivateGPRegressor, path: Path, plan_path: Path | None
+) -> Iterator[PrivateGPRegressor]:
+    """A model to fit to made-up values, which is then saved to a file that is removed.
 
     A release that cannot be saved would have spent its budget for nothing, so whatever stops one
     (a full disk, a name that the format cannot hold) should stop this one first. It learns nothing,
     which keeps it short.
     """
     trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
-    try:
-        with public_computation(plan=plan_name), part_beside(path, ending=path.suffix) as part:
-            trial.fit(*made_up(X, model.x_bounds, model.y_bounds), people, plan)
-            save(trial, part, overwrite=True)
-    except OSError:
-        raise Refusal(f"'{path}' cannot be written there; nothing was spent.") from None
+    with (
+        refusing(f"'{path}' cannot be written there; nothing was spent.", OSError),
+        public_computation(plan=f"'{plan_path}'"),
+        part_beside(path, ending=path.suffix) as part,
+    ):
+        yield trial
+        save(trial, part, overwrite=True)
 
 
 @contextmanager
@@ -90,7 +101,8 @@ def spending(epsilon: float, delta: float) -> Iterator[list[Path]]:
     saved: list[Path] = []
     spent = f"count epsilon = {epsilon:g}, delta = {delta:g} as spent."
     try:
-        yield saved
+        with np.errstate(all="ignore"):
+            yield saved
     except (KeyboardInterrupt, Exception) as problem:
         what = "noise may have been drawn, and nothing was released"
         if saved:

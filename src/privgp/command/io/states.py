@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 
-from privgp.command.errors import Failure, Refusal, refusal, stopped
-from privgp.command.io.columns import as_table
-from privgp.command.io.files import open_stored
-from privgp.command.io.screen import Step, tell
+from privgp.command.errors import Failure, Refusal, listed, stopped
+from privgp.command.io.columns import answering, in_blocks
+from privgp.command.io.kernel_text import write_kernel
+from privgp.command.io.screen import Step, progress, tell
 from privgp.models.function.estimator import PrivateFunction
+from privgp.models.kept import names_of
 from privgp.models.paths import PosteriorPaths
 from privgp.plan.inputs.arguments import check_inside
 from privgp.types import Array
 
 BLOCK = 512
-Kept = TypeVar("Kept", PrivateFunction, PosteriorPaths)
+Kept = PrivateFunction | PosteriorPaths
 
 
-def open_state(path: Path, kind: type[Kept]) -> Kept:
-    """What a .private-state file holds, if it is of this kind."""
-    return open_stored(path, kind.load_state)
+def input_names(kept: Kept) -> list[str]:
+    """The inputs' names; those of an array have none and are called x1, x2, ..."""
+    return list(names_of(kept) or (f"x{k + 1}" for k in range(kept.n_features_in_)))
 
 
 @contextmanager
@@ -38,11 +39,15 @@ def writing(state: Path) -> Iterator[None]:
 
 
 @contextmanager
-def asking(state: Path, what: str) -> Iterator[None]:
-    """From here on something may have been answered, and every answer is kept."""
+def asking(state: Path, what: str, points: Array, more: int) -> Iterator[Step]:
+    """From here on something may have been answered, and every answer is kept.
+
+    Yields the steps of a bar: those of ``answers`` at the points, and so many ``more``.
+    """
     kept = f"every answer that was given is kept in '{state}', so ask again for the same {what}."
     try:
-        yield
+        with progress(-(-len(points) // BLOCK) + more) as step:
+            yield step
     except Refusal:
         raise
     except Failure as problem:
@@ -51,33 +56,17 @@ def asking(state: Path, what: str) -> Iterator[None]:
         raise Failure(f"{stopped(problem)}; {kept}") from None
 
 
-@contextmanager
-def answering() -> Iterator[None]:
-    """What a function or paths refuse is about the question, and may be told."""
-    try:
-        with np.errstate(all="ignore"):
-            yield
-    except ValueError as problem:
-        raise refusal(problem) from None
-
-
-def blocks_of(points: Array) -> int:
-    """How many steps ``answers`` takes."""
-    return -(-len(points) // BLOCK)
-
-
-def answers(kept: PrivateFunction | PosteriorPaths, points: Array, step: Step) -> Array:
+def answers(kept: Kept, points: Array, step: Step) -> Array:
     """What is released at the points, (..., points), asked a block at a time."""
     _check_room(kept, points)
     parts = []
-    for start in range(0, len(points), BLOCK):
-        step(f"Drawing from point {start + 1} of {len(points)}")
+    for block in in_blocks(kept, points, BLOCK, step, "Drawing from point"):
         with answering():
-            parts.append(kept.release(as_table(kept, points[start : start + BLOCK])))
+            parts.append(kept.release(block))
     return np.concatenate(parts, axis=-1)
 
 
-def _check_room(kept: PrivateFunction | PosteriorPaths, points: Array) -> None:
+def _check_room(kept: Kept, points: Array) -> None:
     """Refuse points that cannot all be answered before any is: answers cannot be taken back."""
     domain = kept._kept.contents.model.domain
     if domain is not None:
@@ -93,44 +82,43 @@ def _check_room(kept: PrivateFunction | PosteriorPaths, points: Array) -> None:
 
 
 def tell_state(
-    kept: PrivateFunction | PosteriorPaths,
+    kept: Kept,
     state: Path,
-    facts: dict[str, Any],
-    lines: list[str],
+    own: Sequence[str],
+    facts: Sequence[str],
+    holds: str = "",
     *,
-    holds: str | None = None,
     as_json: bool,
 ) -> None:
-    """What may be told of a state: what all have, and facts and lines of its own kind.
+    """What may be told of a state: what all have, and of its own kind some lines and attributes.
 
     ``holds``: what is private in a state that was just created.
     """
-    guarantee = kept.guarantee_
+    guarantee, left = kept.guarantee_, kept.points_left_
+    kernel, *others = own
     created = [
         f"Created {state}.",
         f"PRIVATE: the file holds {holds}. Keep it, never publish it, and never go back to an older "
         "copy.",
         "",
     ]
-    left = kept.points_left_
-    more = "any number" if left == float("inf") else f"{left:,.0f}"
-    tell(
-        {
-            "state": state,
-            **facts,
-            "sensitivity": kept.sensitivity_,
-            "points_answered": kept.points_answered_,
-            "points_left": left,
-            "guarantee": json.loads(guarantee.to_json()),
-        },
-        [
-            *(created if holds else []),
-            guarantee.describe(),
-            "",
-            *lines,
-            f"Points answered so far: {kept.points_answered_:,}; more may be asked: {more}.",
-            "The budget counts as spent once anything was answered.",
-        ],
-        guarantee,
-        as_json=as_json,
-    )
+    lines = [
+        *(created if holds else []),
+        guarantee.describe(),
+        "",
+        f"Inputs: {listed(input_names(kept))}.",
+        f"Kernel: {write_kernel(kept.kernel, figures=4)}; {kernel}",
+        *others,
+        f"Points answered so far: {kept.points_answered_:,}; more may be asked: "
+        f"{'any number' if left == math.inf else f'{left:,.0f}'}.",
+        "The budget counts as spent once anything was answered.",
+    ]
+    told = {
+        "state": state,
+        **{name.rstrip("_"): getattr(kept, name) for name in facts},
+        "sensitivity": kept.sensitivity_,
+        "points_answered": kept.points_answered_,
+        "points_left": left,
+        "guarantee": json.loads(guarantee.to_json()),
+    }
+    tell(told, lines, guarantee, as_json=as_json)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -37,23 +38,12 @@ class Source:
 def open_table(path: Path) -> Source:
     """Read the header of a CSV or Parquet file."""
     check_readable(path, TABLES)
-    if path.suffix.lower() == ".csv":
-        names = _parsed(path, lambda: _header(path))
-        return Source(path, tuple((name or "").strip() for name in names))
-    return Source(path, tuple(_parsed(path, lambda: pl.read_parquet_schema(path))))
-
-
-def _header(path: Path) -> tuple[str | None, ...]:
-    """The first line of a CSV file; lines after it may be of any length."""
-    line = pl.read_csv(
-        path,
-        has_header=False,
-        n_rows=1,
-        infer_schema=False,
-        truncate_ragged_lines=True,
-        glob=False,
-    )
-    return line.row(0)
+    if path.suffix.lower() != ".csv":
+        return Source(path, tuple(_parsed(path, lambda: pl.read_parquet_schema(path))))
+    # The lines after the first may be of any length here.
+    first = partial(pl.read_csv, has_header=False, n_rows=1, truncate_ragged_lines=True)
+    names = _parsed(path, lambda: first(path, infer_schema=False, glob=False).row(0))
+    return Source(path, tuple((name or "").strip() for name in names))
 
 
 def check_columns(source: Source, wanted: Sequence[str]) -> None:
@@ -67,12 +57,10 @@ def check_columns(source: Source, wanted: Sequence[str]) -> None:
 
 
 def _what_there_is(source: Source) -> str:
-    if not source.is_csv:
-        return f": it has {listed(source.names)}"
     # A table without a header shows its first row as one, and with it somebody's output.
-    if any(_is_number(name) for name in source.names):
+    if source.is_csv and any(_is_number(name) for name in source.names):
         return ", and its first line must name the columns"
-    if len(source.names) == 1 and set(source.names[0]) & set(";\t|"):
+    if source.is_csv and len(source.names) == 1 and set(source.names[0]) & set(";\t|"):
         return f": it has {listed(source.names)}, but fields must be separated by commas"
     return f": it has {listed(source.names)}"
 
@@ -81,22 +69,22 @@ def _is_number(text: str) -> bool:
     return bool(re.match(r"\s*[-+]?\W?[\d.]", text))
 
 
+def _scan(source: Source) -> pl.LazyFrame:
+    if source.is_csv:
+        return pl.scan_csv(source.path, infer_schema=False, glob=False)
+    return pl.scan_parquet(source.path, glob=False)
+
+
+def _selected(source: Source, wanted: Sequence[str]) -> pl.LazyFrame:
+    """These columns and no others, cells of a CSV file as text."""
+    check_columns(source, wanted)
+    return _scan(source).select(pl.nth(source.names.index(name)).alias(name) for name in wanted)
+
+
 def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
     """These columns and no others, cells of a CSV file as text; at least one row."""
-    check_columns(source, wanted)
-    path = source.path
-    if source.is_csv:
-        places = [source.names.index(name) for name in wanted]
-        frame = _parsed(
-            path, lambda: pl.read_csv(path, columns=places, infer_schema=False, glob=False)
-        )
-    else:
-        frame = _parsed(path, lambda: pl.read_parquet(path, columns=list(wanted), glob=False))
-    if frame.width != len(wanted):
-        raise _unreadable(path)
-    frame.columns = list(wanted)
-    if frame.height == 0:
-        raise Refusal(f"'{path}' has a header but no rows.")
+    frame = _parsed(source.path, _selected(source, wanted).collect)
+    check_some(frame.height, source)
     return frame
 
 
@@ -111,37 +99,24 @@ def load_whole(path: Path, wanted: Sequence[str]) -> tuple[Source, pl.DataFrame]
 def count_rows(source: Source, wanted: Sequence[str]) -> int:
     """How many rows there are, without loading a cell; the table must have these columns."""
     check_columns(source, wanted)
-    path = source.path
-
-    def count() -> int:
-        lines = (
-            pl.scan_csv(path, infer_schema=False, glob=False)
-            if source.is_csv
-            else pl.scan_parquet(path, glob=False)
-        )
-        return int(lines.select(pl.len()).collect().item())
-
-    rows = _parsed(path, count)
-    if rows == 0:
-        raise Refusal(f"'{path}' has a header but no rows.")
+    rows = int(_parsed(source.path, _scan(source).select(pl.len()).collect).item())
+    check_some(rows, source)
     return rows
 
 
 def batches(source: Source, wanted: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
-    """The same in order, in tables of at most ``rows`` rows, so that few are held at a time."""
-    check_columns(source, wanted)
-    path = source.path
-    if source.is_csv:
-        places = [source.names.index(name) for name in wanted]
-        scan = pl.scan_csv(path, infer_schema=False, glob=False).select(pl.nth(*places))
-    else:
-        scan = pl.scan_parquet(path, glob=False).select(wanted)
-    parts = _parsed(path, lambda: scan.collect_batches(chunk_size=rows, maintain_order=True))
-    while (frame := _parsed(path, lambda: next(parts, None))) is not None:
-        if frame.width != len(wanted):
-            raise _unreadable(path)
-        frame.columns = list(wanted)
+    """As ``load``, in order and in tables of at most ``rows`` rows, so that few are held at a time."""
+    selected = _selected(source, wanted)
+    parts = _parsed(
+        source.path, lambda: selected.collect_batches(chunk_size=rows, maintain_order=True)
+    )
+    while (frame := _parsed(source.path, lambda: next(parts, None))) is not None:
         yield frame
+
+
+def check_some(rows: int, source: Source) -> None:
+    if rows == 0:
+        raise Refusal(f"'{source.path}' has a header but no rows.")
 
 
 def check_lines(source: Source, rows: int) -> None:

@@ -20,60 +20,41 @@ if TYPE_CHECKING:
 
 PREFIX = "model__"
 
+SPACE_HELP = (
+    "Such as 'C=1e-3:1e3:log,gamma=1e-4:1:log'; values as in 'kernel=rbf|linear', whole numbers as "
+    "in 'n_neighbors=1:30:int'."
+)
+LOSS_BOUNDS_HELP = "For regression: public bounds of one record's loss, clipped to them."
+METHOD_HELP = "measured is private in the worst case, kusner under the assumption of its paper."
+STATE_HELP = "A file from which a stopped search continues without spending again."
+ACQUISITION_HELP = "How the next setting is chosen."
+PLAN_HELP = "Only say what the budget buys; spends nothing."
+
+Estimator = Literal["svm", "ridge", "knn", "random-forest"]
+Task = Literal["classification", "regression"]
+Loss = Literal["squared_error", "absolute_error"]
+
 
 def bayes(
     train: Annotated[Path, o.plain("Training records, which are not protected.", metavar="TABLE")],
     validation: Annotated[Path, o.plain("Private records, never trained on.", metavar="TABLE")],
     inputs: Annotated[str, o.plain("Columns to predict from.", metavar="A,B")],
     output: Annotated[str, o.plain("The column to predict.", metavar="COLUMN")],
-    space: Annotated[
-        str,
-        o.search(
-            "Such as 'C=1e-3:1e3:log,gamma=1e-4:1:log'; values as in 'kernel=rbf|linear', whole "
-            "numbers as in 'n_neighbors=1:30:int'.",
-            metavar="TEXT",
-        ),
-    ],
+    space: Annotated[str, o.search(SPACE_HELP, metavar="TEXT")],
     epsilon: o.Epsilon,
     delta: o.Delta,
     out: Annotated[Path, o.destination("FILE", "The .json file to write; it may be published.")],
-    estimator: Annotated[
-        Literal["svm", "ridge", "knn", "random-forest"],
-        o.search("What is tuned; inputs are standardised."),
-    ] = "svm",
-    task: Annotated[
-        Literal["classification", "regression"],
-        o.search("Whether the output is a label or a number."),
-    ] = "classification",
-    loss: Annotated[
-        Literal["squared_error", "absolute_error"],
-        o.search("For regression; labels are scored by accuracy."),
-    ] = "squared_error",
+    estimator: Annotated[Estimator, o.search("What is tuned; inputs are standardised.")] = "svm",
+    task: Annotated[Task, o.search("Is the output a label or a number?")] = "classification",
+    loss: Annotated[Loss, o.search("For regression; accuracy scores labels.")] = "squared_error",
     loss_bounds: Annotated[
-        tuple[float, float] | None,
-        o.privacy(
-            "For regression: public bounds of one record's loss, clipped to them.", metavar="LO HI"
-        ),
+        tuple[float, float] | None, o.privacy(LOSS_BOUNDS_HELP, metavar="LO HI")
     ] = None,
     steps: Annotated[int, o.search("The number of settings to try.", min=1, max=500)] = 25,
-    method: Annotated[
-        Literal["measured", "kusner"],
-        o.search(
-            "measured is private in the worst case, kusner under the assumption of its paper."
-        ),
-    ] = "measured",
-    acquisition: Annotated[
-        Literal["ei", "ucb"], o.search("How the next setting is chosen.")
-    ] = "ei",
-    state: Annotated[
-        Path | None,
-        o.search(
-            "A file from which a stopped search continues without spending again.", metavar="FILE"
-        ),
-    ] = None,
-    plan: Annotated[
-        bool, o.plain("Only say what the budget buys; spends nothing.", "--plan")
-    ] = False,
+    method: Annotated[Literal["measured", "kusner"], o.search(METHOD_HELP)] = "measured",
+    acquisition: Annotated[Literal["ei", "ucb"], o.search(ACQUISITION_HELP)] = "ei",
+    state: Annotated[Path | None, o.search(STATE_HELP, metavar="FILE")] = None,
+    plan: Annotated[bool, o.plain(PLAN_HELP, "--plan")] = False,
     force: o.Force = False,
     seed: o.Seed = None,
     json: o.Json = False,
@@ -90,7 +71,7 @@ def bayes(
         check_apart([train, validation, out], [state])
     import numpy as np
 
-    from privgp.command.io.columns import input_columns, outputs, private_records, split_names
+    from privgp.command.io.columns import input_columns, outputs, private_columns, split_names
     from privgp.command.io.request import public_computation
     from privgp.command.io.tables import load_whole
     from privgp.models.search.bayes import PrivateBayesSearchCV
@@ -116,7 +97,8 @@ def bayes(
     source, frame = load_whole(train, [*names, output])
     X = input_columns(frame, names, source).to_numpy().astype(np.float64)
     y = outputs(frame, output, source, task)
-    X_val, y_val = private_records(private, names, output, held_out, task)
+    X_val = private_columns(private, names, held_out)
+    y_val = outputs(private, output, held_out, task)
     del frame, private
     _rehearse(search, planned, X, y)
     with _spending(epsilon, delta, state), progress(len(planned.noise) or steps) as step:
@@ -139,7 +121,7 @@ def _model_and_space(estimator: str, task: str, space: str) -> tuple[Any, dict[s
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC, SVR
 
-    from privgp.command.io.space_text import read_space
+    from privgp.command.io.axes import read_space
 
     classifier, regressor = {
         "svm": (SVC(), SVR()),

@@ -6,68 +6,49 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from rich.table import Table
-
 from privgp.command import options as o
 from privgp.command.errors import Refusal, counted
 from privgp.command.io.files import CERTIFICATES, PICTURES, RELEASES, TABLES, check_files
-from privgp.command.io.screen import progress
+from privgp.command.io.screen import progress, table
 
 if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
 
+LENGTHSCALES_HELP = "Candidates, such as 3,9,27; for several inputs one each, such as 3:10,9:30."
+NOISE_STD_HELP = "Candidates for the std of an output about the function."
+METHOD_HELP = "By the private measurement, which costs nothing, or by cross-validation."
+FOLDS_HELP = "The number of folds of the cross-validation."
+SELECTION_SHARE_HELP = "The share of epsilon spent on a choice by cross-validation."
 
+
+@o.taking(o.ReleaseOptions, only="inputs bounds epsilon delta kernel groups targets")
 def grid(
     data: o.Data,
-    inputs: o.Inputs,
     output: o.Output,
-    bounds: o.Bounds,
-    epsilon: o.Epsilon,
-    delta: o.Delta,
-    lengthscales: Annotated[
-        str,
-        o.search(
-            "Candidates, such as 3,9,27; for several inputs one each, such as 3:10,9:30.",
-            metavar="A,B,C",
-        ),
-    ],
+    lengthscales: Annotated[str, o.search(LENGTHSCALES_HELP, metavar="A,B,C")],
     out: Annotated[
         Path, o.destination("FILE", "The .privgp file to write; it contains the inputs.")
     ],
     noise_std: Annotated[
-        str | None,
-        o.search(
-            "Candidates for the std of an output about the function.",
-            *("--noise-std", "--noise"),
-            metavar="A,B,C",
-        ),
+        str | None, o.search(NOISE_STD_HELP, *("--noise-std", "--noise"), metavar="A,B,C")
     ] = None,
     method: Annotated[
-        Literal["measurement", "permute-and-flip", "exponential"],
-        o.search("By the private measurement, which costs nothing, or by cross-validation."),
+        Literal["measurement", "permute-and-flip", "exponential"], o.search(METHOD_HELP)
     ] = "measurement",
-    folds: Annotated[
-        int, o.search("The number of folds of the cross-validation.", min=2, max=1000)
-    ] = 5,
-    selection_share: Annotated[
-        float, o.search("The share of epsilon spent on a choice by cross-validation.")
-    ] = 0.3,
-    kernel: o.KernelText = None,
-    groups: o.Groups = None,
-    targets: o.Targets = None,
+    folds: Annotated[int, o.search(FOLDS_HELP, min=2, max=1000)] = 5,
+    selection_share: Annotated[float, o.search(SELECTION_SHARE_HELP)] = 0.3,
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
     seed: o.Seed = None,
     json: o.Json = False,
+    **asked: Any,
 ) -> None:
     """Choose lengthscale and noise from a grid, spend the budget once and write a release."""
     if not 0 < selection_share < 1:
         raise Refusal("--selection-share must lie between 0 and 1.")
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     check_files([(data, TABLES)], files, force=force)
-    from numpy import errstate
-
     from privgp.command.io.request import Request
     from privgp.command.io.results import Results
     from privgp.command.io.spending import rehearse, spending
@@ -75,37 +56,37 @@ def grid(
     from privgp.models.search.candidates import candidates_of
     from privgp.models.search.grid import PrivateGridSearchCV
 
-    request = Request(
-        data=data, inputs=inputs, output=output, groups=groups, bounds=bounds, epsilon=epsilon,
-        delta=delta, kernel=kernel, targets=targets, hyperparameters="fixed", seed=seed,
-    )  # fmt: skip
+    request = Request(data=data, output=output, seed=seed, hyperparameters="fixed", **asked)
     request.check()
     results = Results(out, certificate, plot, force)
     model = request.model()
-    given = default_kernel(bounds) if model.kernel is None else model.kernel
+    given = default_kernel(request.bounds) if model.kernel is None else model.kernel
     candidates = read_candidates(lengthscales, noise_std, given, len(request.input_names))
     with progress(2) as step:
         step("Reading the table")
         X, people, y = request.all_columns(output)
         step("Planning and rehearsing")
         search = PrivateGridSearchCV(
-            model.set_params(kernel=candidates["kernel"][0]), candidates, epsilon=epsilon,
-            delta=delta, cv=folds, method=method, selection_share=selection_share,
+            model.set_params(kernel=candidates["kernel"][0]), candidates, epsilon=request.epsilon,
+            delta=request.delta, cv=folds, method=method, selection_share=selection_share,
             random_state=seed,
         )  # fmt: skip
         _check(search, X, people)
         rehearse(model, X, people, out)
-    with spending(epsilon, delta) as saved:
+    with spending(request.epsilon, request.delta) as saved:
         with progress(3) as step:
             count = len(candidates_of(search.param_grid))
             step(f"Choosing among {counted(count, 'candidate')} and measuring with noise")
-            with errstate(all="ignore"):
-                search.fit(X, y, people)
+            search.fit(X, y, people)
             del y
             results.write(search.best_estimator_, output, saved, step)
         rows = [_row(search, place) for place in range(len(search.cv_results_["params"]))]
         facts = {"method": method, "candidates": rows, "chosen": search.best_index_}
-        results.tell(search.guarantee_, request, facts, _table(search, rows), as_json=json)
+        headings = [*(name.replace("_", " ") for name in rows[0]), "chosen"]
+        cells = [[_shown(value) for value in row.values()] for row in rows]
+        title = f"Candidates, chosen among by {method}"
+        shown = table(title, headings, cells, search.best_index_)
+        results.tell(search.guarantee_, request, facts, shown, as_json=json)
 
 
 def _check(search: PrivateGridSearchCV, X: Any, people: Any) -> None:
@@ -148,16 +129,6 @@ def _row(search: PrivateGridSearchCV, place: int) -> dict[str, Any]:
     else:
         row["error_by_privacy"] = float(results["noise_std"][place])
     return row
-
-
-def _table(search: PrivateGridSearchCV, rows: list[dict[str, Any]]) -> Table:
-    table = Table(title=f"Candidates, chosen among by {search.method}")
-    for name in (*rows[0], ""):
-        table.add_column(name.replace("_", " "), justify="right")
-    for place, row in enumerate(rows):
-        cells = [_shown(value) for value in row.values()]
-        table.add_row(*cells, "chosen" if place == search.best_index_ else "")
-    return table
 
 
 def _shown(value: Any) -> str:

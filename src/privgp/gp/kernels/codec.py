@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, Product, Sum
 
-from privgp.gp.kernels.registry import NOTATIONS, fold, notation_of
+from privgp.gp.kernels.registry import NOTATIONS, notation_of
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Leaf
 from privgp.storage.fields import choice, items, number, positive, record
@@ -21,23 +21,17 @@ _PAIRS: dict[str, type[Kernel]] = {"Sum": Sum, "Product": Product}
 
 def kernel_tree(kernel: Kernel) -> dict[str, Any]:
     """A kernel as type, values and bounds."""
-    return fold(
-        kernel,
-        _leaf_tree,
-        lambda left, right: {"type": "Sum", "k1": left, "k2": right},
-        lambda left, right: {"type": "Product", "k1": left, "k2": right},
-    )
-
-
-def _leaf_tree(kernel: Kernel) -> dict[str, Any]:
+    if isinstance(kernel, Sum | Product):
+        parts = {"k1": kernel_tree(kernel.k1), "k2": kernel_tree(kernel.k2)}
+        return {"type": type(kernel).__name__, **parts}
     notation = notation_of(kernel)
     if notation is None:
         raise ValueError(f"kernel {type(kernel).__name__} cannot be saved.")
-    tree: dict[str, Any] = {"type": notation.kernel_class.__name__}
-    for name in notation.parameters:
-        tree[name] = np.asarray(getattr(kernel, name), dtype=float).tolist()
-        tree[f"{name}_bounds"] = _with_infinity(getattr(kernel, f"{name}_bounds"))
-    return tree | {name: _with_infinity(getattr(kernel, name)) for name in notation.settings}
+    names: list[str] = []
+    for parameter in notation.parameters:
+        names += [parameter, f"{parameter}_bounds"]
+    values = {name: _with_infinity(getattr(kernel, name)) for name in (*names, *notation.settings)}
+    return {"type": notation.kernel_class.__name__, **values}
 
 
 def kernel_from(value: Any, depth: int = 0) -> Kernel:

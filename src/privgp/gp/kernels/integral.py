@@ -80,8 +80,8 @@ def _product(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
         # On a grid few sides are distinct, and each pair of them is integrated once.
         first, left = _distinct(a[:, j] / unit, b[:, j] / unit)
         second, right = _distinct(c[:, j] / unit, d[:, j] / unit)
-        pairs = np.broadcast_arrays(*first[:, :, None], *second[:, None, :])
-        out *= _pairs(profile, *pairs)[np.ix_(left, right)]
+        sides = np.broadcast_arrays(*first[:, :, None], *second[:, None, :])
+        out *= _interval_means(profile, *sides)[np.ix_(left, right)]
     return out
 
 
@@ -104,24 +104,21 @@ def _closed(factors: list[Kernel], inputs: int) -> tuple[_Profile, Array] | None
     """The profile and the scale per input of a product that has a closed form."""
     if all(isinstance(k, RBF) and not isinstance(k, Matern) for k in factors):
         inverse = sum(np.broadcast_to(k.length_scale, (inputs,)) ** -2.0 for k in factors)
-        return _rbf(), np.asarray(inverse**-0.5)
+        return _RBF, np.asarray(inverse**-0.5)
     only = factors[0]
     if inputs == 1 and len(factors) == 1 and isinstance(only, Matern):
         if only.nu in (0.5, 1.5, 2.5):
             return _matern(only.nu), np.ravel(only.length_scale) / np.sqrt(2.0 * only.nu)
         if only.nu == np.inf:
-            return _rbf(), np.ravel(only.length_scale)
+            return _RBF, np.ravel(only.length_scale)
     return None
 
 
-def _rbf() -> _Profile:
-    def once(r: Array) -> Array:
-        return np.asarray(np.sqrt(np.pi / 2.0) * erf(r / np.sqrt(2.0)))
-
-    def value(r: Array) -> Array:
-        return np.asarray(np.exp(-0.5 * r * r))
-
-    return _Profile(value, once, lambda r: np.asarray(r * once(r) + expm1(-0.5 * r * r)))
+_RBF: _Profile = _Profile(
+    value=lambda r: np.exp(-0.5 * r * r),
+    once=lambda r: np.sqrt(np.pi / 2.0) * erf(r / np.sqrt(2.0)),
+    twice=lambda r: r * _RBF.once(r) + expm1(-0.5 * r * r),
+)
 
 
 def _matern(nu: float) -> _Profile:
@@ -144,7 +141,7 @@ def _matern(nu: float) -> _Profile:
     )
 
 
-def _pairs(k: _Profile, a: Array, b: Array, c: Array, d: Array) -> Array:
+def _interval_means(k: _Profile, a: Array, b: Array, c: Array, d: Array) -> Array:
     """Mean of k over x in [a, b], z in [c, d], entry by entry; each interval may be a point."""
 
     def twice(a: Array, b: Array, c: Array, d: Array) -> Array:

@@ -37,12 +37,10 @@ def signal_and_noise(
     if signal is None:
         raise ValueError("kernel holds nothing but noise.")
     check_kernel(signal, inputs)
-    if white is not None:
-        if noise_variance is not None:
-            raise ValueError("give the noise once: as noise_variance or as a WhiteKernel.")
-        noise_variance = white.noise_level
+    if white is not None and noise_variance is not None:
+        raise ValueError("give the noise once: as noise_variance or as a WhiteKernel.")
     if noise_variance is None:
-        noise_variance = default
+        noise_variance = default if white is None else white.noise_level
     if isinstance(noise_variance, bool) or not isinstance(noise_variance, Real):
         raise ValueError("noise_variance must be a positive number.")
     noise = float(noise_variance)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sklearn.gaussian_process.kernels import Kernel, Product, Sum, WhiteKernel
+import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product, Sum, WhiteKernel
 
-from privgp.gp.kernels.constant import CONSTANT
 from privgp.gp.kernels.kind import KernelKind, Notation
 from privgp.gp.kernels.matern import MATERN_KIND, RBF_KIND
 from privgp.gp.kernels.periodic import PERIODIC
@@ -15,6 +15,17 @@ from privgp.gp.kernels.rational_quadratic import RATIONAL_QUADRATIC
 
 T = TypeVar("T")
 
+CONSTANT = KernelKind(
+    ConstantKernel,
+    ("constant_value",),
+    unit=None,
+    profile=lambda kernel, s: np.full(s.shape, float(kernel.constant_value)),
+    derivatives={"constant_value": lambda kernel, s, K: K},
+    error_units=lambda kernel, widths: 0.0,
+    limits=(1e-100, 1e100),
+    exponential_rate=lambda kernel: 0.0,
+    shortest_scale=lambda kernel: np.inf,
+)
 KINDS: tuple[KernelKind, ...] = (RBF_KIND, MATERN_KIND, RATIONAL_QUADRATIC, PERIODIC, CONSTANT)
 # Noise is no kernel of the function, but it is written like one.
 WHITE = Notation(WhiteKernel, ("noise_level",), ("variance",), {"white": {}})

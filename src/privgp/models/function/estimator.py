@@ -3,20 +3,54 @@
 from __future__ import annotations
 
 import os
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privgp.gp.input_maps import collapse
 from privgp.gp.kernels.evaluate import variance
-from privgp.models.function.first_state import fit_outputs, fit_records
-from privgp.models.kept import KeptEstimator
-from privgp.plan.inputs.arguments import check_choice
+from privgp.gp.kernels.noise import signal_and_noise
+from privgp.gp.kernels.proved import rounding_error
+from privgp.gp.smoothers import choose_nodes
+from privgp.gp.threads import threads_for
+from privgp.models.kept import KeptEstimator, names_of
+from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
+from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
+from privgp.plan.inputs.arguments import (
+    check_bounds,
+    check_choice,
+    domain_pairs,
+    inducing_inputs,
+    is_number,
+)
+from privgp.privacy.budget import check_budget
+from privgp.privacy.guarantee import OUTPUTS, RECORDS, Guarantee, Protected, promise
+from privgp.privacy.noise import GaussianNoise
 from privgp.types import Array
 from privgp.vault.states.files import FUNCTIONS
 from privgp.vault.states.kept import Kept
+from privgp.vault.states.outputs import OutputsContents, first_draws
+from privgp.vault.states.records import RecordsContents, first_record_draws
+from privgp.vault.validate import checked_inputs, checked_outputs
+
+MOST_RECORDS = 10_000
+LAZILY = "drawn where it is asked for, at most {:,} points"
+ONCE = "no draw is made twice: the state of the function is kept and never set back"
+OUTPUTS_ASSUMPTIONS = (
+    "the inputs and the number of rows are public",
+    "kernel, noise variance, bounds, inducing inputs and budget were chosen without looking at the "
+    "outputs",
+)
+RECORDS_ASSUMPTIONS = (
+    "the number of records is public",
+    "kernel, noise variance, domain, bounds and budget were chosen without looking at the records",
+)
 
 
+@dataclass(eq=False, repr=False)
 class PrivateFunction(KeptEstimator):
     """One (epsilon, delta)-private function over the whole space: ``f + c Delta G``, G ~ GP(0, k).
 
@@ -49,32 +83,18 @@ class PrivateFunction(KeptEstimator):
 
     _CODEC = FUNCTIONS
 
-    def __init__(
-        self,
-        kernel: Any,
-        noise_variance: float | None,
-        *,
-        y_bounds: Any,
-        epsilon: float,
-        delta: float,
-        sensitivity: str = "exact",
-        dominance: float | None = None,
-        inducing: Any = None,
-        protect: str = "outputs",
-        domain: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.noise_variance = noise_variance
-        self.y_bounds = y_bounds
-        self.epsilon = epsilon
-        self.delta = delta
-        self.sensitivity = sensitivity
-        self.dominance = dominance
-        self.inducing = inducing
-        self.protect = protect
-        self.domain = domain
-        self.random_state = random_state
+    kernel: Any
+    noise_variance: float | None
+    _: KW_ONLY
+    y_bounds: Any
+    epsilon: float
+    delta: float
+    sensitivity: str = "exact"
+    dominance: float | None = None
+    inducing: Any = None
+    protect: str = "outputs"
+    domain: Any = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
         """Take the data. The first release spends the budget, for all points there will ever be.
@@ -84,8 +104,8 @@ class PrivateFunction(KeptEstimator):
         """
         tried, seed = self._prepared(y, state)
         check_choice("protect", self.protect, ("outputs", "records"))
-        fit = fit_records if self.protect == "records" else fit_outputs
-        self._take(Kept.new(fit(self, X, y, tried, seed), FUNCTIONS, state))
+        fit = self._fit_records if self.protect == "records" else self._fit_outputs
+        self._take(Kept.new(fit(X, y, tried, seed), FUNCTIONS, state))
         return self
 
     def release(self, X_new: Any) -> Array:
@@ -106,3 +126,101 @@ class PrivateFunction(KeptEstimator):
         width = c.y_bounds[1] - c.y_bounds[0]
         self.sensitivity_ = width * c.norm
         self.noise_std_ = 0.5 * width * c.draws.noise.std * float(np.sqrt(variance(c.model.kernel)))
+
+    # From arguments and data to a function of which nothing has been asked. ``tried`` is an estimator
+    # that is told the names of the columns.
+
+    def _fit_outputs(self, X: Any, y: Any, tried: Self, seed: int | None) -> OutputsContents:
+        """Outputs go to the vault."""
+        X = validate_data(tried, X, dtype=np.float64) + 0.0  # no negative zeros
+        y = checked_outputs(y, len(X))
+        asked = self._asked()
+        if self.domain is not None:
+            raise ValueError("domain goes with protect='records' only.")
+        inputs, index = collapse(X)
+        with threads_for(len(inputs)), np.errstate(all="ignore"):
+            model = self._outputs_model(inputs, np.bincount(index).astype(np.float64))
+            norm = model.norm(self.sensitivity, self.dominance)
+        if not (np.isfinite(norm) and norm > 0):
+            raise ValueError("the sensitivity is not finite: choose other units for the kernel.")
+        noise = model.noise(asked["epsilon"], asked["delta"], norm)
+        draws = first_draws(y, asked["y_bounds"], index, noise, norm, seed, model.columns)
+        del y
+        how = LAZILY if model.nodes is None else "in {:,} numbers through inducing inputs"
+        promised = self._promised(OUTPUTS, OUTPUTS_ASSUMPTIONS, noise, how)
+        return OutputsContents(promised, names_of(tried), model, draws, norm=norm, **asked)
+
+    def _outputs_model(self, inputs: Array, counts: Array) -> FunctionModel:
+        """The public model on these distinct inputs, each of which occurs ``counts`` times."""
+        check_choice("sensitivity", self.sensitivity, SENSITIVITIES)
+        if self.dominance is not None:
+            if self.sensitivity != "varah":
+                raise ValueError("dominance goes with sensitivity='varah' only.")
+            if not is_number(self.dominance) or not 0.0 < self.dominance < np.inf:
+                raise ValueError("dominance must be a positive, finite number.")
+        columns = inputs.shape[1]
+        kernel, noise = signal_and_noise(self.kernel, self.noise_variance, columns)
+        if self.inducing is None:
+            return FunctionModel(kernel, noise, inputs, counts)
+        if self.sensitivity != "exact":
+            raise ValueError("inducing inputs go with sensitivity='exact' only.")
+        nodes = inducing_inputs(self.inducing, columns)
+        if isinstance(nodes, int):
+            nodes = inputs[choose_nodes(kernel, inputs, nodes)]
+        return FunctionModel(kernel, noise, inputs, counts, nodes)
+
+    def _fit_records(self, X: Any, y: Any, tried: Self, seed: int | None) -> RecordsContents:
+        """Inputs and outputs go to the vault."""
+        asked = self._asked()
+        inputs = checked_inputs(X, len(domain_pairs("domain", self.domain)))
+        y = checked_outputs(y, len(inputs))
+        validate_data(tried, X, skip_check_array=True)
+        model = self._records_model(len(inputs))
+        norm = model.norm(self.sensitivity)
+        noise = model.noise(asked["epsilon"], asked["delta"], norm)
+        with threads_for(model.rows), np.errstate(all="ignore"):
+            draws = first_record_draws(inputs, y, model, asked["y_bounds"], noise, seed)
+        del inputs, X, y
+        promised = self._promised(RECORDS, RECORDS_ASSUMPTIONS, noise, LAZILY)
+        return RecordsContents(promised, names_of(tried), model, draws, norm=norm, **asked)
+
+    def _records_model(self, rows: int) -> RecordsModel:
+        """The public model, from the arguments and the number of records alone."""
+        check_choice("sensitivity", self.sensitivity, RECORD_SENSITIVITIES)
+        if self.inducing is not None or self.dominance is not None:
+            raise ValueError("inducing and dominance are not available with protect='records'.")
+        domain = domain_pairs("domain", self.domain)
+        kernel, noise = signal_and_noise(self.kernel, self.noise_variance, len(domain))
+        if not 1 <= rows <= MOST_RECORDS:
+            raise ValueError(f"X must hold 1 to {MOST_RECORDS:,} records, got {rows}.")
+        model = RecordsModel(kernel, noise, domain, rows)
+        rounding_error(model.kernel, model.widths)  # refuses what has no proved error
+        return model
+
+    def _asked(self) -> dict[str, Any]:
+        """What was asked for, checked, as every function keeps it."""
+        check_budget(self.epsilon, self.delta)
+        dominance = self.dominance
+        return {
+            "y_bounds": check_bounds("y_bounds", self.y_bounds),
+            "epsilon": float(self.epsilon),
+            "delta": float(self.delta),
+            "sensitivity": self.sensitivity,
+            "dominance": float(dominance) if isinstance(dominance, Real) else dominance,
+        }
+
+    def _promised(
+        self, protected: Protected, assumptions: tuple[str, ...], noise: GaussianNoise, how: str
+    ) -> Guarantee:
+        """What is promised of all answers together; ``how``: the function is drawn, {} for its size."""
+        return promise(
+            protected,
+            [noise.event],
+            epsilon=self.epsilon,
+            delta=self.delta,
+            assumptions=(*assumptions, ONCE),
+            mechanism=f"{noise.describe()} on the posterior mean as a function, "
+            f"{how.format(noise.size)}; all answers together are covered",
+            sampler=noise.sampler,
+            simulated=self.random_state is not None,
+        )

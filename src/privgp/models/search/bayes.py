@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,8 +13,9 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.surrogate import Surrogate, robust_prior
-from privgp.models.search.arguments import loss_of, seeds
+from privgp.models.promise import generator, seeds
 from privgp.models.search.bayes_plan import check_arguments, guarantee_of, plan_of
+from privgp.models.search.candidates import loss_of
 from privgp.models.search.state import SearchState, fingerprint
 from privgp.models.spending import SpendsAtFit
 from privgp.plan.search.acquisition import best_setting, next_setting
@@ -26,6 +28,7 @@ Report = Callable[[int], None]  # called with the number of steps done
 Seed = int | None  # of a simulation; None: the noise that protects
 
 
+@dataclass(eq=False, repr=False)
 class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """The best hyperparameters on private validation records, and their score, under one budget.
 
@@ -61,34 +64,24 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
 
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        space: Any,
-        *,
-        epsilon: float,
-        delta: float,
-        n_iter: int,
-        method: str = "measured",
-        scoring: Any = None,
-        loss_bounds: Any = None,
-        acquisition: str = "ei",
-        exploration: float = 2.0,
-        budget_split: Any = "even",
-        final_share: float = 0.25,
-        candidates: int = 1000,
-        assume: Any = None,
-        state_file: Any = None,
-        progress: Any = False,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator, self.space = estimator, space
-        self.epsilon, self.delta, self.n_iter, self.method = epsilon, delta, n_iter, method
-        self.scoring, self.loss_bounds = scoring, loss_bounds
-        self.acquisition, self.exploration = acquisition, exploration
-        self.budget_split, self.final_share = budget_split, final_share
-        self.candidates, self.assume = candidates, assume
-        self.state_file, self.progress, self.random_state = state_file, progress, random_state
+    estimator: Any
+    space: Any
+    _: KW_ONLY
+    epsilon: float
+    delta: float
+    n_iter: int
+    method: str = "measured"
+    scoring: Any = None
+    loss_bounds: Any = None
+    acquisition: str = "ei"
+    exploration: float = 2.0
+    budget_split: Any = "even"
+    final_share: float = 0.25
+    candidates: int = 1000
+    assume: Any = None
+    state_file: Any = None
+    progress: Any = False
+    random_state: Any = None
 
     def plan(self, n_val: int) -> SearchPlan:
         """What the budget buys on n_val validation records. Reads nothing private, spends nothing."""
@@ -105,7 +98,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         loss = loss_of(self.estimator, self.scoring, self.loss_bounds)
         validation = checked_validation(X_val, y_val, loss)
         plan = plan_of(self, validation.rows)
-        (seed,) = seeds(self.random_state, 1)
+        (seed,) = seeds(self)
 
         def train(setting: int) -> Any:
             return clone(self.estimator).set_params(**plan.space.settings[setting]).fit(X, y)
@@ -148,27 +141,25 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         steps = len(plan.noise) - plan.has_final
         prior = robust_prior(points.shape[1], scores=len(plan.noise), settings=len(points))
         surrogate = Surrogate(points, prior)
-        with SearchState(self.state_file, self._question(plan, loss, seed)) as state:
+        with closing(SearchState(self.state_file, self._question(plan, loss, seed))) as state:
             state.check(len(plan.noise), len(plan.space))
             for step, noise in enumerate(plan.noise):
-                if step >= len(state.events):
+                if step == len(state.settings):
                     if step < steps:
-                        tried = [event.setting for event in state.events]
                         how = self.acquisition, float(self.exploration)
-                        setting = next_setting(surrogate, tried, *how)
+                        setting = next_setting(surrogate, state.settings, *how)
                     else:
                         setting = best_setting(surrogate)
                     model = train(setting)
-                    rng = None if seed is None else np.random.default_rng([seed, step])
+                    rng = generator(None if seed is None else [seed, step])
                     state.ask(setting)
                     state.got(measured_loss(model, validation, noise, rng))
-                event = state.events[step]
-                if event.value is not None and step < steps:
+                if step < steps and not np.isnan(state.values[step]):
                     # from a loss in [0, 1] to a score in [-1, 1]
-                    surrogate.observe(event.setting, 1.0 - 2.0 * event.value, 2.0 * noise.std)
+                    score = 1.0 - 2.0 * state.values[step]
+                    surrogate.observe(state.settings[step], score, 2.0 * noise.std)
                 report(step + 1)
-        tried = [event.setting for event in state.events]
-        losses = np.array([np.nan if e.value is None else e.value for e in state.events])
+        tried, losses = state.settings, np.array(state.values)
         mean, std = surrogate.posterior()
         mean, std = loss.score(0.5 - 0.5 * np.clip(mean, -1.0, 1.0)), 0.5 * plan.width * std
         self.cv_results_ = {
@@ -193,9 +184,8 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         assert plan.constants is not None
         assert plan.prior is not None
         objective = Objective(train, validation, plan.prior_mean, plan.prior_std)
-        rng = None if seed is None else np.random.default_rng(seed)
         self.best_index_, value = kusner_search(
-            objective, plan.space.points, plan.prior, plan.constants, report, rng
+            objective, plan.space.points, plan.prior, plan.constants, report, generator(seed)
         )
         self.best_score_ = plan.prior_mean + plan.prior_std * value
         self.best_score_std_ = plan.score_std

@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from privgp.models.search.arguments import VALIDATION_ASSUMPTIONS, loss_of
+from privgp.models.search.candidates import VALIDATION_ASSUMPTIONS, loss_of
 from privgp.models.spending import refuse_spending
 from privgp.plan.inputs.arguments import check_choice, is_number, whole_number
 from privgp.plan.search.acquisition import ACQUISITIONS
-from privgp.plan.search.kusner import kusner_plan
-from privgp.plan.search.plan import SearchPlan
+from privgp.plan.search.plan import SearchPlan, kusner_plan
 from privgp.plan.search.space import make_space
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import VALIDATION, Guarantee, promise
-from privgp.privacy.noise import GAUSSIAN_SAMPLER
-from privgp.privacy.shares import budget_shares, noise_of_shares
+from privgp.privacy.noise import GAUSSIAN_SAMPLER, budget_shares, noise_of_shares
 from privgp.vault.scores import score_sensitivity
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Candidates of a search over a private regressor: public models, and their public centre."""
+"""What a search chooses among, and the loss of validation records that it may choose by."""
 
 from __future__ import annotations
 
@@ -6,19 +6,37 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.gaussian_process.kernels import Kernel, Product, Sum
+from sklearn.base import clone, is_classifier
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.model_selection import ParameterGrid
 
-from privgp.gp.kernels.registry import fold, kind_of
 from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.start import starting_priors
 from privgp.types import Array
+from privgp.vault.scores import Loss, make_loss
 
 MEASUREMENT = "measurement"
 MOST_CANDIDATES = 10_000
+VALIDATION_ASSUMPTIONS = (
+    "the number of validation records is public",
+    "models are trained without the validation records, on data that are public or protected "
+    "separately, and predict every record by itself",
+    "the settings, the loss and its bounds and the budget were chosen without looking at the "
+    "validation records",
+)
+
+
+def loss_of(estimator: Any, scoring: Any, loss_bounds: Any) -> Loss:
+    """The loss that was asked for: accuracy unless given, for classifiers."""
+    if scoring is None and not is_classifier(estimator):
+        raise ValueError(
+            "scoring must be given for a regressor: 'squared_error', 'absolute_error' or a function "
+            "(y, prediction) -> loss, with loss_bounds=(low, high)."
+        )
+    return make_loss("accuracy" if scoring is None else scoring, loss_bounds)
 
 
 def candidates_of(param_grid: Any) -> list[dict[str, Any]]:
@@ -73,11 +91,11 @@ def models_of(
     estimator: PrivateGPRegressor, params: Sequence[dict[str, Any]], X: Array
 ) -> list[Hyperparameters]:
     """The kernel and noise variance of every candidate, as its ``fit`` would start with."""
-    low, high = check_bounds("y_bounds", estimator.y_bounds)
-    models = []
+    bounds, models = check_bounds("y_bounds", estimator.y_bounds), []
     for each in params:
         one = clone(estimator).set_params(**each)
-        (prior,) = starting_priors(X, high - low, one.kernel, one.noise_variance, learned=False)
+        question = Question(bounds, one.kernel, one.noise_variance)
+        (prior,) = starting_priors(X, question, learned=False)
         models.append(prior.start)
     return models
 
@@ -100,11 +118,7 @@ def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
 
 
 def _form(kernel: Kernel) -> tuple[Any, ...]:
-    """Which kernels it is made of, with how many lengthscales and how smooth."""
-
-    def leaf(part: Any) -> tuple[Any, ...]:
-        kind = kind_of(part)
-        shapes = (np.shape(getattr(part, name)) for name in kind.parameters)
-        return kind.kernel_class, *shapes, *(getattr(part, name) for name in kind.settings)
-
-    return fold(kernel, leaf, lambda a, b: (Sum, a, b), lambda a, b: (Product, a, b))
+    """The names of its hyperparameters, and the kernel with all of them at 1."""
+    values, names = kernel.get_params(), [each.name for each in kernel.hyperparameters]
+    at_one = clone(kernel).set_params(**{name: np.ones_like(values[name]) for name in names})
+    return *names, repr(at_one)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,8 +13,13 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.models.search.arguments import VALIDATION_ASSUMPTIONS, loss_of, seeds
-from privgp.models.search.candidates import MEASUREMENT, candidates_of
+from privgp.models.promise import simulation
+from privgp.models.search.candidates import (
+    MEASUREMENT,
+    VALIDATION_ASSUMPTIONS,
+    candidates_of,
+    loss_of,
+)
 from privgp.models.search.outputs import fit_by_cross_validation, fit_by_evidence
 from privgp.models.spending import SpendsAtFit, refuse_spending
 from privgp.plan.inputs.arguments import check_choice, is_number
@@ -35,30 +41,27 @@ def _if_model_has(name: str) -> Callable[[Callable[..., Any]], Any]:
     return available_if(check)  # type: ignore[no-any-return]
 
 
+@dataclass(eq=False, repr=False)
 class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Choose among candidates and say no more of the private data than epsilon and delta allow.
 
     Parameters
     ----------
-    estimator : PrivateGPRegressor, or with private validation records any estimator
-        Its own epsilon, delta, random_state and hyperparameters are replaced by the search's.
-    param_grid : dict of lists, or a list of such
-        For a PrivateGPRegressor: kernel, kernel__..., noise_variance.
-    epsilon, delta : float
-        The total that one ``fit`` spends, choice and release together.
-    cv : int, splitter or list of splits
-        For "permute-and-flip" and "exponential" without validation records; never sees outputs.
-    method : "measurement", "permute-and-flip" or "exponential"
-        "measurement" chooses for nothing: all of the budget goes into one measurement, whose
-        evidence ranks the candidates. The others choose by cross-validation, or by validation
-        records.
-    selection_share : float
-        The part of epsilon that a choice by cross-validation spends.
-    scoring, loss_bounds : name or function, (low, high)
-        With validation records: "accuracy", "squared_error", "absolute_error" or a function of
-        (y, prediction), called with one record at a time; bounds of one record's loss, declared.
-    random_state : int, RandomState or None
-        For simulations only, and the guarantee says so.
+    estimator : PrivateGPRegressor, or with private validation records any estimator. Its own epsilon,
+        delta, random_state and hyperparameters are replaced by the search's.
+    param_grid : dict of lists, or a list of such; of a PrivateGPRegressor: kernel, kernel__...,
+        noise_variance.
+    epsilon, delta : the total that one ``fit`` spends, choice and release together.
+    cv : int, splitter or list of splits, for "permute-and-flip" and "exponential" without validation
+        records; never sees outputs.
+    method : "measurement" chooses for nothing: all of the budget goes into one measurement, whose
+        evidence ranks the candidates. "permute-and-flip" and "exponential" choose by
+        cross-validation, or by validation records.
+    selection_share : the part of epsilon that a choice by cross-validation spends.
+    scoring : with validation records: "accuracy", "squared_error", "absolute_error" or a function of
+        (y, prediction), called with one record at a time.
+    loss_bounds : (low, high), bounds of one record's loss, declared.
+    random_state : for simulations only, and the guarantee says so.
 
     Attributes
     ----------
@@ -68,25 +71,17 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
 
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any,
-        *,
-        epsilon: float,
-        delta: float,
-        cv: Any = 5,
-        method: str = "measurement",
-        selection_share: float = 0.3,
-        scoring: Any = None,
-        loss_bounds: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator, self.param_grid = estimator, param_grid
-        self.epsilon, self.delta = epsilon, delta
-        self.cv, self.method, self.selection_share = cv, method, selection_share
-        self.scoring, self.loss_bounds = scoring, loss_bounds
-        self.random_state = random_state
+    estimator: Any
+    param_grid: Any
+    _: KW_ONLY
+    epsilon: float
+    delta: float
+    cv: Any = 5
+    method: str = "measurement"
+    selection_share: float = 0.3
+    scoring: Any = None
+    loss_bounds: Any = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, groups: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
         """Choose, and fit the chosen model. Spends the whole budget once.
@@ -98,25 +93,18 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         check_choice("method", self.method, METHODS)
         if not is_number(self.selection_share) or not 0 < self.selection_share < 1:
             raise ValueError("selection_share must be a number between 0 and 1.")
-        if X_val is not None or y_val is not None:
-            if groups is not None:
+        if X_val is None and y_val is None:
+            if self.scoring is not None or self.loss_bounds is not None:
                 raise ValueError(
-                    "groups cannot be given with X_val: validation records are single."
+                    "scoring and loss_bounds are for validation records: give X_val, y_val."
                 )
-            self._fit_validated(X, y, X_val, y_val)
-            return self
-        if self.scoring is not None or self.loss_bounds is not None:
-            raise ValueError(
-                "scoring and loss_bounds are for validation records: give X_val, y_val."
-            )
-        if y is None:
-            raise ValueError(
-                "This PrivateGridSearchCV estimator requires y to be passed, but the target y is None."
-            )
-        if self.method == MEASUREMENT:
-            fit_by_evidence(self, X, y, groups)
+            self._check_given(y)
+            fit = fit_by_evidence if self.method == MEASUREMENT else fit_by_cross_validation
+            fit(self, X, y, groups)
+        elif groups is not None:
+            raise ValueError("groups cannot be given with X_val: validation records are single.")
         else:
-            fit_by_cross_validation(self, X, y, groups)
+            self._fit_validated(X, y, X_val, y_val)
         return self
 
     def _fit_validated(self, X: Any, y: Any, X_val: Any, y_val: Any) -> None:
@@ -131,8 +119,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         validation = checked_validation(X_val, y_val, loss)
         params, epsilon = candidates_of(self.param_grid), float(self.epsilon)
         models = [clone(self.estimator).set_params(**each).fit(X, y) for each in params]
-        (seed,) = seeds(self.random_state, 1)
-        rng = None if seed is None else np.random.default_rng(seed)
+        rng = simulation(self)
         best = choose_by_validation(self.method, models, validation, epsilon, rng)
         self.guarantee_ = promise(
             VALIDATION,
@@ -143,15 +130,20 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             mechanism=f"one of {len(params)} candidates by {self.method} on the mean of "
             f"{loss.name} between {loss.low:g} and {loss.high:g}",
             sampler=SELECTION_SAMPLER,
-            simulated=seed is not None,
+            simulated=rng is not None,
         )
         sensitivity = loss.width * score_sensitivity(validation.rows)
         self._keep(best, models[best], {"sensitivity": np.full(len(params), sensitivity)})
 
-    def _keep(self, best: int, model: Any, results: dict[str, Any]) -> None:
+    def _keep(
+        self, best: int, model: Any, results: dict[str, Any], chosen_by: str | None = None
+    ) -> None:
         """The choice, its model, and a table of candidates with what is public about them."""
         params = candidates_of(self.param_grid)
         self.best_index_, self.best_params_, self.best_estimator_ = best, params[best], model
+        if chosen_by is not None:  # by outputs, which the model releases too
+            model.guarantee_ = self.guarantee_
+            model.chosen_by_ = f"chosen among {len(params)} candidates by {chosen_by}"
         self.cv_results_: dict[str, Any] = {"params": params}
         for name in sorted({name for each in params for name in each}):
             values = np.empty(len(params), dtype=object)
@@ -212,22 +204,10 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
-    @property
-    def n_features_in_(self) -> int:
-        return int(self._chosen("n_features_in_"))
-
-    @property
-    def feature_names_in_(self) -> Any:
-        return self._chosen("feature_names_in_")
-
-    @property
-    def classes_(self) -> Any:
-        return self._chosen("classes_")
-
-    def _chosen(self, name: str) -> Any:
-        if "best_estimator_" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
-        return getattr(self.best_estimator_, name)
+    # What is not fitted has none of these: NotFittedError is an AttributeError.
+    n_features_in_ = property(lambda self: self._best().n_features_in_)
+    feature_names_in_ = property(lambda self: self._best().feature_names_in_)
+    classes_ = property(lambda self: self._best().classes_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

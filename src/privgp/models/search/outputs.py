@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
@@ -16,26 +17,22 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
 from privgp.gp.threads import one_thread
-from privgp.models.promise import outputs_guarantee
+from privgp.models.promise import generator, regressor_guarantee, seeds
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.search.arguments import seeds
 from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import folds_of, public_splits
-from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Event, Guarantee, Protected, promise
-from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.pure import remaining_epsilon, total_epsilon
 from privgp.types import Array
 from privgp.vault.measure import measure
-from privgp.vault.people import person_ids
 from privgp.vault.select import SELECTION_SAMPLER, choose_by_residuals
-from privgp.vault.validate import checked_outputs
+from privgp.vault.validate import checked_outputs, person_ids
 
 if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
-
 
 GRID_ASSUMPTION = (
     "the candidates, bounds, targets, splits and budget were chosen without looking at the outputs"
@@ -47,11 +44,8 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) ->
 
     The measurement is planned for the centre of the grid, on inputs as they are and ranked.
     """
-    params = candidates_of(search.param_grid)
-    check_private(search.estimator, params, search.method)
-    rows = check_array(X, dtype=np.float64)
+    rows, params, models = _searched(search, X)
     y = checked_outputs(y, len(rows))
-    models = models_of(search.estimator, params, rows)
     centre = centre_of(models)
     budget = {"epsilon": search.epsilon, "delta": search.delta}
     planner = clone(search.estimator).set_params(
@@ -61,9 +55,8 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) ->
         **budget,
     )
     plan = planner._plan(rows, groups, ranked=True)
-    (seed,) = seeds(search.random_state, 1)
-    rng = None if seed is None else np.random.default_rng(seed)
-    measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, rng)
+    (seed,) = seeds(search)
+    measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, generator(seed))
     del y
     search.guarantee_ = _guarantee(search, [plan], plan)
     with one_thread():
@@ -76,14 +69,19 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) ->
     )
     validate_data(model, X, dtype=np.float64)
     model._release(plan, measurement, (models[best],))
-    model.guarantee_ = search.guarantee_
-    model.chosen_by_ = (
-        f"chosen among {len(params)} candidates by the private measurement itself, at no cost to the "
-        "budget"
-    )
-    ranks = np.empty(len(params), dtype=int)
-    ranks[np.argsort(-evidence, kind="stable")] = np.arange(1, len(params) + 1)
-    search._keep(best, model, {"log_evidence": evidence, "rank_test_score": ranks})
+    ranks = rankdata(-evidence, method="ordinal").astype(int)
+    results = {"log_evidence": evidence, "rank_test_score": ranks}
+    search._keep(best, model, results, "the private measurement itself, at no cost to the budget")
+
+
+def _searched(
+    search: PrivateGridSearchCV, X: Any
+) -> tuple[Array, list[dict[str, Any]], list[Hyperparameters]]:
+    """The public rows, and every candidate as parameters and as a model."""
+    params = candidates_of(search.param_grid)
+    check_private(search.estimator, params, search.method)
+    rows = check_array(X, dtype=np.float64)
+    return rows, params, models_of(search.estimator, params, rows)
 
 
 def _evidence(plan: Plan, measurement: Measurement, model: Hyperparameters) -> float:
@@ -99,16 +97,13 @@ def _evidence(plan: Plan, measurement: Measurement, model: Hyperparameters) -> f
 
 def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
     """Choose by cross-validation residuals with a share of epsilon, then release with the rest."""
-    params = candidates_of(search.param_grid)
-    check_private(search.estimator, params, search.method)
-    rows = check_array(X, dtype=np.float64)
+    rows, params, models = _searched(search, X)
     y = checked_outputs(y, len(rows))
     people = person_ids(groups, len(rows))
     bounds = check_bounds("y_bounds", search.estimator.y_bounds)
-    models = models_of(search.estimator, params, rows)
     splits = public_splits(search.cv, rows, people)
     spent = search.selection_share * search.epsilon
-    selection_seed, seed = seeds(search.random_state, 2)
+    selection_seed, seed = seeds(search, 2)
     settings = {"delta": search.delta, "hyperparameters": "fixed", "random_state": seed}
     trials = [clone(search.estimator).set_params(**each, **settings) for each in params]
     plans, added = _planned(search, trials, models, rows, groups, spent)
@@ -116,8 +111,7 @@ def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups:
     half = 0.5 * (bounds[1] - bounds[0])
     noise = (np.sqrt(tested * added) / half).tolist()
     folds = (folds_of(model, rows, splits) for model in models)
-    candidates = zip(folds, noise, strict=True)
-    rng = None if selection_seed is None else np.random.default_rng(selection_seed)
+    candidates, rng = zip(folds, noise, strict=True), generator(selection_seed)
     with one_thread():
         best, sensitivity = choose_by_residuals(
             search.method, y, bounds, candidates, people, spent, rng
@@ -127,12 +121,9 @@ def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups:
     model = trials[best].set_params(epsilon=plans[best].epsilon, mechanism=plans[best].noise.law)
     model.fit(X, y, groups)
     del y
-    model.guarantee_ = search.guarantee_
-    model.chosen_by_ = (
-        f"chosen among {len(params)} candidates by {search.method}, with epsilon = {spent:g}"
-    )
     sensitivities = np.full(len(params), sensitivity * half)
-    search._keep(best, model, {"noise_std": np.sqrt(added), "sensitivity": sensitivities})
+    results = {"noise_std": np.sqrt(added), "sensitivity": sensitivities}
+    search._keep(best, model, results, f"{search.method}, with epsilon = {spent:g}")
 
 
 def _planned(
@@ -148,7 +139,7 @@ def _planned(
     Epsilon and noise distribution are the same for all candidates, so that the promise does not
     depend on the choice: those that add least, among those that keep the promise beside the choice.
     Gaussian noise gets what exact accounting leaves, should that keep the promise, else what adding
-    up leaves, which always does, as it does for Laplace noise.
+    up leaves, which always does, as it does for pure noise.
     """
     tried: dict[str, tuple[list[Plan], Array]] = {}
     for epsilon, mechanism in _budgets(search, spent):
@@ -170,9 +161,9 @@ def _budgets(search: PrivateGridSearchCV, spent: float) -> Iterator[tuple[float,
     while total_epsilon((spent, left)) > search.epsilon:
         left = float(np.nextafter(left, 0.0))
     sums = model.objective == "posterior" and model.reconstruct == "posterior"
-    if model.mechanism == LAPLACE or (model.mechanism != GAUSSIAN and sums):
-        yield left, LAPLACE
-    if model.mechanism != LAPLACE and search.delta > 0:
+    if model.mechanism in PURE or (model.mechanism != GAUSSIAN and sums):
+        yield left, model.mechanism if model.mechanism in PURE else LAPLACE
+    if model.mechanism not in PURE and search.delta > 0:
         yield remaining_epsilon(search.epsilon, search.delta, spent), GAUSSIAN
         yield left, GAUSSIAN
     elif model.mechanism == GAUSSIAN or not sums:
@@ -189,8 +180,8 @@ def privacy_error(plan: Plan, model: Hyperparameters) -> float:
     if plan.unbiased is not None:
         return float(weights @ plan.noise_std**2)
     inputs, targets = model.input_map(plan.inputs), model.input_map(plan.targets)
-    assert isinstance(plan.strategy, OutputSums)
-    counts = np.bincount(plan.strategy.index).astype(float)
+    sums: Any = plan.strategy
+    counts = np.bincount(sums.index).astype(float)
     exact = exact_smoother(model.kernel, model.noise_variance, inputs, counts, targets)
     lost = plan.expected_std(plan.targets) ** 2 - exact.variance
     return float(weights @ np.maximum(lost, 0.0))
@@ -205,7 +196,7 @@ def _guarantee(
     ``spent``: the epsilon of the choice, 0 where it is free
     """
     simulated = search.random_state is not None
-    own = outputs_guarantee(released, simulated=simulated)
+    own = regressor_guarantee(released, simulated=simulated)
     events = [plan.noise.event for plan in plans]
     weakest = min(events, key=lambda event: event.noise_multipliers)
     weakest = replace(weakest, delta_slack=max(event.delta_slack for event in events))

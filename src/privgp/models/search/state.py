@@ -13,29 +13,26 @@ import hashlib
 import json
 import math
 import os
-from dataclasses import dataclass
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from privgp.plan.search.space import Space
+from privgp.storage.state_file import locked
 
 FORMAT = "privgp-search"
 HEAD = b'{"format": "privgp-search", "version": 1, '
 LARGEST = 2**24
 
 
-@dataclass(frozen=True)
-class Event:
-    """A step that was asked for, at the setting of this index; ``value`` is None if it was lost."""
-
-    setting: int
-    value: float | None
-
-
 class SearchState:
-    """The events of one search; without a path they are kept in memory only."""
+    """The steps of one search; without a path they are kept in memory only.
+
+    ``settings``: the indices of those asked for, one per step
+    ``values``: what came of each, NaN if it was lost
+    """
 
     def __init__(self, path: str | os.PathLike[str] | None, question: dict[str, Any]) -> None:
-        self.events: list[Event] = []
+        self.settings: list[int] = []
+        self.values: list[float] = []
         self._file: IO[bytes] | None = None
         if path is None:
             return
@@ -51,30 +48,25 @@ class SearchState:
             raise
 
     def check(self, steps: int, settings: int) -> None:
-        """Refuse events that this search cannot have had."""
-        if len(self.events) > steps or any(not 0 <= e.setting < settings for e in self.events):
+        """Refuse steps that this search cannot have made."""
+        if len(self.settings) > steps or any(not 0 <= k < settings for k in self.settings):
             raise ValueError(f"{self._name} is damaged.")
 
     def ask(self, setting: int) -> None:
         """Say that a step is about to be drawn: from here on it counts as spent."""
-        self._append({"asked": len(self.events), "place": setting})
-        self.events.append(Event(setting, None))
+        self._append({"asked": len(self.settings), "place": setting})
+        self.settings.append(setting)
+        self.values.append(math.nan)
 
     def got(self, value: float) -> None:
         """Keep what the step gave."""
-        self._append({"got": len(self.events) - 1, "value": value})
-        self.events[-1] = Event(self.events[-1].setting, value)
+        self._append({"got": len(self.settings) - 1, "value": value})
+        self.values[-1] = value
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
 
     def _read(self, file: IO[bytes], question: dict[str, Any]) -> None:
         try:
@@ -83,18 +75,18 @@ class SearchState:
             raise ValueError(f"{self._name} is in use by another search.") from None
         file.seek(0)
         data = file.read(LARGEST + 1)
-        whole, newline, torn = data.rpartition(b"\n")
         if not data.startswith(HEAD[: len(data)]) or len(data) > LARGEST:
             raise ValueError(f"{self._name} is not the file of a search.")
+        *lines, torn = data.split(b"\n")
         if torn:  # killed while writing: an unfinished line never took effect
-            file.truncate(len(whole) + len(newline))
-        if not newline:
+            file.truncate(len(data) - len(torn))
+        if not lines:
             self._append({"format": FORMAT, "version": 1, "question": question})
-            _keep_name(os.path.abspath(file.name))
+            with locked(file.name) as folder:
+                os.fsync(folder)  # brings the new file's name to the disk too
             return
-        first, *lines = whole.split(b"\n")
         try:
-            same = json.loads(first)["question"] == json.loads(json.dumps(question))
+            same = json.loads(lines[0])["question"] == json.loads(json.dumps(question))
         except (ValueError, KeyError, TypeError):
             same = False
         if not same:
@@ -102,20 +94,21 @@ class SearchState:
                 f"{self._name} belongs to another search (another space, budget, number of records "
                 "or estimator): give another name."
             )
-        for line in lines:
+        for line in lines[1:]:
             self._replay(line)
 
     def _replay(self, line: bytes) -> None:
         try:
             event = json.loads(line)
-            if "asked" in event and event["asked"] == len(self.events):
-                self.events.append(Event(int(event["place"]), None))
+            if "asked" in event and event["asked"] == len(self.settings):
+                self.settings.append(int(event["place"]))
+                self.values.append(math.nan)
                 return
             value = float(event["value"])
-            if event["got"] == len(self.events) - 1 and math.isfinite(value):
-                self.events[-1] = Event(self.events[-1].setting, value)
+            if event["got"] == len(self.settings) - 1 and math.isfinite(value):
+                self.values[-1] = value
                 return
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, LookupError, TypeError):
             pass
         raise ValueError(f"{self._name} is damaged.")
 
@@ -128,15 +121,6 @@ class SearchState:
             os.fsync(self._file.fileno())
         except OSError:
             raise RuntimeError(f"{self._name} could not be written; go on with it later.") from None
-
-
-def _keep_name(path: str) -> None:
-    """Bring a new file's name to the disk too."""
-    folder = os.open(os.path.dirname(path), os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def fingerprint(space: Space) -> str:

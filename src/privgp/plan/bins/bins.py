@@ -2,7 +2,7 @@
 
 Every record falls into one bin of a regular grid. For Gaussian noise ``B n``, ``B s`` and one energy
 are measured, with n the counts, s the sums of outputs per bin and B a public matrix whose columns,
-one per bin, have norms of at most 1 and no negative inner products. For Laplace noise ``(n + s) / 2``
+one per bin, have norms of at most 1 and no negative inner products. For pure noise ``(n + s) / 2``
 and ``(n - s) / 2``, to which a record adds two numbers that are not negative and sum to 1. How far
 one record can move that: docs/proofs/records.md and docs/proofs/records_laplace.md.
 """
@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from itertools import product
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from privgp.gp.kernels.quadrature import gauss
-from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise
+from privgp.plan.strategy import NOT_TOGETHER, Sums
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE
 from privgp.privacy.sensitivity import absolute_sums, column_norms
-from privgp.types import Array
+from privgp.types import Array, Integers
 
 # The largest weight at which the energy is free: between two bins 3 + w^2 must not exceed 4.
 ENERGY_WEIGHT = 1.0
@@ -30,46 +31,105 @@ MOST_NODES = 400  # in all, where a bin has more than one
 
 
 @dataclass(frozen=True)
-class Bins:
-    """A regular grid and what is measured on it with Gaussian noise: ``B n``, ``B s`` and an energy.
+class Grid:
+    """``shape`` bins per input between ``low`` and ``high``, (inputs,) each, the last input fastest."""
 
-    ``low``, ``high``: (inputs,), the domain
-    ``shape``: bins per input
-    ``rows``: how many records there are
-    ``matrix``: B, (measured, bins)
-    ``energy_weight``: of the sum of squares, at most 1, and 0 when it is not measured
-    """
-
-    law: ClassVar[str] = GAUSSIAN
-    people: ClassVar[None] = None
-    distinct_inputs: ClassVar[None] = None
     low: Array
     high: Array
     shape: tuple[int, ...]
-    rows: int
-    matrix: Array = field(repr=False)
-    energy_weight: float = ENERGY_WEIGHT
 
     @property
     def count(self) -> int:
         return int(np.prod(self.shape))
 
     @property
+    def widths(self) -> Array:
+        """The sides of a bin, (inputs,)."""
+        return np.asarray((self.high - self.low) / np.array(self.shape))
+
+    def of(self, X: Array) -> Integers:
+        """The bin of every row of X; points outside the box belong to the nearest bin."""
+        shape = np.array(self.shape)
+        place = (np.clip(X, self.low, self.high) - self.low) / (self.high - self.low) * shape
+        cells = np.clip(np.floor(place).astype(np.int64), 0, shape - 1)
+        return np.asarray(np.ravel_multi_index(tuple(cells.T), self.shape), dtype=np.int64)
+
+    def corners(self, bins: Integers) -> tuple[Array, Array]:
+        """The lower and the upper corners of these bins, (bins, inputs) each."""
+        low = self.low + np.column_stack(np.unravel_index(bins, self.shape)) * self.widths
+        return low, low + self.widths
+
+    def centres(self) -> Array:
+        """The centres of all bins, (bins, inputs)."""
+        axes = [(np.arange(k) + 0.5) / k for k in self.shape]
+        grids = np.meshgrid(*axes, indexing="ij")
+        shares = np.column_stack([g.ravel() for g in grids])
+        return np.asarray(self.low + shares * (self.high - self.low))
+
+
+@dataclass(frozen=True)
+class BinSums(Sums):
+    """The sums of outputs over ``size`` bins, hidden by either law; ``index``: the bin of every row."""
+
+    law: str
+    index: Integers
+    size: int
+    people: ClassVar[None] = None
+    distinct_inputs: ClassVar[None] = None
+    energy_weight = 0.0
+
+    @property
+    def rows(self) -> int:
+        return len(self.index)
+
+    @property
+    def matrix(self) -> Array:
+        return np.eye(self.size)
+
+    def sensitivity(self) -> float:
+        """One output, in [-1, 1], is in one sum: 2 in either norm."""
+        return 2.0
+
+    def float_error(self) -> float:
+        """In the sum of absolute values, so in the Euclidean norm too."""
+        return rounding(self.rows + 4) * self.rows
+
+    def furthest(self) -> tuple[Array, Array]:
+        """Equal outputs but for one in the first bin."""
+        return -self.matrix[0], self.matrix[0]
+
+
+@dataclass(frozen=True)
+class Bins(Sums, Grid):
+    """What is measured of ``rows`` records with Gaussian noise: ``B n``, ``B s`` and an energy.
+
+    ``matrix``: B, (measured, bins); ``energy_weight``: at most 1, and 0 when it is not measured.
+    """
+
+    people: ClassVar[None] = None
+    distinct_inputs: ClassVar[None] = None
+    rows: int
+    matrix: Array = field(repr=False)
+    energy_weight: float = ENERGY_WEIGHT
+    law: Annotated[str, NOT_PURE] = GAUSSIAN
+
+    @property
     def size(self) -> int:
-        """How many numbers are measured: two for every row of B, and the energy."""
         return 2 * len(self.matrix) + int(self.energy_weight > 0)
 
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
         inputs = (len(self.shape),)
-        if not inputs[0] or self.low.shape != inputs or self.high.shape != inputs or self.rows < 1:
-            raise ValueError("the parts of a grid are not of one length.")
-        if not np.all((self.low < self.high) & np.isfinite(self.high - self.low)):
-            raise ValueError("a bound is not below the other.")
-        if min(self.shape) < 1 or self.matrix.shape[1:] != (math.prod(self.shape),):
-            raise ValueError("the matrix is not one of these bins.")
-        if not 0.0 <= self.energy_weight <= ENERGY_WEIGHT:
-            raise ValueError("the weight of the energy is out of range.")
+        fits = (
+            self.low.shape == self.high.shape == inputs != (0,)
+            and np.all((self.low < self.high) & np.isfinite(self.high - self.low))
+            and min(self.shape) >= 1
+            and self.rows >= 1
+            and self.matrix.shape[1:] == (math.prod(self.shape),)
+            and 0.0 <= self.energy_weight <= ENERGY_WEIGHT
+        )
+        if not fits:
+            raise ValueError(NOT_TOGETHER)
 
     def sensitivity(self) -> float:
         """How far replacing one record, output in [-1, 1], can move the exact measurement.
@@ -93,40 +153,43 @@ class Bins:
         each = rounding(self.rows + self.count + 4) * self.rows * largest
         return float(np.sqrt(3.0) * each) * (1.0 + 1e-9)
 
-    def sum_std(self, noise_std: float) -> float:
-        """Std of the noise on every count, and on every sum of scaled outputs."""
-        return noise_std
+    def furthest(self) -> tuple[Array, Array]:
+        """What one record adds, twice: of all pairs of records the two furthest apart.
 
-    def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
-        """Released numbers as sums and counts."""
-        count = len(self.matrix)
-        sums, counts = self._sums_and_counts(numbers[:count], numbers[count : 2 * count])
-        energy: tuple[float | None, float] = None, 0.0
-        if self.energy_weight > 0:
-            unit = half_width**2 / self.energy_weight
-            energy = float(numbers[-1]) * unit, noise.std * unit
-        return Measurement(sums * half_width, self.sum_std(noise.std) * half_width, *energy, counts)
+        Outputs at the ends and the middle of their bounds suffice: the move is convex in their
+        squares.
+        """
+        B, w = self.matrix, self.energy_weight
+        gram, best = B.T @ B, (-1.0, 0, 0, 0.0, 0.0)
+        squares = np.diag(gram)
+        for u, v in product((-1.0, 0.0, 1.0), repeat=2):
+            moved = (1.0 + u * u) * squares[:, None] + (1.0 + v * v) * squares[None, :]
+            moved = moved - 2.0 * (1.0 + u * v) * gram + w**2 * (u * u - v * v) ** 2
+            i, j = divmod(int(np.argmax(moved)), self.count)
+            best = max(best, (float(moved[i, j]), i, j, u, v))
+        _, i, j, u, v = best
+        first, second = (
+            self.with_energy(np.append(B[:, k], B[:, k] * x), x * x) for k, x in ((i, u), (j, v))
+        )
+        return first, second
 
-    def _sums_and_counts(self, first: Array, second: Array) -> tuple[Array, Array]:
-        return second, first
+    def sums_and_counts(self, numbers: Array) -> tuple[Array, Array]:
+        counts, sums = np.split(numbers, 2)
+        return sums, counts
 
     def nodes(self) -> tuple[Array, Array]:
         """Points that stand for the records of each bin, bin after bin, and the share of each.
 
-        Gauss-Legendre points: their average of f is the average over the bin, so that a kernel at
-        them is the integral kernel.
+        Gauss-Legendre points, so that f's average over them is that over the bin.
         """
         inputs = len(self.shape)
         fit = [q for q in (3, 2) if self.count * q**inputs <= MOST_NODES]
         points, weights = gauss(fit[0] if fit else 1)
         offsets = np.stack(np.meshgrid(*[points - 0.5] * inputs, indexing="ij"), axis=-1)
-        width = (self.high - self.low) / np.array(self.shape)
-        inside = offsets.reshape(-1, inputs) * width
-        middle = centres(self.low, self.high, self.shape)
-        shares = weights
-        for _ in range(inputs - 1):
-            shares = np.asarray(np.kron(shares, weights), dtype=np.float64)
-        return (middle[:, None, :] + inside).reshape(-1, inputs), shares
+        inside = offsets.reshape(-1, inputs) * self.widths
+        nodes = self.centres()[:, None, :] + inside
+        shares = np.prod(np.meshgrid(*[weights] * inputs, indexing="ij"), axis=0)
+        return nodes.reshape(-1, inputs), shares.ravel()
 
     def averaged(self, at_nodes: Array) -> Array:
         """Averages over bins of a vector, or along both axes of a matrix, given at the nodes."""
@@ -140,12 +203,9 @@ class Bins:
 
 @dataclass(frozen=True)
 class HalvedBins(Bins):
-    """The same with Laplace noise: ``(n + s) / 2`` and ``(n - s) / 2``, and an energy.
+    """The same with pure noise: ``(n + s) / 2`` and ``(n - s) / 2``, and an energy."""
 
-    A record adds two numbers that are not negative and sum to 1.
-    """
-
-    law: ClassVar[str] = LAPLACE
+    law: Annotated[str, PURE] = LAPLACE
 
     def sensitivity(self) -> float:
         """In the sum of absolute values: twice the largest column sum, plus the energy's weight."""
@@ -157,25 +217,25 @@ class HalvedBins(Bins):
         largest = float(absolute_sums(self.matrix).max()) + self.energy_weight
         return rounding(self.rows + self.count + 8) * self.rows * largest * (1.0 + 1e-9)
 
+    def furthest(self) -> tuple[Array, Array]:
+        """A record that stays in its bin: but for the small energy it moves as far as any, and few
+        numbers at once, which an attack sees best."""
+        worst = self.matrix[:, int(np.argmax(np.abs(self.matrix).sum(axis=0)))]
+        halves = np.append(np.zeros_like(worst), worst), np.append(worst, np.zeros_like(worst))
+        return self.with_energy(halves[0], 1.0), self.with_energy(halves[1], 1.0)
+
     def sum_std(self, noise_std: float) -> float:
         """Counts and sums are sum and difference of two numbers; their errors are uncorrelated."""
         return noise_std * float(np.sqrt(2.0))
 
-    def _sums_and_counts(self, first: Array, second: Array) -> tuple[Array, Array]:
-        return first - second, first + second
+    def sums_and_counts(self, numbers: Array) -> tuple[Array, Array]:
+        above, below = np.split(numbers, 2)
+        return above - below, above + below
 
 
 def pure_energy_weight(epsilon: float, rows: int) -> float:
-    """The energy's weight with Laplace noise: the mean of u^2 is to be known to a twentieth.
+    """The energy's weight with Laplace noise, whose std on the mean of u^2 it makes a twentieth.
 
-    Its noise has a std of ``2 sqrt(2) / (epsilon w rows)``. Few records, for which that would be dear,
-    know it less well; many, for which it is cheap, better.
+    That is ``2 sqrt(2) / (epsilon w rows)``: larger for few records, smaller for very many.
     """
     return float(np.clip(60.0 / (epsilon * rows), *PURE_ENERGY_WEIGHTS))
-
-
-def centres(low: Array, high: Array, shape: tuple[int, ...]) -> Array:
-    """The centres of a regular grid's cells, the last input fastest, (cells, inputs)."""
-    axes = [(np.arange(k) + 0.5) / k for k in shape]
-    grids = np.meshgrid(*axes, indexing="ij")
-    return np.asarray(low + np.column_stack([g.ravel() for g in grids]) * (high - low))

@@ -1,19 +1,73 @@
-"""From the number of records, the bounds and a budget to a Plan for private inputs."""
+"""From the number of records, the bounds and a budget to a Plan for private inputs.
+
+Candidates are regular grids with as many bins per input: for pure noise plain; for Gaussian noise
+plain and, where they are somewhat finer than the best plain ones, with the noise-aware design on
+them. Taken is the one with the least error to expect at the targets, for records spread evenly over
+the domain.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from privgp.plan.bins.bins import Bins, centres
+from privgp.gp.measurement import Measurement
+from privgp.gp.posterior import posterior
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.plan.bins.bins import Bins, Grid, HalvedBins, pure_energy_weight
 from privgp.plan.bins.counts import bin_functionals, counts_given
-from privgp.plan.bins.grids import GRIDS, Aim, Domain, best_bins, best_pure_bins, design_models
-from privgp.plan.bins.records import Records
 from privgp.plan.build import Budget, Question
+from privgp.plan.designs.noise_aware import aware_design
 from privgp.plan.inputs.start import starting_priors
+from privgp.plan.kinds import Records, even_hypotheses
 from privgp.plan.plan import Plan
-from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.privacy.noise import LAPLACE, PURE
+from privgp.types import Array
+
+GRIDS = {1: (1, 2, 4, 8, 16, 32, 64), 2: (1, 2, 4, 7, 10, 14, 20), 3: (1, 2, 3, 5, 8)}
+MOST_MEASURED = {1: 64, 2: 100, 3: 120}
+DESIGN_SCALES = (-1.2, 0.0, 1.2)  # standard deviations of the prior's common lengthscale
+PURE_GRIDS = {
+    1: (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64),
+    2: (1, 2, 3, 4, 5, 7, 8, 10, 12, 14, 17, 20),
+    3: (1, 2, 3, 4, 5, 6, 8),
+}
+AS_GOOD = 1.003  # a coarser grid is taken if its error is larger by no more than this
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a measurement is chosen for, all that a plan may know of the records among it.
+
+    ``low``, ``high``: (inputs,), the domain; ``rows``: the number of records; ``models``: of f;
+    ``half_width``: of the bounds of the outputs.
+    """
+
+    low: Array
+    high: Array
+    rows: int
+    models: Sequence[Hyperparameters]
+    targets: Array
+    half_width: float
+
+    def bins(self, parts: int, kind: type[Bins] = Bins, **energy_and_law: Any) -> Bins:
+        """Plain bins, as many per input."""
+        shape = (parts,) * len(self.low)
+        B = np.eye(parts ** len(shape))
+        return kind(self.low, self.high, shape, self.rows, B, **energy_and_law)
+
+    def error(self, bins: Bins, noise_std: float) -> float:
+        """Expected root mean square at the targets over the models, with this noise on every count."""
+        counts = counts_given(bins, noise_std, None)
+        nothing = Measurement(np.zeros(len(bins.matrix)), noise_std * self.half_width, None, 0.0)
+        variances = []
+        for model in self.models:
+            left = posterior(bin_functionals(bins, *counts, model), nothing, [model], 0.0)
+            variances.append(left.mean_and_variance(self.targets)[1])
+        return float(np.sqrt(np.mean(variances)))
 
 
 def make_records_plan(
@@ -21,45 +75,92 @@ def make_records_plan(
 ) -> Plan:
     """Choose the measurement. Sees the number of records, never an input or an output."""
     low, high = np.array(x_bounds, dtype=float).T
-    width = question.y_bounds[1] - question.y_bounds[0]
     # Two points with the mean and the spread of an even distribution over the domain.
     middle, spread = 0.5 * low + 0.5 * high, (high - low) / np.sqrt(12.0)
     even = np.vstack([middle - spread, middle + spread])
-    priors = starting_priors(even, width, question.kernel, question.noise_variance, learned=False)
-    targets = question.targets
-    if targets is None:
-        targets = centres(low, high, (GRIDS[len(low)][-1],) * len(low))
-    aim = Aim(design_models(priors[0]), targets, 0.5 * width)
-    bins, rival = _choose(Domain(low, high, rows), aim, question, budget)
-    drawn = budget.noise_of(bins)
-    start = priors[0].start
-    return Plan(
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        y_bounds=question.y_bounds,
-        objective="posterior",
-        reconstruct="posterior",
-        targets=targets,
-        target_weights=np.ones(len(targets)),
-        strategy=bins,
-        functionals=bin_functionals(
-            bins, *counts_given(bins, bins.sum_std(drawn.std), None), start
-        ),
-        noise=drawn,
-        priors=priors,
-        kind=Records(tuple(zip(low.tolist(), high.tolist(), strict=True)), question.kernel is None),
-        rival=rival,
-    )
+    priors = starting_priors(even, question, learned=False)
+    finest = Grid(low, high, (GRIDS[len(low)][-1],) * len(low))
+    goal = question.goal(finest.centres(), np.ones(finest.count))
+    aim = Aim(low, high, rows, design_models(priors[0]), goal[0], question.half_width)
+    bins, rival = _choose(aim, question, budget)
+    counts = counts_given(bins, bins.sum_std(budget.noise_of(bins).std), None)
+    measured = bin_functionals(bins, *counts, priors[0].start)
+    domain = tuple(zip(low.tolist(), high.tolist(), strict=True))
+    kind = Records(domain, default_kernel=question.kernel is None)
+    return question.plan(budget, bins, measured, priors, goal, kind, rival)
 
 
-def _choose(
-    domain: Domain, aim: Aim, question: Question, budget: Budget
-) -> tuple[Bins, Bins | None]:
+def _choose(aim: Aim, question: Question, budget: Budget) -> tuple[Bins, Bins | None]:
     """The measurement with the least error to expect, and the best with the other law of noise."""
-    if question.mechanism == LAPLACE:
-        return best_pure_bins(domain, aim, budget, energy=question.learned)[0], None
-    gaussian, error = best_bins(domain, aim, budget.noise_for(1, 2.0, 0.0).std)
-    if question.mechanism == GAUSSIAN:
+    auto = question.mechanism == "auto"
+    law = LAPLACE if auto else question.mechanism
+    if law in PURE and (not auto or budget.delta == 0):
+        return best_pure_bins(aim, budget, law, energy=question.learned)[0], None
+    gaussian, error = best_bins(aim, budget.unit_std)
+    if not auto:
         return gaussian, None
-    pure, pure_error = best_pure_bins(domain, aim, budget, energy=question.learned)
+    pure, pure_error = best_pure_bins(aim, budget, law, energy=question.learned)
     return (pure, gaussian) if pure_error < error else (gaussian, pure)
+
+
+def best_bins(aim: Aim, noise_std: float) -> tuple[Bins, float]:
+    """The bins and sums of (nearly) the least error with this noise on every count, and that error."""
+    grids = GRIDS[len(aim.low)]
+    best, least = _best_plain([aim.bins(parts) for parts in grids], aim, noise_std)
+    # The noise-aware design wants bins finer than the best plain ones, but not much.
+    place = grids.index(best.shape[0])
+    for parts in grids[place + 1 : place + 3] or grids[-1:]:
+        bins = aware_bins(parts, aim, noise_std)
+        error = aim.error(bins, noise_std)
+        if error * AS_GOOD < least:
+            best, least = bins, error
+    return best, least
+
+
+def best_pure_bins(
+    aim: Aim, budget: Budget, law: str = LAPLACE, *, energy: bool = True
+) -> tuple[Bins, float]:
+    """The same for pure noise, which wants plain bins: a mix would put a record in several."""
+    weight = pure_energy_weight(budget.epsilon, aim.rows) if energy else 0.0
+    kind: dict[str, Any] = {"kind": HalvedBins, "energy_weight": weight, "law": law}
+    ladder = [aim.bins(parts, **kind) for parts in PURE_GRIDS[len(aim.low)]]
+    noise_std = ladder[0].sum_std(budget.noise_of(ladder[0]).std)
+    return _best_plain(ladder, aim, noise_std)
+
+
+def _best_plain(ladder: Sequence[Bins], aim: Aim, noise_std: float) -> tuple[Bins, float]:
+    best, least = ladder[0], np.inf
+    for bins in ladder:
+        error = aim.error(bins, noise_std)
+        if error * AS_GOOD < least:
+            best, least = bins, error
+        elif error > 1.1 * least:
+            break  # finer bins are noisier still
+    return best, least
+
+
+def aware_bins(parts: int, aim: Aim, noise_std: float) -> Bins:
+    """The noise-aware design for even records, made safe for private inputs.
+
+    Its columns b get norm at most 1; if their least inner product is -rho < 0, a row of sqrt(rho)
+    lifts it to 0, and all is scaled down by sqrt(1 + rho).
+    """
+    bins, variance = aim.bins(parts), (noise_std * aim.half_width) ** 2
+    hypotheses = even_hypotheses(bins, aim.models, aim.targets)
+    B = aware_design(hypotheses, variance, min(MOST_MEASURED[len(bins.shape)], bins.count))
+    B = B / max(1.0, float(np.linalg.norm(B, axis=0).max()) * (1.0 + 1e-12))
+    rho = max(0.0, -float((B.T @ B).min())) + 1e-12
+    lifted = np.vstack([B, np.full((1, bins.count), np.sqrt(rho))])
+    return replace(bins, matrix=np.asarray(lifted / (np.sqrt(1.0 + rho) * (1.0 + 1e-12))))
+
+
+def design_models(prior: Prior) -> list[Hyperparameters]:
+    """Shorter, starting and longer lengthscales, all of them moved together."""
+    if prior.size == 0:
+        return [prior.start]
+    free = [each for each in prior.start.kernel.hyperparameters if not each.fixed]
+    moves = [each.name.endswith("length_scale") for each in free for _ in range(each.n_elements)]
+    together = np.zeros(prior.size)
+    together[: len(moves)] = moves
+    common = np.asarray(np.linalg.solve(prior.root, together), dtype=np.float64)
+    return [prior.at(step * common) for step in DESIGN_SCALES]

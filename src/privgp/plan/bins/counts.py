@@ -11,7 +11,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.kernels.integral import integral_gram
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.bins.bins import Bins, centres
+from privgp.plan.bins.bins import Bins
 from privgp.types import Array
 
 # How uneven counts may be: their prior std over the even count, and the share of its square that
@@ -23,7 +23,7 @@ LEAST_SHARE = 1e-3  # of the even count, so that no bin is taken for certainly e
 def count_prior(bins: Bins, std: float, smooth_share: float) -> tuple[Array, Array]:
     """Mean and covariance of the counts beforehand: even, give or take ``std`` times as much."""
     even = bins.rows / bins.count
-    places = (centres(bins.low, bins.high, bins.shape) - bins.low) / (bins.high - bins.low)
+    places = (bins.centres() - bins.low) / (bins.high - bins.low)
     smooth = evaluate(Matern(np.sqrt(len(bins.shape) / 12.0), nu=1.5), places)
     covariance = smooth_share * smooth
     covariance.flat[:: bins.count + 1] += 1.0 - smooth_share
@@ -37,8 +37,8 @@ def counts_given(bins: Bins, noise_std: float, noisy: Array | None) -> tuple[Arr
     Without a measurement: the even counts, with the covariance that a measurement will leave.
     """
     B = np.vstack([bins.matrix, np.ones(bins.count)])
-    best: tuple[float, Array, Array, Array] | None = None
-    for std, smooth_share in UNEVENNESS if noisy is not None else UNEVENNESS[:1]:
+    choices = []
+    for std, smooth_share in UNEVENNESS:
         mean, covariance = count_prior(bins, std, smooth_share)
         CB = covariance @ B.T
         S = B @ CB
@@ -53,13 +53,10 @@ def counts_given(bins: Bins, noise_std: float, noisy: Array | None) -> tuple[Arr
         evidence = -0.5 * float(off @ solved) - float(np.log(np.diag(factor[0])).sum())
         # The sum is known and is no evidence: its own scale must not count.
         evidence += 0.5 * float(np.log(S[-1, -1]))
-        if best is None or evidence > best[0]:
-            best = evidence, mean, covariance, left
-    assert best is not None
+        choices.append((evidence, mean, covariance, left))
     assert noisy is not None
-    _, mean, covariance, left = best
-    counts = _most_plausible(bins, noise_std, noisy, mean, covariance)
-    return counts, left
+    _, mean, covariance, left = max(choices, key=lambda choice: choice[0])
+    return _most_plausible(bins, noise_std, noisy, mean, covariance), left
 
 
 def _most_plausible(
@@ -67,8 +64,7 @@ def _most_plausible(
 ) -> Array:
     """The most plausible counts that are not negative, by non-negative least squares.
 
-    Cutting a Gaussian estimate off at zero instead would give every empty bin a few records and
-    take them from the full ones.
+    An estimate cut off at zero would move records from full bins to empty ones.
     """
     root = np.linalg.cholesky(covariance)
     prior = solve_triangular(root, np.eye(bins.count), lower=True)
@@ -97,8 +93,11 @@ def bin_functionals(
     B, A = bins.matrix, bins.matrix * counts
     noise_gram = A @ B.T
     scatter, residual = B * np.sqrt(counts), 1.0
-    if len(shares) == 1:  # small bins: f's variance within them need not be exact
-        scatter, residual = np.zeros_like(B), _within(bins, model)
+    if len(shares) == 1:  # small bins: the share of f's variance within them need not be exact
+        width = bins.widths[None, :]
+        average = integral_gram(model.kernel, np.zeros_like(width), width)[0, 0]
+        residual = max(0.0, 1.0 - float(average) / variance(model.kernel))
+        scatter = np.zeros_like(B)
     if squares is None:
         squares = bins.averaged(evaluate(model.kernel, nodes))
     fixed = B @ (covariance * squares) @ B.T
@@ -116,10 +115,3 @@ def bin_functionals(
         scatter=scatter,
         shares=shares,
     )
-
-
-def _within(bins: Bins, model: Hyperparameters) -> float:
-    """The share of f's variance that is within a bin and not in its average."""
-    width = (bins.high - bins.low) / np.array(bins.shape)
-    average = integral_gram(model.kernel, np.zeros((1, len(width))), width[None, :])[0, 0]
-    return max(0.0, 1.0 - float(average) / variance(model.kernel))

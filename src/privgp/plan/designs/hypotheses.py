@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +24,17 @@ EXACT_INPUTS = 3000  # up to here a certificate uses the whole kernel
 class Weighed(Protocol):
     def masses(self) -> tuple[Array, Array]:
         """Sums of the row weights, and of their squares, at every input."""
+
+
+@dataclass(frozen=True)
+class Masses:
+    """Weights of rows that are not counted one by one."""
+
+    sums: Array
+    squares: Array
+
+    def masses(self) -> tuple[Array, Array]:
+        return self.sums, self.squares
 
 
 def design_models(priors: Sequence[Prior]) -> list[Hyperparameters]:
@@ -63,7 +74,8 @@ def hypotheses_for(
     targets: Array,
     target_weights: Array,
     factors: Sequence[Nystrom] | None = None,
-    low_rank: bool = True,
+    *,
+    whole: bool = False,
 ) -> list[Hypothesis]:
     """One equally weighted hypothesis per model, through the low-rank factor of the chosen inputs.
 
@@ -73,6 +85,7 @@ def hypotheses_for(
     it is a floor for the whole prior too: see docs/proofs/aware.md.
     """
     mass, squares = strategy.masses()
+    weight_sum = float(target_weights.sum())
     out = []
     for model, factor in zip(models, factors or factors_of(models, inputs, chosen), strict=True):
         if targets is inputs:
@@ -87,7 +100,7 @@ def hypotheses_for(
                 factor=factor.factor * mass[:, None],
                 noise=model.noise_variance * squares,
                 gram=gram,
-                total=float(np.trace(gram)) if low_rank else variance(model.kernel) * target_weights.sum(),
+                total=variance(model.kernel) * weight_sum if whole else float(np.trace(gram)),
                 weight=model.weight / sum(m.weight for m in models),
             )
         )

@@ -17,7 +17,6 @@ from privgp.types import Array, Integers
 
 NUMBERS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 96)
 COORDINATES = 24  # leading directions of the prior that tell inputs apart
-SAMPLE = 1500  # inputs that groups are found from; the others join the nearest
 PATIENCE = 2
 
 

@@ -25,14 +25,14 @@ from privgp.types import Array, Positive
 SENSITIVITIES = ("exact", "infinity", "nonnegative", "varah")
 MAX_POINTS = 20_000
 BLOCK = 256
+NOT_DEFINITE = "the kernel matrix is not positive definite: raise noise_variance."
 
 
 @dataclass(frozen=True)
 class FunctionModel:
-    """The public part of a whole-function release.
+    """The public part of a whole-function release, linear in the sums of scaled outputs per input.
 
-    ``inputs``: distinct rows of X; ``counts``: how often each occurs; ``nodes``: inducing inputs Z
-    or None. The function is linear in the sums of the scaled outputs per input.
+    ``inputs``: distinct rows of X; ``counts``: how often each occurs; ``nodes``: inducing inputs Z.
     """
 
     kernel: Kernel
@@ -50,16 +50,15 @@ class FunctionModel:
     @cached_property
     def coefficients(self) -> Array:
         """A, (inputs, inputs): the posterior mean is ``k(., inputs) A s`` for sums s per input."""
-        scale = variance(self.kernel)
         K = evaluate(self.kernel, self.inputs)
         for jitter in JITTERS:
-            noisy = K + np.diag(self.noise_variance / self.counts + jitter * scale)
+            noisy = K + np.diag(self.noise_variance / self.counts + jitter * variance(self.kernel))
             try:
                 factor = cho_factor(noisy, lower=True, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
                 continue
             return np.asarray(cho_solve(factor, np.diag(1.0 / self.counts), check_finite=False))
-        raise ValueError("the kernel matrix is not positive definite: raise noise_variance.")
+        raise ValueError(NOT_DEFINITE)
 
     @cached_property
     def node_factor(self) -> Array:
@@ -70,32 +69,32 @@ class FunctionModel:
     @cached_property
     def node_rows(self) -> Array:
         """B = L^T alpha, (nodes, inputs): ``(s^2 I + V D V^T)^-1 V``, ``V = L^-1 k(Z, inputs)``."""
-        assert self.nodes is not None
-        cross = evaluate(self.kernel, self.nodes, self.inputs)
-        V = solve_triangular(self.node_factor, cross, lower=True, check_finite=False)
+        V = self._whitened(self.inputs)
         gram = (V * self.counts) @ V.T
         gram.flat[:: len(gram) + 1] += self.noise_variance
         factor = cho_factor(gram, lower=True, check_finite=False)
         return np.asarray(cho_solve(factor, V, check_finite=False))
 
+    def _whitened(self, X: Array) -> Array:
+        """``L^-1 k(Z, X)``, (nodes, points)."""
+        assert self.nodes is not None
+        cross = evaluate(self.kernel, self.nodes, X)
+        return np.asarray(solve_triangular(self.node_factor, cross, lower=True, check_finite=False))
+
     def node_values(self, points: Array, numbers: Array) -> Array:
         """``k(points, Z) L^-T numbers``, in blocks of one shape, so that batching changes no bit."""
-        assert self.nodes is not None
         out = np.empty(len(points))
         for start in range(0, len(points), BLOCK):
             part = points[start : start + BLOCK]
             padded = np.vstack([part, np.repeat(part[:1], BLOCK - len(part), axis=0)])
-            cross = evaluate(self.kernel, self.nodes, padded)
-            solved = solve_triangular(self.node_factor, cross, lower=True, check_finite=False)
-            out[start : start + BLOCK] = (numbers @ solved)[: len(part)]
+            out[start : start + BLOCK] = (numbers @ self._whitened(padded))[: len(part)]
         return out
 
     def noise_shape(self, points: Array) -> Array:
         """Std of ``G ~ GP(0, k)``, or through inducing inputs of GP(0, q), at points."""
         if self.nodes is None:
             return np.full(len(points), np.sqrt(variance(self.kernel)))
-        cross = evaluate(self.kernel, self.nodes, points)
-        return column_norms(solve_triangular(self.node_factor, cross, lower=True))
+        return column_norms(self._whitened(points))
 
     def exact_norms(self) -> Array:
         """For every distinct input the norm of the function that one unit of output there adds."""
@@ -106,10 +105,7 @@ class FunctionModel:
         return np.sqrt(np.maximum(moved, 0.0))
 
     def norm(self, sensitivity: str, declared: float | None = None) -> float:
-        """The bound of these norms that was asked for: exact, or one of the papers'.
-
-        ``declared``: a dominance of K for Varah's bound, which then depends on no input.
-        """
+        """The bound of these norms that was asked for; ``declared``: a dominance, for Varah's."""
         if sensitivity == "exact":
             return float(self.exact_norms().max())
         if sensitivity == "varah":
@@ -119,10 +115,10 @@ class FunctionModel:
                     "dominance is larger than that of these inputs: they lie closer together than "
                     "was declared."
                 )
-            least = actual if declared is None else declared
-            return float(np.sqrt(variance(self.kernel)) * varah_bound(least))
-        infinity, nonnegative = papers_bounds(inverse_covariance(self))
-        bound = infinity if sensitivity == "infinity" else nonnegative
+            bound = varah_bound(actual if declared is None else declared)
+        else:
+            infinity, nonnegative = papers_bounds(inverse_covariance(self))
+            bound = infinity if sensitivity == "infinity" else nonnegative
         return float(np.sqrt(variance(self.kernel)) * bound)
 
     def noise(self, epsilon: float, delta: float, norm: float) -> GaussianNoise:
@@ -142,9 +138,7 @@ def inverse_covariance(model: FunctionModel) -> Array:
     try:
         factor = cho_factor(K, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
-        raise ValueError(
-            "the kernel matrix is not positive definite: raise noise_variance."
-        ) from None
+        raise ValueError(NOT_DEFINITE) from None
     return np.asarray(cho_solve(factor, np.eye(len(K)), check_finite=False))
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
 from scipy.optimize import brentq
-from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.noise import signal_and_noise
 from privgp.gp.kernels.proved import rounding_error
+from privgp.plan.functions.records import DomainModel
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs, whole_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import RECORDS, Event, Guarantee, promise
@@ -24,13 +24,10 @@ from privgp.privacy.posterior_mean import (
     LEAST_RIDGE,
     SENSITIVITIES,
     MeanSensitivity,
-    PosteriorShape,
     fixed_function,
     mean_sensitivity,
-    posterior_shape,
 )
-from privgp.privacy.rdp import PathCurve, epsilon_for, path_curve
-from privgp.types import Array
+from privgp.privacy.rdp import PathCurve, epsilon_for, influence_and_shift
 
 MOST_PATHS = 10_000
 MOST_POINTS = 10_000
@@ -40,10 +37,9 @@ LEAST, NOISE, EXTRA = 1e-6, "noise_variance", "extra_noise"
 
 @dataclass(frozen=True)
 class Calibration:
-    """The least noise that meets a budget, to be put into ``set_params``.
+    """The least noise that meets a budget, to be put into ``set_params``, and its epsilon.
 
-    ``regularisation`` is r, the root of noise variance over kernel variance; ``extra_noise`` the
-    std of the noise added to a path; ``epsilon`` what they promise together.
+    ``regularisation``: the root of noise variance over kernel variance; ``extra_noise``: a std.
     """
 
     regularisation: float
@@ -53,12 +49,9 @@ class Calibration:
 
 
 @dataclass(frozen=True)
-class PathModel:
+class PathModel(DomainModel):
     """All that fixes the law of the paths, checked; ``sensitivity``: a name or a norm."""
 
-    kernel: Kernel
-    noise_variance: float
-    domain: tuple[tuple[float, float], ...]
     y_bounds: tuple[float, float]
     paths: int
     extra_noise: float
@@ -74,18 +67,16 @@ class PathModel:
         return named
 
     @property
-    def columns(self) -> int:
-        return len(self.domain)
+    def half_width(self) -> float:
+        return 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
 
     @property
-    def widths(self) -> Array:
-        """The sides of the domain, (inputs,)."""
-        return np.array([high - low for low, high in self.domain])
+    def bounds(self) -> str:
+        return "paper" if self.sensitivity == "paper" else "sharp"
 
     def precision(self, records: int) -> PathPrecision:
         """The nuggets that hide rounding errors, and what these cost; over the kernel's variance."""
         scale = variance(self.kernel)
-        half = 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
         return path_precision(
             PathSizes(
                 records=records,
@@ -93,18 +84,15 @@ class PathModel:
                 paths=self.paths,
                 ridge=self.noise_variance / scale,
                 extra=self.extra_noise**2 / scale,
-                reach=half / math.sqrt(scale),
+                reach=self.half_width / math.sqrt(scale),
                 kernel_error=rounding_error(self.kernel, self.widths),
             )
         )
 
     def nugget_std(self, records: int) -> float:
         """Std, in units of y, of the independent noise at every point."""
-        found = self.precision(records)
-        return math.sqrt((found.nugget + found.lattice_nugget) * variance(self.kernel))
-
-    def shape(self, records: int) -> PosteriorShape:
-        return posterior_shape(self.kernel, self.noise_variance, self.widths, records)
+        precision = self.precision(records)
+        return math.sqrt((precision.nugget + precision.lattice_nugget) * variance(self.kernel))
 
     def mean_sensitivity(self, records: int) -> MeanSensitivity:
         """For outputs in their bounds, in units of y."""
@@ -113,25 +101,27 @@ class PathModel:
             # given in the kernel's own Hilbert space; the lemma divides the kernel by its variance
             return fixed_function(shape, self.sensitivity * math.sqrt(variance(self.kernel)))
         unit = mean_sensitivity(shape, self.sensitivity)
-        half = 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
-        return replace(unit, value=unit.value * half)
+        return replace(unit, value=unit.value * self.half_width)
 
     def curve(self, records: int) -> PathCurve:
         precision = self.precision(records)
-        return path_curve(
+        influence, shift = influence_and_shift(
             sensitivity=self.mean_sensitivity(records).value,
             influence=self.shape(records).influence,
             kernel_variance=variance(self.kernel),
             extra_variance=self.extra_noise**2,
+        )
+        return PathCurve(
+            influence,
+            shift,
             paths=self.paths,
-            covariance="paper" if self.sensitivity == "paper" else "sharp",
+            covariance=self.bounds,
             charge=precision.charge,
             charge_limit=precision.charge_limit,
         )
 
     def epsilon(self, records: int) -> float:
-        conversion = "paper" if self.sensitivity == "paper" else "sharp"
-        return epsilon_for([self.curve(records)], self.delta, conversion)
+        return epsilon_for([self.curve(records)], self.delta, self.bounds)
 
     def guarantee(self, records: int, *, simulated: bool) -> Guarantee:
         """What is promised of all paths at all points together."""
@@ -141,27 +131,30 @@ class PathModel:
                 "rounding errors cannot be bounded for these arguments: raise noise_variance or "
                 "lower max_points."
             )
-        lemma = self.mean_sensitivity(records).lemma
-        assumed = ("every output of these data and of their neighbours is one function of the "
-            "input, of the stated norm",) if isinstance(self.sensitivity, float) else ()  # fmt: skip
-        extra = f", Gaussian-process noise of std {self.extra_noise:g} added to each" * bool(
-            self.extra_noise
-        )
+        assumptions = [
+            f"the number of records is public: {records}",
+            "kernel, noise variance, domain, bounds, numbers of paths and points and extra noise "
+            "were chosen without looking at the records",
+            "no draw is made twice: the state of the paths is kept and never set back",
+        ]
+        if isinstance(self.sensitivity, float):
+            assumptions.append(
+                "every output of these data and of their neighbours is one function of the input, of "
+                "the stated norm"
+            )
+        extra = ""
+        if self.extra_noise:
+            extra = f", Gaussian-process noise of std {self.extra_noise:g} added to each"
         return promise(
             RECORDS,
             [Event(path_curves=(self.curve(records),))],
             epsilon=epsilon,
             delta=self.delta,
-            assumptions=(
-                f"the number of records is public: {records}",
-                "kernel, noise variance, domain, bounds, numbers of paths and points and extra noise "
-                "were chosen without looking at the records",
-                "no draw is made twice: the state of the paths is kept and never set back",
-                *assumed,
-            ),
+            assumptions=tuple(assumptions),
             mechanism=f"{self.paths} sample path{'s' * (self.paths > 1)} of the posterior{extra}, with "
             f"independent noise of std {self.nugget_std(records):.3g} at each of at most "
-            f"{self.max_points:,} points, all together; bound of the mean: {lemma}",
+            f"{self.max_points:,} points, all together; bound of the mean: "
+            f"{self.mean_sensitivity(records).lemma}",
             sampler=GAUSSIAN_SAMPLER,
             simulated=simulated,
         )
@@ -171,67 +164,51 @@ class PathModel:
         check_choice("by", by, (NOISE, EXTRA))
         check_budget(epsilon, self.delta)
         scale = variance(self.kernel)
+        least, largest = LEAST * math.sqrt(scale), math.sqrt(scale) / LEAST
         if by == NOISE:
-            low, high = math.log(LEAST_RIDGE * scale), math.log(LARGEST_RIDGE * scale)
-        else:
-            low, high = math.log(LEAST * math.sqrt(scale)), math.log(math.sqrt(scale) / LEAST)
+            least, largest = LEAST_RIDGE * scale, LARGEST_RIDGE * scale
+        low, high = math.log(least), math.log(largest)
 
         def with_noise(t: float) -> PathModel:
-            value = math.exp(t)
-            if by == NOISE:
-                return replace(self, noise_variance=min(max(value, scale * LEAST_RIDGE),
-                    scale * LARGEST_RIDGE))  # fmt: skip
-            return replace(self, extra_noise=value)
+            noise: dict[str, Any] = {by: min(max(math.exp(t), least), largest)}
+            return replace(self, **noise)
 
         def excess(t: float) -> float:
-            found = with_noise(t).epsilon(records)
-            return math.log(min(found, 1e300) / epsilon) if found > 0 else -700.0
+            reached = with_noise(t).epsilon(records)
+            return math.log(min(reached, 1e300) / epsilon) if reached > 0 else -700.0
 
-        if by == EXTRA and replace(self, extra_noise=0.0).epsilon(records) <= epsilon:
-            found = replace(self, extra_noise=0.0)
+        without = replace(self, extra_noise=0.0)
+        if by == EXTRA and without.epsilon(records) <= epsilon:
+            best = without
         elif excess(high) > 0:
             raise ValueError(f"no {by} within reach meets epsilon={epsilon:g}: ask for more.")
         elif excess(low) <= 0:
-            found = with_noise(low)
+            best = with_noise(low)
         else:
             t = float(brentq(excess, low, high, xtol=1e-12))
             while excess(t) > 0:
                 t += 1e-11
-            found = with_noise(t)
-        return Calibration(
-            math.sqrt(found.noise_variance / scale), found.noise_variance, found.extra_noise,
-            found.epsilon(records),
-        )  # fmt: skip
+            best = with_noise(t)
+        ratio, epsilon = best.noise_variance / scale, best.epsilon(records)
+        return Calibration(math.sqrt(ratio), best.noise_variance, best.extra_noise, epsilon)
 
 
-def path_model(
-    kernel: Any,
-    noise_variance: Any,
-    *,
-    domain: Any,
-    y_bounds: Any,
-    n_paths: Any,
-    extra_noise: Any,
-    delta: Any,
-    sensitivity: Any,
-    max_points: Any,
-) -> PathModel:
+def path_model(given: Mapping[str, Any]) -> PathModel:
     """The arguments of PosteriorPaths, every one checked."""
-    box = domain_pairs("domain", domain)
-    bounds = check_bounds("y_bounds", y_bounds)
-    signal, noise = signal_and_noise(kernel, noise_variance, len(box))
-    extra = _number("extra_noise", extra_noise)
-    if not 0 <= extra <= LARGEST_EXTRA * math.sqrt(variance(signal)):
+    domain = domain_pairs("domain", given["domain"])
+    y_bounds = check_bounds("y_bounds", given["y_bounds"])
+    kernel, noise = signal_and_noise(given["kernel"], given["noise_variance"], len(domain))
+    extra = _number("extra_noise", given["extra_noise"])
+    if not 0 <= extra <= LARGEST_EXTRA * math.sqrt(variance(kernel)):
         raise ValueError(
             f"extra_noise must not be negative, nor above {LARGEST_EXTRA:g} times the kernel's std, "
             f"got {extra}."
         )
-    paths = whole_number("n_paths", n_paths, MOST_PATHS)
-    points = whole_number("max_points", max_points, MOST_POINTS)
-    check_budget(1.0, delta)
-    model = PathModel(
-        signal, noise, box, bounds, paths, extra, float(delta), _sensitivity(sensitivity), points
-    )
+    paths = whole_number("n_paths", given["n_paths"], MOST_PATHS)
+    points = whole_number("max_points", given["max_points"], MOST_POINTS)
+    check_budget(1.0, given["delta"])
+    delta, sensitivity = float(given["delta"]), _sensitivity(given["sensitivity"])
+    model = PathModel(kernel, noise, domain, y_bounds, paths, extra, delta, sensitivity, points)
     model.shape(1)  # refuses a ratio of variances out of range
     model.precision(1)  # refuses kernels whose values have no proved error
     return model
@@ -259,6 +236,6 @@ def _number(name: str, value: Any) -> float:
 
 def check_count(n: Any) -> int:
     """The number of records, which is public."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
         raise ValueError("n must be the number of records, at least 1.")
     return int(n)

@@ -1,21 +1,26 @@
-"""How far one whole record moves a posterior-mean function, in the norm of its kernel.
+"""Posterior-mean functions of private records: how far one record moves them, and their noise.
 
-From the number of records, the declared domain and the kernel alone. In units where the kernel has
-variance 1 and outputs lie within 1 of their centre. Proofs: docs/proofs/function_records.md.
+The sensitivity, in the norm of the kernel, follows from the number of records, the declared domain
+and the kernel alone. Noise is drawn through a growing factor L of the noise kernel at public points.
+Privacy rests on ``L L^T >= k(points, points)``: with the nugget j^2 on the diagonal that is so if
+``L L^T - k - j^2 I`` is smaller than j^2. This is computed from the rows as they are stored, and no
+point is answered that would make it too large. Proofs: docs/proofs/function_records.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import cholesky
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.growing import GrowingFactor
 from privgp.gp.kernels.evaluate import variance
-from privgp.gp.kernels.proved import rounding_error
+from privgp.gp.kernels.proved import rounding_error, values_by_differences
 from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
-from privgp.plan.functions.checked_factor import MOST_POINTS, NUGGET, residual_room
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.privacy.posterior_mean import (
     CONSTANT,
@@ -28,18 +33,18 @@ from privgp.types import Array, Count, Pair, Positive
 
 RECORD_SENSITIVITIES = ("exact", "paper")
 CELLS = 4000
+NUGGET = 1e-8  # of the variance
+MOST_POINTS = 4000
+TOO_FAR = "these points are too far away for the kernel to be computed."
 
 
 @dataclass(frozen=True)
-class RecordsModel:
-    """The public part of a whole-function release of private records."""
+class DomainModel:
+    """A Gaussian process on the declared domain of private inputs, one (low, high) per column."""
 
     kernel: Kernel
     noise_variance: Positive
     domain: tuple[Pair, ...]
-    rows: Count
-
-    nodes = None  # there are no inducing inputs
 
     @property
     def columns(self) -> int:
@@ -50,9 +55,21 @@ class RecordsModel:
         """The sides of the domain, (columns,)."""
         return np.array([high - low for low, high in self.domain])
 
+    def shape(self, records: int) -> PosteriorShape:
+        return posterior_shape(self.kernel, self.noise_variance, self.widths, records)
+
+
+@dataclass(frozen=True)
+class RecordsModel(DomainModel):
+    """The public part of a whole-function release of private records."""
+
+    rows: Count
+
+    nodes = None  # there are no inducing inputs
+
     def norm(self, sensitivity: str) -> float:
         """Half the sensitivity in the norm of the kernel, for outputs in [-1, 1]."""
-        shape = posterior_shape(self.kernel, self.noise_variance, self.widths, self.rows)
+        shape = self.shape(self.rows)
         if sensitivity == "paper":
             bound = mean_sensitivity(shape, "paper").value
         else:
@@ -96,7 +113,8 @@ class RecordsModel:
 def prior_norm_bound(shape: PosteriorShape) -> float:
     """``2 sup (1 + c t) sqrt(v - t^2) / (v + r^2)``, t^2 <= v (1 - v), c = sqrt(n - 1) / r.
 
-    Every v lies in one of 4,000 cells; in a cell numerator and denominator take their own extremes.
+    For a kernel of variance 1 and outputs within 1 of their centre. Every v lies in one of 4,000
+    cells; in a cell numerator and denominator take their own extremes.
     """
     c = math.sqrt((shape.records - 1) / shape.ridge)
     high = shape.largest_variance
@@ -112,3 +130,66 @@ def prior_norm_bound(shape: PosteriorShape) -> float:
     # t is not quite the top: both factors are taken a little larger than at it
     values = (1.0 + c * t) * np.sqrt(np.maximum(high_edge - t * t, 0.0)) / (low + shape.ridge)
     return 2.0 * float(values.max()) * (1.0 + 1e-9)
+
+
+def residual_room(kernel: Kernel, widths: Array) -> float:
+    """How large the computed residual may be, so that the true one is at most half the nugget.
+
+    For points of a box with sides ``widths`` (inputs,). Computing it errs by at most
+    ``gamma |l_a| |l_b|`` an entry, the kernel by its own error; both add up to at most the number of
+    points times that.
+    """
+    unseen = MOST_POINTS * (1.01 * rounding(MOST_POINTS + 4) + rounding_error(kernel, widths))
+    room = (0.5 * NUGGET - unseen) * variance(kernel)
+    if not room > NUGGET / 16.0 * variance(kernel):
+        raise ValueError("kernel has too many parts for its values to be exact enough.")
+    return room
+
+
+@dataclass(frozen=True)
+class FactorRows:
+    """Further rows of L, (new, old + new), and the squared residual of all rows up to these."""
+
+    points: Array
+    lower: Array
+    residual: float
+
+
+class CheckedFactor:
+    """L at the points asked so far, which lie in a box with sides ``widths``; all of it is public."""
+
+    def __init__(self, kernel: Kernel, widths: Array) -> None:
+        self.kernel, self.points = kernel, np.empty((0, len(widths)))
+        self._factor, self._residual = GrowingFactor(), 0.0
+        self._room = residual_room(kernel, widths)
+
+    def propose(self, points: Array) -> FactorRows:
+        """What further points add; refuses any that leave too large a residual. Changes nothing."""
+        above = values_by_differences(self.kernel, self.points, points)
+        own = values_by_differences(self.kernel, points, points)
+        own.flat[:: len(own) + 1] += NUGGET * variance(self.kernel)
+        side = self._factor.solve(above).T
+        try:
+            corner = cholesky(own - side @ side.T, lower=True)
+        except (np.linalg.LinAlgError, ValueError):
+            raise ValueError(TOO_FAR) from None
+        beside = self._factor.times(side.T) - above
+        within = side @ side.T + corner @ corner.T - own
+        residual = self._residual + 2.0 * float(np.sum(beside**2)) + float(np.sum(within**2))
+        if not np.sqrt(residual) <= self._room:
+            raise ValueError(TOO_FAR)
+        return FactorRows(points, np.hstack([side, corner]), residual)
+
+    def accept(self, rows: FactorRows) -> None:
+        """Make further rows part of the factor."""
+        self.catch_up(np.vstack([self.points, rows.points]), list(rows.lower), rows.residual)
+
+    def catch_up(self, points: Array, rows: Sequence[Array], residual: float) -> None:
+        """Take these rows as they were stored, the last of which belong to the last points."""
+        missing = len(points) - self._factor.size
+        if missing:
+            lower = np.zeros((missing, len(points)))
+            for place, row in enumerate(rows[len(rows) - missing :]):
+                lower[place, : len(row)] = row
+            self._factor.append(lower)
+        self.points, self._residual = points, residual

@@ -36,15 +36,11 @@ class PriorDraws:
             raise ValueError(
                 "prior draws need inputs (draws, records, columns) and truth (draws, points)."
             )
-        draws, records, columns = self.inputs.shape
-        shapes = (self.outputs.shape, self.points.shape[1:], self.truth.shape)
-        if shapes != ((draws, records), (columns,), (draws, len(self.points))) or 0 in (
-            draws, records, len(self.points)
-        ):  # fmt: skip
+        (draws, records, columns), points = self.inputs.shape, len(self.points)
+        shapes = self.outputs.shape, self.points.shape[1], self.truth.shape
+        if shapes != ((draws, records), columns, (draws, points)) or 0 in (draws, records, points):
             raise ValueError("the parts of prior draws do not belong together.")
-        if not all(
-            np.all(np.isfinite(a)) for a in (self.inputs, self.outputs, self.points, self.truth)
-        ):
+        if not all(np.all(np.isfinite(part)) for part in vars(self).values()):
             raise ValueError("prior draws contain NaN or infinity.")
 
     @property
@@ -56,9 +52,8 @@ class ManyPosteriors:
     """The posteriors of all draws under one unit kernel, for any ridge."""
 
     def __init__(self, draws: PriorDraws, kernel: Kernel) -> None:
-        grams = np.stack([evaluate(kernel, X) for X in draws.inputs])
-        self._spectra, vectors = np.linalg.eigh(grams)
-        self._spectra = np.maximum(self._spectra, 0.0)
+        spectra, vectors = np.linalg.eigh([evaluate(kernel, X) for X in draws.inputs])
+        self._spectra = np.maximum(spectra, 0.0)
         crosses = np.stack([evaluate(kernel, draws.points, X) for X in draws.inputs])
         self._crosses = crosses @ vectors
         self._outputs = np.einsum("jni,jn->ji", vectors, draws.outputs)

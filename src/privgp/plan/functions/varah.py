@@ -16,10 +16,7 @@ from privgp.types import Array
 
 
 def dominance(kernel: Kernel, noise_variance: float, inputs: Array, counts: Array) -> float:
-    """The dominance of ``K = k(X, X) + s^2 I``, rounded down; not positive if K has none.
-
-    ``inputs``: distinct rows of X, ``counts``: how often each occurs.
-    """
+    """The dominance of K for ``counts`` rows per input, rounded down; not positive if K has none."""
     v = variance(kernel)
     sums = np.abs(evaluate(kernel, inputs)) @ counts  # the diagonal once, others in full
     sums *= 1.0 + rounding(len(inputs) + 64)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privgp.gp.input_maps import collapse
-from privgp.types import Array
+from privgp.types import Array, Pair
 
 LARGEST = 1e50
 MOST_INDUCING = 5000
@@ -21,7 +21,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         raise ValueError(f"{name} must be one of {listed}, got {value!r}.")
 
 
-def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
+def check_bounds(name: str, bounds: Any) -> Pair:
     """(low, high), finite, low < high, of a width that arithmetic can hold."""
     if bounds is None:
         raise ValueError(
@@ -35,9 +35,8 @@ def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
         raise ValueError(f"{name} must be finite, got ({low}, {high}).")
     if not low < high:
         raise ValueError(f"{name} must have low < high, got ({low}, {high}).")
-    if max(abs(low), abs(high)) > LARGEST or high - low < max(
-        1.0 / LARGEST, 1e-12 * max(abs(low), abs(high))
-    ):
+    most = max(abs(low), abs(high))
+    if most > LARGEST or high - low < max(1.0 / LARGEST, 1e-12 * most):
         raise ValueError(f"{name} must have a width that numbers of their size resolve.")
     return low, high
 
@@ -51,9 +50,7 @@ def whole_number(name: str, value: Any, most: int) -> int:
     return int(value)
 
 
-def domain_pairs(
-    name: str, given: Any, columns: int | None = None
-) -> tuple[tuple[float, float], ...]:
+def domain_pairs(name: str, given: Any, columns: int | None = None) -> tuple[Pair, ...]:
     """The declared domain, one (low, high) per input; one input's pair may stand alone."""
     if given is None:
         raise ValueError(
@@ -73,7 +70,7 @@ def domain_pairs(
     return tuple(check_bounds(name, pair) for pair in pairs)
 
 
-def check_inside(X: Array, domain: Sequence[tuple[float, float]]) -> None:
+def check_inside(X: Array, domain: Sequence[Pair]) -> None:
     """Refuse points outside the declared domain, one (low, high) per column."""
     low, high = np.array(domain).T
     if not np.all((low <= X) & (high >= X)):
@@ -82,20 +79,22 @@ def check_inside(X: Array, domain: Sequence[tuple[float, float]]) -> None:
 
 def target_points(targets: Any, columns: int) -> Array | None:
     """Targets as an array (points, columns); one column may come as a plain list."""
-    if targets is None:
-        return None
+    return None if targets is None else _points("targets", targets, columns)
+
+
+def _points(name: str, given: Any, columns: int) -> Array:
     try:
-        points = np.asarray(targets, dtype=np.float64)
+        points = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError("targets must be numbers.") from None
+        raise ValueError(f"{name} must be numbers.") from None
     if points.ndim == 1 and columns == 1:
         points = points[:, None]
     if points.ndim != 2 or points.shape[1] != columns or len(points) == 0:
         raise ValueError(
-            f"targets must be points with {columns} columns like X, got shape {points.shape}."
+            f"{name} must be points with {columns} columns like X, got shape {points.shape}."
         )
     if not np.all(np.isfinite(points)):
-        raise ValueError("targets contain NaN or infinity.")
+        raise ValueError(f"{name} contain NaN or infinity.")
     return points
 
 
@@ -109,11 +108,7 @@ def inducing_inputs(inducing: Any, columns: int) -> int | Array:
         return int(inducing)
     if isinstance(inducing, bool | str) or np.ndim(inducing) == 0:
         raise ValueError("inducing must be a whole number of inducing inputs, or points like X.")
-    try:
-        points = target_points(inducing, columns)
-    except ValueError as problem:
-        raise ValueError(str(problem).replace("targets", "inducing")) from None
-    assert points is not None
+    points = _points("inducing", inducing, columns)
     if len(points) > MOST_INDUCING:
         raise ValueError(f"inducing has more than {MOST_INDUCING} points.")
     return collapse(points)[0]

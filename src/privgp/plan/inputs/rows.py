@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -64,19 +63,10 @@ def sample(rows: Rows, most: int) -> Array:
 
 
 def in_blocks(function: Callable[[Block], Part], blocks: Iterable[Block]) -> Iterator[Part]:
-    """``function`` of every block, in order, on two threads with one BLAS thread each.
-
-    Few blocks are under way at any time, so a source that reads as it goes stays small.
-    """
-    coming = iter(blocks)
-    first = list(islice(coming, 2))
-    if len(first) < 2:  # a thread would only take longer
-        with one_thread():
-            yield from map(function, first)
-        return
+    """``function`` of every block, in order, on two threads; few blocks are in memory at a time."""
     with one_thread(), ThreadPoolExecutor(THREADS) as pool:
         waiting: deque[Future[Part]] = deque()
-        for block in chain(first, coming):
+        for block in blocks:
             waiting.append(pool.submit(function, block))
             if len(waiting) > THREADS:
                 yield waiting.popleft().result()

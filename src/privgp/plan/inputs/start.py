@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
@@ -10,10 +12,13 @@ from privgp.gp.kernels.noise import signal_and_noise, split_noise
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 from privgp.types import Array
 
+if TYPE_CHECKING:
+    from privgp.plan.build import Question
+
 # Prior stds as shares of the bounds' width: of the function and of its constant, and of the noise.
 SIGNAL_SHARE = 0.25
 NOISE_SHARE = 0.15
-RANK_SHARES = (0.0, 0.4, 0.8)
+RANK_SHARES: tuple[float, ...] = (0.0, 0.4, 0.8)
 
 
 def default_kernel(X: Array, width: float) -> Kernel:
@@ -24,33 +29,19 @@ def default_kernel(X: Array, width: float) -> Kernel:
     return ConstantKernel(signal) * Matern(lengthscale, nu=2.5) + ConstantKernel(signal, "fixed")
 
 
-def starting_priors(
-    X: Array,
-    width: float,
-    kernel: Kernel | None,
-    noise_variance: float | None,
-    *,
-    learned: bool,
-    ranked: bool = False,
-) -> tuple[Prior, ...]:
-    """One prior per input map; a given kernel acts on the inputs as they are, so it has one map,
-    or with ``ranked`` a second one, for a plan that should serve other kernels too.
+def starting_priors(X: Array, question: Question, *, learned: bool) -> tuple[Prior, ...]:
+    """One prior per input map; a given kernel has one map, of the inputs as they are, or two.
 
     ``X`` are all rows, repeated inputs included: their spread and ranks set scales and maps.
     """
-    shares: tuple[float, ...]
+    kernel, width = question.kernel, 2.0 * question.half_width
     if kernel is None:
-        kernel = default_kernel(X, width)
-        shares = RANK_SHARES if learned else RANK_SHARES[:1]
+        kernel, shares = default_kernel(X, width), RANK_SHARES if learned else RANK_SHARES[:1]
     else:
-        shares = (0.0, RANK_SHARES[-1]) if ranked else (0.0,)
-    signal, noise = signal_and_noise(
-        kernel, noise_variance, X.shape[1], default=(NOISE_SHARE * width) ** 2
-    )
+        shares = RANK_SHARES[::2] if question.ranked else RANK_SHARES[:1]
+    default = (NOISE_SHARE * width) ** 2
+    signal, noise = signal_and_noise(kernel, question.noise_variance, X.shape[1], default=default)
     white = split_noise(kernel)[1]
     noise_free = white is None or not white.hyperparameter_noise_level.fixed
-    maps = (part_ranked(X, share) for share in shares)
-    return tuple(
-        prior_about(Hyperparameters(signal, noise, input_map), noise_free=noise_free)
-        for input_map in maps
-    )
+    models = (Hyperparameters(signal, noise, part_ranked(X, share)) for share in shares)
+    return tuple(prior_about(model, noise_free=noise_free) for model in models)

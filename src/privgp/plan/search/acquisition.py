@@ -22,10 +22,8 @@ def next_setting(
         middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
         return int(np.argmin(np.square(points - middle).sum(axis=1)))
     if acquisition == "ucb":
-        promise = upper_bound(surrogate, exploration)
-    else:
-        promise = expected_improvement(surrogate, tried)
-    return int(np.argmax(promise))
+        return int(np.argmax(upper_bound(surrogate, exploration)))
+    return int(np.argmax(expected_improvement(surrogate, tried)))
 
 
 def upper_bound(surrogate: Surrogate, exploration: float) -> Array:
@@ -35,12 +33,8 @@ def upper_bound(surrogate: Surrogate, exploration: float) -> Array:
 
 
 def expected_improvement(surrogate: Surrogate, tried: Sequence[int]) -> Array:
-    """E max(f(x) - best, 0) over function and hyperparameters, (settings,).
-
-    Scores are noisy, so ``best`` is the largest posterior mean among the settings tried.
-    """
-    mean, _ = surrogate.posterior()
-    best = mean[np.asarray(tried)].max()
+    """E max(f(x) - best, 0), (settings,); ``best``: the largest posterior mean of those tried."""
+    best = surrogate.posterior()[0][np.asarray(tried)].max()
     std = np.sqrt(np.maximum(surrogate.variances, 1e-24))
     z = (surrogate.means - best) / std
     density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
@@ -48,9 +42,6 @@ def expected_improvement(surrogate: Surrogate, tried: Sequence[int]) -> Array:
 
 
 def best_setting(surrogate: Surrogate) -> int:
-    """The index of the largest posterior mean less one std: better known settings come first.
-
-    Scores lie in [-1, 1], and so do means that may be compared.
-    """
+    """The index of the largest mean, cut to the scores' [-1, 1], less one std."""
     mean, std = surrogate.posterior()
     return int(np.argmax(np.clip(mean, -1.0, 1.0) - std))

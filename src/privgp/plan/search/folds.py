@@ -21,8 +21,7 @@ def public_splits(cv: Any, X: Array, groups: Any = None) -> list[Split]:
     """(train, test) row numbers of any scikit-learn splitter, number of folds, or list of splits.
 
     The splitter never sees outputs: one that needs them, such as StratifiedKFold, is refused. A
-    number of folds shuffles by a fixed public seed, as rows often come sorted, and keeps the rows of
-    a person together.
+    number of folds shuffles by a fixed public seed and keeps the rows of a person together.
     """
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool) and 2 <= cv <= len(X):
         kind = KFold if groups is None else GroupKFold
@@ -39,7 +38,7 @@ def public_splits(cv: Any, X: Array, groups: Any = None) -> list[Split]:
         ) from None
     if not splits:
         raise ValueError("cv makes no split.")
-    return [_checked(train, test, len(X)) for train, test in splits]
+    return [_checked(split, len(X)) for split in splits]
 
 
 def folds_of(model: Hyperparameters, X: Array, splits: Sequence[Split]) -> Iterator[Fold]:
@@ -52,9 +51,9 @@ def folds_of(model: Hyperparameters, X: Array, splits: Sequence[Split]) -> Itera
         yield Fold(train, test, index, smoother.weights)
 
 
-def _checked(train: Any, test: Any, rows: int) -> Split:
+def _checked(split: tuple[Any, Any], rows: int) -> Split:
     out = []
-    for part in (train, test):
+    for part in split:
         if part.dtype == bool and part.shape == (rows,):
             part = np.flatnonzero(part)
         if part.ndim != 1 or part.dtype.kind not in "iu" or part.size == 0:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import qmc
 
-from privgp.plan.inputs.arguments import whole_number
+from privgp.plan.inputs.arguments import check_bounds, whole_number
 from privgp.types import Array
 
 MOST_AXES = 10
@@ -128,12 +128,7 @@ def _axis(name: str, axis: Any) -> _Interval | _Listed:
     scale = axis[2] if len(axis) == 3 else "uniform"
     if scale not in ("uniform", "log-uniform"):
         raise ValueError(f"space[{name!r}] must end in 'log-uniform' or 'uniform'.")
-    try:
-        low, high = float(axis[0]), float(axis[1])
-    except (TypeError, ValueError):
-        raise ValueError(f"space[{name!r}] must have two numbers as its ends.") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high < low + math.inf):
-        raise ValueError(f"space[{name!r}] must have finite ends with low < high.")
+    low, high = check_bounds(f"space[{name!r}]", axis[:2])
     if scale == "log-uniform" and low <= 0:
         raise ValueError(f"space[{name!r}] must have low > 0 to be log-uniform.")
     return _Interval(low, high, scale == "log-uniform")

@@ -8,7 +8,7 @@ to calibrate the noise and to describe the measurement. Proof: docs/proofs/induc
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -17,12 +17,11 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import check_kernel, evaluate
-from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
 from privgp.gp.smoothers import stable_cholesky
 from privgp.plan.inputs.rows import in_blocks
-from privgp.plan.strategy import read_sums
-from privgp.privacy.noise import GAUSSIAN, Noise
+from privgp.plan.strategy import NOT_TOGETHER, Sums
+from privgp.privacy.noise import GAUSSIAN
 from privgp.privacy.sensitivity import MAX_ENERGY_WEIGHT, column_norms, single_row_sensitivity
 from privgp.types import Array
 
@@ -32,10 +31,7 @@ LEAST_NORM = 0.1
 
 @dataclass(frozen=True)
 class Columns:
-    """``b(x) = S k(Z, x)``, divided by ``max(|b|, LEAST_NORM)`` if ``unit``.
-
-    ``matrix``: S, (measured, nodes); ``nodes``: Z.
-    """
+    """``b(x) = S k(Z, x)``, divided by ``max(|b|, LEAST_NORM)`` if ``unit``; ``matrix``: S."""
 
     kernel: Kernel
     nodes: Array
@@ -87,11 +83,9 @@ class Totals:
     kernel_gram: Array
 
     def __add__(self, other: Totals) -> Totals:
-        most = self if self.largest >= other.largest else other
-        return Totals(
+        return replace(
+            self if self.largest >= other.largest else other,
             rows=self.rows + other.rows,
-            largest=most.largest,
-            worst=most.worst,
             absolute=self.absolute + other.absolute,
             gram=self.gram + other.gram,
             cross=self.cross + other.cross,
@@ -101,21 +95,16 @@ class Totals:
 
 def total(parts: Iterable[Totals]) -> Totals:
     """Add them up, in order."""
-    whole: Totals | None = None
-    for part in parts:
-        whole = part if whole is None else whole + part
-    if whole is None:
+    coming = iter(parts)
+    first = next(coming, None)
+    if first is None:
         raise ValueError("there are no rows.")
-    return whole
+    return sum(coming, first)
 
 
 @dataclass(frozen=True)
-class StreamedSums:
-    """The measurement ``(sum b(x_i) u_i, w sum u_i^2)`` over rows that are never held together.
-
-    ``largest``: an upper bound of all columns' norms, ``worst``: the column that has it;
-    ``absolute``: (measured,), the sums of |b|. Every row is a person.
-    """
+class StreamedSums(Sums):
+    """``(sum b(x_i) u_i, w sum u_i^2)`` over rows never held together, each a person; see Totals."""
 
     law: ClassVar[str] = GAUSSIAN
     people: ClassVar[None] = None
@@ -131,21 +120,21 @@ class StreamedSums:
         """Refuse parts that do not belong together, as only a file can have them."""
         columns, measured = self.columns, self.absolute.shape
         shape = (*measured, len(columns.nodes))
-        if self.worst.shape != measured or columns.nodes.ndim != 2 or columns.matrix.shape != shape:
-            raise ValueError("the parts of a measurement are not of one length.")
+        fits = (
+            columns.nodes.ndim == 2
+            and (self.worst.shape, columns.matrix.shape) == (measured, shape)
+            and self.rows >= 1
+            and self.largest > 0.0
+            and self.energy_weight >= 0.0
+            and np.all(self.absolute >= 0.0)
+        )
+        if not fits:
+            raise ValueError(NOT_TOGETHER)
         check_kernel(columns.kernel, columns.nodes.shape[1])
-        if not (self.rows >= 1 and self.largest > 0.0 and self.energy_weight >= 0.0):
-            raise ValueError("a number is out of range.")
-        if np.any(self.absolute < 0.0):
-            raise ValueError("a sum of absolute values is negative.")
-
-    @property
-    def measured(self) -> int:
-        return len(self.absolute)
 
     @property
     def size(self) -> int:
-        return self.measured + int(self.energy_weight > 0)
+        return len(self.absolute) + int(self.energy_weight > 0)
 
     @property
     def matrix(self) -> Array:
@@ -163,11 +152,9 @@ class StreamedSums:
         energy = error * self.energy_weight * self.rows
         return float(np.hypot(np.linalg.norm(per_number), energy)) * (1.0 + 1e-9)
 
-    def sum_std(self, noise_std: float) -> float:
-        return noise_std
-
-    def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
-        return read_sums(numbers, self.energy_weight, noise, half_width)
+    def furthest(self) -> tuple[Array, Array]:
+        """Equal outputs but for the row with the largest column."""
+        return self.with_energy(-self.worst, 1.0), self.with_energy(self.worst, 1.0)
 
 
 def streamed_strategy(columns: Columns, totals: Totals, *, energy: bool) -> StreamedSums:

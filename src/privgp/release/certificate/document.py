@@ -1,11 +1,12 @@
-"""The certificate of a release, written from facts that its model hands over."""
+"""The certificate of a release, written from its plan and its guarantee."""
 
 from __future__ import annotations
 
 import hashlib
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from copy import deepcopy
+from dataclasses import fields
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
@@ -14,34 +15,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.functionals import Functionals
+from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Guarantee
-from privgp.privacy.noise import Noise
 from privgp.release.certificate import wording
 
 PACKAGES = ("privgp", "numpy", "scipy", "scikit-learn", "opendp", "dp-accounting")
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What a certificate is written from. All of it is public.
-
-    ``date``: when the budget was spent, as ``utc`` writes it
-    ``x_bounds``: of private inputs, a pair for each; None where inputs are public
-    ``names``: of the inputs; empty if they have none
-    ``plan``: its hash
-    ``hyperparameters``, ``data``: as the certificate states them, see ``SCHEMA``
-    """
-
-    guarantee: Guarantee
-    noise: Noise
-    functionals: Functionals
-    plan: str
-    date: str
-    y_bounds: tuple[float, float]
-    x_bounds: tuple[tuple[float, float], ...] | None
-    names: tuple[str, ...]
-    hyperparameters: dict[str, Any]
-    data: dict[str, Any]
 
 
 def certificate(
@@ -54,7 +32,8 @@ def certificate(
     ``date``: of the release, with its time zone; when the model was fitted unless given.
     """
     check_is_fitted(model)
-    known, written = _holder(holder), model._certified()
+    known, loaded = _holder(holder), vars(model).get("loaded_")
+    written = _core(model) if loaded is None else deepcopy(loaded.certificate)
     if date is not None:
         written["date"] = utc(date)
     return {
@@ -87,20 +66,24 @@ def plan_hash(
     return digest.hexdigest()
 
 
-def core(facts: Facts) -> dict[str, Any]:
-    """A certificate without what the holder adds."""
-    promised, records = facts.guarantee, facts.x_bounds is not None
-    people = facts.data["people"] is not None
+def _core(model: Any) -> dict[str, Any]:
+    """The certificate of a fitted model without what the holder adds."""
+    plan: Plan = model.plan_
+    promised: Guarantee = model.guarantee_
+    strategy, people, records = plan.strategy, plan.strategy.people, plan.x_bounds is not None
+    at_targets, names = plan.unbiased is not None, getattr(model, "feature_names_in_", ())
+    learned = model.hyperparameters == "learned" and not at_targets
+    fixed = wording.FIXED_RECORDS if records else wording.FIXED
     epsilons = [0.0, *(promised.epsilon * 2.0 ** (k / 4.0) for k in range(-16, 9))]
-    inputs = f"inputs ({', '.join(facts.names)})" if facts.names else "inputs"
+    inputs = f"inputs ({', '.join(map(str, names))})" if len(names) else "inputs"
     private = f"the {inputs} and the output" if records else "the output"
-    bounds: dict[str, Any] = {"outputs": list(facts.y_bounds), "source": wording.BOUNDS_SOURCE}
-    if facts.x_bounds is not None:
-        bounds["inputs"] = [list(pair) for pair in facts.x_bounds]
+    bounds: dict[str, Any] = {"outputs": list(plan.y_bounds), "source": wording.BOUNDS_SOURCE}
+    if plan.x_bounds is not None:
+        bounds["inputs"] = [list(pair) for pair in plan.x_bounds]
     return {
         "certificate": "privgp",
         "version": 1,
-        "date": facts.date,
+        "date": model.released_at_,
         "simulation": promised.is_simulation,
         "epsilon": promised.epsilon,
         "delta": promised.delta,
@@ -114,26 +97,37 @@ def core(facts: Facts) -> dict[str, Any]:
         "public": [
             *([] if records else [f"the {inputs} of every row"]),
             "the number of rows",
-            *(["which rows belong to one person"] if people else []),
+            *([] if people is None else ["which rows belong to one person"]),
             "bounds, kernel, targets and budget",
             "the noisy measurement and all that follows from it",
         ],
         "private": [f"{private} of every row"],
         "bounds": bounds,
-        "hyperparameters": facts.hyperparameters,
+        "hyperparameters": {
+            "source": vars(model).get("chosen_by_") or (wording.LEARNED if learned else fixed),
+            "kernel": str(model.kernel_),
+            "noise_variance": float(model.noise_variance_),
+            "models": 1 if at_targets else len(model.release_.components),
+        },
         "mechanism": {
             "description": promised.mechanism,
             "noise_multipliers": list(promised.noise_multipliers),
             "pure_epsilons": list(promised.pure_epsilons),
             "delta_slack": promised.delta_slack,
             "sampler": promised.sampler,
-            "floating_point": wording.floating_point(promised, facts.noise),
+            "floating_point": wording.floating_point(promised, plan.noise),
         },
-        "data": facts.data,
+        "data": {
+            "rows": strategy.rows,
+            "people": None if people is None else int(people.max()) + 1,
+            "distinct_inputs": strategy.distinct_inputs,
+            "measured_numbers": int(strategy.size),
+            "released": "values at the targets" if at_targets else "a function of the inputs",
+        },
         "software": _software(),
-        "plan_hash": plan_hash(facts.functionals, facts.y_bounds, promised.epsilon, promised.delta),
-        "plan": facts.plan,
-        "not_protected": wording.not_protected(promised.is_simulation, people, records),
+        "plan_hash": plan_hash(model.functionals_, plan.y_bounds, promised.epsilon, promised.delta),
+        "plan": plan.hash,
+        "not_protected": wording.not_protected(promised.is_simulation, people is not None, records),
     }
 
 

@@ -20,11 +20,10 @@ h2 { font-size: 1.15rem; margin: 1.8rem 0 .4rem; border-bottom: 1px solid #999; 
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid #ddd; }
 th { width: 32%; font-weight: 600; }
-td { overflow-wrap: anywhere; }
+td { overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .simulation { border: 6px solid #b00020; color: #b00020; padding: 1rem; font-weight: 700; font-size: 1.3rem; text-align: center; }
 .promise { font-size: 1.15rem; }
 .blank { color: #777; font-style: italic; }
-.curve td, .curve th { width: 50%; font-variant-numeric: tabular-nums; }
 @media print { body { margin: 0; max-width: none; } h2, tr { break-inside: avoid; } }
 """
 _STAMP = (
@@ -38,65 +37,63 @@ def page(certificate: Mapping[str, Any]) -> str:
     validate(certificate)
     c = certificate
     stamp = _STAMP if c["simulation"] else ""
-    name = c["holder"]["name"] or "a published Gaussian process"
+    name = _text(c["holder"]["name"] or "a published Gaussian process")
     sections = "\n".join(
-        f"<h2>{_text(title)}</h2>\n{content}" for title, content in _sections(c).items() if content
+        f"<h2>{_text(title)}</h2>\n{_html(content)}" for title, content in _sections(c).items()
     )
     return (
         '<!DOCTYPE html>\n<html lang="en-GB">\n<head>\n<meta charset="utf-8">\n'
         # Even if something slipped through the escaping, it could neither run nor fetch.
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        f"<title>Privacy certificate: {_text(name)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n{stamp}<h1>Privacy certificate</h1><p>{_text(name)}, {_text(c['date'])}</p>\n"
+        f"<title>Privacy certificate: {name}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n{stamp}<h1>Privacy certificate</h1><p>{name}, {_text(c['date'])}</p>\n"
         f'<p class="promise">{_text(_promise(c))}</p>\n{sections}\n{stamp}</body>\n</html>\n'
     )
 
 
-def _sections(c: Mapping[str, Any]) -> dict[str, str]:
+def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
     mechanism, hyperparameters, data = c["mechanism"], c["hyperparameters"], c["data"]
     low, high = c["bounds"]["outputs"]
     models = hyperparameters["models"]
     return {
-        "What is not protected": _html(c["not_protected"]),
-        "What is private and what is public": _html(
-            {
-                "Private": c["private"],
-                "Public": c["public"],
-                "Unit of privacy": c["unit"],
-                "Neighbouring datasets": c["neighbours"],
-                "Assumptions": c["assumptions"],
-            }
-        ),
-        "What was chosen, and how": _html(
-            {
-                "Bounds of the outputs": f"{low:g} to {high:g}: {c['bounds']['source']}",
-                "Bounds of the inputs": domain(c) or None,
-                "Hyperparameters": hyperparameters["source"],
-                "Most plausible kernel": hyperparameters["kernel"],
-                "Noise variance": f"{hyperparameters['noise_variance']:.4g}",
-                "Models averaged": models if models > 1 else None,
-            }
-        ),
-        "How it was done": _html(
-            {
-                "Mechanism": mechanism["description"],
-                "Noise": _noise(mechanism) or None,
-                "Sampler": mechanism["sampler"],
-                "Floating point": mechanism["floating_point"],
-                "Rows": data["rows"],
-                "People": data["people"],
-                "Numbers measured": data["measured_numbers"],
-                "Released": data["released"],
-                "Software": versions(c),
-                "Hash of the plan": c.get("plan") or None,
-                "Hash of what was measured": c["plan_hash"],
-            }
-        ),
-        "The promise at every epsilon": _curve(c),
-        "From the data holder": _html({HOLDER[key]: text for key, text in c["holder"].items()}),
-        "Statement in the terms of NIST SP 800-226": _html(c["nist_sp_800_226"]),
-        "Draft record for the OpenDP Deployments Registry": _html(c["registry"]["deployment"]),
+        "What is not protected": c["not_protected"],
+        "What is private and what is public": {
+            "Private": c["private"],
+            "Public": c["public"],
+            "Unit of privacy": c["unit"],
+            "Neighbouring datasets": c["neighbours"],
+            "Assumptions": c["assumptions"],
+        },
+        "What was chosen, and how": {
+            "Bounds of the outputs": f"{low:g} to {high:g}: {c['bounds']['source']}",
+            "Bounds of the inputs": domain(c) or None,
+            "Hyperparameters": hyperparameters["source"],
+            "Most plausible kernel": hyperparameters["kernel"],
+            "Noise variance": f"{hyperparameters['noise_variance']:.4g}",
+            "Models averaged": models if models > 1 else None,
+        },
+        "How it was done": {
+            "Mechanism": mechanism["description"],
+            "Noise": _noise(mechanism) or None,
+            "Sampler": mechanism["sampler"],
+            "Floating point": mechanism["floating_point"],
+            "Rows": data["rows"],
+            "People": data["people"],
+            "Numbers measured": data["measured_numbers"],
+            "Released": data["released"],
+            "Software": versions(c),
+            "Hash of the plan": c.get("plan"),
+            "Hash of what was measured": c["plan_hash"],
+        },
+        "The promise at every epsilon": {
+            "All of these hold at once": kind_of_promise(c),
+            "Epsilon": "Delta",
+            **{_up(epsilon, 5): _up(delta, 5) for epsilon, delta in c["curve"]},
+        },
+        "From the data holder": {HOLDER[key]: text for key, text in c["holder"].items()},
+        "Statement in the terms of NIST SP 800-226": c["nist_sp_800_226"],
+        "Draft record for the OpenDP Deployments Registry": c["registry"]["deployment"],
     }
 
 
@@ -123,17 +120,6 @@ def _noise(mechanism: Mapping[str, Any]) -> str:
     return ", ".join([*parts, *(f"pure epsilon {e:g}" for e in mechanism["pure_epsilons"])])
 
 
-def _curve(c: Mapping[str, Any]) -> str:
-    rows = "".join(
-        f"<tr><td>{_up(epsilon, 5)}</td><td>{_up(delta, 5)}</td></tr>"
-        for epsilon, delta in c["curve"]
-    )
-    return (
-        f"<p>All of these hold at once ({_text(kind_of_promise(c))}).</p>"
-        f'<table class="curve"><tr><th>epsilon</th><th>delta</th></tr>{rows}</table>'
-    )
-
-
 def _html(value: Any) -> str:
     """A table of what has names, a list of texts, or one text; what is None or empty is left out."""
     if isinstance(value, Mapping):
@@ -141,7 +127,7 @@ def _html(value: Any) -> str:
         inside = (f"<tr><th>{_title(name)}</th><td>{html}</td></tr>" for name, html in rows.items())
         return f"<table>{''.join(inside)}</table>"
     if isinstance(value, list):
-        return f"<ul>{''.join(f'<li>{_html(inner)}</li>' for inner in value)}</ul>" if value else ""
+        return f"<ul>{''.join(f'<li>{_html(inner)}</li>' for inner in value)}</ul>"
     return _text(value) if str(value).strip() else f'<span class="blank">{BLANK}</span>'
 
 

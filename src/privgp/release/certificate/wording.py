@@ -32,16 +32,8 @@ LEARNED = "learned from the private measurement itself, at no further cost to th
 FIXED = "given by the data holder or set from public inputs and bounds, never from outputs"
 FIXED_RECORDS = "given by the data holder or set from the declared bounds, never from the records"
 TRUST = "central: the data holder is trusted with the data and publishes nothing else about them"
-THREAT = (
-    "anyone may hold the published file, know {known}, have any further knowledge and unlimited "
-    "computing power"
-)
 POST_PROCESSING = "everything after the measurement: learning and predictions read no private value"
 COMPOSITION = "one release; each further one of the same data adds to the loss: see privgp.compose"
-SIDE_CHANNELS = (
-    "the release is one file; predictions read nothing private, so their timing reveals nothing; "
-    "only the holder sees how long fitting takes, which is not hidden"
-)
 SIMULATED = "NOTHING is protected: the noise was simulated, and this is not for release."
 RECORDS_LIMITS = (
     "The number of records is not protected.",
@@ -104,7 +96,10 @@ def domain(core: Mapping[str, Any]) -> str:
 
 def threat(core: Mapping[str, Any]) -> str:
     known = "all other records" if domain(core) else "every input and all other outputs"
-    return THREAT.format(known=known)
+    return (
+        f"anyone may hold the published file, know {known}, have any further knowledge and unlimited "
+        "computing power"
+    )
 
 
 def versions(core: Mapping[str, Any]) -> str:
@@ -188,7 +183,8 @@ def guideline(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, A
         "implementation": f"{mechanism['sampler']}; floating point: {mechanism['floating_point']}",
         "utility_and_bias": "clipping to the bounds and the prior of the Gaussian process bias the "
         "release; its standard deviations include the noise for privacy",
-        "side_channels": SIDE_CHANNELS,
+        "side_channels": "the release is one file; predictions read nothing private, so their timing "
+        "reveals nothing; only the holder sees how long fitting takes, which is not hidden",
         "security_and_access_control": holder["security"],
         "data_collection_exposure": holder["data_collection"],
     }

@@ -6,48 +6,41 @@ from collections.abc import Mapping
 from typing import Any
 
 from privgp.gp.kernels.codec import KERNELS
-from privgp.storage.archive import DamagedFile, parse
+from privgp.storage.archive import require
 from privgp.storage.codec import Codec
 from privgp.vault.states.outputs import OutputsContents
 from privgp.vault.states.paths import PathContents
 from privgp.vault.states.records import RecordsContents
+
+OLD_PATHS = (
+    "it holds sample paths of privgp 0.1, whose answers could give records away: delete it and fit "
+    "the paths again, which spends another budget"
+)
+OLD_RATIONAL = (
+    "it holds a function of records of privgp 0.1 with a RationalQuadratic kernel, which could break "
+    "its promise: delete it and fit the function again, which spends another budget"
+)
+OLD_FUNCTION = (
+    "it was written by privgp 0.1: ask it with that version, or fit the function again, which spends "
+    "another budget"
+)
 
 
 class StateCodec(Codec):
     """Refuses states of another kind and of earlier versions, with the reason."""
 
     def decode(self, members: Mapping[str, bytes]) -> Any:
-        if "private_paths.json" in members:
-            raise DamagedFile(
-                "it holds sample paths of privgp 0.1, whose answers could give records away: delete "
-                "it and fit the paths again, which spends another budget"
-            )
-        if "private_state.json" in members:
-            of_records = "weights.npy" in members
-            if of_records and _has_rational_quadratic(parse(members["private_state.json"])):
-                raise DamagedFile(
-                    "it holds a function of records of privgp 0.1 with a RationalQuadratic kernel, "
-                    "which could break its promise: delete it and fit the function again, which "
-                    "spends another budget"
-                )
-            raise DamagedFile(
-                "it was written by privgp 0.1: ask it with that version, or fit the function again, "
-                "which spends another budget"
-            )
-        if self.name == "function" and "paths.json" in members:
-            raise DamagedFile("it holds sample paths, not a function")
-        if self.name == "paths" and "function.json" in members:
-            raise DamagedFile("it holds a function, not sample paths")
+        require("private_paths.json" not in members, OLD_PATHS)
+        function = members.get("private_state.json", b"")
+        of_records = "weights.npy" in members
+        require(not of_records or b'"RationalQuadratic"' not in function, OLD_RATIONAL)
+        require(function == b"", OLD_FUNCTION)
+        if self.name == "function":
+            require("paths.json" not in members, "it holds sample paths, not a function")
+        else:
+            require("function.json" not in members, "it holds a function, not sample paths")
         return super().decode(members)
 
 
 FUNCTIONS = StateCodec(OutputsContents | RecordsContents, "function", KERNELS)
 PATHS = StateCodec(PathContents, "paths", KERNELS)
-
-
-def _has_rational_quadratic(tree: Any) -> bool:
-    """Whether a part of an old state's JSON is such a kernel."""
-    if isinstance(tree, dict):
-        inside = any(_has_rational_quadratic(part) for part in tree.values())
-        return tree.get("type") == "RationalQuadratic" or inside
-    return False

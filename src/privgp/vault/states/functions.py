@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -11,12 +11,44 @@ from privgp.gp.kernels.evaluate import check_kernel
 from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import GaussianNoise
-from privgp.storage.archive import DamagedFile
-from privgp.types import Array, Pair, Positive, Share
+from privgp.storage.archive import require
+from privgp.types import Array, Pair, Positive, Seed, Share
 from privgp.vault.noise import add_noise
 from privgp.vault.states.kept import OTHER_PROMISE, Contents
 
-Draws = TypeVar("Draws")
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionDraws:
+    """What has been drawn of one function, and what is needed to go on: all of it is public here.
+
+    ``noise``: for the most coordinates there may be; ``seed``: for simulations, else None;
+    ``numbers``: the noisy coordinates. ``points`` (asked, columns) have ``answers`` (asked,) in units
+    of y; there are none through inducing inputs.
+    """
+
+    noise: GaussianNoise
+    seed: Seed | None
+    points: Annotated[Array, "points columns"]
+    answers: Annotated[Array, "points"] = field(default_factory=lambda: np.empty(0))
+    numbers: Annotated[Array, "*"] = field(default_factory=lambda: np.empty(0), repr=False)
+
+    GROWS: ClassVar[tuple[str, ...]] = ("points", "answers", "numbers")
+
+    def with_noise(self, exact: Array) -> Array:
+        """The numbers, and further coordinates with their noise; in simulations on no lattice."""
+        first, count = len(self.numbers), len(exact)
+        if first + count > self.noise.size:
+            raise ValueError("this function has no coordinates left.")
+        if self.seed is None:
+            drawn = add_noise(exact, replace(self.noise, size=count))
+        else:  # one stream per coordinate: a simulation does not depend on batches or restarts
+            streams = (np.random.default_rng([self.seed, first + i]) for i in range(count))
+            normals = np.array([stream.standard_normal() for stream in streams])
+            drawn = exact + self.noise.std * normals
+        return np.concatenate([self.numbers, drawn])
+
+
+Draws = TypeVar("Draws", bound=FunctionDraws)
 
 
 @dataclass(frozen=True)
@@ -32,15 +64,6 @@ class FunctionContents(Contents):
 
     PROTECT: ClassVar[str]
     SENSITIVITIES: ClassVar[tuple[str, ...]]
-    ADVICE: ClassVar[str]
-    COPIED = (
-        "a fitted PrivateFunction cannot be copied or pickled: two copies would draw different noise "
-        "for one function. Use save_state and load_state."
-    )
-    OTHER_PROCESS = (
-        "this function belongs to another process, which would draw it otherwise: give it a state "
-        "file and load that with load_state."
-    )
 
     @property
     def most(self) -> float:
@@ -65,21 +88,12 @@ class FunctionContents(Contents):
 
     def with_answers(self, draws: Draws, points: Array, lower: Array) -> Draws:
         """Draws whose last numbers are those of new points, of which ``lower`` are the rows of L."""
-        answers = self.in_units(lower @ draws.numbers)  # type: ignore[attr-defined]
-        return replace(  # type: ignore[type-var]
+        answers = self.in_units(lower @ draws.numbers)
+        return replace(
             draws,
-            points=np.vstack([self.draws.points, points]),
-            answers=np.concatenate([self.draws.answers, answers]),
+            points=np.vstack([draws.points, points]),
+            answers=np.concatenate([draws.answers, answers]),
         )
-
-    def too_many(self, most: float, answered: int) -> str:
-        return (
-            f"a function answers at most {most:,.0f} points, and this one has answered "
-            f"{answered:,}: ask for fewer" + self.ADVICE
-        )
-
-    def second_file(self, path: str) -> str:
-        return f"this function is kept in {path!r}: a second file would fall behind."
 
     def check(self) -> None:
         super().check()
@@ -87,14 +101,5 @@ class FunctionContents(Contents):
         check_budget(self.epsilon, self.delta)
         check_choice("sensitivity", self.sensitivity, self.SENSITIVITIES)
         check_kernel(self.model.kernel, self.model.columns)
-        if (self.guarantee.epsilon, self.guarantee.delta) != (self.epsilon, self.delta):
-            raise DamagedFile(OTHER_PROMISE)
-
-
-def with_noise(exact: Array, noise: GaussianNoise, seed: int | None, first: int) -> Array:
-    """Coordinates from the ``first`` on with their noise; that of simulations is on no lattice."""
-    if seed is None:
-        return add_noise(exact, replace(noise, size=len(exact)))
-    # one stream per coordinate: a simulation does not depend on batches or restarts
-    streams = (np.random.default_rng([seed, first + i]) for i in range(len(exact)))
-    return exact + noise.std * np.array([stream.standard_normal() for stream in streams])
+        promised = (self.guarantee.epsilon, self.guarantee.delta)
+        require(promised == (self.epsilon, self.delta), OTHER_PROMISE)

@@ -18,12 +18,21 @@ import numpy as np
 from privgp.gp.threads import one_thread
 from privgp.plan.inputs.arguments import check_inside
 from privgp.privacy.guarantee import Guarantee
-from privgp.storage.archive import DamagedFile
+from privgp.storage.archive import require
 from privgp.storage.codec import Codec
-from privgp.storage.state_file import PathLike, StateFile
+from privgp.storage.parts import PathLike
+from privgp.storage.state_file import StateFile
 from privgp.types import Array
 
 BATCH = 1024
+COPIED = (
+    "what was fitted to private data cannot be copied or pickled: two copies would draw different "
+    "answers. Use save_state and load_state."
+)
+OTHER_PROCESS = (
+    "this state belongs to another process, which would draw other answers: save it to a file, and "
+    "load that with load_state."
+)
 NOT_TOGETHER = "its parts do not belong together"
 OTHER_PROMISE = "its guarantee does not belong to it"
 TOO_MUCH = "it has drawn more than it may"
@@ -42,8 +51,7 @@ class Contents:
     model: Any
     draws: Any
 
-    COPIED: ClassVar[str]
-    OTHER_PROCESS: ClassVar[str]
+    ADVICE: ClassVar[str] = "."  # for whoever asks for too many points
 
     @property
     def most(self) -> float:
@@ -70,18 +78,16 @@ class Contents:
         """Answers that need no further draw."""
         raise NotImplementedError
 
-    def too_many(self, most: float, answered: int) -> str:
-        raise NotImplementedError
-
-    def second_file(self, path: str) -> str:
-        raise NotImplementedError
-
     def check(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
         columns = self.model.columns
         named = self.names is None or len(self.names) == columns
-        if not named or self.draws.points.shape[1] != columns:
-            raise DamagedFile(NOT_TOGETHER)
+        require(named and self.draws.points.shape[1] == columns, NOT_TOGETHER)
+
+    def holds_inputs(self, inputs: Array) -> bool:
+        """Whether private inputs lie in the domain."""
+        low, high = np.array(self.model.domain).T
+        return bool(np.all((inputs >= low) & (inputs <= high)))
 
 
 class Kept:
@@ -122,7 +128,10 @@ class Kept:
         self._check_process()
         with self._lock:
             if self.file is not None:
-                raise RuntimeError(self.contents.second_file(self.file.path))
+                path = self.file.path
+                raise RuntimeError(
+                    f"this state is kept in {path!r}: a second file would fall behind."
+                )
             self.file = StateFile.create(path, self.contents, self._codec)
             self._unsaved = False
 
@@ -142,7 +151,10 @@ class Kept:
         new = list(dict.fromkeys(point for point in asked if point not in self._places))
         most, answered = self.contents.most, len(self._places)
         if answered + len(new) > most:
-            raise ValueError(self.contents.too_many(most, answered))
+            raise ValueError(
+                f"at most {most:,.0f} points are ever answered, and {answered:,} were: ask for fewer"
+                + self.contents.ADVICE
+            )
         for start in range(0, len(new), BATCH):
             part = new[start : start + BATCH]
             self._draw_at(np.frombuffer(b"".join(part)).reshape(len(part), -1))
@@ -182,7 +194,7 @@ class Kept:
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
-            raise RuntimeError(self.contents.OTHER_PROCESS)
+            raise RuntimeError(OTHER_PROCESS)
 
     def __getstate__(self) -> NoReturn:
-        raise TypeError(self.contents.COPIED)
+        raise TypeError(COPIED)

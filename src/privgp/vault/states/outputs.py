@@ -16,39 +16,30 @@ from privgp.gp.growing import Coordinates
 from privgp.gp.rounding import rounding
 from privgp.plan.functions.outputs import MAX_POINTS, SENSITIVITIES, FunctionModel
 from privgp.privacy.noise import GaussianNoise
-from privgp.storage.archive import DamagedFile
-from privgp.types import Array, Integers, Positive, Seed
-from privgp.vault.states.functions import FunctionContents, with_noise
+from privgp.storage.archive import require
+from privgp.types import Array, Integers, Pair, Positive
+from privgp.vault.states.functions import FunctionContents, FunctionDraws
 from privgp.vault.states.kept import NOT_TOGETHER, TOO_MUCH
 from privgp.vault.validate import clipped_outputs
 
 
-@dataclass(frozen=True)
-class Draws:
-    """What has been drawn of one function, and what is needed to go on.
+@dataclass(frozen=True, kw_only=True)
+class Draws(FunctionDraws):
+    """Draws of a function of outputs. Private: ``sums`` (inputs,) of the scaled outputs.
 
-    Private: ``sums`` (inputs,) of the scaled outputs. ``noise``: for the most coordinates there may
-    be; ``limit``, of ``squares`` (inputs,): squared norms of the columns drawn so far; ``seed``: for
-    simulations, else None; ``numbers``: the noisy coordinates. ``points`` (asked, columns) have
-    ``answers`` (asked,) in units of y; there are none through inducing inputs.
+    ``limit``, of ``squares`` (inputs,): squared norms of the columns drawn so far.
     """
 
     sums: Annotated[Array, "inputs"] = field(repr=False)
-    noise: GaussianNoise
     limit: Positive
-    seed: Seed | None
     squares: Annotated[Array, "inputs"] = field(repr=False)
-    points: Annotated[Array, "points columns"]
-    numbers: Annotated[Array, "*"] = field(default_factory=lambda: np.empty(0), repr=False)
-    answers: Annotated[Array, "points"] = field(default_factory=lambda: np.empty(0))
 
-    GROWS: ClassVar[tuple[str, ...]] = ("points", "answers", "numbers")
     CHANGES: ClassVar[tuple[str, ...]] = ("squares",)
 
 
 def first_draws(
     y: Any,
-    bounds: tuple[float, float],
+    bounds: Pair,
     index: Integers,
     noise: GaussianNoise,
     norm: float,
@@ -58,20 +49,16 @@ def first_draws(
     """Nothing drawn yet: outputs clipped, scaled to [-1, 1] and added up per distinct input."""
     sums = np.bincount(index, clipped_outputs(y, len(index), bounds)).astype(np.float64)
     limit = norm**2 * (1.0 - rounding(2 * noise.size + 8))  # squares are sums of that many
-    return Draws(sums, noise, limit, seed, np.zeros(len(sums)), np.empty((0, columns)))
+    points, squares = np.empty((0, columns)), np.zeros(len(sums))
+    return Draws(noise=noise, seed=seed, points=points, sums=sums, limit=limit, squares=squares)
 
 
 def extended(draws: Draws, rows: Array) -> Draws:
     """The same function in further coordinates, ``rows`` (new, inputs): draws their noise."""
     if rows.ndim != 2 or rows.shape[1] != len(draws.sums) or not np.all(np.isfinite(rows)):
         raise ValueError("the rows to measure have a wrong shape or are not finite.")
-    first, count = len(draws.numbers), len(rows)
-    if first + count > draws.noise.size:
-        raise ValueError("this function has no coordinates left.")
     rows, squares = within_limit(rows, draws.squares, draws.limit)
-    exact = rows @ draws.sums
-    released = with_noise(exact, draws.noise, draws.seed, first)
-    return replace(draws, squares=squares, numbers=np.concatenate([draws.numbers, released]))
+    return replace(draws, squares=squares, numbers=draws.with_noise(rows @ draws.sums))
 
 
 def within_limit(rows: Array, squares: Array, limit: float) -> tuple[Array, Array]:
@@ -134,7 +121,7 @@ class OutputsContents(FunctionContents):
             aligned = numbers == points <= size <= MAX_POINTS
         else:
             aligned = points == 0 and numbers in (0, size) and size == len(model.nodes)
-        if not aligned or len(model.inputs) == 0 or not np.all(model.counts >= 1):
-            raise DamagedFile(NOT_TOGETHER)
-        if not np.all((draws.squares >= 0) & (draws.squares <= draws.limit * (1.0 + 1e-9))):
-            raise DamagedFile(TOO_MUCH)
+        counted = len(model.inputs) > 0 and bool(np.all(model.counts >= 1))
+        require(aligned and counted, NOT_TOGETHER)
+        limit = draws.limit * (1.0 + 1e-9)
+        require(bool(np.all((draws.squares >= 0) & (draws.squares <= limit))), TOO_MUCH)

@@ -12,20 +12,21 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from scipy.linalg import LinAlgError, cholesky
+from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.blocked import blocked_cholesky
+from privgp.gp.blocked import RUN, blocked_cholesky, blocked_product, blocked_solve
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import values_by_differences
 from privgp.plan.functions.paths import PathModel, path_model
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.path_rounding import LATTICE_DEPTH, NORMAL_DEPTH
-from privgp.storage.archive import DamagedFile
+from privgp.storage.archive import require
 from privgp.storage.triangles import NO_ROWS, Triangle
 from privgp.types import Array, Seed
 from privgp.vault.noise import add_noise
 from privgp.vault.states.kept import NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH, Contents
-from privgp.vault.states.path_sampler import PathSampler
-from privgp.vault.validate import checked_inputs, clipped_outputs
+from privgp.vault.validate import clipped_inputs, clipped_outputs
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,8 @@ class PathDraws:
 
 def first_path_draws(X: Any, y: Any, model: PathModel, seed: int | None) -> PathDraws:
     """Nothing drawn yet: inputs projected onto the domain, outputs clipped."""
-    low, high = np.array(model.domain).T
-    inputs = np.clip(checked_inputs(X, len(model.domain)), low, high) + 0.0
-    half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
-    outputs = half * clipped_outputs(y, len(inputs), model.y_bounds)
+    inputs = clipped_inputs(X, *np.array(model.domain).T) + 0.0
+    outputs = model.half_width * clipped_outputs(y, len(inputs), model.y_bounds)
     K = values_by_differences(model.kernel, inputs, inputs)
     K.flat[:: len(K) + 1] += model.noise_variance
     nothing = np.empty((0, model.paths))
@@ -64,42 +63,8 @@ def first_path_draws(X: Any, y: Any, model: PathModel, seed: int | None) -> Path
     return PathDraws(inputs, outputs, blocked_cholesky(K), seed, points, nothing, nothing)
 
 
-def extended_paths(
-    draws: PathDraws, model: PathModel, sampler: PathSampler, points: Array
-) -> PathDraws:
-    """The same paths at further points, (points, columns)."""
-    first, count = len(draws.points), len(points)
-    precision = model.precision(len(draws.factor))
-    std = math.sqrt(precision.lattice_nugget * variance(model.kernel))
-    sampler.catch_up(draws.points, draws.lower)
-    rows = sampler.extend(points)
-    if draws.seed is None:
-        normals = np.vstack([draws.normals, drawn_normals(model.paths, count).T])
-        values = with_lattice_noise(sampler.values(normals.T, first), std)
-    else:
-        drawn, added = seeded_normals(draws.seed, model.paths, first, count)
-        normals = np.vstack([draws.normals, drawn.T])
-        values = sampler.values(normals.T, first) + std * added
-    middle = 0.5 * model.y_bounds[0] + 0.5 * model.y_bounds[1]
-    return replace(
-        draws,
-        points=np.vstack([draws.points, points]),
-        normals=normals,
-        answers=np.vstack([draws.answers, (middle + values).T]),
-        lower=Triangle((*draws.lower.rows, *rows)),
-    )
-
-
-def drawn_normals(paths: int, points: int) -> Array:
-    """Standard normal numbers on a lattice, (paths, points), from cryptographic randomness."""
-    size = paths * points
-    noise = GaussianNoise(size, 1.0, -NORMAL_DEPTH, math.inf, 0.0)
-    return add_noise(np.zeros(size), noise).reshape(paths, points)
-
-
-def with_lattice_noise(values: Array, std: float) -> Array:
+def with_lattice_noise(values: Array, std: float, exponent: int) -> Array:
     """The values, rounded to a lattice far below the noise, plus lattice noise."""
-    exponent = math.floor(math.log2(std)) - LATTICE_DEPTH
     noise = GaussianNoise(values.size, std, exponent, math.inf, 0.0)
     return add_noise(values.ravel(), noise).reshape(values.shape)
 
@@ -117,14 +82,7 @@ class PathContents(Contents):
     model: PathModel
     draws: PathDraws
 
-    COPIED = (
-        "fitted PosteriorPaths cannot be copied or pickled: two copies would draw different paths. "
-        "Use save_state and load_state."
-    )
-    OTHER_PROCESS = (
-        "these paths belong to another process, which would draw them otherwise: give them a state "
-        "file and load that with load_state."
-    )
+    ADVICE = ", or fit with another max_points, which spends another budget."
 
     @property
     def most(self) -> float:
@@ -140,30 +98,130 @@ class PathContents(Contents):
         return PathSampler(draws.inputs, draws.outputs, draws.factor, model.kernel, extra, nugget)
 
     def extended(self, engine: PathSampler, points: Array) -> PathDraws:
-        return extended_paths(self.draws, self.model, engine, points)
-
-    def too_many(self, most: float, answered: int) -> str:
-        return (
-            f"these paths answer at most {most:,} points (max_points), and have answered "
-            f"{answered:,}: ask for fewer."
+        model, draws = self.model, self.draws
+        first, count = len(draws.points), len(points)
+        std = math.sqrt(model.precision(len(draws.factor)).lattice_nugget * variance(model.kernel))
+        engine.catch_up(draws.points, draws.lower)
+        rows = engine.extend(points)
+        if draws.seed is None:
+            drawn = with_lattice_noise(np.zeros((model.paths, count)), 1.0, -NORMAL_DEPTH)
+        else:
+            drawn, added = seeded_normals(draws.seed, model.paths, first, count)
+        normals = np.vstack([draws.normals, drawn.T])
+        values = engine.values(normals.T, first)
+        if draws.seed is None:
+            values = with_lattice_noise(values, std, math.floor(math.log2(std)) - LATTICE_DEPTH)
+        else:
+            values = values + std * added
+        middle = 0.5 * model.y_bounds[0] + 0.5 * model.y_bounds[1]
+        return replace(
+            draws,
+            points=np.vstack([draws.points, points]),
+            normals=normals,
+            answers=np.vstack([draws.answers, (middle + values).T]),
+            lower=draws.lower.extended(rows),
         )
-
-    def second_file(self, path: str) -> str:
-        return f"these paths are kept in {path!r}: a second file would fall behind."
 
     def check(self) -> None:
         super().check()
-        model, draws = path_model(**self.model.parameters()), self.draws
+        model, draws = path_model(self.model.parameters()), self.draws
         records, points = len(draws.inputs), len(draws.points)
-        if records == 0 or (draws.normals.shape[1], draws.lower.size) != (model.paths, points):
-            raise DamagedFile(NOT_TOGETHER)
-        if points > model.max_points:
-            raise DamagedFile(TOO_MUCH)
-        low, high = np.array(model.domain).T
-        half = 0.5 * model.y_bounds[1] - 0.5 * model.y_bounds[0]
-        inside = np.all((draws.inputs >= low) & (draws.inputs <= high))
-        if not (inside and np.all(np.abs(draws.outputs) <= half)):
-            raise DamagedFile("its records leave their bounds")
-        promised = self.guarantee
-        if (promised.delta, promised.path_curves) != (model.delta, (model.curve(records),)):
-            raise DamagedFile(OTHER_PROMISE)
+        aligned = (draws.normals.shape[1], draws.lower.size) == (model.paths, points)
+        require(records > 0 and aligned, NOT_TOGETHER)
+        require(points <= model.max_points, TOO_MUCH)
+        bounded = np.all(np.abs(draws.outputs) <= model.half_width)
+        require(self.holds_inputs(draws.inputs) and bool(bounded), "its records leave their bounds")
+        promised = (self.guarantee.delta, self.guarantee.path_curves)
+        require(promised == (model.delta, (model.curve(records),)), OTHER_PROMISE)
+
+
+class PathSampler:
+    """The posterior given the records, and how far its paths were drawn.
+
+    ``inputs``, ``outputs``, ``factor``: of the records, as stored
+    ``extra_share``: variance of the extra Gaussian-process noise over the kernel's variance
+    ``nugget``: variance of the independent noise at every point over the kernel's variance
+
+    A sampler whose call did not return must not be used again.
+    """
+
+    def __init__(
+        self,
+        inputs: Array,
+        outputs: Array,
+        factor: Array,
+        kernel: Kernel,
+        extra_share: float,
+        nugget: float,
+    ) -> None:
+        self._inputs, self._factor, self._kernel = inputs, factor, kernel
+        self._total, self._nugget = 1.0 + extra_share, nugget * variance(kernel)
+        self._weights = blocked_solve(factor, outputs[:, None])
+        self._asked = 0
+        self._points = np.empty((0, inputs.shape[1]))
+        self._half = np.empty((len(factor), 0))
+        self._lower = np.empty((0, 0))
+
+    def catch_up(self, points: Array, lower: Triangle) -> None:
+        """Hold exactly these points, whose rows of L are those that were stored."""
+        if not np.array_equal(self._points[: self._asked], points[: self._asked]):
+            self._asked = 0
+        have = self._asked
+        if have == len(points):
+            return
+        self._make_room(len(points))
+        self._half[:, have : len(points)] = self._columns(points[have:])
+        self._points[have : len(points)] = points[have:]
+        for place, row in enumerate(lower.rows[have:], start=have):
+            self._lower[place, : place + 1] = row
+        self._asked = len(points)
+
+    def extend(self, points: Array) -> Array:
+        """Add new points; their rows of L, (new, old + new)."""
+        old = self._asked
+        self._make_room(old + len(points))
+        for start in range(0, len(points), RUN):
+            self._add(points[start : start + RUN])
+        return self._lower[old : self._asked, : self._asked]
+
+    def values(self, normals: Array, first: int) -> Array:
+        """Values about the centre, (paths, points from the first on).
+
+        ``normals``: (paths, all points so far).
+        """
+        mean = blocked_product(self._weights.T, self._half[:, first : self._asked])
+        return np.asarray(mean + normals @ self._lower[first : self._asked, : self._asked].T)
+
+    def _columns(self, points: Array) -> Array:
+        """``R^-1 k(X, points)``."""
+        return blocked_solve(
+            self._factor, values_by_differences(self._kernel, self._inputs, points)
+        )
+
+    def _add(self, points: Array) -> None:
+        """At most 64 points: ``(1 + extra) k - k_X (K + s^2)^-1 k_X`` and the nugget, factored."""
+        old, new = self._asked, self._asked + len(points)
+        half = self._columns(points)
+        cross = self._total * values_by_differences(self._kernel, self._points[:old], points)
+        cross -= blocked_product(self._half[:, :old].T, half)
+        own = self._total * values_by_differences(self._kernel, points, points)
+        own -= blocked_product(half.T, half)
+        own.flat[:: len(points) + 1] += self._nugget
+        side = blocked_solve(self._lower[:old, :old], cross).T
+        own -= blocked_product(side, side.T)
+        try:
+            corner = cholesky(own, lower=True, check_finite=False)
+        except LinAlgError:  # ruled out by the proof wherever arithmetic is that of IEEE 754
+            raise RuntimeError("the factor of the paths broke down; nothing was drawn.") from None
+        self._lower[old:new, :old], self._lower[old:new, old:new] = side, corner
+        self._half[:, old:new], self._points[old:new] = half, points
+        self._asked = new
+
+    def _make_room(self, points: int) -> None:
+        """Room for this many points, and some more: single questions do not copy everything."""
+        if points <= len(self._points):
+            return
+        more = points + points // 8 + RUN - len(self._points)
+        self._points = np.pad(self._points, ((0, more), (0, 0)))
+        self._half = np.pad(self._half, ((0, 0), (0, more)))
+        self._lower = np.pad(self._lower, (0, more))

@@ -14,60 +14,52 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.proved import values_by_differences
-from privgp.plan.functions.checked_factor import MOST_POINTS, CheckedFactor
-from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
+from privgp.plan.functions.records import (
+    MOST_POINTS,
+    RECORD_SENSITIVITIES,
+    CheckedFactor,
+    RecordsModel,
+)
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.privacy.noise import GaussianNoise
-from privgp.storage.archive import DamagedFile
+from privgp.storage.archive import require
 from privgp.storage.triangles import NO_ROWS, Triangle
-from privgp.types import Array, NotNegative, Seed
-from privgp.vault.states.functions import FunctionContents, with_noise
+from privgp.types import Array, NotNegative, Pair
+from privgp.vault.states.functions import FunctionContents, FunctionDraws
 from privgp.vault.states.kept import NOT_TOGETHER, TOO_MUCH
-from privgp.vault.validate import checked_inputs, clipped_outputs
+from privgp.vault.validate import clipped_inputs, clipped_outputs
 
 
-@dataclass(frozen=True)
-class RecordDraws:
-    """What has been drawn of one function, and what is needed to go on.
+@dataclass(frozen=True, kw_only=True)
+class RecordDraws(FunctionDraws):
+    """Draws of a function of records.
 
     Private: ``inputs`` (records, columns), ``weights`` (records,), ``exact`` coordinates. Public:
-    ``noise``, for the most coordinates there may be; ``seed``, for simulations; ``numbers``, the noisy
-    coordinates; ``lower``, the rows of L as they were used; ``residual``, the squared error of L;
-    ``points`` (asked, columns) and their ``answers`` (asked,) in units of y.
+    ``lower``, the rows of L as they were used; ``residual``, the squared error of L.
     """
 
     inputs: Annotated[Array, "records columns"] = field(repr=False)
     weights: Annotated[Array, "records"] = field(repr=False)
-    noise: GaussianNoise
-    seed: Seed | None
-    points: Annotated[Array, "points columns"]
-    answers: Annotated[Array, "points"] = field(default_factory=lambda: np.empty(0))
     exact: Annotated[Array, "points"] = field(default_factory=lambda: np.empty(0), repr=False)
-    numbers: Annotated[Array, "points"] = field(default_factory=lambda: np.empty(0), repr=False)
     lower: Triangle = NO_ROWS
     residual: NotNegative = 0.0
 
-    GROWS: ClassVar[tuple[str, ...]] = ("points", "answers", "numbers", "exact", "lower")
+    GROWS = (*FunctionDraws.GROWS, "exact", "lower")
     CHANGES: ClassVar[tuple[str, ...]] = ("residual",)
 
 
 def first_record_draws(
-    X: Any,
-    y: Any,
-    model: RecordsModel,
-    bounds: tuple[float, float],
-    noise: GaussianNoise,
-    seed: int | None,
+    X: Any, y: Any, model: RecordsModel, bounds: Pair, noise: GaussianNoise, seed: int | None
 ) -> RecordDraws:
     """Nothing drawn yet: inputs projected onto the domain, outputs clipped and scaled to [-1, 1]."""
-    low, high = np.array(model.domain).T
-    inputs = np.clip(checked_inputs(X, model.columns), low, high)
+    inputs = clipped_inputs(X, *np.array(model.domain).T)
     outputs = clipped_outputs(y, len(inputs), bounds)
     K = values_by_differences(model.kernel, inputs, inputs)
     K.flat[:: len(K) + 1] += model.noise_variance
     factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
     weights = np.asarray(cho_solve(factor, outputs, check_finite=False))
-    return RecordDraws(inputs, weights, noise, seed, np.empty((0, model.columns)))
+    points = np.empty((0, model.columns))
+    return RecordDraws(noise=noise, seed=seed, points=points, inputs=inputs, weights=weights)
 
 
 def extended_records(
@@ -77,18 +69,14 @@ def extended_records(
     first, count = len(draws.numbers), len(points)
     if lower.shape != (count, first + count) or not np.all(np.isfinite(lower)):
         raise ValueError("the rows of the factor have a wrong shape or are not finite.")
-    if first + count > draws.noise.size:
-        raise ValueError("this function has no coordinates left.")
     values = values_by_differences(kernel, points, draws.inputs) @ draws.weights
     rest = values - lower[:, :first] @ draws.exact
     exact = solve_triangular(lower[:, first:], rest, lower=True, check_finite=False)
     return replace(
         draws,
         exact=np.concatenate([draws.exact, exact]),
-        numbers=np.concatenate([draws.numbers, with_noise(exact, draws.noise, draws.seed, first)]),
-        lower=Triangle(
-            (*draws.lower.rows, *(row[: first + i + 1].copy() for i, row in enumerate(lower)))
-        ),
+        numbers=draws.with_noise(exact),
+        lower=draws.lower.extended(lower),
         residual=residual,
     )
 
@@ -102,7 +90,6 @@ class RecordsContents(FunctionContents):
 
     PROTECT = "records"
     SENSITIVITIES = RECORD_SENSITIVITIES
-    ADVICE = "."
 
     def engine(self) -> CheckedFactor:
         return CheckedFactor(self.model.kernel, self.model.widths)
@@ -119,10 +106,8 @@ class RecordsContents(FunctionContents):
         model, draws = self.model, self.draws
         for pair in model.domain:
             check_bounds("domain", pair)
-        low, high = np.array(model.domain).T
-        inside = np.all((draws.inputs >= low) & (draws.inputs <= high))
-        counts = (len(draws.inputs), draws.lower.size, draws.noise.size)
-        if counts != (model.rows, len(draws.points), MOST_POINTS) or not inside:
-            raise DamagedFile(NOT_TOGETHER)
-        if len(draws.points) > MOST_POINTS:
-            raise DamagedFile(TOO_MUCH)
+        points, drawn = len(draws.points), (len(draws.numbers), draws.lower.size)
+        aligned = drawn == (points, points) and len(draws.inputs) == model.rows
+        require(aligned and self.holds_inputs(draws.inputs), NOT_TOGETHER)
+        require(draws.noise.size == MOST_POINTS, NOT_TOGETHER)
+        require(points <= MOST_POINTS, TOO_MUCH)

@@ -1,26 +1,30 @@
-"""BinnedMeans: the papers' baseline, noisy means over the bins of a regular grid."""
+"""The papers' baselines: noisy means over the bins of a regular grid, and a process on them."""
 
 from __future__ import annotations
 
 import math
 import operator
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import Tags
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.kernels.integral import integral_cross, integral_gram
+from privgp.gp.kernels.noise import signal_and_noise
 from privgp.gp.measurement import Measurement
+from privgp.gp.threads import one_thread
 from privgp.models.promise import simulation
-from privgp.models.spending import SpendsAtFit
-from privgp.plan.bins.bins import Bins, HalvedBins
-from privgp.plan.bins.grid import BinSums, Grid
+from privgp.models.spending import SpendingRegressor
+from privgp.plan.bins.bins import Bins, BinSums, Grid, HalvedBins
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.plan.strategy import Strategy, noise_of
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import OUTPUTS, RECORDS, Protected, promise
-from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.privacy.guarantee import OUTPUTS, RECORDS, promise
+from privgp.privacy.noise import LAWS, PURE
 from privgp.types import Array, Integers
 from privgp.vault.measure import measure
 from privgp.vault.validate import checked_inputs, checked_outputs
@@ -38,16 +42,16 @@ PRIVATE_INPUTS = (
 )
 
 
-class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class BinnedMeans(SpendingRegressor):
     """Noisy means over bins: every point gets the mean of its bin, of an empty one the middle.
 
     Parameters
     ----------
-    bins : int, or one int per input
-        Bins per input, between the x_bounds.
+    bins : int, or one int per input: bins per input, between the x_bounds.
     y_bounds : (low, high), public bounds of the outputs; values outside are clipped.
-    x_bounds : (low, high), or one such pair per input
-        The box of the bins. None: that of the public X; required with ``protect="records"``.
+    x_bounds : (low, high), or one such pair per input: the box of the bins. None: that of the public
+        X; required with ``protect="records"``.
     epsilon, delta : the budget of one ``fit``; Laplace noise is pure: its delta is 0.
     noise : "laplace" or "gaussian"
     protect : "outputs" (inputs and counts are public, as in the papers) or "records"
@@ -61,37 +65,25 @@ class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[m
 
     """
 
-    def __init__(
-        self,
-        bins: Any = 10,
-        *,
-        y_bounds: Any = None,
-        x_bounds: Any = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        noise: str = "laplace",
-        protect: str = "outputs",
-        random_state: Any = None,
-    ) -> None:
-        self.bins, self.y_bounds, self.x_bounds = bins, y_bounds, x_bounds
-        self.epsilon, self.delta, self.noise = epsilon, delta, noise
-        self.protect, self.random_state = protect, random_state
+    bins: Any = 10
+    _: KW_ONLY
+    y_bounds: Any = None
+    x_bounds: Any = None
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    noise: str = "laplace"
+    protect: str = "outputs"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Measure once, with noise. The only call that spends."""
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None."
-            )
-        check_budget(self.epsilon, self.delta, pure=self.noise == LAPLACE)
+        self._check_given(y)
+        check_budget(self.epsilon, self.delta, pure=self.noise in PURE)
         check_bounds("y_bounds", self.y_bounds)
-        check_choice("noise", self.noise, (LAPLACE, GAUSSIAN))
+        check_choice("noise", self.noise, tuple(LAWS))
         check_choice("protect", self.protect, ("outputs", "records"))
-        if self.protect == "records":
-            self._measure_records(X, y)
-        else:
-            self._measure_outputs(X, y)
+        release = self._measure_records if self.protect == "records" else self._measure_outputs
+        release(X, y)
         self._learn()
         return self
 
@@ -110,15 +102,12 @@ class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[m
         """Sums per bin. X is public, y goes to the vault."""
         X = validate_data(self, X, dtype=np.float64)
         y = checked_outputs(y, len(X))
-        low, high = self._box(X)
-        grid = Grid(low, high, self._shape(X.shape[1]))
+        grid = Grid(*self._box(X), self._shape(X.shape[1]))
         bins, index = np.unique(grid.of(X), return_inverse=True)
         counts = np.bincount(index).astype(float)
-        strategy = BinSums(self.noise, index, len(bins))
         what = f"the sums of the clipped outputs over {len(bins)} bins"
-        measured = self._measured(y, strategy, OUTPUTS, PUBLIC_INPUTS, what)
-        middle, _ = self._middle_and_half()
-        means = middle + measured.values / counts
+        measured = self._measured(y, BinSums(self.noise, index, len(bins)), what)
+        means = self._middle_and_half()[0] + measured.values / counts
         self._keep(grid, bins, counts, means, measured.noise_std / counts)
 
     def _measure_records(self, X: Any, y: Any) -> None:
@@ -132,12 +121,13 @@ class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[m
         inputs = checked_inputs(X, len(low))
         y = checked_outputs(y, len(inputs))
         validate_data(self, X, skip_check_array=True)  # remembers names and number of columns
-        kind = HalvedBins if self.noise == LAPLACE else Bins
-        strategy = kind(low, high, grid.shape, len(inputs), np.eye(grid.count), energy_weight=0.0)
+        kind = HalvedBins if self.noise in PURE else Bins
+        eye = np.eye(grid.count)
+        strategy = kind(low, high, grid.shape, len(inputs), eye, 0.0, law=self.noise)
         what = (
             f"counts and sums of the clipped outputs over {grid.count} bins of the declared domain"
         )
-        measured = self._measured((inputs, y), strategy, RECORDS, PRIVATE_INPUTS, what)
+        measured = self._measured((inputs, y), strategy, what)
         assert measured.counts is not None
         middle, half = self._middle_and_half()
         bins = np.flatnonzero(measured.counts > FEWEST * measured.noise_std / half)
@@ -148,19 +138,18 @@ class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[m
         spread = measured.noise_std * np.sqrt(1.0 + ((means - middle) / half) ** 2)
         self._keep(grid, bins, counts, means, spread / counts)
 
-    def _measured(
-        self, data: Any, strategy: Strategy, protected: Protected, assumes: Any, what: str
-    ) -> Measurement:
+    def _measured(self, data: Any, strategy: Strategy, what: str) -> Measurement:
         """Spend the budget, and say what it promises."""
         noise = noise_of(strategy, float(self.epsilon), float(self.delta))
         bounds = check_bounds("y_bounds", self.y_bounds)
         measured = measure(data, bounds, strategy, noise, simulation(self))
+        records = self.protect == "records"
         self.guarantee_ = promise(
-            protected,
+            RECORDS if records else OUTPUTS,
             [noise.event],
             epsilon=self.epsilon,
             delta=self.delta,
-            assumptions=assumes,
+            assumptions=PRIVATE_INPUTS if records else PUBLIC_INPUTS,
             mechanism=f"{noise.describe()} on {what}; all else is post-processing",
             sampler=noise.sampler,
             simulated=self.random_state is not None,
@@ -187,8 +176,7 @@ class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[m
     def _box(self, X: Array) -> tuple[Array, Array]:
         """The declared domain, or the box of the public inputs where none was declared."""
         if self.x_bounds is not None:
-            low, high = np.array(domain_pairs("x_bounds", self.x_bounds, X.shape[1])).T
-            return low, high
+            return tuple(np.array(domain_pairs("x_bounds", self.x_bounds, X.shape[1])).T)
         low, high = X.min(axis=0), X.max(axis=0)
         pad = np.where(high > low, 0.0, np.maximum(0.5, np.abs(low)))
         return low - pad, high + pad
@@ -212,7 +200,80 @@ class BinnedMeans(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[m
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
+
+@dataclass(eq=False, repr=False)
+class BinnedGP(BinnedMeans):
+    """A Gaussian process on noisy means over bins, with kernel and noise variance given.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel, in units of X and squared units of y, fixed. None: an RBF of
+        lengthscale half the width of the box per input, and std a quarter of the bounds' width.
+    noise_variance : variance of an output about the function. None: (0.15 of the bounds' width)^2.
+    model : "integral" (a mean is the average of the function over its bin) or "centres" (its value
+        at the centre). All others as of BinnedMeans.
+
+    Attributes
+    ----------
+    kernel_, noise_variance_ : as given, or their defaults. All others as of BinnedMeans.
+
+    """
+
+    kernel: Any = None
+    noise_variance: float | None = None
+    bins: Any = field(default=10, kw_only=True)
+    model: str = field(default="integral", kw_only=True)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The posterior mean at every point, and the std of the function about it."""
+        points = self._points(X)
+        with one_thread():
+            cross = self._cross(points)
+            mean = self._middle_and_half()[0] + cross @ self._weights
+            if not return_std:
+                return mean
+            left = variance(self.kernel_)
+            if self._factor is not None:
+                left = left - np.einsum("ij,ji->i", cross, cho_solve(self._factor, cross.T))
+        return mean, np.sqrt(np.maximum(np.broadcast_to(left, mean.shape), 0.0))
+
+    def _check(self, columns: int) -> None:
+        check_choice("model", self.model, ("integral", "centres"))
+        given = RBF() if self.kernel is None else self.kernel
+        signal_and_noise(given, self.noise_variance, columns, default=1.0)
+
+    def _learn(self) -> None:
+        middle, half = self._middle_and_half()
+        scales, given = 0.5 * (self._grid.high - self._grid.low), self.kernel
+        if given is None:
+            given = ConstantKernel((0.5 * half) ** 2) * RBF(scales)
+        self.kernel_, self.noise_variance_ = signal_and_noise(
+            given, self.noise_variance, len(scales), default=(0.3 * half) ** 2
+        )
+        self._factor: Any = None
+        self._weights = np.zeros(0)
+        if len(self._bins) == 0:
+            return
+        spread = self.noise_variance_ / self.counts_ + self.noise_std_**2
+        with one_thread():
+            K = self._gram() + np.diag(spread)
+            self._factor = cho_factor(K, lower=True, check_finite=False)
+            self._weights = cho_solve(self._factor, self.means_ - middle)
+
+    @property
+    def _centres(self) -> Array:
+        return 0.5 * self.bin_low_ + 0.5 * self.bin_high_
+
+    def _gram(self) -> Array:
+        """Covariances of the bin means."""
+        if self.model == "integral":
+            return integral_gram(self.kernel_, self.bin_low_, self.bin_high_)
+        return evaluate(self.kernel_, self._centres)
+
+    def _cross(self, X: Array) -> Array:
+        """Covariances of the function at X with the bin means."""
+        if len(self.bin_low_) == 0:
+            return np.zeros((len(X), 0))
+        if self.model == "integral":
+            return integral_cross(self.kernel_, X, self.bin_low_, self.bin_high_)
+        return evaluate(self.kernel_, X, self._centres)

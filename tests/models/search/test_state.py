@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,6 +134,15 @@ def test_damaged_files_are_refused(tmp_path, line):
         fit(tmp_path / "state")
 
 
+def test_an_answer_before_any_question_is_damage(tmp_path):
+    path = tmp_path / "state"
+    fit(path)
+    head = path.read_text().splitlines()[0]
+    path.write_text(f'{head}\n{{"got": -1, "value": 0.5}}\n')
+    with pytest.raises(ValueError, match="damaged"):
+        fit(path)
+
+
 def test_a_file_in_use_and_places_that_cannot_be_written_are_refused(tmp_path):
     with pytest.raises(ValueError, match="cannot be written"):
         fit(tmp_path / "no" / "state")
@@ -148,14 +157,14 @@ def test_a_file_in_use_and_places_that_cannot_be_written_are_refused(tmp_path):
 SLOW = """
 import sys, time
 sys.path.insert(0, {root!r})
-from tests.models import test_search_state as t
+from tests.models.search import test_state as t
 t.search({path!r}, random_state=None, progress=lambda done: time.sleep(0.05)).fit(None, None, t.X_VAL, t.Y_VAL)
 """
 
 
 def test_a_process_that_is_really_killed(tmp_path):
     path = tmp_path / "state"
-    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    root = str(Path(__file__).parents[3])
     code = SLOW.format(root=root, path=str(path))
     process = subprocess.Popen([sys.executable, "-c", code])
     limit = time.monotonic() + 300

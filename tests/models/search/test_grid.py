@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privgp import PrivateGPRegressor, PrivateGridSearchCV
 from privgp.models.search.candidates import centre_of, models_of
-from tests.models.searches import GRID, METHODS, PAID, search, some_data
+from tests.models.search.searches import GRID, METHODS, PAID, search, some_data
 
 
 @parametrize_with_checks(

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from privgp import PrivateGPRegressor, load
-from privgp.command.io import streams
-from privgp.command.io.streams import file_rows
+from privgp.command.io import columns
+from privgp.command.io.columns import file_rows
 from privgp.command.io.tables import open_table
 from privgp.plan.inputs.rows import ArrayRows
 from tests.command.running import (
@@ -56,7 +56,7 @@ def test_batches_of_the_table_do_not_matter(
     source = open_table(write(table, tmp_path / f"visits.{ending}"))
     X, y = table.select("age", "bmi").to_numpy().astype(float), table["cost"].to_numpy()
     for batch in (1, 7, 64, 1000):
-        monkeypatch.setattr(streams, "BATCH", batch)
+        monkeypatch.setattr(columns, "BATCH", batch)
         rows = file_rows(source, ["age", "bmi"], "cost")
         assert (rows.count, rows.columns) == (100, 2)
         for size in (1, 30, 200):
@@ -92,14 +92,14 @@ def test_a_plan_never_holds_a_private_cell(
 ) -> None:
     data = write(people_table(), tmp_path / f"visits.{ending}")
     seen: list[pl.DataFrame] = []
-    original = streams.batches
+    original = columns.batches
 
     def watched(*arguments):
         for frame in original(*arguments):
             seen.append(frame)
             yield frame
 
-    monkeypatch.setattr(streams, "batches", watched)
+    monkeypatch.setattr(columns, "batches", watched)
     assert run("plan", data, *COLUMNS, *BUDGET, *QUICK, *MANY).code == 0
     assert seen
     assert all(set(frame.columns) == {"age", "bmi"} for frame in seen)
@@ -113,7 +113,7 @@ def test_a_plan_never_holds_a_private_cell(
 def test_a_bad_cell_in_the_last_row_is_refused_before_anything_is_spent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, column: str, cell: float | None
 ) -> None:
-    monkeypatch.setattr(streams, "BATCH", 10)
+    monkeypatch.setattr(columns, "BATCH", 10)
     values = [*people_table()[column].to_list()[:-1], cell]
     table = people_table().with_columns(pl.Series(column, values, dtype=pl.Float64, strict=False))
     data, out = write(table, tmp_path / f"visits.{ending}"), tmp_path / "visits.privgp"

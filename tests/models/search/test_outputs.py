@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 from privgp import PrivateGPRegressor, PrivateGridSearchCV, load
 from privgp.models.search import outputs as search_outputs
 from privgp.vault import select
-from tests.models.searches import METHODS, PAID, search, some_data
+from tests.models.search.searches import METHODS, PAID, search, some_data
 
 
 @pytest.mark.parametrize("method", METHODS)

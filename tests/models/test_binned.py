@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privgp import BinnedGP, BinnedMeans
-from privgp.plan.bins.grid import Grid
+from privgp.plan.bins.bins import Grid
 from privgp.privacy.noise import laplace_noise
 
 BOUNDS = {"y_bounds": (-100, 100), "x_bounds": None}
@@ -189,7 +189,7 @@ def test_wrong_arguments_are_refused_before_anything_is_drawn(change, words, mon
     def drawn(*_):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr("privgp.models.binned.means.measure", drawn)
+    monkeypatch.setattr("privgp.models.binned.measure", drawn)
     X, y = data(20)
     with pytest.raises(ValueError, match=words):
         BinnedGP(**{"y_bounds": (0, 10), **change}).fit(X, y)

@@ -1,0 +1,119 @@
+"""``privgp predict`` and ``privgp inspect``: use what was published, any number of times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from privgp.command import options as o
+from privgp.command.errors import Refusal, counted, listed
+from privgp.command.io.files import (
+    CERTIFICATES,
+    PICTURES,
+    RELEASES,
+    TABLES,
+    check_files,
+    open_stored,
+)
+from privgp.command.io.screen import Step, progress, tell
+
+if TYPE_CHECKING:
+    from privgp.types import Array
+
+BLOCK = 4096
+
+OBSERVATION_HELP = "Give the std of a new output instead of that of the function."
+
+
+def predict(
+    release: o.Release,
+    data: o.NewData,
+    out: Annotated[Path, o.destination("TABLE", "The .csv or .parquet file to write.")],
+    inputs: Annotated[str | None, o.named_otherwise("release")] = None,
+    observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
+    plot: o.Plot = None,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> None:
+    """Predict from a release: the inputs with columns mean and std. Free, as often as you like."""
+    check_files(
+        [(release, RELEASES), (data, TABLES)], [(out, TABLES), (plot, PICTURES)], force=force
+    )
+    from polars import Series
+
+    from privgp.command.io.columns import asked_rows
+    from privgp.command.io.results import drawn, write_picture
+    from privgp.command.io.tables import write_table
+    from privgp.models.load import load as load_release
+
+    model = open_stored(release, load_release)
+    X = asked_rows(model, release, data, inputs)
+    taken = {"mean", "std"} & {*X.columns}
+    mean_name, std_name = ("predicted_mean", "predicted_std") if taken else ("mean", "std")
+    with progress(-(-X.height // BLOCK) + 1) as step:
+        mean, std = _predictions(model, X.to_numpy().astype(float), observation, step)
+        step("Writing")
+        frame = X.with_columns(Series(mean_name, mean), Series(std_name, std))
+        columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
+        if plot is not None:
+            write_picture(model.plot(observation=observation), plot)
+    what = "an output about the function" if observation else "the function"
+    names = f"{mean_name}, and {std_name} of {what}"
+    predicted = f"Predicted {counted(X.height, 'row')} into {out}: {names}."
+    facts = {"predictions": out, "rows": X.height, "columns": columns, "plot": plot}
+    tell(facts, [predicted, *drawn(plot)], model.guarantee_, as_json=json)
+
+
+def _predictions(model: Any, X: Array, observation: bool, step: Step) -> tuple[Array, Array]:
+    """Mean and std in blocks of rows, so that any number of rows fits into memory."""
+    import numpy as np
+
+    from privgp.command.io.columns import answering, in_blocks
+
+    parts = []
+    for rows in in_blocks(model, X, BLOCK, step, "Predicting row"):
+        with answering():
+            parts.append(model.predict(rows, return_std=True, observation=observation))
+    mean, std = np.concatenate(parts, axis=-1)
+    if not np.all(np.isfinite([mean, std])):
+        raise Refusal("Some rows are too far away: their predictions would overflow.")
+    return mean, std
+
+
+def inspect(
+    release: o.Release,
+    certificate: o.Certificate = None,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> None:
+    """Show what a release promises and what it holds."""
+    check_files([(release, RELEASES)], [(certificate, CERTIFICATES)], force=force)
+    from privgp.command.io.results import write_certificate
+    from privgp.models.load import load
+    from privgp.release.certificate import certificate as facts_of
+
+    model = open_stored(release, load)
+    lines = _description(model)
+    if certificate is not None:
+        write_certificate(model, certificate)
+        lines.append(f"Certificate: {certificate}")
+    tell(facts_of(model), lines, model.guarantee_, as_json=json)
+
+
+def _description(model: Any) -> list[str]:
+    from privgp.command.io.kernel_text import write_kernel
+    from privgp.models.kept import names_of
+
+    names = names_of(model)
+    inputs = f"{model.n_features_in_} without names" if names is None else listed(names)
+    contains = "none" if model.protect == "records" else "their values"
+    return [
+        model.guarantee_.describe(),
+        "",
+        f"Inputs: {inputs}; the file contains {contains}.",
+        f"Most plausible kernel: {write_kernel(model.kernel_, figures=4)}.",
+        f"Variance of an output about the function: {model.noise_variance_:.4g}.",
+        "",
+        "The plan it was made with:",
+        *str(model.plan_summary_).splitlines(),
+    ]

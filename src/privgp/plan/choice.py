@@ -1,0 +1,194 @@
+"""Every kind of strategy, and those that compete for sums of outputs at public inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.spatial import KDTree
+
+from privgp.gp.input_maps import spreads
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.smoothers import Nystrom, Smoother, exact_smoother
+from privgp.plan.bins.bins import Bins, HalvedBins
+from privgp.plan.designs.hypotheses import (
+    Masses,
+    design_models,
+    factors_of,
+    hypotheses_for,
+    several_scales,
+)
+from privgp.plan.designs.noise_aware import Hypothesis, aware_design, gain, log_left
+from privgp.plan.designs.partition import partition
+from privgp.plan.designs.workload import design
+from privgp.plan.strategy import (
+    Crowd,
+    GroupSums,
+    OutputSums,
+    strategy_for_rows,
+    strategy_of_groups,
+)
+from privgp.plan.streamed.columns import StreamedSums
+from privgp.privacy.noise import PURE
+from privgp.types import Array, Integers
+
+if TYPE_CHECKING:
+    from privgp.plan.build import Budget, Question
+
+NODES = 512  # up to this many distinct inputs nothing is approximated
+MAX_RANK = 100
+SAMPLE = 1500  # at most as many inputs are looked at where measurements are compared
+AnyStrategy = OutputSums | GroupSums | StreamedSums | Bins | HalvedBins  # what a plan can hold
+Goal = tuple[Array, Array]  # the targets, and how much each counts
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a measurement is chosen for."""
+
+    question: Question
+    budget: Budget
+    priors: tuple[Prior, ...]
+    inputs: Array
+    index: Integers
+    counts: Array
+    nodes: Integers
+    people: Integers | None
+    goal: Goal
+
+    @cached_property
+    def factors(self) -> list[Nystrom]:
+        """The low-rank factors of the design's models; the first is the starting model's."""
+        return factors_of(design_models(self.priors), self.inputs, self.nodes)
+
+    @cached_property
+    def _of_equal_rows(self) -> list[Hypothesis]:
+        return self._of(Crowd(self.counts))
+
+    def _of(self, rows: Crowd | OutputSums) -> list[Hypothesis]:
+        models = design_models(self.priors)
+        return hypotheses_for(models, self.inputs, self.nodes, rows, *self.goal, self.factors)
+
+    def hypotheses(self, strategy: OutputSums) -> list[Hypothesis]:
+        """The models of what is measured with these weights of rows."""
+        equal = np.all(strategy.row_weights == 1.0)
+        return self._of_equal_rows if equal else self._of(strategy)
+
+    @cached_property
+    def sample(self) -> slice:
+        """The inputs on which measurements are compared."""
+        return slice(0, None, -(-len(self.inputs) // SAMPLE))
+
+    @cached_property
+    def nearest_sampled(self) -> Integers:
+        """For every input the nearest one of the sample."""
+        scaled = self.inputs / spreads(self.inputs)
+        if len(scaled) <= SAMPLE:
+            return np.arange(len(scaled))
+        return np.asarray(KDTree(scaled[self.sample]).query(scaled)[1])
+
+    @cached_property
+    def _scales_of_equal_rows(self) -> list[Hypothesis]:
+        return self._scales_of(Crowd(self.counts))
+
+    def _scales_of(self, rows: Crowd | OutputSums) -> list[Hypothesis]:
+        models = design_models(self.priors)
+        inputs, (targets, weights) = self.inputs[self.sample], self.goal
+        every = slice(0, None, -(-len(targets) // SAMPLE))
+        goal = inputs if targets is self.inputs else targets[every]
+        nodes = np.arange(len(inputs))[:: -(-len(inputs) // NODES)]
+        masses, squares = rows.masses()
+        ratio = masses.sum() / masses[self.sample].sum()
+        sampled = Masses(ratio * masses[self.sample], ratio * squares[self.sample])
+        models = several_scales(models) if self.question.energy else models
+        return hypotheses_for(models, inputs, nodes, sampled, goal, weights[every], whole=True)
+
+    def scales(self, strategy: OutputSums) -> list[Hypothesis]:
+        """The same with shorter and longer lengthscales, on the sample."""
+        equal = np.all(strategy.row_weights == 1.0)
+        return self._scales_of_equal_rows if equal else self._scales_of(strategy)
+
+    def left_by(self, strategy: OutputSums) -> float:
+        """What this measurement leaves unknown at the targets, see ``log_left``."""
+        noise = (self.budget.noise_of(strategy).std * self.question.half_width) ** 2
+        return log_left(strategy.matrix[:, self.sample], self.scales(strategy), noise)
+
+
+def weighted_sums(task: Task, law: str) -> OutputSums:
+    """The noise-aware design; with several rows per person, redone once for the weights it gave."""
+    index, people, energy = task.index, task.people, task.question.energy
+    noise = (task.budget.unit_std * task.question.half_width) ** 2
+    several = people is not None and len(np.unique(people)) < len(people)
+    strategy = strategy_for_rows(np.ones((1, len(task.inputs))), index, people, energy=energy)
+    start = task.priors[0].start
+    for _ in range(2 if several else 1):
+        hypotheses = task.hypotheses(strategy)
+        B = aware_matrix(hypotheses, start, task.inputs, task.counts, *task.goal, noise)
+        strategy = strategy_for_rows(B, index, people, energy=energy)
+    return strategy
+
+
+def group_sums(task: Task, law: str) -> OutputSums:
+    """Sums over groups of inputs, which pure epsilon protects however small delta is."""
+    index, people, energy = task.index, task.people, task.question.energy
+    unit = np.ones((1, len(task.inputs)))
+    one = strategy_of_groups(unit, index, people, energy=energy, law=law)
+    noise = (task.budget.noise_of(one).std * task.question.half_width) ** 2
+    scales = task.scales(one)
+
+    def left(groups: Integers) -> float:
+        return log_left(indicators(groups), scales, noise)
+
+    sampled = partition(scales, one.per_input(one.row_weights)[task.sample], left)
+    B = indicators(sampled[task.nearest_sampled]).toarray()
+    return strategy_of_groups(B, index, people, energy=energy, law=law)
+
+
+def indicators(groups: Integers) -> csr_array:
+    """One row of ones and zeros per group, (groups, inputs)."""
+    inputs = len(groups)
+    return csr_array((np.ones(inputs), (groups, np.arange(inputs))))
+
+
+# What competes, and whether with pure noise.
+Planner = Callable[[Task, str], OutputSums]
+COMPETING: tuple[tuple[bool, Planner], ...] = ((False, weighted_sums), (True, group_sums))
+
+
+def best_sums(task: Task, law: str) -> OutputSums:
+    """The measurement with this noise that leaves the least unknown."""
+    tried = [planned(task, law) for pure, planned in COMPETING if pure == (law in PURE)]
+    return tried[0] if len(tried) == 1 else min(tried, key=task.left_by)
+
+
+def aware_matrix(
+    hypotheses: Sequence[Hypothesis],
+    raw: Hyperparameters,
+    inputs: Array,
+    counts: Array,
+    targets: Array,
+    weights: Array,
+    noise: float,
+    most: int = MAX_RANK,
+) -> Array:
+    """The noise-aware design for ``counts`` rows at every input, (measured, inputs)."""
+    powers, rows = hypotheses[0].spectrum[0], len(hypotheses[0].factor)
+    # As many numbers as directions of the signal rise above a hundredth of the noise.
+    useful = int(np.count_nonzero(powers * rows / 50.0 > 0.01 * noise))
+    B = aware_design(hypotheses, noise, int(np.clip(useful, min(16, rows), min(most, rows))))
+    if noise < raw.noise_variance and len(inputs) <= NODES:
+        # With hardly any noise the predictions themselves are what to measure.
+        direct = design(smoother_of(raw, inputs, counts, targets).weights, "trace", weights)
+        if gain(direct.strategy, hypotheses, noise)[0] > gain(B, hypotheses, noise)[0]:
+            B = direct.strategy
+    return B
+
+
+def smoother_of(model: Hyperparameters, inputs: Array, counts: Array, targets: Array) -> Smoother:
+    """The exact smoother of a model, on its mapped inputs."""
+    mapped, goal = model.input_map(inputs), model.input_map(targets)
+    return exact_smoother(model.kernel, model.noise_variance, mapped, counts, goal)

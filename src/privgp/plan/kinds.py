@@ -1,0 +1,197 @@
+"""What only plans for public inputs, or only those for private ones, have and do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+
+from privgp.gp.functionals import Functionals
+from privgp.gp.priors import Hyperparameters
+from privgp.plan.bins.bins import Bins
+from privgp.plan.bins.counts import bin_functionals, counts_given
+from privgp.plan.designs.hypotheses import design_models, exact_certificate, hypotheses_for
+from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, unexplained
+from privgp.plan.strategy import Crowd
+from privgp.types import Array, Integers, Within
+
+if TYPE_CHECKING:
+    from privgp.plan.plan import Plan
+
+QUICK_INPUTS = 600  # up to here a certificate takes no noticeable time
+
+
+@dataclass(frozen=True)
+class Unbiased:
+    """How the papers' output is made from the measurement: ``C y + noise`` at the targets.
+
+    ``reconstruction``: (targets, measured); ``variance``: (targets,), of f about ``C y``;
+    ``jitter``: what was added to the diagonal of K, part of the predictor.
+    """
+
+    reconstruction: Array
+    variance: Array
+    jitter: float
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What is planned where outputs alone are private.
+
+    ``inputs``: distinct or inducing ones; ``unbiased``, ``design_gap``: of linear designs.
+    """
+
+    x_bounds: ClassVar[None] = None
+    default_kernel: ClassVar[bool] = False
+    unread: ClassVar[str] = "no output"
+    condition: ClassVar[str] = ""
+    inputs: Array = field(repr=False)
+    chosen: Integers = field(repr=False)
+    unbiased: Unbiased | None = field(repr=False, default=None)
+    design_gap: Annotated[float, Within(infinite=True)] | None = None
+
+    @property
+    def is_quick(self) -> bool:
+        return len(self.inputs) <= QUICK_INPUTS
+
+    def fits(self, plan: Plan) -> bool:
+        """Whether these are parts of such a plan; only a file can have others."""
+        inputs, targets, made = self.inputs.shape, len(plan.targets), self.unbiased
+        fits = (
+            (made is not None) == (plan.reconstruct == "unbiased")
+            and inputs == (plan.strategy.matrix.shape[1], plan.targets.shape[1])
+            and self.chosen.ndim == 1
+            and bool(np.isin(self.chosen, range(inputs[0])).all())
+        )
+        if made is None or not fits:
+            return fits
+        shapes = made.reconstruction.shape, made.variance.shape
+        wanted = (targets, len(plan.functionals.weights)), (targets,)
+        return shapes == wanted and bool(np.all(made.variance >= 0.0))
+
+    def functionals(self, plan: Plan, strategy: Any, noise: Any) -> Functionals:
+        """What is measured of f does not depend on the noise."""
+        return plan.functionals
+
+    def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:
+        """The posterior error, and the floor below which no Gaussian measurement can go."""
+        if plan.strategy.distinct_inputs is None:
+            raise ValueError("a plan with inducing inputs has no certificate of its error.")
+        strategy: Any = gaussian.strategy
+        noise, B = gaussian.measured_noise_std**2, strategy.matrix
+        models, goal = design_models(plan.priors), (plan.targets, plan.target_weights)
+        # Whoever has several rows can at least change one of them, so what holds for strategies that
+        # protect single rows holds for those that protect people.
+        rows = replace(strategy, people=None, row_weights=np.ones(strategy.rows))
+        error, slope = exact_certificate(models, self.inputs, rows, *goal, noise)
+        reached = error
+        if plan is not gaussian or np.any(strategy.row_weights != 1.0):
+            own: Any = plan.strategy, *goal, plan.measured_noise_std**2
+            reached, _ = exact_certificate(models, self.inputs, *own)
+        if slope is not None:
+            return Certificate(reached, certify(B, error, slope, noise).floor)
+        low_rank = hypotheses_for(models, self.inputs, self.chosen, rows, *goal)
+        return Certificate(reached, _floor(B, low_rank, noise))
+
+    def domain(self) -> str:
+        return ""
+
+    def measured(self, plan: Plan) -> str:
+        """How much is measured of what, and how near the best that is."""
+        strategy, people = plan.strategy, ""
+        if strategy.people is not None:
+            people = f" of {int(strategy.people.max()) + 1} people"
+        inputs = f"through {len(self.inputs)} inducing inputs"
+        if strategy.distinct_inputs is not None:
+            inputs = f"at {len(self.inputs)} distinct inputs"
+        return (
+            f"{strategy.rows} rows{people} {inputs}; {strategy.size} numbers are measured "
+            f"(objective {plan.objective}){_certified(plan)}"
+        )
+
+
+def _certified(plan: Plan) -> str:
+    """How near the best the measurement is, unless finding out would take long."""
+    if not plan.is_quick or not plan.gap < 0.5:  # a floor for rows says little about people
+        return ""
+    if plan.rival is not None and plan.certificate.gap < 0:
+        share = -100 * plan.certificate.gap
+        return (
+            f" with {plan.noise.describe()}, an error {share:.2g}% below the least that Gaussian noise "
+            "allows"
+        )
+    if plan.objective == "logdet":
+        return f", certified within {plan.gap:.3g} nats of the best"
+    return f", certified within {100 * plan.gap:.2g}% of the least possible error"
+
+
+@dataclass(frozen=True)
+class Records:
+    """What is planned where whole records are private, from their number alone.
+
+    The accuracy is that for records spread evenly over the declared domain, ``x_bounds``.
+    """
+
+    inputs: ClassVar[None] = None
+    chosen: ClassVar[None] = None
+    unbiased: ClassVar[None] = None
+    design_gap: ClassVar[None] = None
+    is_quick: ClassVar[bool] = True
+    unread: ClassVar[str] = "neither an input nor an output"
+    condition: ClassVar[str] = ", if records lie evenly over the domain"
+    x_bounds: tuple[tuple[float, float], ...]
+    default_kernel: bool
+
+    def fits(self, plan: Plan) -> bool:
+        """Whether the bins are those of the domain; only a file can have others."""
+        bins: Any = plan.strategy
+        return np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high])
+
+    def functionals(self, plan: Plan, strategy: Any, noise: Any) -> Functionals:
+        """What is measured of f, given counts as uncertain as this noise leaves them."""
+        counts = counts_given(strategy, strategy.sum_std(noise.std), None)
+        return bin_functionals(strategy, *counts, plan.start)
+
+    def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:
+        """The expected mean square at the targets, and the least that Gaussian noise allows.
+
+        That is for sums over these bins with known counts; noisy counts are part of the gap.
+        """
+        bins: Any = gaussian.strategy
+        known = even_hypotheses(bins, [plan.start], plan.targets)
+        floor = _floor(bins.matrix, known, gaussian.measured_noise_std**2)
+        return Certificate(plan.expected_error() ** 2, floor / len(plan.targets))
+
+    def domain(self) -> str:
+        pairs = " x ".join(f"[{a:g}, {b:g}]" for a, b in self.x_bounds)
+        return f", inputs in {pairs}, both private"
+
+    def measured(self, plan: Plan) -> str:
+        """How much is measured with which noise, and what the other noise would give."""
+        bins: Any = plan.strategy
+        text = (
+            f"{bins.rows} records in {' x '.join(map(str, bins.shape))} bins; {bins.size} numbers are "
+            f"measured, with {plan.noise.describe()}"
+        )
+        if plan.rival is None:
+            return text
+        other = plan.measuring(plan.rival)
+        error = other.expected_error()
+        return f"{text} ({other.noise.describe()}: an expected error of {error:.4g})"
+
+
+def _floor(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> float:
+    """The error below which no Gaussian measurement can go, certified from this one."""
+    error = sum(h.weight * h.total for h in hypotheses) - gain(B, hypotheses, noise)[0]
+    return certify(B, error, unexplained(B, hypotheses, noise), noise, is_root=True).floor
+
+
+def even_hypotheses(
+    bins: Bins, models: Sequence[Hyperparameters], targets: Array
+) -> list[Hypothesis]:
+    """The models for records spread evenly over the bins' centres, as if that were known."""
+    even = Crowd(np.full(bins.count, bins.rows / bins.count))
+    goal = targets, np.ones(len(targets))
+    return hypotheses_for(models, bins.centres(), np.arange(bins.count), even, *goal)
