@@ -50,7 +50,9 @@ def _interval(model: Any, X: Array, observation: bool) -> tuple[Array, Array]:
     return mean - NORMAL * std, mean + NORMAL * std
 
 
-def _binned(X: Array, y: Array, places: Array, bounds: tuple[float, float], seed: int) -> list[Array]:
+def _binned(
+    X: Array, y: Array, places: Array, bounds: tuple[float, float], seed: int
+) -> list[Array]:
     """Means of bins with Laplace noise of epsilon 1 on every sum, for every number of bins."""
     rng = np.random.default_rng(seed)
     low, high = X.min(axis=0), X.max(axis=0)
@@ -165,7 +167,12 @@ def show(results: dict[str, Any], before: dict[str, Any] | None) -> None:
     """A table on the screen."""
     table = Table(title="Errors and 90% intervals, epsilon 1, delta 1e-5", title_justify="left")
     headings = ["", "RMSE", "no privacy", "best bins", "score", "function", "worst place"]
-    for heading in [*headings, "outputs", "worst release", *(["RMSE x", "score x"] if before else [])]:
+    for heading in [
+        *headings,
+        "outputs",
+        "worst release",
+        *(["RMSE x", "score x"] if before else []),
+    ]:
         table.add_column(heading, justify="left" if not heading else "right")
     for name, one in results.items():
         function = [f"{one[key]:.2f}" if key in one else "" for key in ("coverage", "worst_place")]
@@ -193,7 +200,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=BESIDE, help="folder with the data files")
     parser.add_argument("--only", nargs="+", help="names of functions and data sets")
     parser.add_argument("--before", type=Path, help="the src folder of another version")
-    parser.add_argument("--out", type=Path, default=Path("calibration"), help="folder to write into")
+    parser.add_argument(
+        "--out", type=Path, default=Path("calibration"), help="folder to write into"
+    )
     parser.add_argument("--no-peers", action="store_true", help="this software alone")
     arguments = parser.parse_args()
     known: list[Truth | Task] = [*TRUTHS, *(TASKS if arguments.data.exists() else ())]

@@ -13,7 +13,6 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.changes import values
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import value_and_pullback, variance
 from privgp.gp.kernels.registry import parts
@@ -39,9 +38,7 @@ class Fit:
     gradient: Array | None
 
 
-def _covariances(
-    f: Functionals, kernel: Kernel, s2: float, K: Array
-) -> tuple[Array, Array]:
+def _covariances(f: Functionals, kernel: Kernel, s2: float, K: Array) -> tuple[Array, Array]:
     """A K, and the covariance of the measured numbers without their noise."""
     AK = f.weights @ K
     S = AK @ f.weights.T + s2 * f.noise_gram + variance(kernel) * f.residual_gram
@@ -74,12 +71,8 @@ def condition(
     functionals: Functionals, measurement: Measurement, model: Hyperparameters
 ) -> Conditioned:
     """Condition one model on the measurement, Laplace noise taken for what it is."""
-    f, nodes = functionals, model.input_map(functionals.nodes)
-    K = value_and_pullback(model.kernel, nodes)[0]
-    if model.changes:
-        g = values(model.changes, f.nodes)
-        K = K + g @ g.T
-    _, S = _covariances(f, model.kernel, model.noise_variance, K)
+    K = model.covariance(functionals.nodes)
+    _, S = _covariances(functionals, model.kernel, model.noise_variance, K)
     t, noise_std = measurement.values, measurement.noise_std
     sites = find_sites(S, t, noise_std) if measurement.is_laplace else None
     factor, solved, normal = _with_noise(S, t, noise_std)
@@ -177,7 +170,8 @@ class Bending:
 
     @property
     def sets(self) -> int:
-        count = self.shapes.shape[1]
+        """How many sets of at most two changes there are."""
+        count = int(self.shapes.shape[1])
         return 1 + count + count * (count - 1) // 2
 
     @classmethod
@@ -190,7 +184,12 @@ class Bending:
 
     def log_evidence(self, kernel: Kernel, noise_variance: float, nodes: Array) -> Array:
         """Of no change, of each alone and of every two, (1 + changes + pairs,)."""
-        f, measurement, s2, k0 = self.functionals, self.measurement, noise_variance, variance(kernel)
+        f, measurement, s2, k0 = (
+            self.functionals,
+            self.measurement,
+            noise_variance,
+            variance(kernel),
+        )
         K = value_and_pullback(kernel, nodes)[0]
         AK, S = _covariances(f, kernel, s2, K)
         L, a, base = _with_noise(S, measurement.values, measurement.noise_std)
@@ -204,11 +203,13 @@ class Bending:
         det = d1 * d2 - d12**2
         h1 = (d2 * r[first] - d12 * r[second]) / det
         h2 = (d1 * r[second] - d12 * r[first]) / det
-        out = np.concatenate([
-            [base],
-            base - 0.5 * np.log(one) + 0.5 * r * r / one,
-            base - 0.5 * np.log(det) + 0.5 * (r[first] * h1 + r[second] * h2),
-        ])
+        out = np.concatenate(
+            [
+                [base],
+                base - 0.5 * np.log(one) + 0.5 * r * r / one,
+                base - 0.5 * np.log(det) + 0.5 * (r[first] * h1 + r[second] * h2),
+            ]
+        )
         if measurement.energy is None:
             return out
         AKG = AK @ f.energy_gram
@@ -227,20 +228,26 @@ class Bending:
         l1, l2, l12 = d2 / det, d1 / det, -d12 / det
         p1 = along[first] + h1 * e1 + h2 * e12
         p2 = along[second] + h2 * e2 + h1 * e12
-        mean = expected + np.concatenate([
-            [0.0],
-            2.0 * height * along + (height**2 + left) * square,
-            2.0 * (h1 * along[first] + h2 * along[second])
-            + (h1**2 + l1) * e1 + (h2**2 + l2) * e2 + 2.0 * (h1 * h2 + l12) * e12,
-        ])
+        mean = expected + np.concatenate(
+            [
+                [0.0],
+                2.0 * height * along + (height**2 + left) * square,
+                2.0 * (h1 * along[first] + h2 * along[second])
+                + (h1**2 + l1) * e1
+                + (h2**2 + l2) * e2
+                + 2.0 * (h1 * h2 + l12) * e12,
+            ]
+        )
         m11, m12 = l1 * e1 + l12 * e12, l1 * e12 + l12 * e2
         m21, m22 = l12 * e1 + l2 * e12, l12 * e12 + l2 * e2
-        spreads = spread + np.concatenate([
-            [0.0],
-            4.0 * left * (along + height * square) ** 2 + 2.0 * (left * square) ** 2,
-            4.0 * (l1 * p1**2 + l2 * p2**2 + 2.0 * l12 * p1 * p2)
-            + 2.0 * (m11**2 + m22**2 + 2.0 * m12 * m21),
-        ])
+        spreads = spread + np.concatenate(
+            [
+                [0.0],
+                4.0 * left * (along + height * square) ** 2 + 2.0 * (left * square) ** 2,
+                4.0 * (l1 * p1**2 + l2 * p2**2 + 2.0 * l12 * p1 * p2)
+                + 2.0 * (m11**2 + m22**2 + 2.0 * m12 * m21),
+            ]
+        )
         spreads = np.maximum(spreads, spread)
         return out - 0.5 * ((measurement.energy - mean) ** 2 / spreads + np.log(spreads))
 

@@ -86,7 +86,7 @@ def _cavity(mean: Array, spread: Array, values: Array, variances: Array) -> tupl
 
 
 def _tilted(t: Array, centre: Array, cavity: Array, b: float) -> tuple[Array, Array, Array]:
-    """log of ``Z = E Laplace(t - g; b)`` for normal g, and its first two derivatives by the centre."""
+    """Log of ``Z = E Laplace(t - g; b)`` for normal g, and its first two derivatives by the centre."""
     s = np.sqrt(cavity)
     d = t - centre
     alpha, beta = (d - cavity / b) / s, (-d - cavity / b) / s

@@ -89,9 +89,7 @@ class _Proposal:
         away = z - self.z
         squares = np.einsum("ij,jk,ik->i", away, self.precision, away)
         log_det = float(np.linalg.slogdet(self.precision)[1])
-        return np.asarray(
-            0.5 * log_det - 0.5 * (TAIL + len(self.z)) * np.log1p(squares / TAIL)
-        )
+        return np.asarray(0.5 * log_det - 0.5 * (TAIL + len(self.z)) * np.log1p(squares / TAIL))
 
 
 def _weighted(
@@ -152,7 +150,11 @@ def _thinned(weights: Array, count: int) -> Iterator[tuple[int, float]]:
 
 
 def _bent(
-    bending: Bending, prior: Prior, peak: _Proposal, log_shares: Array, sets: Sequence[tuple[int, ...]]
+    bending: Bending,
+    prior: Prior,
+    peak: _Proposal,
+    log_shares: Array,
+    sets: Sequence[tuple[int, ...]],
 ) -> _Proposal:
     """The best hyperparameters with the most plausible changes, also with longer lengthscales."""
     nodes = prior.start.input_map(bending.functionals.nodes)

@@ -10,9 +10,9 @@ from typing import Annotated
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.changes import Change
+from privgp.gp.changes import Change, values
 from privgp.gp.input_maps import InputMap
-from privgp.gp.kernels.evaluate import check_kernel
+from privgp.gp.kernels.evaluate import check_kernel, diagonal, evaluate
 from privgp.types import Array, Positive
 
 COMMON_LENGTHSCALE_STD = 1.0
@@ -22,13 +22,25 @@ NOISE_STD = 1.4  # of the noise std; its level is the least known of all beforeh
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """One model: a kernel on mapped inputs and the variance of an output about the function."""
+    """One model: a kernel on mapped inputs, the variance of an output about the function, and where
+    the function changes besides."""
 
     kernel: Kernel
     noise_variance: Positive
     input_map: InputMap = field(default_factory=InputMap)
     weight: Positive = 1.0
     changes: tuple[Change, ...] = ()
+
+    def covariance(self, X: Array, Z: Array | None = None) -> Array:
+        """Of f at the rows of X and of Z, (rows of X, rows of Z)."""
+        K = evaluate(self.kernel, self.input_map(X), None if Z is None else self.input_map(Z))
+        if self.changes:
+            K += values(self.changes, X) @ values(self.changes, X if Z is None else Z).T
+        return K
+
+    def variances(self, X: Array) -> Array:
+        """Of f at every row of X."""
+        return np.asarray(diagonal(self.kernel, X) + np.square(values(self.changes, X)).sum(axis=1))
 
     def check_for(self, columns: int) -> None:
         """Refuse a kernel or a map that is not for inputs of this many columns."""

@@ -39,6 +39,8 @@ from privgp.vault.measure import measure
 from privgp.vault.stream import with_outputs
 from privgp.vault.validate import checked_outputs, person_ids
 
+INTERVAL_ROWS = 8192  # at a time: every model of the mixture has a mean and a variance at each
+
 
 @dataclass(eq=False, repr=False)
 class PrivateGPRegressor(SpendingRegressor):
@@ -155,18 +157,28 @@ class PrivateGPRegressor(SpendingRegressor):
             variance = self._observed(mean, variance)
         return (mean, np.sqrt(variance)) if return_std else mean
 
-    def interval(self, X: Any, coverage: float = 0.9, observation: bool = False) -> Any:
-        from privgp.gp.mixtures import quantiles
+    def interval(
+        self, X: Any, coverage: float = 0.9, observation: bool = False
+    ) -> tuple[Array, Array]:
+        """The ends (low, high), at every row of X, of an interval that holds the function with this
+        probability; with ``observation``, a new output.
+
+        They are quantiles of the mixture of models that was learned, so they need not lie evenly
+        about the mean. Free, like ``predict``.
+        """
+        if not (isinstance(coverage, Real) and 0.0 < coverage < 1.0):
+            raise ValueError(f"coverage must lie between 0 and 1, got {coverage!r}.")
+        check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
+        tail, ends = 0.5 * (1.0 - float(coverage)), np.empty((2, len(X)))
         with one_thread():
-            mean, variance, weights = self.release_.moments(X)
-        if observation:
-            noise = np.array([c.model.noise_variance for c in self.release_.components])
-            low, high = check_bounds("y_bounds", self.y_bounds)
-            most = (mean - low) * (high - mean)
-            variance = np.maximum(variance, np.minimum(variance + noise[:, None], most))
-        tail = 0.5 * (1 - coverage)
-        return quantiles(mean, np.sqrt(variance), weights, [tail, 1 - tail])
+            for first in range(0, len(X), INTERVAL_ROWS):
+                rows = slice(first, first + INTERVAL_ROWS)
+                mixture = self.release_.mixture(X[rows])
+                if observation:
+                    mixture = mixture.of_outputs(*check_bounds("y_bounds", self.y_bounds))
+                ends[:, rows] = mixture.quantiles([tail, 1.0 - tail])
+        return ends[0], ends[1]
 
     def _observed(self, mean: Array, variance: Array) -> Array:
         """The variance of an output: at most (mean - low)(high - mean), as values in bounds have."""

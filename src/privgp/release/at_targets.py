@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from privgp.gp.measurement import Measurement
+from privgp.gp.mixtures import Mixture
 from privgp.gp.posterior import Posterior
 from privgp.plan.plan import Plan
 from privgp.types import Array, Integers, Positive
@@ -39,6 +40,10 @@ class AtTargets:
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         at = self._find(X)
         return self.mean[at], self.model_variance[at] + self.privacy_variance(X)
+
+    def mixture(self, X: Array) -> Mixture:
+        mean, variance = self.mean_and_variance(X)
+        return Mixture(mean[None], variance[None], np.ones(1), np.array([self.noise_variance]))
 
     def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
         at = self._find(X)
