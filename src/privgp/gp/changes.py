@@ -1,14 +1,14 @@
-"""Local changes that a stationary kernel does not expect: bumps and steps of unknown height.
+"""Local changes that a stationary kernel does not expect: bumps, steps and edges of unknown height.
 
 A change adds ``height * g(x)`` to the function, with a normal height and one public shape g: a bump
-about a centre, or a step across a line through it. A list of many such shapes, few of them true at a
-time, lets a function bend in one place and be smooth in all others.
+about a centre, a step across a line, or a decay away from an end of the range. Many such shapes, of
+which one or two at a time are true, let a function bend in one place and be smooth in all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -16,39 +16,67 @@ from scipy.special import ndtr
 
 from privgp.types import Array, Positive
 
-SIDES = 24  # steps along one input, and bumps of the narrowest width
-DIRECTIONS = 6
-OFFSETS = 9
-CENTRES = 36
-WIDTHS = (0.04, 0.08, 0.16)
-MAP_WIDTHS = (0.08, 0.14, 0.25)
-EDGE_WIDTHS = (0.05, 0.1, 0.2, 0.4)
+# As shares of the range of each input.
 STEP_WIDTH = 0.01
+BUMP_WIDTHS = (0.04, 0.08, 0.16)
+EDGE_WIDTHS = (0.05, 0.1, 0.2, 0.4)
+MAP_WIDTHS = (0.08, 0.14, 0.25)  # of bumps on maps
+# How many there are.
+STEPS = 32  # along one input
+DIRECTIONS = 12  # of steps across a map
+OFFSETS = 16  # along each of them
+CENTRES = 40  # of bumps on a map
+
+SHAPES: dict[str, Callable[[Array], Array]] = {
+    "bump": lambda z: np.exp(-0.5 * np.square(z).sum(axis=1)),
+    "step": lambda z: ndtr(z[:, 0]) - 0.5,
+    "edge": lambda z: np.exp(-np.maximum(z[:, 0], 0.0)),
+}
 
 
 @dataclass(frozen=True)
 class Change:
-    """``g(x) = exp(-|slopes (x - centre)|^2 / 2)``, or a step from -1/2 to 1/2 along one slope.
+    """``std * g(slopes (x - centre))`` with g one of ``SHAPES``.
 
-    ``centre``: (columns,); ``slopes``: (1 or columns, columns); ``std``: of the height.
+    ``centre``: (columns,); ``slopes``: (columns, columns) of a bump, (1, columns) of a step or an edge;
+    ``std``: of the height.
     """
 
-    kind: str
+    kind: Annotated[str, tuple(SHAPES)]
     centre: Annotated[Array, "columns"]
     slopes: Annotated[Array, "slopes columns"]
     std: Positive
 
     def __call__(self, X: Array) -> Array:
-        """``std * g`` at the rows of X."""
-        z = (X - self.centre) @ self.slopes.T
-        return np.asarray(self.std * SHAPES[self.kind](z))
+        return np.asarray(self.std * SHAPES[self.kind]((X - self.centre) @ self.slopes.T))
 
 
-SHAPES = {
-    "bump": lambda z: np.exp(-0.5 * np.square(z).sum(axis=1)),
-    "step": lambda z: ndtr(z[:, 0]) - 0.5,
-    "edge": lambda z: np.exp(-np.maximum(z[:, 0], 0.0)),
-}
+@dataclass(frozen=True)
+class Cell:
+    """A listed change, and how far from it the next ones lie.
+
+    ``apart``: (columns,), of the centres; ``octaves``: of the widths; ``angle``: of directions.
+    """
+
+    change: Change
+    apart: Array
+    octaves: float = 0.0
+    angle: float = 0.0
+
+    def anywhere(self, rng: np.random.Generator) -> Change:
+        """A change from between this one and its neighbours."""
+        shift, octaves, angle = rng.random(len(self.apart)), rng.random(), rng.random()
+        slopes = self.change.slopes * 2.0 ** (self.octaves * (octaves - 0.5))
+        if self.angle:
+            slopes = _turned(slopes, self.angle * (angle - 0.5))
+        centre = self.change.centre + self.apart * (shift - 0.5)
+        return replace(self.change, centre=centre, slopes=slopes)
+
+
+def _turned(slopes: Array, angle: float) -> Array:
+    """One direction on a map turned by an angle."""
+    c, s = np.cos(angle), np.sin(angle)
+    return np.asarray(slopes @ np.array([[c, s], [-s, c]]))
 
 
 def values(changes: Sequence[Change], X: Array) -> Array:
@@ -56,62 +84,60 @@ def values(changes: Sequence[Change], X: Array) -> Array:
     return np.column_stack([change(X) for change in changes]) if changes else np.empty((len(X), 0))
 
 
-def list_changes(X: Array, std: float) -> tuple[list[Change], Array]:
+def list_changes(X: Array, std: float) -> tuple[list[Cell], Array]:
     """Changes all over the range of the public points X, and their prior weights, which sum to 1."""
     low, high = X.min(axis=0), X.max(axis=0)
     width = np.where(high > low, high - low, 1.0)
-    columns = X.shape[1]
-    if columns == 1:
-        steps = [
-            Change("step", low + width * t, np.array([[1.0 / (STEP_WIDTH * width[0])]]), std)
-            for t in (np.arange(SIDES) + 0.5) / SIDES
-        ]
-        bumps = [
-            Change("bump", low + width * t, np.array([[1.0 / (w * width[0])]]), std)
-            for w in WIDTHS
-            for t in np.linspace(0.0, 1.0, round(1.0 / w))
-        ]
-    else:
-        steps, bumps = _steps_of_map(low, width, std), _bumps_of_map(X, width, std)
-    edges = _edges(low, high, width, std)
-    groups = [group for group in (steps, bumps, edges) if group]
-    weights = [np.full(len(group), 1.0 / len(group) / len(groups)) for group in groups]
-    return [change for group in groups for change in group], np.concatenate(weights)
+    kinds = [_steps(low, width, std), _bumps(X, low, width, std), _edges(low, high, width, std)]
+    weights = [np.full(len(cells), 1.0 / len(cells) / len(kinds)) for cells in kinds]
+    return [cell for cells in kinds for cell in cells], np.concatenate(weights)
 
 
-def _edges(low: Array, high: Array, width: Array, std: float) -> list[Change]:
-    out = []
-    for axis in np.eye(len(low)):
-        for corner, sign in ((low, 1.0), (high, -1.0)):
-            for w in EDGE_WIDTHS:
-                out.append(Change("edge", corner, (sign * axis / (w * width))[None, :], std))
-    return out
-
-
-def _steps_of_map(low: Array, width: Array, std: float) -> list[Change]:
-    columns = len(low)
+def _steps(low: Array, width: Array, std: float) -> list[Cell]:
+    """Steps across every input, on maps in other directions too."""
+    columns, angle, offsets = len(low), 0.0, STEPS if len(low) == 1 else OFFSETS
+    directions = np.eye(columns)
     if columns == 2:
-        angles = np.pi * np.arange(DIRECTIONS) / DIRECTIONS
+        angle = np.pi / DIRECTIONS
+        angles = angle * np.arange(DIRECTIONS)
         directions = np.column_stack([np.cos(angles), np.sin(angles)])
-    else:
-        directions = np.eye(columns)
     out = []
     for direction in directions:
         reach = np.abs(direction).sum()  # of the unit cube along this direction
-        for t in (np.arange(OFFSETS) + 0.5) / OFFSETS - 0.5:
+        slopes = direction[None, :] / (STEP_WIDTH * width)
+        for t in (np.arange(offsets) + 0.5) / offsets - 0.5:
             centre = low + width * (0.5 + t * reach * direction)
-            out.append(Change("step", centre, (direction / (2 * STEP_WIDTH * width))[None, :], std))
+            apart = width * reach / offsets * np.abs(direction)
+            out.append(Cell(Change("step", centre, slopes, std), apart, 0.0, angle))
     return out
 
 
-def _bumps_of_map(X: Array, width: Array, std: float) -> list[Change]:
-    from sklearn.cluster import KMeans
+def _bumps(X: Array, low: Array, width: Array, std: float) -> list[Cell]:
+    """Bumps along one input, or about the centres of clusters."""
+    columns, out = len(low), []
+    if columns == 1:
+        for share in BUMP_WIDTHS:
+            places = np.linspace(0.0, 1.0, round(1.5 / share))
+            apart = width * (places[1] - places[0])
+            for t in places:
+                change = Change("bump", low + width * t, np.diag(1.0 / (share * width)), std)
+                out.append(Cell(change, apart, 1.0))
+        return out
+    from sklearn.cluster import KMeans  # slow to import
 
-    number = min(CENTRES, len(X))
-    centres = KMeans(number, n_init=1, random_state=0).fit(X / width).cluster_centers_ * width
-    scale = np.sqrt(X.shape[1] / 2.0)
+    found = KMeans(min(CENTRES, len(X)), n_init=1, random_state=0).fit(X / width)
+    for share in MAP_WIDTHS:
+        wide = share * np.sqrt(columns / 2.0) * width
+        for centre in found.cluster_centers_ * width:
+            out.append(Cell(Change("bump", centre, np.diag(1.0 / wide), std), wide, 0.8))
+    return out
+
+
+def _edges(low: Array, high: Array, width: Array, std: float) -> list[Cell]:
+    """Decays away from both ends of every input."""
     return [
-        Change("bump", centre, np.diag(1.0 / (w * scale * width)), std)
-        for w in MAP_WIDTHS
-        for centre in centres
+        Cell(Change("edge", end, (sign * axis / (share * width))[None, :], std), 0.0 * width, 1.0)
+        for axis in np.eye(len(low))
+        for end, sign in ((low, 1.0), (high, -1.0))
+        for share in EDGE_WIDTHS
     ]

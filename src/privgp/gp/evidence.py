@@ -19,7 +19,7 @@ from privgp.gp.kernels.registry import parts
 from privgp.gp.laplace_noise import find_sites
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.types import Array
+from privgp.types import Array, Integers
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,12 @@ def _with_noise(S: Array, t: Array, noise_std: float) -> tuple[Array, Array, flo
 @dataclass(frozen=True)
 class Conditioned:
     """One model given what was measured: ``factor``, ``solved`` as in ``Fit``, of the numbers that
-    stand for the measured ones. ``gain``: what Laplace noise adds to the log evidence."""
+    stand for the measured ones. ``log_evidence``: of these; ``normal``: if all noise were normal."""
 
     factor: Array
     solved: Array
-    gain: float
+    log_evidence: float
+    normal: float
 
 
 def condition(
@@ -77,9 +78,9 @@ def condition(
     sites = find_sites(S, t, noise_std) if measurement.is_laplace else None
     factor, solved, normal = _with_noise(S, t, noise_std)
     if sites is None:
-        return Conditioned(factor, solved, 0.0)
+        return Conditioned(factor, solved, normal, normal)
     solved = cho_solve((sites.factor, True), sites.values, check_finite=False)
-    return Conditioned(sites.factor, solved, sites.log_evidence - normal)
+    return Conditioned(sites.factor, solved, sites.log_evidence, normal)
 
 
 def fit(
@@ -167,23 +168,24 @@ class Bending:
     squares: Array
     pulled: Array
     crossed: Array
+    pairs: Integers  # (pairs, 2), the changes of which two at a time are looked at
 
     @property
     def sets(self) -> int:
-        """How many sets of at most two changes there are."""
-        count = int(self.shapes.shape[1])
-        return 1 + count + count * (count - 1) // 2
+        """How many sets of changes are looked at."""
+        return 1 + int(self.shapes.shape[1]) + len(self.pairs)
 
     @classmethod
     def of(cls, f: Functionals, measurement: Measurement, shapes: Array) -> Bending:
         pulled = shapes.T @ f.energy_gram
         return cls(
-            f, measurement, shapes, f.weights @ shapes, pulled @ shapes, pulled,
+            f, measurement, shapes, f.weights @ shapes, np.einsum("ij,ji->i", pulled, shapes), pulled,
             shapes.T @ f.energy_cross,
+            np.empty((0, 2), dtype=np.int64),
         )  # fmt: skip
 
     def log_evidence(self, kernel: Kernel, noise_variance: float, nodes: Array) -> Array:
-        """Of no change, of each alone and of every two, (1 + changes + pairs,)."""
+        """Of no change, of each alone and of the pairs, (1 + changes + pairs,)."""
         f, measurement, s2, k0 = (
             self.functionals,
             self.measurement,
@@ -195,11 +197,11 @@ class Bending:
         L, a, base = _with_noise(S, measurement.values, measurement.noise_std)
         U = self.moved
         Q = cho_solve((L, True), U, check_finite=False)
-        D = U.T @ Q
         r = U.T @ a
-        one = 1.0 + np.diag(D)
-        first, second = np.triu_indices(len(r), 1)
-        d1, d2, d12 = one[first], one[second], D[first, second]
+        one = 1.0 + np.einsum("ij,ij->j", U, Q)
+        first, second = self.pairs.T
+        d1, d2 = one[first], one[second]
+        d12 = np.einsum("ij,ij->j", U[:, first], Q[:, second])
         det = d1 * d2 - d12**2
         h1 = (d2 * r[first] - d12 * r[second]) / det
         h2 = (d1 * r[second] - d12 * r[first]) / det
@@ -220,11 +222,19 @@ class Bending:
         spread = measurement.energy_noise_std**2 + _energy_variance(f, K, AK, L, a, s2)
         lead = self.pulled @ AK.T + s2 * self.crossed  # (changes, measured)
         WQ = whole @ Q
-        LQ = lead @ Q
-        E = self.squares + Q.T @ WQ - LQ - LQ.T
         along = lead @ a - WQ.T @ a
-        height, left, square = r / one, 1.0 / one, np.maximum(np.diag(E), 0.0)
-        e1, e2, e12 = square[first], square[second], E[first, second]
+        height, left = r / one, 1.0 / one
+        square = np.maximum(
+            self.squares + np.einsum("ij,ij->j", Q, WQ) - 2.0 * np.einsum("ij,ji->i", lead, Q),
+            0.0,
+        )
+        e1, e2 = square[first], square[second]
+        e12 = (
+            np.einsum("ij,ji->i", self.pulled[first], self.shapes[:, second])
+            + np.einsum("ij,ij->j", Q[:, first], WQ[:, second])
+            - np.einsum("ij,ji->i", lead[first], Q[:, second])
+            - np.einsum("ij,ji->i", lead[second], Q[:, first])
+        )
         l1, l2, l12 = d2 / det, d1 / det, -d12 / det
         p1 = along[first] + h1 * e1 + h2 * e12
         p2 = along[second] + h2 * e2 + h1 * e12

@@ -31,6 +31,7 @@ TAIL = 6.0  # degrees of freedom of the draws: heavier than the Laplace approxim
 MODELS = 64  # about as many are kept
 FIRST_MODELS = 160  # and weighed with Laplace noise
 FAR = 30.0  # standard deviations of the prior: nothing plausible lies there
+PAIRED = 32  # the most plausible changes, of which two may come together
 NUMBERS = (0.5, 0.35, 0.15)  # prior probabilities of no change, one and two
 CHANGE_STD = 1.0  # std of a change's height, as a multiple of the function's
 
@@ -40,29 +41,49 @@ def learn(
 ) -> tuple[Hyperparameters, ...]:
     """Weighted models, most plausible first, over all input maps among the priors."""
     std = CHANGE_STD * float(np.sqrt(variance(priors[0].start.kernel)))
-    changes, shares = list_changes(functionals.nodes, std)
-    sets = [(), *((i,) for i in range(len(changes))), *combinations(range(len(changes)), 2)]
-    pairs = np.triu(np.outer(shares, shares), 1)[np.triu_indices(len(shares), 1)]
-    log_shares = np.log(
-        np.concatenate([[NUMBERS[0]], NUMBERS[1] * shares, NUMBERS[2] * pairs / pairs.sum()])
-    )
-    bending = Bending.of(functionals, measurement, values(changes, functionals.nodes))
+    cells, shares = list_changes(functionals.nodes, std)
+    shapes = values([cell.change for cell in cells], functionals.nodes)
+    bending = Bending.of(functionals, measurement, shapes)
     first = priors[0]
     peak = _climb(functionals, measurement, first, _starts(first.size))
-    proposals = [peak, _bent(bending, first, peak, log_shares, sets)]
-    z, of, logs = _weighted(bending, priors, proposals, log_shares)
+    alone = _alone(bending, first, peak, shares)
+    best = np.argsort(-alone.logs, kind="stable")[:PAIRED]
+    pairs = np.array(list(combinations(np.sort(best), 2)), dtype=np.int64).reshape(-1, 2)
+    bending = replace(bending, pairs=pairs)
+    both = 2.0 * shares[pairs[:, 0]] * shares[pairs[:, 1]]
+    log_shares = np.log(np.concatenate([[NUMBERS[0]], NUMBERS[1] * shares, NUMBERS[2] * both]))
+    sets = [(), *((i,) for i in range(len(cells))), *map(tuple, pairs)]
+    bent = _climb(functionals, measurement, first, [alone.z], bending.shapes[:, best[:1]])
+    z, of, logs = _weighted(bending, priors, [peak, bent], log_shares)
     weights = np.exp(logs - logsumexp(logs))
-    models = []
-    for i, weight in _thinned(weights.ravel(), FIRST_MODELS if measurement.is_laplace else MODELS):
+    models, listed = [], []
+    rng = np.random.default_rng(2)
+    for i, weight in _thinned(weights.ravel(), FIRST_MODELS):
         draw, chosen = divmod(i, len(sets))
-        bends = tuple(changes[j] for j in sets[chosen])
-        models.append(replace(priors[of[draw]].at(z[draw]), weight=weight, changes=bends))
-    if measurement.is_laplace:
-        gains = np.array([condition(functionals, measurement, model).gain for model in models])
-        logs = gains + np.log([model.weight for model in models])
-        weights = np.exp(logs - logsumexp(logs))
-        models = [replace(models[i], weight=weight) for i, weight in _thinned(weights, MODELS)]
-    return tuple(sorted(models, key=lambda model: -model.weight))
+        model = replace(priors[of[draw]].at(z[draw]), weight=weight)
+        listed.append(replace(model, changes=tuple(cells[j].change for j in sets[chosen])))
+        models.append(replace(model, changes=tuple(cells[j].anywhere(rng) for j in sets[chosen])))
+    return _reweighted(functionals, measurement, models, listed)
+
+
+def _reweighted(
+    functionals: Functionals,
+    measurement: Measurement,
+    models: Sequence[Hyperparameters],
+    listed: Sequence[Hyperparameters],
+) -> tuple[Hyperparameters, ...]:
+    """Models weighted by their evidence with the noise as it is, where their weights are of others
+    (``listed``) with normal noise."""
+    logs = []
+    for model, other in zip(models, listed, strict=True):
+        ours = condition(functionals, measurement, model)
+        normal = ours.normal
+        if model.changes:
+            normal = condition(functionals, replace(measurement, is_laplace=False), other).normal
+        logs.append(np.log(model.weight) + ours.log_evidence - normal)
+    weights = np.exp(logs - logsumexp(logs))
+    kept = [replace(models[i], weight=weight) for i, weight in _thinned(weights, MODELS)]
+    return tuple(sorted(kept, key=lambda model: -model.weight))
 
 
 @dataclass(frozen=True)
@@ -149,21 +170,20 @@ def _thinned(weights: Array, count: int) -> Iterator[tuple[int, float]]:
             yield int(i), float(n * rest[-1] / number)
 
 
-def _bent(
-    bending: Bending,
-    prior: Prior,
-    peak: _Proposal,
-    log_shares: Array,
-    sets: Sequence[tuple[int, ...]],
-) -> _Proposal:
-    """The best hyperparameters with the most plausible changes, also with longer lengthscales."""
+@dataclass(frozen=True)
+class _Alone:
+    """``logs``: how plausible every change is alone; ``z``: where the best of them is."""
+
+    logs: Array
+    z: Array
+
+
+def _alone(bending: Bending, prior: Prior, peak: _Proposal, shares: Array) -> _Alone:
+    """Changes at the peak without any, and with the prior's lengthscales, which need them more."""
     nodes = prior.start.input_map(bending.functionals.nodes)
     tried = [peak.z, np.append(np.zeros(prior.size - 1), peak.z[-1:])] if prior.size else [peak.z]
-    logs = [_log_posterior(bending, prior, nodes, z) + log_shares for z in tried]
-    best = [int(np.argmax(each[1:])) + 1 for each in logs]
-    one = int(np.argmax([each[b] for each, b in zip(logs, best, strict=True)]))
-    chosen = bending.shapes[:, list(sets[best[one]])]
-    return _climb(bending.functionals, bending.measurement, prior, [tried[one]], chosen)
+    logs = np.array([_log_posterior(bending, prior, nodes, z)[1:] for z in tried]) + np.log(shares)
+    return _Alone(logs.max(axis=0), tried[int(np.argmax(logs.max(axis=1)))])
 
 
 def _explain(
