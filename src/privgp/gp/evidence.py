@@ -69,10 +69,16 @@ class Conditioned:
 
 
 def condition(
-    functionals: Functionals, measurement: Measurement, model: Hyperparameters
+    functionals: Functionals,
+    measurement: Measurement,
+    model: Hyperparameters,
+    smooth: Array | None = None,
 ) -> Conditioned:
-    """Condition one model on the measurement, Laplace noise taken for what it is."""
-    K = model.covariance(functionals.nodes)
+    """Condition one model on the measurement, Laplace noise taken for what it is.
+
+    ``smooth``: its kernel at the nodes, if that is known already.
+    """
+    K = model.covariance(functionals.nodes, smooth=smooth)
     _, S = _covariances(functionals, model.kernel, model.noise_variance, K)
     t, noise_std = measurement.values, measurement.noise_std
     sites = find_sites(S, t, noise_std) if measurement.is_laplace else None
@@ -184,8 +190,11 @@ class Bending:
             np.empty((0, 2), dtype=np.int64),
         )  # fmt: skip
 
-    def log_evidence(self, kernel: Kernel, noise_variance: float, nodes: Array) -> Array:
-        """Of no change, of each alone and of the pairs, (1 + changes + pairs,)."""
+    def log_evidence(
+        self, kernel: Kernel, noise_variance: float, nodes: Array
+    ) -> tuple[Array, Array]:
+        """Of the measured numbers, and of the energy given them: each of no change, of every change
+        alone and of the pairs, (1 + changes + pairs,)."""
         f, measurement, s2, k0 = (
             self.functionals,
             self.measurement,
@@ -213,7 +222,7 @@ class Bending:
             ]
         )
         if measurement.energy is None:
-            return out
+            return out, np.zeros_like(out)
         AKG = AK @ f.energy_gram
         cross = AK @ f.energy_cross
         whole = AKG @ AK.T + s2 * (cross + cross.T) + s2**2 * f.energy_noise_gram
@@ -259,7 +268,7 @@ class Bending:
             ]
         )
         spreads = np.maximum(spreads, spread)
-        return out - 0.5 * ((measurement.energy - mean) ** 2 / spreads + np.log(spreads))
+        return out, -0.5 * ((measurement.energy - mean) ** 2 / spreads + np.log(spreads))
 
 
 def variance_gradient(kernel: Kernel) -> Array:

@@ -22,18 +22,18 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.types import Array
+from privgp.types import Array, Integers
 
 DRAWS = 32  # about every proposal
 ROUNDS = 3
 ENOUGH = 12.0  # effective draws
 TAIL = 6.0  # degrees of freedom of the draws: heavier than the Laplace approximation
 MODELS = 64  # about as many are kept
-FIRST_MODELS = 160  # and weighed with Laplace noise
+FIRST_MODELS = 112  # of which those are chosen
 FAR = 30.0  # standard deviations of the prior: nothing plausible lies there
 PAIRED = 32  # the most plausible changes, of which two may come together
-NUMBERS = (0.5, 0.35, 0.15)  # prior probabilities of no change, one and two
-CHANGE_STD = 1.0  # std of a change's height, as a multiple of the function's
+NUMBERS = (0.4, 0.4, 0.2)  # prior probabilities of no change, one and two
+CHANGE_STD = 1.6  # std of a change's height, as a multiple of the function's
 
 
 def learn(
@@ -54,36 +54,35 @@ def learn(
     log_shares = np.log(np.concatenate([[NUMBERS[0]], NUMBERS[1] * shares, NUMBERS[2] * both]))
     sets = [(), *((i,) for i in range(len(cells))), *map(tuple, pairs)]
     bent = _climb(functionals, measurement, first, [alone.z], bending.shapes[:, best[:1]])
-    z, of, logs = _weighted(bending, priors, [peak, bent], log_shares)
-    weights = np.exp(logs - logsumexp(logs))
-    models, listed = [], []
-    rng = np.random.default_rng(2)
-    for i, weight in _thinned(weights.ravel(), FIRST_MODELS):
+    drawn = _weighted(bending, priors, [peak, bent], log_shares)
+    weights = np.exp(drawn.logs - logsumexp(drawn.logs))
+    rng, last = np.random.default_rng(2), -1
+    models, logs = [], []
+    for i, weight in sorted(_thinned(weights.ravel(), FIRST_MODELS)):
         draw, chosen = divmod(i, len(sets))
-        model = replace(priors[of[draw]].at(z[draw]), weight=weight)
-        listed.append(replace(model, changes=tuple(cells[j].change for j in sets[chosen])))
-        models.append(replace(model, changes=tuple(cells[j].anywhere(rng) for j in sets[chosen])))
-    return _reweighted(functionals, measurement, models, listed)
-
-
-def _reweighted(
-    functionals: Functionals,
-    measurement: Measurement,
-    models: Sequence[Hyperparameters],
-    listed: Sequence[Hyperparameters],
-) -> tuple[Hyperparameters, ...]:
-    """Models weighted by their evidence with the noise as it is, where their weights are of others
-    (``listed``) with normal noise."""
-    logs = []
-    for model, other in zip(models, listed, strict=True):
-        ours = condition(functionals, measurement, model)
-        normal = ours.normal
-        if model.changes:
-            normal = condition(functionals, replace(measurement, is_laplace=False), other).normal
-        logs.append(np.log(model.weight) + ours.log_evidence - normal)
+        if draw != last:
+            plain = priors[drawn.of[draw]].at(drawn.z[draw])
+            smooth, last = plain.covariance(functionals.nodes), draw
+        # Weighted were listed changes and normal noise; taken are others near them, and the noise
+        # as it is.
+        model = replace(plain, changes=tuple(cells[j].anywhere(rng) for j in sets[chosen]))
+        ours = condition(functionals, measurement, model, smooth)
+        logs.append(np.log(weight) + ours.log_evidence - drawn.normal[draw, chosen])
+        models.append(model)
     weights = np.exp(logs - logsumexp(logs))
     kept = [replace(models[i], weight=weight) for i, weight in _thinned(weights, MODELS)]
     return tuple(sorted(kept, key=lambda model: -model.weight))
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """Draws ``z`` of the hyperparameters, ``of`` which prior each is, and, with every set of changes,
+    log weights and log evidences of the measured numbers with normal noise."""
+
+    z: Array
+    of: Integers
+    logs: Array
+    normal: Array
 
 
 @dataclass(frozen=True)
@@ -115,43 +114,47 @@ class _Proposal:
 
 def _weighted(
     bending: Bending, priors: Sequence[Prior], proposals: list[_Proposal], log_shares: Array
-) -> tuple[Array, Array, Array]:
-    """Draws, the prior each belongs to, and its log weights with every set of changes.
+) -> _Drawn:
+    """Draws weighted against the mixture of all proposals.
 
-    Weighted against the mixture of all proposals. While too few draws carry the weight, a proposal
-    with the moments of the weighted draws is added.
+    While too few of them carry the weight, a proposal with the moments of all is added.
     """
     nodes = [prior.start.input_map(bending.functionals.nodes) for prior in priors]
-    z, of, logs = np.empty((0, priors[0].size)), np.empty(0, int), np.empty((0, len(log_shares)))
+    z, of, logs, normal = [], [], [], []
     fresh = proposals
     for round_ in range(ROUNDS):
         for proposal in fresh:
             for k, prior in enumerate(priors):
-                new = proposal.draws(DRAWS // len(priors), 1 + 10 * round_ + k)
-                each = [_log_posterior(bending, prior, nodes[k], one) for one in new]
-                z, logs = np.vstack([z, new]), np.vstack([logs, each])
-                of = np.append(of, np.full(len(new), k))
-        density = logsumexp([p.log_density(z) for p in proposals], axis=0)
-        weighted = logs + log_shares - density[:, None]
+                for one in proposal.draws(DRAWS // len(priors), 1 + 10 * round_ + k):
+                    numbers, all_ = _log_posterior(bending, prior, nodes[k], one)
+                    z.append(one)
+                    of.append(k)
+                    logs.append(all_)
+                    normal.append(numbers)
+        drawn = np.array(z)
+        density = logsumexp([p.log_density(drawn) for p in proposals], axis=0)
+        weighted = np.array(logs) + log_shares - density[:, None]
         totals = logsumexp(weighted, axis=1)
         w = np.exp(totals - logsumexp(totals))
         if 1.0 / np.square(w).sum() >= ENOUGH or not priors[0].size:
             break
-        centre = w @ z
-        spread = (z - centre).T @ ((z - centre) * w[:, None])
+        centre = w @ drawn
+        spread = (drawn - centre).T @ ((drawn - centre) * w[:, None])
         fresh = [_Proposal(centre, np.linalg.inv(spread + 0.05 * np.eye(len(centre))))]
         proposals = [*proposals, *fresh]
-    return z, of, weighted
+    return _Drawn(drawn, np.array(of), weighted, np.array(normal))
 
 
-def _log_posterior(bending: Bending, prior: Prior, nodes: Array, z: Array) -> Array:
-    """Of one draw with every set of changes, up to the shares of these."""
+def _log_posterior(bending: Bending, prior: Prior, nodes: Array, z: Array) -> tuple[Array, Array]:
+    """The evidence of the measured numbers, and the posterior of one draw up to the shares of sets of
+    changes: each with every set."""
     model = prior.at(z)
     try:
-        logs = bending.log_evidence(model.kernel, model.noise_variance, nodes)
+        numbers, energy = bending.log_evidence(model.kernel, model.noise_variance, nodes)
     except np.linalg.LinAlgError:
-        return np.full(bending.sets, -np.inf)
-    return logs - 0.5 * float(z @ z)
+        none = np.full(bending.sets, -np.inf)
+        return none, none
+    return numbers, numbers + energy - 0.5 * float(z @ z)
 
 
 def _thinned(weights: Array, count: int) -> Iterator[tuple[int, float]]:
@@ -182,7 +185,9 @@ def _alone(bending: Bending, prior: Prior, peak: _Proposal, shares: Array) -> _A
     """Changes at the peak without any, and with the prior's lengthscales, which need them more."""
     nodes = prior.start.input_map(bending.functionals.nodes)
     tried = [peak.z, np.append(np.zeros(prior.size - 1), peak.z[-1:])] if prior.size else [peak.z]
-    logs = np.array([_log_posterior(bending, prior, nodes, z)[1:] for z in tried]) + np.log(shares)
+    logs = np.array([_log_posterior(bending, prior, nodes, z)[1][1:] for z in tried]) + np.log(
+        shares
+    )
     return _Alone(logs.max(axis=0), tried[int(np.argmax(logs.max(axis=1)))])
 
 
