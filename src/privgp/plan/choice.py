@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 NODES = 512  # up to this many distinct inputs nothing is approximated
 MAX_RANK = 100
-SAMPLE = 1500  # at most as many inputs are looked at where measurements are compared
+SAMPLE = 800  # at most as many inputs are looked at where measurements are compared,
+SAMPLED_NODES = 400  # through so many of them
 AnyStrategy = OutputSums | GroupSums | StreamedSums | Bins | HalvedBins  # what a plan can hold
 Goal = tuple[Array, Array]  # the targets, and how much each counts
 
@@ -100,7 +101,7 @@ class Task:
         inputs, (targets, weights) = self.inputs[self.sample], self.goal
         every = slice(0, None, -(-len(targets) // SAMPLE))
         goal = inputs if targets is self.inputs else targets[every]
-        nodes = np.arange(len(inputs))[:: -(-len(inputs) // NODES)]
+        nodes = np.arange(len(inputs))[:: -(-len(inputs) // SAMPLED_NODES)]
         masses, squares = rows.masses()
         ratio = masses.sum() / masses[self.sample].sum()
         sampled = Masses(ratio * masses[self.sample], ratio * squares[self.sample])
