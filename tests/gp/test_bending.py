@@ -113,6 +113,8 @@ def test_a_model_is_conditioned_with_the_covariance_that_weighed_it(case):
 @pytest.mark.parametrize("which", range(3))
 def test_a_true_change_is_found(which):
     f, t = of_rows("gaussian")
-    clear = replace(t, values=f.weights @ (2.0 * CHANGES[which](f.nodes)), noise_std=0.1, energy=None)
+    clear = replace(
+        t, values=f.weights @ (2.0 * CHANGES[which](f.nodes)), noise_std=0.1, energy=None
+    )
     logs = bent(f, clear)[:4]
     assert 1 + which == int(np.argmax(logs))

@@ -32,9 +32,7 @@ CHANGES = [
 ]
 SHARES = np.array([0.5, 0.3, 0.2])
 SETS = [(), *((i,) for i in range(3)), *combinations(range(3), 2)]
-PRIOR = prior_about(
-    Hyperparameters(ConstantKernel(1.0, "fixed") * RBF(0.4), 0.1), noise_free=True
-)
+PRIOR = prior_about(Hyperparameters(ConstantKernel(1.0, "fixed") * RBF(0.4), 0.1), noise_free=True)
 
 
 def problem(seed: int, noise_std: float, energy: bool = False) -> tuple[Functionals, Measurement]:
@@ -56,9 +54,7 @@ def enumerated(f: Functionals, t: Measurement, prior: Prior = PRIOR) -> list[Hyp
     """Every set of changes at every point of a grid, with its weight."""
     pairs = np.array([SHARES[i] * SHARES[j] for i, j in combinations(range(3), 2)])
     numbers = learning.NUMBERS
-    shares = np.concatenate(
-        [[numbers[0]], numbers[1] * SHARES, numbers[2] * pairs / pairs.sum()]
-    )
+    shares = np.concatenate([[numbers[0]], numbers[1] * SHARES, numbers[2] * pairs / pairs.sum()])
     models, logs = [], []
     for z in product(np.linspace(-4, 4, 19), repeat=prior.size):
         model = prior.at(np.array(z))

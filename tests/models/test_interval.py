@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def test_the_mixture_has_this_share_within_and_equal_shares_beyond(model, covera
 
 def test_wider_coverage_holds_the_narrower_and_outputs_vary_more(model):
     ends = [model.interval(AT, coverage) for coverage in (0.1, 0.5, 0.9, 0.99)]
-    for (low, high), (lower, higher) in zip(ends, ends[1:], strict=False):
+    for (low, high), (lower, higher) in pairwise(ends):
         assert np.all((lower < low) & (high < higher))
     low, high = model.interval(AT)
     lower, higher = model.interval(AT, observation=True)

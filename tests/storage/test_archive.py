@@ -145,7 +145,9 @@ def test_members_and_manifest_must_agree():
 
 def test_a_later_version_asks_for_a_newer_privgp(tmp_path):
     path = tmp_path / "later.privgp"
-    path.write_bytes(zipped([("new.json", b"")], {"format": "privgp", "version": VERSION + 1, "else": []}))
+    path.write_bytes(
+        zipped([("new.json", b"")], {"format": "privgp", "version": VERSION + 1, "else": []})
+    )
     with pytest.raises(ValueError, match=r"^'.*later\.privgp' cannot be loaded: .*newer privgp is"):
         load(path)
 
