@@ -7,8 +7,8 @@ all of a file; ``*`` is any length.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,11 @@ class Within:
     low: float = -math.inf
     high: float = math.inf
     infinite: bool = False
+
+
+def later(default: Any) -> Any:
+    """A field that files had not at first: one without it has this value."""
+    return field(default=default, metadata={"later": True})
 
 
 Positive = Annotated[float, Within(math.ulp(0.0))]

@@ -496,12 +496,16 @@ def run(name: str) -> Numbers:
     return {key: rounded(value) for key, value in CASES[name]().items()}
 
 
-if __name__ == "__main__":
-    chosen = sys.argv[1:] or list(CASES)
+def written(numbers: dict[str, Numbers]) -> str:
+    """The numbers of several cases as JSON, one line for each name."""
     lines = [
         f"{json.dumps(name)}: {{\n"
-        + ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in run(name).items())
+        + ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
         + "\n}"
-        for name in chosen
+        for name, found in numbers.items()
     ]
-    print("{\n" + ",\n".join(lines) + "\n}")
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+if __name__ == "__main__":
+    print(written({name: run(name) for name in sys.argv[1:] or CASES}))

@@ -102,6 +102,9 @@ def test_a_value_of_another_type_is_refused(folder, data):
     assert_refused({**saved(case), name: edited.encode()}, folder)
 
 
+LATER = {"changes", "is_laplace"}  # which files had not at first
+
+
 @given(st.data())
 def test_a_missing_or_unknown_name_is_refused(folder, data):
     name = "release.json"
@@ -112,12 +115,34 @@ def test_a_missing_or_unknown_name_is_refused(folder, data):
     if data.draw(st.booleans()):
         inner["__class__"] = "os.system"
     else:
-        inner.pop(data.draw(st.sampled_from(sorted(inner))))
+        inner.pop(data.draw(st.sampled_from(sorted({*inner} - LATER))))
     edited = json.dumps(replaced(document, path, inner)).encode()
     assert_refused({**saved(), name: edited}, folder)
 
 
+BUMP = {"type": "WrittenChange", "kind": "bump", "centre": [1.0], "slopes": [[2.0]], "std": 1.0}
+BROKEN_CHANGES = [
+    [BUMP] * 3,
+    [BUMP, {**BUMP, "kind": "dent"}],
+    [{**BUMP, "type": "Change"}],
+    [{**BUMP, "centre": [1.0, 2.0]}],
+    [{**BUMP, "centre": []}],
+    [{**BUMP, "centre": ["1"]}],
+    [{**BUMP, "slopes": []}],
+    [{**BUMP, "slopes": [2.0]}],
+    [{**BUMP, "slopes": [[2.0], [1.0]]}],
+    [{**BUMP, "slopes": [[2.0], [1.0, 3.0]]}],
+    [{**BUMP, "std": 0.0}],
+    [{**BUMP, "std": 10**400}],
+    [{**BUMP, "more": 1}],
+    [{name: value for name, value in BUMP.items() if name != "std"}],
+    {},
+    None,
+]
 EDITS = [
+    *((("models", 0, "changes"), changes) for changes in BROKEN_CHANGES),
+    (("measurement", "is_laplace"), 1),
+    (("measurement", "is_laplace"), None),
     (("type",), "Guarantee"),
     (("models", 0, "type"), "Prior"),
     (("models", 0, "kernel", "type"), "DotProduct"),
@@ -157,6 +182,17 @@ EDITS = [
 def test_a_value_that_does_not_fit_the_rest_is_refused(path, value, folder):
     document = replaced(json.loads(saved()["release.json"]), path, value)
     assert_refused({**saved(), "release.json": json.dumps(document).encode()}, folder)
+
+
+def test_changes_of_a_file_are_those_of_its_model(folder):
+    path = folder / "changed.privgp"
+    document = replaced(json.loads(saved()["release.json"]), ("models", 0, "changes"), [BUMP] * 2)
+    path.write_bytes(pack({**saved(), "release.json": json.dumps(document).encode()}))
+    (component,) = load(path).release_.components
+    assert [change.kind for change in component.model.changes] == ["bump", "bump"]
+    assert component.model.changes[0](np.array([[1.0], [1.5]])) == pytest.approx(
+        [1.0, np.exp(-0.5)]
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Files of privgp 0.1: releases predict the same numbers, states are refused with the reason.
 
-They were written by that version: nine rows of made-up data, `sin` of the input.
+They were written by that version: nine rows of made-up data, `sin` of the input. Files of format 2
+were written before models had changes and Laplace noise was taken for what it is: they say neither,
+and predict what they predicted.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privgp import PosteriorPaths, PrivateFunction, load
+from privgp import PosteriorPaths, PrivateFunction, PrivateGPRegressor, load, load_plan
 from privgp.models.load import save
 from privgp.storage.archive import DamagedFile, pack, unpack
 
 FOLDER = Path(__file__).parent / "files_of_0_1"
+FORMAT_2 = Path(__file__).parent / "files_of_format_2"
+PREDICTED_2 = json.loads((FORMAT_2 / "predictions.json").read_text())
 PREDICTED = json.loads((FOLDER / "predictions.json").read_text())
 
 
@@ -35,6 +39,44 @@ def test_an_old_release_predicts_what_it_predicted(case, tmp_path):
     assert np.allclose(std, PREDICTED[case]["std"], rtol=1e-10)
     save(model, tmp_path / "new.privgp")
     assert np.array_equal(load(tmp_path / "new.privgp").predict(X), mean)
+
+
+@pytest.mark.parametrize("case", PREDICTED_2)
+def test_a_release_of_format_2_predicts_what_it_predicted(case, tmp_path):
+    X = np.array([[1.0], [5.0]])
+    model = load(FORMAT_2 / f"{case}.privgp")
+    save(model, tmp_path / "new.privgp")
+    for one in (model, load(tmp_path / "new.privgp")):
+        mean, std = one.predict(X, return_std=True)
+        assert np.allclose(mean, PREDICTED_2[case]["mean"], rtol=1e-10)
+        assert np.allclose(std, PREDICTED_2[case]["std"], rtol=1e-10)
+        assert not one.measurements_[0].is_laplace
+        assert not any(c.model.changes for c in one.release_.components)
+        low, high = one.interval(X)
+        assert np.all((low < mean) & (mean < high))
+
+
+def test_only_what_came_later_may_be_missing(tmp_path):
+    members, path = unpack((FORMAT_2 / "laplace.privgp").read_bytes()), tmp_path / "old.privgp"
+    tree = json.loads(members["release.json"])
+    later = {"models": "changes", "measurement": "is_laplace"}
+    for part, name in later.items():
+        fields = tree[part][0] if part == "models" else tree[part]
+        assert name not in fields
+        for missing in fields:
+            less = {key: value for key, value in fields.items() if key != missing}
+            changed = {**tree, part: [less, *tree[part][1:]] if part == "models" else less}
+            path.write_bytes(pack({**members, "release.json": json.dumps(changed).encode()}))
+            with pytest.raises(DamagedFile):
+                load(path)
+
+
+def test_a_plan_of_format_2_is_read():
+    plan = load_plan(FORMAT_2 / "some.plan")
+    assert [prior.start.changes for prior in plan.priors] == [()] * len(plan.priors)
+    X = np.arange(9.0)[:, None] * 1.25
+    model = PrivateGPRegressor(y_bounds=(-1.5, 1.5), epsilon=4.0, delta=1e-3, random_state=1)
+    assert model.fit(X, np.sin(X[:, 0]), plan=plan).plan_ is plan
 
 
 @pytest.mark.parametrize("case", PREDICTED)

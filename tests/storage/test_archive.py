@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from privgp import load
 from privgp.storage import archive
-from privgp.storage.archive import DamagedFile, pack, read, unpack, write
+from privgp.storage.archive import VERSION, DamagedFile, pack, read, unpack, write
 
 MEMBERS = {"model.json": b'{"a": 1}', "nodes.npy": bytes(range(256))}
 FILE = pack(MEMBERS)
@@ -145,7 +145,9 @@ def test_members_and_manifest_must_agree():
 
 def test_a_later_version_asks_for_a_newer_privgp(tmp_path):
     path = tmp_path / "later.privgp"
-    path.write_bytes(zipped([("new.json", b"")], {"format": "privgp", "version": 3, "else": []}))
+    path.write_bytes(
+        zipped([("new.json", b"")], {"format": "privgp", "version": VERSION + 1, "else": []})
+    )
     with pytest.raises(ValueError, match=r"^'.*later\.privgp' cannot be loaded: .*newer privgp is"):
         load(path)
 

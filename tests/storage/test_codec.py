@@ -22,7 +22,7 @@ from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import MOST_EXPANDED, Codec
 from privgp.storage.triangles import Triangle
-from privgp.types import Array, Positive, Within
+from privgp.types import Array, Positive, Within, later
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,13 @@ class Box:
     def check(self) -> None:
         if self.sides[0] > self.sides[1]:
             raise ValueError("sides must be in order.")
+
+
+@dataclass(frozen=True)
+class Room:
+    width: float
+    height: float = 2.5
+    door: bool = later(True)
 
 
 @dataclass(frozen=True)
@@ -203,3 +210,23 @@ def test_what_cannot_be_written_is_refused_before_it_is():
     for value in (everything(text={1, 2}), everything(shape=object())):
         with pytest.raises(ValueError, match="cannot be saved"):
             CODEC.encode(value)
+
+
+def test_only_a_field_that_came_later_may_be_missing():
+    codec = Codec(Room, "room")
+
+    def read(**parts: Any) -> Any:
+        return codec.decode({"room.json": json.dumps({"type": "Room", **parts}).encode()})
+
+    assert read(width=3.0, height=2.0) == Room(3.0, 2.0, True)
+    assert read(width=3.0, height=2.0, door=False) == Room(3.0, 2.0, False)
+    assert json.loads(codec.encode(Room(3.0))["room.json"]).keys() >= {"width", "height", "door"}
+    for parts in (
+        {"width": 3.0},
+        {"height": 2.0},
+        {"width": 3.0, "height": 2.0, "window": True},
+        {"width": 3.0, "height": 2.0, "door": None},
+        {"width": 3.0, "height": 2.0, "door": 1},
+    ):
+        with pytest.raises(DamagedFile):
+            read(**parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from privgp.types import Array, NotNegative, Positive
+from privgp.types import Array, NotNegative, Positive, later
 
 
 @dataclass(frozen=True)
@@ -23,4 +23,4 @@ class Measurement:
     energy: float | None
     energy_noise_std: NotNegative
     counts: Annotated[Array, "measured"] | None = None
-    is_laplace: bool = False
+    is_laplace: bool = later(False)

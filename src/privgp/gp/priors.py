@@ -10,13 +10,14 @@ from typing import Annotated
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.changes import Change, values
+from privgp.gp.changes import SHAPES, Change, values
 from privgp.gp.input_maps import InputMap
 from privgp.gp.kernels.evaluate import check_kernel, diagonal, evaluate
-from privgp.types import Array, Positive
+from privgp.types import Array, Positive, later
 
 COMMON_LENGTHSCALE_STD = 1.0
 OTHER_STD = 0.7
+MOST_CHANGES = 2  # of one model
 NOISE_STD = 1.4  # of the noise std; its level is the least known of all beforehand
 
 
@@ -29,7 +30,7 @@ class Hyperparameters:
     noise_variance: Positive
     input_map: InputMap = field(default_factory=InputMap)
     weight: Positive = 1.0
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Change, ...] = later(())
 
     def covariance(self, X: Array, Z: Array | None = None, *, smooth: Array | None = None) -> Array:
         """Of f at the rows of X and of Z, (rows of X, rows of Z); ``smooth``: the kernel's part."""
@@ -46,12 +47,23 @@ class Hyperparameters:
         return np.asarray(diagonal(self.kernel, X) + np.square(values(self.changes, X)).sum(axis=1))
 
     def check_for(self, columns: int) -> None:
-        """Refuse a kernel or a map that is not for inputs of this many columns."""
+        """Refuse a kernel, a map or a change that is not for inputs of this many columns."""
         check_kernel(self.kernel, columns)
         knots, ranks = self.input_map.knots, self.input_map.ranks
         shape = (max(len(knots), 1), columns) if self.input_map.share else (0, 0)
         if not knots.shape == ranks.shape == shape or np.any(np.diff(knots, axis=0) < 0.0):
             raise ValueError("input map is broken.")
+        if len(self.changes) > MOST_CHANGES or not all(_fits(c, columns) for c in self.changes):
+            raise ValueError("changes are broken.")
+
+
+def _fits(change: Change, columns: int) -> bool:
+    slopes, centre = change.slopes, change.centre
+    along_one = slopes.shape == (1, columns)
+    fits = along_one or (change.kind == "bump" and slopes.shape == (columns, columns))
+    finite = bool(np.all(np.isfinite(slopes)) and np.all(np.isfinite(centre)))
+    known = change.kind in SHAPES and 0.0 < change.std < np.inf
+    return fits and finite and known and centre.shape == (columns,)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from privgp.gp.changes import SHAPES, Change
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.codec import KERNELS
 from privgp.gp.measurement import Measurement
@@ -22,7 +23,7 @@ from privgp.release.at_targets import AtTargets
 from privgp.release.certificate import plan_hash, validate
 from privgp.release.old_files import OLD, renewed
 from privgp.storage.archive import DamagedFile
-from privgp.storage.codec import Codec
+from privgp.storage.codec import Codec, Leaf, Leaves
 from privgp.types import Positive, Within
 
 MOST_MODELS = 256
@@ -108,7 +109,26 @@ def _holds(holds: Any, problem: str) -> None:
         raise DamagedFile(f"its {problem}")
 
 
-CODEC = Codec(Contents, "release", KERNELS)
+@dataclass(frozen=True)
+class WrittenChange:
+    """A change as plain numbers: its arrays are small and may be hundreds."""
+
+    kind: Annotated[str, tuple(SHAPES)]
+    centre: tuple[float, ...]
+    slopes: tuple[tuple[float, ...], ...]
+    std: Positive
+
+    @classmethod
+    def of(cls, change: Change) -> WrittenChange:
+        slopes = tuple(map(tuple, change.slopes.tolist()))
+        return cls(change.kind, tuple(change.centre.tolist()), slopes, change.std)
+
+    def read(self) -> Change:
+        return Change(self.kind, np.array(self.centre), np.array(self.slopes), self.std)
+
+
+CHANGES: Leaves = {Change: Leaf(WrittenChange, WrittenChange.of, WrittenChange.read)}
+CODEC = Codec(Contents, "release", {**KERNELS, **CHANGES})
 
 
 def decode(members: Mapping[str, bytes]) -> Contents:

@@ -22,7 +22,7 @@ from privgp.storage.parts import PUBLIC, PathLike, part_beside, remove_stale
 
 FORMAT = "privgp"
 PLAN = "plan"  # the other public form
-VERSION = 2
+VERSION = 3
 MANIFEST = "manifest.json"
 LARGEST_FILE = 2**30
 LARGEST_JSON = 2**24

@@ -4,7 +4,8 @@ A dataclass becomes an object with its class's name as ``type`` and its fields; 
 array a member of its own, named in its place. Reading goes by the declared types: whatever is of
 another type, out of its declared range (``privgp.types``), missing or left over raises
 ``DamagedFile``, and so does a class whose constructor or ``check()`` raises ValueError. Names of
-classes and fields are part of the format: whoever changes one raises ``archive.VERSION``.
+classes and fields are part of the format: whoever changes one raises ``archive.VERSION``. A field
+declared as ``types.later`` may be missing, as it is from files of the versions before.
 """
 
 from __future__ import annotations
@@ -192,6 +193,8 @@ class _Reader:
 
     def _dataclass(self, tree: Any, kind: Any, what: str) -> Any:
         declared = _declared(kind)
+        if isinstance(tree, dict):
+            declared = {n: t for n, t in declared.items() if n in tree or n not in _later(kind)}
         parts = dict(field.record(tree, what, ("type", *declared)))
         require(parts.pop("type") == kind.__name__, f"its {what} is of another kind")
         made = {
@@ -267,6 +270,12 @@ def _declared(kind: Any) -> dict[str, Any]:
     """The fields of a dataclass and their types."""
     hints = get_type_hints(kind, include_extras=True)
     return {f.name: hints[f.name] for f in dataclasses.fields(kind)}
+
+
+@cache
+def _later(kind: Any) -> set[str]:
+    """The fields of a dataclass that a file may lack."""
+    return {f.name for f in dataclasses.fields(kind) if "later" in f.metadata}
 
 
 def _whole(values: Array, what: str) -> Integers:

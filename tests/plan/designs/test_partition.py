@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from privgp import PrivateGPRegressor, compose
-from privgp.plan.designs.noise_aware import Hypothesis, explained, gain
-from privgp.plan.designs.partition import explained_by_groups, partition
+from privgp.plan.choice import indicators
+from privgp.plan.designs.noise_aware import Hypothesis, gain, log_left
+from privgp.plan.designs.partition import partition
 from privgp.plan.strategy import OutputSums, strategy_of_groups
 from privgp.privacy.noise import LAPLACE
 from privgp.privacy.sensitivity import total_sensitivity
@@ -81,26 +83,35 @@ def test_groups_are_the_best_of_all_numbers_tried():
     mass = rng.integers(1, 4, size=len(X)).astype(float)
     gram = factor.T @ factor
     hypothesis = Hypothesis(factor * mass[:, None], 0.1 * mass, gram, float(np.trace(gram)))
-    few, _ = partition([hypothesis], mass, noise=400.0)
-    many, explained = partition([hypothesis], mass, noise=0.01)
-    assert len(few) < len(many)
-    for B in (few, many):
-        assert_allclose(B.sum(axis=0), 1.0)
-        assert set(np.unique(B)) <= {0.0, 1.0}
-        assert np.all(B.sum(axis=1) > 0)
-    assert_allclose(explained, gain(many, [hypothesis], 0.01)[0])
-    assert explained > gain(few, [hypothesis], 0.01)[0]
+    noises = (400.0, 0.01)
+
+    def left(noise: float) -> Callable[[np.ndarray], float]:
+        return lambda groups: log_left(indicators(groups), [hypothesis], noise)
+
+    few, many = (partition([hypothesis], mass, left(noise)) for noise in noises)
+    for groups in (few, many):
+        assert groups.shape == (len(X),)
+        assert set(groups) == set(range(groups.max() + 1))
+    assert few.max() < many.max()
+    assert left(400.0)(few) < left(400.0)(many)
+    assert left(0.01)(many) < left(0.01)(few)
 
 
-def test_what_groups_explain_is_what_their_indicators_explain():
+def test_what_is_left_is_the_mean_log_of_what_is_not_explained():
     rng = np.random.default_rng(0)
-    labels = rng.permutation(np.arange(12) % 5)
-    models = [
-        Hypothesis(rng.normal(size=(12, 4)), rng.random(12), np.diag([3.0, 1.0, 0.5, 0.1]), 9.0, w)
-        for w in (0.3, 0.7)
-    ]
-    indicators = (labels == np.arange(5)[:, None]).astype(float)
-    assert_allclose(explained_by_groups(labels, models, 0.4), explained(indicators, models, 0.4))
+    groups = rng.permutation(np.arange(12) % 5)
+    models = []
+    for weight in (0.3, 0.7):
+        factor = rng.normal(size=(12, 4))
+        total = 1.5 * float(np.trace(factor @ factor.T))
+        models.append(Hypothesis(factor, rng.random(12), factor.T @ factor, total, weight))
+    B = indicators(groups)
+    dense = (groups == np.arange(5)[:, None]).astype(float)
+    assert_allclose(B.toarray(), dense)
+    told = [gain(dense, [m], 0.4)[0] / m.weight for m in models]
+    left = sum(m.weight * np.log(m.total - g) for m, g in zip(models, told, strict=True))
+    assert_allclose(log_left(dense, models, 0.4), left, rtol=1e-12)
+    assert_allclose(log_left(B, models, 0.4), left, rtol=1e-12)
 
 
 def test_a_plan_takes_the_noise_that_expects_less_error():
