@@ -13,7 +13,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import privgp
 from privgp import PrivateGPRegressor
-from privgp.plan.bins.bins import PURE_ENERGY_WEIGHTS, Bins
+from privgp.plan.bins.bins import Bins
+from privgp.plan.bins.energy import WEIGHTS
 from privgp.release.certificate import certificate, page, validate
 from privgp.vault.measure import exact as without_noise
 from privgp.vault.measure import measure
@@ -55,7 +56,7 @@ def test_one_to_three_inputs(inputs, law):
     assert mean.shape == std.shape == (60,)
     assert np.all(np.isfinite(mean))
     assert np.all(std > 0)
-    most = 2.0 if law == "gaussian" else 2.0 + PURE_ENERGY_WEIGHTS[1]
+    most = 2.0 if law == "gaussian" else 2.0 + WEIGHTS[-1]
     assert model.plan_.strategy.sensitivity() <= most + 1e-9
     assert "whole record" in model.guarantee_.unit
     assert "records" in model.plan_.describe()

@@ -127,3 +127,18 @@ def test_intervals_of_the_function_with_learned_hyperparameters():
         mean, std = model.predict(points, return_std=True)
         covered.append(np.mean(np.abs(f[120:] - mean) < Z90 * std))
     assert 0.86 <= np.mean(covered) <= 0.94
+
+
+@pytest.mark.parametrize("seed", [5, 7, 8])
+def test_the_scatter_of_private_records_does_not_collapse(seed):
+    """1,500 new outputs each, in releases of 1,500 records whose noise on the sum of squares is far
+    below zero: with a weight of 0.05 for it their 90% intervals held 63, 66 and 68%."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(3000, 1))
+    y = 0.5 + 0.2 * np.sin(5.0 * X[:, 0]) + 0.1 * rng.standard_normal(3000)
+    model = PrivateGPRegressor(
+        protect="records", x_bounds=(0, 1), y_bounds=(0, 1), delta=1e-5, random_state=seed
+    )
+    model.fit(X[:1500], y[:1500])
+    low, high = model.interval(X[1500:], 0.9, observation=True)
+    assert 0.75 < np.mean((low <= y[1500:]) & (y[1500:] <= high)) < 0.99

@@ -14,6 +14,7 @@ from privgp.gp.posterior import posterior
 from privgp.plan.bins.bins import Bins, Grid
 from privgp.plan.bins.build import Aim, aware_bins, best_bins, best_pure_bins, design_models
 from privgp.plan.bins.counts import bin_functionals, counts_given
+from privgp.plan.bins.energy import Scatter
 from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.start import starting_priors
 from privgp.privacy.noise import gaussian_noise
@@ -31,7 +32,9 @@ def setting(inputs: int, rows: int, epsilon: float):
     noise = gaussian_noise(epsilon, 1e-5, 1, 2.0, 0.0).std
     low, high = np.zeros(inputs), np.ones(inputs)
     targets = Grid(low, high, (50,) if inputs == 1 else (11, 11)).centres()
-    return prior, Aim(low, high, rows, design_models(prior), targets, HALF), noise, targets
+    scatter = Scatter.of(prior, HALF)
+    aim = Aim(low, high, rows, design_models(prior), targets, HALF, scatter)
+    return prior, aim, noise, targets
 
 
 @pytest.mark.parametrize(

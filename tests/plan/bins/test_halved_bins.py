@@ -11,12 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import pdist
 
 from privgp import PrivateGPRegressor, compose, load
-from privgp.plan.bins.bins import (
-    PURE_ENERGY_WEIGHTS,
-    Bins,
-    HalvedBins,
-    pure_energy_weight,
-)
+from privgp.plan.bins.bins import Bins, HalvedBins
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.vault.measure import exact as without_noise
 from privgp.vault.measure import measure
@@ -123,16 +118,10 @@ def test_counts_sums_and_energy_come_back():
 def test_the_noise_is_that_of_the_sensitivity_and_needs_no_delta():
     plans = [private(delta=delta, epsilon=0.5).plan(500) for delta in (0.1, 1e-300)]
     assert plans[0].noise == plans[1].noise
-    weight = pure_energy_weight(0.5, 500)
+    weight = plans[0].strategy.energy_weight
     assert_allclose(plans[0].noise.scale, (2.0 + weight) / 0.5, rtol=1e-9)
     assert plans[0].noise.scale > (2.0 + weight) / 0.5
     assert_allclose(plans[0].measured_noise_std, 2 * 2 * (2.0 + weight) / 0.5, rtol=1e-9)
-
-
-def test_the_energy_weighs_less_the_more_there_is_of_it():
-    assert pure_energy_weight(1.0, 10) == PURE_ENERGY_WEIGHTS[1]
-    assert pure_energy_weight(1.0, 600) == pytest.approx(0.1)
-    assert pure_energy_weight(1.0, 10**6) == PURE_ENERGY_WEIGHTS[0]
 
 
 def test_fixed_hyperparameters_pay_for_no_energy(tmp_path):

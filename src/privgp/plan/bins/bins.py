@@ -25,8 +25,6 @@ from privgp.types import Array, Integers
 
 # The largest weight at which the energy is free: between two bins 3 + w^2 must not exceed 4.
 ENERGY_WEIGHT = 1.0
-# With Laplace noise an energy is not free: weight w makes all noise larger by w / 2.
-PURE_ENERGY_WEIGHTS = (0.05, 0.25)
 MOST_NODES = 400  # in all, where a bin has more than one
 
 
@@ -231,11 +229,3 @@ class HalvedBins(Bins):
     def sums_and_counts(self, numbers: Array) -> tuple[Array, Array]:
         above, below = np.split(numbers, 2)
         return above - below, above + below
-
-
-def pure_energy_weight(epsilon: float, rows: int) -> float:
-    """The energy's weight with Laplace noise, whose std on the mean of u^2 it makes a twentieth.
-
-    That is ``2 sqrt(2) / (epsilon w rows)``: larger for few records, smaller for very many.
-    """
-    return float(np.clip(60.0 / (epsilon * rows), *PURE_ENERGY_WEIGHTS))

@@ -17,8 +17,9 @@ import numpy as np
 from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.plan.bins.bins import Bins, Grid, HalvedBins, pure_energy_weight
+from privgp.plan.bins.bins import Bins, Grid, HalvedBins
 from privgp.plan.bins.counts import bin_functionals, counts_given
+from privgp.plan.bins.energy import WEIGHTS, Scatter, energy_weight
 from privgp.plan.build import Budget, Question
 from privgp.plan.designs.noise_aware import aware_design
 from privgp.plan.inputs.start import starting_priors
@@ -43,7 +44,7 @@ class Aim:
     """What a measurement is chosen for, all that a plan may know of the records among it.
 
     ``low``, ``high``: (inputs,), the domain; ``rows``: the number of records; ``models``: of f;
-    ``half_width``: of the bounds of the outputs.
+    ``half_width``: of the bounds of the outputs; ``scatter``: of outputs about f.
     """
 
     low: Array
@@ -52,6 +53,7 @@ class Aim:
     models: Sequence[Hyperparameters]
     targets: Array
     half_width: float
+    scatter: Scatter
 
     def bins(self, parts: int, kind: type[Bins] = Bins, **energy_and_law: Any) -> Bins:
         """Plain bins, as many per input."""
@@ -81,7 +83,8 @@ def make_records_plan(
     priors = starting_priors(even, question, learned=False)
     finest = Grid(low, high, (GRIDS[len(low)][-1],) * len(low))
     goal = question.goal(finest.centres(), np.ones(finest.count))
-    aim = Aim(low, high, rows, design_models(priors[0]), goal[0], question.half_width)
+    half, models = question.half_width, design_models(priors[0])
+    aim = Aim(low, high, rows, models, goal[0], half, Scatter.of(priors[0], half))
     bins, rival = _choose(aim, question, budget)
     counts = counts_given(bins, bins.sum_std(budget.noise_of(bins).std), None)
     measured = bin_functionals(bins, *counts, priors[0].start)
@@ -121,11 +124,22 @@ def best_pure_bins(
     aim: Aim, budget: Budget, law: str = LAPLACE, *, energy: bool = True
 ) -> tuple[Bins, float]:
     """The same for pure noise, which wants plain bins: a mix would put a record in several."""
-    weight = pure_energy_weight(budget.epsilon, aim.rows) if energy else 0.0
-    kind: dict[str, Any] = {"kind": HalvedBins, "energy_weight": weight, "law": law}
+    kind: dict[str, Any] = {"kind": HalvedBins, "energy_weight": 0.0, "law": law}
     ladder = [aim.bins(parts, **kind) for parts in PURE_GRIDS[len(aim.low)]]
-    noise_std = ladder[0].sum_std(budget.noise_of(ladder[0]).std)
-    return _best_plain(ladder, aim, noise_std)
+    best, least = _best_plain(ladder, aim, _pure_std(ladder[0], budget))
+    if not energy:
+        return best, least
+    heavy = replace(best, energy_weight=float(WEIGHTS[-1]))
+    each = (least, aim.error(heavy, _pure_std(heavy, budget)))
+    lightest, heaviest = (float((error / aim.half_width) ** 2) for error in each)
+    weight = energy_weight(budget.epsilon, aim.rows, aim.scatter, lightest, heaviest)
+    ladder = [replace(bins, energy_weight=weight) for bins in ladder]
+    return _best_plain(ladder, aim, _pure_std(ladder[0], budget))
+
+
+def _pure_std(bins: Bins, budget: Budget) -> float:
+    """The noise on every count of plain bins, however many."""
+    return bins.sum_std(budget.noise_of(bins).std)
 
 
 def _best_plain(ladder: Sequence[Bins], aim: Aim, noise_std: float) -> tuple[Bins, float]:
