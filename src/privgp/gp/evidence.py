@@ -7,12 +7,13 @@ measured energy given t, Gaussian with the moments that y has given t. Post-proc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.changes import values
 from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import value_and_pullback, variance
 from privgp.gp.kernels.registry import parts
@@ -38,14 +39,22 @@ class Fit:
     gradient: Array | None
 
 
-def _covariances(f: Functionals, kernel: Kernel, s2: float, K: Array) -> tuple[Array, Array]:
-    """A K, and the covariance of the measured numbers without their noise."""
+def _covariances(
+    f: Functionals, kernel: Kernel, s2: float, K: Array, changes: Array | None = None
+) -> tuple[Array, Array]:
+    """A K, and the covariance of the measured numbers without their noise.
+
+    ``changes``: (nodes, changes); what they vary within bins is left out, as in ``Bending``.
+    """
     AK = f.weights @ K
     S = AK @ f.weights.T + s2 * f.noise_gram + variance(kernel) * f.residual_gram
     if f.fixed_gram is not None:
         S += f.fixed_gram
     if f.scatter is not None:
         S -= (f.scatter * f.average_variances(K)) @ f.scatter.T
+    if changes is not None:
+        U = f.weights @ changes
+        AK, S = AK + U @ changes.T, S + U @ U.T
     return AK, S
 
 
@@ -78,8 +87,11 @@ def condition(
 
     ``smooth``: its kernel at the nodes, if that is known already.
     """
-    K = model.covariance(functionals.nodes, smooth=smooth)
-    _, S = _covariances(functionals, model.kernel, model.noise_variance, K)
+    nodes = functionals.nodes
+    if smooth is None:
+        smooth = replace(model, changes=()).covariance(nodes)
+    changes = values(model.changes, nodes) if model.changes else None
+    _, S = _covariances(functionals, model.kernel, model.noise_variance, smooth, changes)
     t, noise_std = measurement.values, measurement.noise_std
     sites = find_sites(S, t, noise_std) if measurement.is_laplace else None
     factor, solved, normal = _with_noise(S, t, noise_std)
@@ -106,10 +118,10 @@ def fit(
     """
     f, s2, k0 = functionals, noise_variance, variance(kernel)
     K, pull = value_and_pullback(kernel, nodes)
+    A = f.weights
+    AK, S = _covariances(f, kernel, s2, K, changes)
     if changes is not None:
         K = K + changes @ changes.T
-    A = f.weights
-    AK, S = _covariances(f, kernel, s2, K)
     L, a, value = _with_noise(S, measurement.values, measurement.noise_std)
     has_energy = measurement.energy is not None
     if not (has_energy or gradient):

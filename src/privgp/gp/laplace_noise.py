@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr
 
 from privgp.types import Array
 
@@ -93,8 +93,8 @@ def _tilted(t: Array, centre: Array, cavity: Array, b: float) -> tuple[Array, Ar
     below, above = -d / b + log_ndtr(alpha), d / b + log_ndtr(beta)
     both = np.logaddexp(below, above)
     w = np.exp(below - both)
-    hazard = (np.exp(-0.5 * alpha**2 - _LOG_ROOT - log_ndtr(alpha))
-              + np.exp(-0.5 * beta**2 - _LOG_ROOT - log_ndtr(beta))) / s  # fmt: skip
+    root = np.sqrt(0.5)  # normal density over distribution function: no squares, which overflow
+    hazard = (1.0 / erfcx(-root * alpha) + 1.0 / erfcx(-root * beta)) / (s * np.sqrt(0.5 * np.pi))
     log_norm = both + 0.5 * cavity / b**2 - np.log(2.0 * b)
     bend = 2.0 / b * w * (1.0 - w) * (2.0 / b - hazard)
     bend = np.clip(bend, -(1.0 - 1e-6) / cavity, 0.0)

@@ -165,8 +165,8 @@ def _thinned(weights: Array, count: int) -> Iterator[tuple[int, float]]:
         yield int(i), float(weights[i])
     light = np.flatnonzero(~heavy)
     rest = np.cumsum(weights[light])
-    number = round(float(rest[-1]) * count) if len(light) else 0
-    if number:
+    if len(light) and rest[-1] > 0.0:
+        number = max(1, round(float(rest[-1]) * count))
         steps = rest[-1] * (np.arange(number) + 0.5) / number
         picked, times = np.unique(light[np.searchsorted(rest, steps)], return_counts=True)
         for i, n in zip(picked, times, strict=True):
@@ -235,22 +235,24 @@ def _climb(
         inner = result.gradient if prior.noise_free else result.gradient[:count]
         return value, prior.root.T @ inner - z
 
-    def descend(z: Array, spread: float) -> tuple[float, Array]:
+    def descend(z: Array, spread: float, first: float) -> tuple[float, Array]:
         if np.any(np.abs(z) > FAR):  # a steep first step: turn back before it overflows
             return 1e300, np.zeros_like(z)
         try:
             value, inner = slope(z, spread)
         except np.linalg.LinAlgError:
             return 1e300, np.zeros_like(z)
-        return -value, -inner
+        return first - value, -inner  # about 0, so that units of y do not decide when to stop
 
     best: tuple[float, Array, float] | None = None
     for start in starts:
         z = start
         for steps in (12, 25):
-            spread = explain(z)[1].energy_variance or 1.0
+            first, result = explain(z)
+            spread = result.energy_variance or 1.0
             options = {"maxiter": steps, "ftol": 1e-6}
-            z = minimize(descend, z, (spread,), method="L-BFGS-B", jac=True, options=options).x
+            given = (spread, first)
+            z = minimize(descend, z, given, method="L-BFGS-B", jac=True, options=options).x
         value, result = explain(z)
         if best is None or value > best[0]:
             best = value, z, result.energy_variance or 1.0

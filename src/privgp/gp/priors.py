@@ -32,15 +32,12 @@ class Hyperparameters:
     weight: Positive = 1.0
     changes: tuple[Change, ...] = later(())
 
-    def covariance(self, X: Array, Z: Array | None = None, *, smooth: Array | None = None) -> Array:
-        """Of f at the rows of X and of Z, (rows of X, rows of Z); ``smooth``: the kernel's part."""
-        if smooth is None:
-            smooth = evaluate(
-                self.kernel, self.input_map(X), None if Z is None else self.input_map(Z)
-            )
-        if not self.changes:
-            return smooth
-        return smooth + values(self.changes, X) @ values(self.changes, X if Z is None else Z).T
+    def covariance(self, X: Array, Z: Array | None = None) -> Array:
+        """Of f at the rows of X and of Z, (rows of X, rows of Z)."""
+        K = evaluate(self.kernel, self.input_map(X), None if Z is None else self.input_map(Z))
+        if self.changes:
+            K += values(self.changes, X) @ values(self.changes, X if Z is None else Z).T
+        return K
 
     def variances(self, X: Array) -> Array:
         """Of f at every row of X."""
