@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
+EVERY_EPSILON = "Every epsilon has a plan of its own."
+SAME_MEASUREMENT = (
+    "Every epsilon is that of this same measurement: a plan of its own, with privgp plan --epsilon, "
+    "may do better."
+)
 OUT_HELP = (
     "Also write the plan, to be approved and carried out by release --plan: a .plan file; it "
     "contains the inputs unless records are protected."
@@ -84,7 +89,9 @@ def plan(
     facts |= {"error_range": [least, most], "for_error": for_error}
     facts |= {"hash": made.hash, "plan": out, "plot": plot}
     written = [] if out is None else [f"Planned in {out}, hash {made.hash}.", contains(request)]
-    tell(facts, [_error_table(made, errors), text, *written, *drawn(plot)], None, as_json=json)
+    told = EVERY_EPSILON if made.can_plan_again else SAME_MEASUREMENT
+    lines = [_error_table(made, errors), told, text, *written, *drawn(plot)]
+    tell(facts, lines, None, as_json=json)
 
 
 def _errors_by_epsilon(made: Plan, step: Step) -> dict[float, float]:
@@ -102,8 +109,6 @@ def _errors_by_epsilon(made: Plan, step: Step) -> dict[float, float]:
 def _error_table(made: Plan, errors: dict[float, float]) -> Table:
     width = made.y_bounds[1] - made.y_bounds[0]
     title = f"What a budget buys (delta = {made.delta:g} offered)"
-    if not made.can_plan_again:
-        title += ", by this same measurement"
     headings = ("epsilon", "expected error", "of the bounds' width", "<- this plan")
     rows = [(f"{e:g}", f"{v:.4g}", f"{100 * v / width:.3g}%") for e, v in errors.items()]
     return table(title, headings, rows, [*errors].index(made.epsilon))

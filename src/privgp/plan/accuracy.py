@@ -5,15 +5,17 @@ Everything here is computed from public numbers, before anything private is read
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.special import logsumexp, ndtri
 from scipy.stats import qmc
 from sklearn.gaussian_process.kernels import ConstantKernel
 
+from privgp.gp.evidence import condition
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import posterior
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 MOST_TARGETS = 1500  # at which an error is averaged over models
 RANGE_TARGETS = 300  # at which it is found for every draw of the prior
 DRAWS = 32
+MEASUREMENTS = 32  # draws of what is measured under every model
+BLOCK_ENTRIES = 2**21
 EXACT_INPUTS = 1500
 
 
@@ -71,11 +75,66 @@ def variances_under(plan: Plan, model: Hyperparameters, X: Array) -> Array:
     return posterior(measured, nothing, [model], 0.0).mean_and_variance(X)[1]
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What is known of f at some rows if a model holds: with t measured, ``rows @ t``.
+
+    ``factor``: Cholesky factor of cov(t); ``left``: the variance of f about that.
+    """
+
+    factor: Array
+    rows: Array
+    left: Array
+
+    @classmethod
+    def of(cls, plan: Plan, model: Hyperparameters, X: Array) -> Self:
+        measured = plan.kind.functionals(plan, plan.strategy, plan.noise, model)
+        nothing = Measurement(np.zeros(len(measured.weights)), plan.measured_noise_std, None, 0.0)
+        factor = condition(measured, nothing, model).factor
+        cross = model.covariance(X, measured.nodes) @ measured.weights.T
+        rows = cho_solve((factor, True), cross.T, check_finite=False).T
+        left = model.variances(X) - np.einsum("ij,ij->i", rows, cross)
+        return cls(factor, rows, np.maximum(left, 0.0))
+
+    def log_density(self, t: Array) -> Array:
+        """Of every column of t, up to a constant."""
+        half = solve_triangular(self.factor, t, lower=True, check_finite=False)
+        return np.asarray(-0.5 * np.square(half).sum(axis=0) - np.log(np.diag(self.factor)).sum())
+
+
 def averaged_variances(plan: Plan, X: Array) -> Array:
-    """The same averaged over the models that the plan was made for."""
+    """Variance of f about the best prediction of someone who only knows that one of the models that
+    the plan was made for holds: ``sum_j p_j (left_j + E (m_j - m)^2)``.
+
+    ``m_j`` is the mean if model j holds, ``m`` the mean over all, weighted by what was measured; the
+    expectation is one over fixed draws of that.
+    """
+    weights, models = zip(*models_of(plan), strict=True)
+    step = max(1, BLOCK_ENTRIES // len(plan.functionals.nodes))
     with one_thread():
-        parts = [w * variances_under(plan, model, X) for w, model in models_of(plan)]
-    return np.asarray(np.sum(parts, axis=0))
+        blocks = [
+            _not_knowing(
+                np.array(weights), [_Known.of(plan, model, X[i : i + step]) for model in models]
+            )
+            for i in range(0, len(X), step)
+        ]
+    return np.concatenate(blocks) if blocks else np.zeros(0)
+
+
+def _not_knowing(weights: Array, models: Sequence[_Known]) -> Array:
+    out = np.asarray(weights @ [model.left for model in models])
+    if len(models) == 1:
+        return out
+    normal = np.random.default_rng(0).standard_normal((len(models[0].factor), MEASUREMENTS))
+    for weight, true in zip(weights, models, strict=True):
+        t = true.factor @ normal
+        logs = np.array([model.log_density(t) for model in models]) + np.log(weights)[:, None]
+        shares = np.exp(logs - logsumexp(logs, axis=0))
+        missed = true.rows @ t
+        for share, model in zip(shares, models, strict=True):
+            missed -= model.rows @ (t * share)
+        out += weight * np.square(missed).mean(axis=1)
+    return out
 
 
 def drawn_variances(plan: Plan, X: Array) -> Array:

@@ -32,7 +32,7 @@ def test_the_table_is_that_of_plans_for_every_epsilon(visits: Path) -> None:
 def test_a_table_of_one_measurement_says_so(visits: Path) -> None:
     common = ["plan", visits, *COLUMNS, *BUDGET, *QUICK, "--inducing", "8"]
     assert answer(*common)["planned_again"] is False
-    assert "by this same measurement" in run(*common).out
+    assert "that of this same measurement" in run(*common).out
 
 
 def test_the_least_epsilon_stands_in_the_place_of_a_given_one(tmp_path: Path, visits: Path) -> None:
