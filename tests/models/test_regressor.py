@@ -93,6 +93,37 @@ def test_the_plan_sees_no_outputs_and_spends_nothing():
     assert np.all(plan.noise_std < plan.expected_std(plan.targets))
 
 
+def test_the_least_epsilon_for_an_error_is_the_one_to_plan_with():
+    X, _ = some_data(60)
+    model = regressor(epsilon=7.0, hyperparameters="fixed", delta=1e-3)
+    found = model.epsilon_for(X, 0.3, groups=np.arange(60) // 2)
+    assert model.epsilon == 7.0
+
+    def expected(epsilon):
+        same = clone(model).set_params(epsilon=epsilon)
+        return same.plan(X, np.arange(60) // 2).expected_error()
+
+    assert expected(found / 1.02) > 0.3 >= expected(found)
+    with pytest.raises(ValueError, match=r"no epsilon reaches .* without privacy it would be"):
+        model.epsilon_for(X, 1e-3)
+
+
+def test_the_least_epsilon_of_records_and_of_inducing_inputs():
+    records = regressor(protect="records", x_bounds=((0, 10),), hyperparameters="fixed")
+    found = records.epsilon_for(500, 0.3)
+    assert clone(records).set_params(epsilon=found).plan(500).expected_error() <= 0.3
+    inducing = regressor(inducing=10, hyperparameters="fixed")
+    X, _ = some_data()
+    found = inducing.epsilon_for(X, 0.5)
+    assert clone(inducing).set_params(epsilon=found).plan(X).expected_error() <= 0.5
+
+
+@pytest.mark.parametrize("error", [0, -1.0, np.nan, np.inf, "small", None, True])
+def test_what_is_no_error_is_refused(error):
+    with pytest.raises(ValueError, match="error must be a positive number"):
+        regressor().epsilon_for(some_data()[0], error)
+
+
 def test_covariance_agrees_with_std_and_observation_adds_the_noise():
     X, y = some_data()
     model = regressor().fit(X, y)

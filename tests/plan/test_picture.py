@@ -10,17 +10,20 @@ from privgp.plan.picture import plot_plan
 class Expecting:
     """A plan of an unbiased release that expects an error from an epsilon of 0.1 on."""
 
-    epsilon, promised_delta, unbiased = 1.0, 1e-6, "at the targets"
+    epsilon, promised_delta, can_plan_again, learns = 1.0, 1e-6, True, False
 
     def expected_error(self, epsilon: float = 1.0) -> float:
         if epsilon < 0.1:
             raise ValueError("no noise can be calibrated.")
         return 0.5 + 1.5 / epsilon
 
+    def error_without_privacy(self) -> float:
+        return 0.5
+
 
 def test_errors_that_are_not_known_leave_a_gap():
     figure = plot_plan(Expecting())
     epsilons, errors = figure.axes[0].lines[0].get_data()
-    assert np.array_equal(np.isnan(errors), epsilons < 0.1)
+    assert np.array_equal(np.isnan(errors), np.array(epsilons) < 0.1)
     assert np.isnan(errors).any()
     assert "over 90% of the prior" not in [t.get_text() for t in figure.legends[0].get_texts()]

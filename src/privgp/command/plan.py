@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from privgp.command import options as o
+from privgp.command.errors import Refusal
 from privgp.command.io.files import PICTURES, PLANS, TABLES, check_files, whole_file
-from privgp.command.io.screen import progress, table, tell
+from privgp.command.io.screen import Step, progress, table, tell
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,17 +20,24 @@ if TYPE_CHECKING:
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
+EVERY_EPSILON = "Every epsilon has a plan of its own."
+SAME_MEASUREMENT = (
+    "Every epsilon is that of this same measurement: a plan of its own, with privgp plan --epsilon, "
+    "may do better."
+)
 OUT_HELP = (
     "Also write the plan, to be approved and carried out by release --plan: a .plan file; it "
     "contains the inputs unless records are protected."
 )
+FOR_ERROR_HELP = "In the place of --epsilon: find the least that has this expected error."
 OUTPUT_HELP = "The private column: not read; the column may be absent."
 
 
-@o.taking(o.ReleaseOptions)
+@o.taking(o.ReleaseOptions, epsilon=None)
 def plan(
     data: o.Data,
     output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
+    for_error: Annotated[float | None, o.privacy(FOR_ERROR_HELP, metavar="ERROR")] = None,
     out: Annotated[Path | None, o.destination("FILE", OUT_HELP)] = None,
     plot: o.Plot = None,
     force: o.Force = False,
@@ -40,20 +49,35 @@ def plan(
     from privgp.command.io.request import Request, make_plan, public_computation
     from privgp.command.io.results import contains, drawn, write_picture
     from privgp.plan.file import save_plan
+    from privgp.plan.replan import check_error, least_epsilon
 
+    if (asked["epsilon"] is None) == (for_error is None):
+        raise Refusal("Give either --epsilon or --for-error.")
+    if for_error is not None:
+        asked["epsilon"] = 1.0  # until the least is found
+        with public_computation(error="--for-error"):
+            check_error(for_error)
     request = Request(data=data, output=output, **asked)
     request.check()
-    with progress(4) as step:
+    with progress(None if for_error is not None else 4 + len(EPSILONS)) as step:
         step("Counting the records" if request.inputs_are_private else "Reading the public columns")
         rows, people = request.public_rows()
-        model = request.model()
+        if for_error is not None:
+
+            def planned(epsilon: float) -> Plan:
+                step(f"Planning for epsilon = {epsilon:.4g}")
+                return make_plan(replace(request, epsilon=epsilon).model(), rows, people)
+
+            with public_computation():
+                request = replace(request, epsilon=least_epsilon(planned, for_error))
         step("Planning")
-        made = request.named(make_plan(model, rows, people))
-        step("Computing what other budgets buy")
+        made = request.named(make_plan(request.model(), rows, people))
         with public_computation():
-            errors, text = _errors_by_epsilon(made), made.describe()
+            errors = _errors_by_epsilon(made, step)
+            text = made.describe()
             # What the text leaves out because it would take long, JSON leaves out too.
             gap = made.gap if made.is_quick else None
+            least, most = made.error_range()
         step("Writing and drawing")
         if out is not None:
             with public_computation(), whole_file(out) as part:
@@ -62,26 +86,29 @@ def plan(
             with public_computation():
                 write_picture(made.plot(), plot)
     facts = {**_facts(made, request, errors), "gap": gap, "description": text}
+    facts |= {"error_range": [least, most], "for_error": for_error}
     facts |= {"hash": made.hash, "plan": out, "plot": plot}
     written = [] if out is None else [f"Planned in {out}, hash {made.hash}.", contains(request)]
-    tell(facts, [_error_table(made, errors), text, *written, *drawn(plot)], None, as_json=json)
+    told = EVERY_EPSILON if made.can_plan_again else SAME_MEASUREMENT
+    lines = [_error_table(made, errors), told, text, *written, *drawn(plot)]
+    tell(facts, lines, None, as_json=json)
 
 
-def _errors_by_epsilon(made: Plan) -> dict[float, float]:
+def _errors_by_epsilon(made: Plan, step: Step) -> dict[float, float]:
     """The expected error at several budgets, the planned one among them."""
     errors = {}
     for epsilon in sorted({*EPSILONS, made.epsilon}):
+        step(f"Computing what epsilon = {epsilon:g} buys")
         try:
             errors[epsilon] = made.expected_error(epsilon)
         except ValueError:  # no noise can be calibrated there
             errors[epsilon] = math.nan
-    errors[made.epsilon] = made.expected_error()
     return errors
 
 
 def _error_table(made: Plan, errors: dict[float, float]) -> Table:
     width = made.y_bounds[1] - made.y_bounds[0]
-    title = f"What a budget buys (delta = {made.promised_delta:g})"
+    title = f"What a budget buys (delta = {made.delta:g} offered)"
     headings = ("epsilon", "expected error", "of the bounds' width", "<- this plan")
     rows = [(f"{e:g}", f"{v:.4g}", f"{100 * v / width:.3g}%") for e, v in errors.items()]
     return table(title, headings, rows, [*errors].index(made.epsilon))
@@ -101,5 +128,6 @@ def _facts(made: Any, request: Request, errors: dict[float, float]) -> dict[str,
         "reconstruct": made.reconstruct,
         "expected_error": errors[made.epsilon],
         "expected_errors": [{"epsilon": e, "expected_error": v} for e, v in errors.items()],
+        "planned_again": made.can_plan_again,
         "spent": False,
     }

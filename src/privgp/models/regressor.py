@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -29,6 +30,7 @@ from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_in
 from privgp.plan.inputs.rows import ArrayRows, Rows
 from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Parameters
 from privgp.plan.plan import Plan
+from privgp.plan.replan import check_error, least_epsilon
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
@@ -107,6 +109,20 @@ class PrivateGPRegressor(SpendingRegressor):
         if self.protect != "records":
             X = check_array(X, dtype=np.float64, estimator=self)
         return named(self._plan(X, groups), names)
+
+    def epsilon_for(self, X: Any, error: float, groups: Any = None) -> float:
+        """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
+
+        Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
+        spends nothing. ValueError if no epsilon reaches the error.
+        """
+        error = check_error(error)
+
+        def planned(epsilon: float) -> Plan:
+            plan: Plan = clone(self).set_params(epsilon=epsilon).plan(X, groups)
+            return plan
+
+        return least_epsilon(planned, error)
 
     def fit(self, X: Any, y: Any, groups: Any = None, plan: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.

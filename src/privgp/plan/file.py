@@ -17,7 +17,7 @@ CODEC = Codec(Plan, "plan", KERNELS)
 
 def save_plan(plan: Plan, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a plan that a model made. Equal plans give equal bytes."""
-    if plan.made_for is None:
+    if plan.made_for is None or not plan.fingerprint:
         raise ValueError("only a plan that a model made with plan(X) can be saved.")
     check_target(path, overwrite=overwrite, form=PLAN)
     members = CODEC.encode(plan)

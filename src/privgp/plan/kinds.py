@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 
 from privgp.gp.functionals import Functionals
-from privgp.gp.priors import Hyperparameters
-from privgp.plan.bins.bins import Bins
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.plan.accuracy import left_by_nodes, left_by_rows
+from privgp.plan.bins import scales
+from privgp.plan.bins.bins import Bins, Grid
 from privgp.plan.bins.counts import bin_functionals, counts_given
-from privgp.plan.designs.hypotheses import design_models, exact_certificate, hypotheses_for
+from privgp.plan.designs.hypotheses import (
+    design_models,
+    exact_certificate,
+    hypotheses_for,
+    several_scales,
+)
 from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, unexplained
 from privgp.plan.strategy import Crowd
 from privgp.types import Array, Integers, Within
@@ -20,6 +27,7 @@ from privgp.types import Array, Integers, Within
 if TYPE_CHECKING:
     from privgp.plan.plan import Plan
 
+FINE = {1: 64, 2: 20, 3: 8}  # parts per input that stand for even records
 QUICK_INPUTS = 600  # up to here a certificate takes no noticeable time
 
 
@@ -71,9 +79,23 @@ class Outputs:
         wanted = (targets, len(plan.functionals.weights)), (targets,)
         return shapes == wanted and bool(np.all(made.variance >= 0.0))
 
-    def functionals(self, plan: Plan, strategy: Any, noise: Any) -> Functionals:
-        """What is measured of f does not depend on the noise."""
+    def models(self, priors: Sequence[Prior]) -> list[Hyperparameters]:
+        """The weighted models that a measurement is chosen for where hyperparameters are learned."""
+        return several_scales(design_models(priors))
+
+    def functionals(
+        self, plan: Plan, strategy: Any, noise: Any, model: Hyperparameters
+    ) -> Functionals:
+        """What is measured of f depends neither on the noise nor on the model."""
         return plan.functionals
+
+    def variances_left(self, plan: Plan, model: Hyperparameters, targets: Array) -> Array:
+        """The variance of f at the targets, were the outputs themselves published."""
+        nodes, strategy = plan.functionals.nodes, cast(Any, plan.strategy)
+        if strategy.distinct_inputs is None:
+            return left_by_nodes(model, nodes, plan.functionals.energy_gram, targets)
+        counts = np.bincount(strategy.index).astype(float)
+        return left_by_rows(model, self.inputs, counts, nodes, targets)
 
     def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:
         """The posterior error, and the floor below which no Gaussian measurement can go."""
@@ -149,10 +171,23 @@ class Records:
         bins: Any = plan.strategy
         return np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high])
 
-    def functionals(self, plan: Plan, strategy: Any, noise: Any) -> Functionals:
+    def models(self, priors: Sequence[Prior]) -> list[Hyperparameters]:
+        """The equally weighted models that bins are chosen for where hyperparameters are learned."""
+        return scales.design_models(priors[0])
+
+    def functionals(
+        self, plan: Plan, strategy: Any, noise: Any, model: Hyperparameters
+    ) -> Functionals:
         """What is measured of f, given counts as uncertain as this noise leaves them."""
         counts = counts_given(strategy, strategy.sum_std(noise.std), None)
-        return bin_functionals(strategy, *counts, plan.start)
+        return bin_functionals(strategy, *counts, model)
+
+    def variances_left(self, plan: Plan, model: Hyperparameters, targets: Array) -> Array:
+        """The variance of f at the targets, were even records themselves published."""
+        low, high = np.array(self.x_bounds).T
+        grid = Grid(low, high, (FINE[len(low)],) * len(low))
+        even = np.full(grid.count, plan.rows / grid.count)
+        return left_by_rows(model, grid.centres(), even, grid.centres(), targets)
 
     def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:
         """The expected mean square at the targets, and the least that Gaussian noise allows.
@@ -162,7 +197,7 @@ class Records:
         bins: Any = gaussian.strategy
         known = even_hypotheses(bins, [plan.start], plan.targets)
         floor = _floor(bins.matrix, known, gaussian.measured_noise_std**2)
-        return Certificate(plan.expected_error() ** 2, floor / len(plan.targets))
+        return Certificate(plan.starting_error**2, floor / len(plan.targets))
 
     def domain(self) -> str:
         pairs = " x ".join(f"[{a:g}, {b:g}]" for a, b in self.x_bounds)

@@ -12,8 +12,9 @@ import numpy as np
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.measurement import Measurement
-from privgp.gp.posterior import mean_map, posterior
+from privgp.gp.posterior import mean_map
 from privgp.gp.priors import Hyperparameters, Prior
+from privgp.plan import accuracy
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.fingerprint import fingerprint
@@ -24,7 +25,6 @@ from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Integers
 
-PRIOR_DRAWS = 32
 SAME_NOISE = 1e-9  # the order of sums may change the last digits
 NOTICE = (
     "The file contains inputs: coordinates of the rows of X, or of inducing inputs, which count as "
@@ -179,9 +179,19 @@ class Plan:
             rows = self.unbiased.reconstruction
         return np.asarray(self.measured_noise_std * np.linalg.norm(rows, axis=1))
 
-    def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
-        """Std of f about the release, with privacy noise, under the starting hyperparameters.
+    @property
+    def learns(self) -> bool:
+        """Whether hyperparameters will be learned from the measurement."""
+        if self.unbiased is not None:
+            return False
+        if self.made_for is None:
+            return self.strategy.energy_weight > 0
+        return self.made_for.parameters.hyperparameters == "learned"
 
+    def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
+        """Std of f about the release, with privacy noise, over the models that were planned for.
+
+        Those are several lengthscales where hyperparameters are learned, else the given model.
         ``prior_range=0.9``: two rows, the ends of this share of the hyperparameters' prior.
         """
         X_new, columns = np.asarray(X_new, dtype=float), self.functionals.nodes.shape[1]
@@ -189,29 +199,82 @@ class Plan:
         if X_new.ndim != 2 or X_new.shape[1] != columns:
             raise ValueError(f"X_new must have {columns} columns.")
         if prior_range is None:
-            return self._std_under(self.start, X_new)
+            return np.sqrt(accuracy.averaged_variances(self, X_new))
         if not 0 < prior_range < 1:
             raise ValueError(f"prior_range must lie between 0 and 1, got {prior_range}.")
-        rng, prior = np.random.default_rng(0), self.priors[0]
-        models = [prior.at(rng.standard_normal(prior.size)) for _ in range(PRIOR_DRAWS)]
-        stds = [self._std_under(model, X_new) for model in models]
         tail = 0.5 * (1.0 - prior_range)
+        stds = np.sqrt(accuracy.drawn_variances(self, X_new))
         return np.asarray(np.quantile(stds, [tail, 1.0 - tail], axis=0))
 
     def expected_error(self, epsilon: float | None = None) -> float:
-        """Expected root-mean-square error at the targets under the starting hyperparameters.
+        """Expected root-mean-square error at the targets, averaged over the models planned for.
 
-        At another ``epsilon``: of this same measurement with the noise it would need there.
+        At another ``epsilon``: of a plan made again for it, see ``at``.
         """
         if epsilon is None:
             return self._expected_error
-        return self.measuring(self.strategy, epsilon)._expected_error
+        if epsilon not in self._errors:
+            self._errors[epsilon] = self.at(epsilon)._expected_error
+        return self._errors[epsilon]
 
     @cached_property
     def _expected_error(self) -> float:
-        if self.unbiased is None:
-            return self.weighted(self.expected_std(self.targets))
+        return self._unbiased_error if self.unbiased else accuracy.expected_error(self)
+
+    @property
+    def _unbiased_error(self) -> float:
+        assert self.unbiased is not None
         return self.weighted(np.sqrt(self.unbiased.variance + self.noise_std**2))
+
+    @cached_property
+    def _errors(self) -> dict[float, float]:
+        """The expected errors that were asked for, by epsilon."""
+        return {self.epsilon: self._expected_error}
+
+    @cached_property
+    def starting_error(self) -> float:
+        """The same under the starting hyperparameters alone, at all targets."""
+        if self.unbiased is not None:
+            return self._unbiased_error
+        return self.weighted(np.sqrt(accuracy.variances_under(self, self.start, self.targets)))
+
+    def error_range(self) -> tuple[float, float]:
+        """The ends of 90% of the errors over the prior of the hyperparameters.
+
+        Lengthscales, variances and noise vary as the learning allows, the function within the bounds.
+        Where hyperparameters are not learned, both are the expected error.
+        """
+        return self._error_range
+
+    @cached_property
+    def _error_range(self) -> tuple[float, float]:
+        if not self.learns:
+            return self._expected_error, self._expected_error
+        return accuracy.error_range(self)
+
+    def error_without_privacy(self) -> float:
+        """The expected error of a prediction from the outputs themselves."""
+        if self.unbiased is not None:
+            return self.weighted(np.sqrt(self.unbiased.variance))
+        return accuracy.error_without_privacy(self)
+
+    @property
+    def can_plan_again(self) -> bool:
+        """Whether the plan holds what it was made for, so that ``at`` can plan again."""
+        exact = self.x_bounds is not None or self.strategy.distinct_inputs is not None
+        return exact and self.made_for is not None
+
+    def at(self, epsilon: float) -> Plan:
+        """The plan for the same inputs, groups and parameters at another epsilon.
+
+        Planned again, its noise distribution may differ. With inducing inputs, whose plan does not
+        hold the rows: the same measurement with the noise it would need.
+        """
+        if not self.can_plan_again:
+            return self.measuring(self.strategy, epsilon)
+        from privgp.plan.replan import planned_again
+
+        return planned_again(self, epsilon)
 
     def weighted(self, stds: Array) -> float:
         """The root mean square over the targets of a value at each of them."""
@@ -221,7 +284,7 @@ class Plan:
         """The same plan with another measurement, or at another epsilon."""
         epsilon = self.epsilon if epsilon is None else epsilon
         noise = noise_of(strategy, epsilon, self.delta)
-        functionals = self.kind.functionals(self, strategy, noise)
+        functionals = self.kind.functionals(self, strategy, noise, self.start)
         new = {"strategy": strategy, "noise": noise, "functionals": functionals, "rival": None}
         return replace(self, epsilon=epsilon, **new)
 
@@ -254,24 +317,32 @@ class Plan:
 
     def describe(self) -> str:
         """A few sentences for people."""
-        return f"{self.summary()}\nNothing has been spent: {self.kind.unread} was read."
+        unknown = ""
+        if self.learns:
+            least, most = self.error_range()
+            unknown = (
+                f"It is {least:.4g} to {most:.4g} over 90% of the prior of the hyperparameters: how "
+                "rough the function is, and whether it changes abruptly, is not known before "
+                "measuring.\n"
+            )
+        return f"{self.summary()}\n{unknown}Nothing has been spent: {self.kind.unread} was read."
 
     def summary(self) -> str:
-        """The same as it remains true after the release."""
+        """What remains true after the release."""
         return self._summary
 
     @cached_property
     def _summary(self) -> str:
-        (low, high), spread = self.y_bounds, ""
-        if self.unbiased is None:
-            least, most = map(self.weighted, self.expected_std(self.targets, 0.9))
-            spread = f"; {least:.4g} to {most:.4g} over 90% of their prior"
+        low, high = self.y_bounds
+        averaged = "averaged over the lengthscales it was planned for"
+        if not self.learns:
+            averaged = "under the given hyperparameters"
         return (
             f"Budget: {self.budget}; outputs in [{low:g}, {high:g}]{self.kind.domain()}.\n"
             f"{self.kind.measured(self)}.\n"
             f"Privacy noise at the targets: {self.weighted(self.noise_std):.4g} (root mean square).\n"
             f"Expected error of the released function there{self.kind.condition}: "
-            f"{self.expected_error():.4g} under the starting hyperparameters{spread}."
+            f"{self.expected_error():.4g}, {averaged}."
         )
 
     def plot(self, ax: Any = None) -> Any:
@@ -284,7 +355,3 @@ class Plan:
         """A measurement of exactly zero: the variances that it leaves are exact."""
         measured = len(self.functionals.weights)
         return Measurement(np.zeros(measured), self.measured_noise_std, None, 0.0)
-
-    def _std_under(self, model: Hyperparameters, X_new: Array) -> Array:
-        left = posterior(self.functionals, self._nothing(), [model], 0.0)
-        return np.sqrt(left.mean_and_variance(X_new)[1])

@@ -199,7 +199,7 @@ def make_plan(model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, peopl
         X = X.height
     with public_computation():
         plan: Plan = plan_rows(model, X) if isinstance(X, FileRows) else model.plan(X, people)
-        if not math.isfinite(plan.expected_error()):
+        if not math.isfinite(plan.starting_error):
             raise ArithmeticError
     return plan
 

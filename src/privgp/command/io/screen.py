@@ -65,8 +65,8 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], ch
 
 
 @contextmanager
-def progress(steps: int) -> Iterator[Step]:
-    """A bar of this many steps; calling ``step(label)`` finishes one and names the next."""
+def progress(steps: int | None) -> Iterator[Step]:
+    """A bar of this many steps, None if that is not known; calling ``step(label)`` finishes one and names the next."""
     with terminal_bar() as bar:
         task = bar.add_task("Starting", total=steps, completed=-1)
         yield lambda label: bar.update(task, advance=1, description=label, refresh=True)

@@ -16,10 +16,11 @@ import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.gp.posterior import posterior
-from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.priors import Hyperparameters
 from privgp.plan.bins.bins import Bins, Grid, HalvedBins
 from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.bins.energy import WEIGHTS, Scatter, energy_weight
+from privgp.plan.bins.scales import design_models
 from privgp.plan.build import Budget, Question
 from privgp.plan.designs.noise_aware import aware_design
 from privgp.plan.inputs.start import starting_priors
@@ -30,7 +31,6 @@ from privgp.types import Array
 
 GRIDS = {1: (1, 2, 4, 8, 16, 32, 64), 2: (1, 2, 4, 7, 10, 14, 20), 3: (1, 2, 3, 5, 8)}
 MOST_MEASURED = {1: 64, 2: 100, 3: 120}
-DESIGN_SCALES = (-1.2, 0.0, 1.2)  # standard deviations of the prior's common lengthscale
 PURE_GRIDS = {
     1: (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64),
     2: (1, 2, 3, 4, 5, 7, 8, 10, 12, 14, 17, 20),
@@ -166,15 +166,3 @@ def aware_bins(parts: int, aim: Aim, noise_std: float) -> Bins:
     rho = max(0.0, -float((B.T @ B).min())) + 1e-12
     lifted = np.vstack([B, np.full((1, bins.count), np.sqrt(rho))])
     return replace(bins, matrix=np.asarray(lifted / (np.sqrt(1.0 + rho) * (1.0 + 1e-12))))
-
-
-def design_models(prior: Prior) -> list[Hyperparameters]:
-    """Shorter, starting and longer lengthscales, all of them moved together."""
-    if prior.size == 0:
-        return [prior.start]
-    free = [each for each in prior.start.kernel.hyperparameters if not each.fixed]
-    moves = [each.name.endswith("length_scale") for each in free for _ in range(each.n_elements)]
-    together = np.zeros(prior.size)
-    together[: len(moves)] = moves
-    common = np.asarray(np.linalg.solve(prior.root, together), dtype=np.float64)
-    return [prior.at(step * common) for step in DESIGN_SCALES]

@@ -1,0 +1,201 @@
+"""The error to expect of a measurement: over the models it was planned for, and over all of a prior.
+
+Everything here is computed from public numbers, before anything private is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.special import logsumexp, ndtri
+from scipy.stats import qmc
+from sklearn.gaussian_process.kernels import ConstantKernel
+
+from privgp.gp.evidence import condition
+from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.measurement import Measurement
+from privgp.gp.posterior import posterior
+from privgp.gp.priors import Hyperparameters
+from privgp.gp.smoothers import exact_smoother, inducing_smoother
+from privgp.gp.threads import one_thread
+from privgp.types import Array
+
+if TYPE_CHECKING:
+    from privgp.plan.plan import Plan
+
+MOST_TARGETS = 1500  # at which an error is averaged over models
+RANGE_TARGETS = 300  # at which it is found for every draw of the prior
+DRAWS = 32
+MEASUREMENTS = 32  # draws of what is measured under every model
+BLOCK_ENTRIES = 2**21
+EXACT_INPUTS = 1500
+
+
+def models_of(plan: Plan) -> list[tuple[float, Hyperparameters]]:
+    """The models that the error is averaged over, with their weights, which sum to 1.
+
+    Where hyperparameters are learned, those the measurement was chosen for; else the given one.
+    """
+    models = plan.kind.models(plan.priors) if plan.learns else [plan.start]
+    total = sum(model.weight for model in models)
+    return [(model.weight / total, replace(model, weight=1.0)) for model in models]
+
+
+def draws_of(plan: Plan) -> Iterator[Hyperparameters]:
+    """Models from the prior of the hyperparameters, all input maps in turn, on a fixed set.
+
+    None varies more than a function between the bounds can: its variance, and that of outputs about
+    it, is at most the square of their half width, or what the plan started with if that is more.
+    """
+    size = plan.priors[0].size
+    uniform = qmc.Halton(max(size, 1), scramble=True, rng=np.random.default_rng(0)).random(DRAWS)
+    most = plan.half_width**2
+    for place, z in enumerate(ndtri(uniform)[:, :size]):
+        prior = plan.priors[place % len(plan.priors)]
+        yield _limited(prior.at(z), prior.start, most)
+
+
+def _limited(model: Hyperparameters, start: Hyperparameters, most: float) -> Hyperparameters:
+    """The model with variances of the function and of outputs about it that fit the bounds."""
+    kernel, noise = model.kernel, min(model.noise_variance, max(most, start.noise_variance))
+    excess = variance(kernel) / max(most, variance(start.kernel))
+    if excess > 1.0:
+        kernel = ConstantKernel(1.0 / excess, "fixed") * kernel
+    return replace(model, kernel=kernel, noise_variance=noise)
+
+
+def variances_under(plan: Plan, model: Hyperparameters, X: Array) -> Array:
+    """Variance of f about the release at the rows of X, if f and outputs follow this model."""
+    measured = plan.kind.functionals(plan, plan.strategy, plan.noise, model)
+    nothing = Measurement(np.zeros(len(measured.weights)), plan.measured_noise_std, None, 0.0)
+    return posterior(measured, nothing, [model], 0.0).mean_and_variance(X)[1]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of f at some rows if a model holds: with t measured, ``rows @ t``.
+
+    ``factor``: Cholesky factor of cov(t); ``left``: the variance of f about that.
+    """
+
+    factor: Array
+    rows: Array
+    left: Array
+
+    @classmethod
+    def of(cls, plan: Plan, model: Hyperparameters, X: Array) -> Self:
+        measured = plan.kind.functionals(plan, plan.strategy, plan.noise, model)
+        nothing = Measurement(np.zeros(len(measured.weights)), plan.measured_noise_std, None, 0.0)
+        factor = condition(measured, nothing, model).factor
+        cross = model.covariance(X, measured.nodes) @ measured.weights.T
+        rows = cho_solve((factor, True), cross.T, check_finite=False).T
+        left = model.variances(X) - np.einsum("ij,ij->i", rows, cross)
+        return cls(factor, rows, np.maximum(left, 0.0))
+
+    def log_density(self, t: Array) -> Array:
+        """Of every column of t, up to a constant."""
+        half = solve_triangular(self.factor, t, lower=True, check_finite=False)
+        return np.asarray(-0.5 * np.square(half).sum(axis=0) - np.log(np.diag(self.factor)).sum())
+
+
+def averaged_variances(plan: Plan, X: Array) -> Array:
+    """Variance of f about the best prediction of someone who only knows that one of the models that
+    the plan was made for holds: ``sum_j p_j (left_j + E (m_j - m)^2)``.
+
+    ``m_j`` is the mean if model j holds, ``m`` the mean over all, weighted by what was measured; the
+    expectation is one over fixed draws of that.
+    """
+    weights, models = zip(*models_of(plan), strict=True)
+    step = max(1, BLOCK_ENTRIES // len(plan.functionals.nodes))
+    with one_thread():
+        blocks = [
+            _not_knowing(
+                np.array(weights), [_Known.of(plan, model, X[i : i + step]) for model in models]
+            )
+            for i in range(0, len(X), step)
+        ]
+    return np.concatenate(blocks) if blocks else np.zeros(0)
+
+
+def _not_knowing(weights: Array, models: Sequence[_Known]) -> Array:
+    out = np.asarray(weights @ [model.left for model in models])
+    if len(models) == 1:
+        return out
+    normal = np.random.default_rng(0).standard_normal((len(models[0].factor), MEASUREMENTS))
+    for weight, true in zip(weights, models, strict=True):
+        t = true.factor @ normal
+        logs = np.array([model.log_density(t) for model in models]) + np.log(weights)[:, None]
+        shares = np.exp(logs - logsumexp(logs, axis=0))
+        missed = true.rows @ t
+        for share, model in zip(shares, models, strict=True):
+            missed -= model.rows @ (t * share)
+        out += weight * np.square(missed).mean(axis=1)
+    return out
+
+
+def drawn_variances(plan: Plan, X: Array) -> Array:
+    """The same for every draw of the prior, (draws, rows of X)."""
+    with one_thread():
+        return np.array([variances_under(plan, model, X) for model in draws_of(plan)])
+
+
+def some_targets(plan: Plan, most: int) -> tuple[Array, Array]:
+    """At most so many targets, evenly picked, and their shares of the whole weight."""
+    every = slice(0, None, -(-len(plan.targets) // most))
+    weights = plan.target_weights[every]
+    if not weights.sum() > 0.0:  # those that count were not picked
+        every, weights = slice(None), plan.target_weights
+    return plan.targets[every], weights / weights.sum()
+
+
+def expected_error(plan: Plan) -> float:
+    """Root mean square over the targets and the models, of a posterior."""
+    targets, shares = some_targets(plan, MOST_TARGETS)
+    return float(np.sqrt(shares @ averaged_variances(plan, targets)))
+
+
+def error_range(plan: Plan) -> tuple[float, float]:
+    """The 5% and 95% quantiles of the root mean square over draws of the prior."""
+    targets, shares = some_targets(plan, RANGE_TARGETS)
+    low, high = np.quantile(np.sqrt(drawn_variances(plan, targets) @ shares), (0.05, 0.95))
+    return float(low), float(high)
+
+
+def error_without_privacy(plan: Plan) -> float:
+    """What the expected error would be, had the outputs themselves been published."""
+    targets, shares = some_targets(plan, MOST_TARGETS)
+    with one_thread():
+        squares = [
+            weight * float(shares @ plan.kind.variances_left(plan, model, targets))
+            for weight, model in models_of(plan)
+        ]
+    return float(np.sqrt(sum(squares)))
+
+
+def left_by_rows(
+    model: Hyperparameters, inputs: Array, counts: Array, nodes: Array, targets: Array
+) -> Array:
+    """The variance of f at the targets given ``counts`` outputs at every input.
+
+    Through the nodes where there are many inputs.
+    """
+    mapped, goal = model.input_map(inputs), model.input_map(targets)
+    kernel, noise = model.kernel, model.noise_variance
+    if len(inputs) <= EXACT_INPUTS:
+        return exact_smoother(kernel, noise, mapped, counts, goal).variance
+    nodes = model.input_map(nodes)
+    cross = evaluate(kernel, nodes, mapped)
+    return inducing_smoother(kernel, nodes, (cross * (counts / noise)) @ cross.T, goal).variance
+
+
+def left_by_nodes(model: Hyperparameters, nodes: Array, row_gram: Array, targets: Array) -> Array:
+    """The same for rows that are only known by ``row_gram``: J J^T, J carrying nodes to rows."""
+    nodes, goal = model.input_map(nodes), model.input_map(targets)
+    K = evaluate(model.kernel, nodes)
+    return inducing_smoother(
+        model.kernel, nodes, K @ (row_gram / model.noise_variance) @ K, goal
+    ).variance

@@ -1,0 +1,38 @@
+"""The error that a plan expects is the one that releases of functions from its prior have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+
+from privgp import PrivateGPRegressor
+from privgp.plan.accuracy import models_of
+
+pytestmark = pytest.mark.statistical
+DRAWS = 48
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_functions_from_the_prior_have_the_expected_error(columns):
+    """48 functions, as many of every lengthscale as its weight says, released with learned
+    hyperparameters. The mean square of one release varies by 0.7 of itself about that of its
+    lengthscale, so the root of the mean by 5%: five standard deviations are 25%, which a release that
+    is a third worse or better than expected does not keep to."""
+    rng = np.random.default_rng(columns)
+    X = rng.uniform(0, 10, (150, columns))
+    lengthscale = np.full(columns, 2.9 * np.sqrt(columns))
+    kernel = ConstantKernel(0.3**2) * Matern(lengthscale, nu=2.5)
+    settings = {"kernel": kernel, "noise_variance": 0.15**2, "y_bounds": (-1, 1), "delta": 1e-5}
+    plan = PrivateGPRegressor(**settings).plan(X)
+    weights, models = zip(*models_of(plan), strict=True)
+    places = np.searchsorted(np.cumsum(weights), (np.arange(DRAWS) + 0.5) / DRAWS)
+    squares = []
+    for seed, place in enumerate(places):
+        model = models[place]
+        root = np.linalg.cholesky(model.covariance(X) + 1e-9 * np.eye(len(X)))
+        f = root @ rng.standard_normal(len(X))
+        y = f + np.sqrt(model.noise_variance) * rng.standard_normal(len(X))
+        release = PrivateGPRegressor(**settings, random_state=seed).fit(X, y, plan=plan)
+        squares.append(np.mean((release.predict(X) - f) ** 2))
+    assert np.sqrt(np.mean(squares)) / plan.expected_error() == pytest.approx(1.0, abs=0.25)
