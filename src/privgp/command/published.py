@@ -132,6 +132,7 @@ def _description(model: Any) -> list[str]:
         f"Inputs: {inputs}; the file contains {contains}.",
         f"Most plausible kernel: {write_kernel(model.kernel_, figures=4)}.",
         f"Variance of an output about the function: {model.noise_variance_:.4g}.",
+        "Error bars: 'privgp predict' gives intervals of the function, of new outputs with --observation.",
         "",
         "The plan it was made with:",
         *str(model.plan_summary_).splitlines(),
