@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 # One BLAS thread: the matrices of the tests are small, and test workers share the cores.
 QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: test demo lint papers papers-quick bench bench-accuracy bench-peers setup lock clean
+.PHONY: test demo lint papers papers-quick bench bench-accuracy bench-calibration bench-peers setup \
+  lock clean
 .DEFAULT_GOAL := test
 
 setup: $(VENV)/.ready
@@ -42,6 +43,10 @@ bench: setup
 
 bench-accuracy: setup
 	$(BIN)/python -m benchmarks.accuracy
+
+# Errors and error bars on known functions and on real data, into the folder calibration.
+bench-calibration: setup
+	$(QUIET_BLAS) $(BIN)/python -m benchmarks.calibration --data $(DATA)
 
 # Peers live in an environment of their own. One that does not install is reported, not hidden:
 # dp4gp asks for a package that no longer exists, so it comes without its dependencies.

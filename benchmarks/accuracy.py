@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from rich.progress import track
-from scipy.stats import norm
 from sklearn.datasets import load_diabetes
 
 from privgp import PrivateGPRegressor
@@ -105,9 +104,9 @@ def run(task: Task, data: Path) -> dict[str, float | str]:
             random_state=release,
             **task.settings,
         ).fit(X[train], y[train])
-        mean, std = model.predict(X[test], return_std=True, observation=True)
-        squares.append(np.mean((y[test] - mean) ** 2))
-        covered.append(np.mean(np.abs(y[test] - mean) < norm.ppf(0.95) * std))
+        low, high = model.interval(X[test], observation=True)
+        squares.append(np.mean((y[test] - model.predict(X[test])) ** 2))
+        covered.append(np.mean((low < y[test]) & (y[test] < high)))
     return {
         "task": task.name,
         "epsilon": task.epsilon,

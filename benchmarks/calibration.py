@@ -27,7 +27,7 @@ from rich.table import Table
 
 from benchmarks.functions import BOUNDS, TRUTHS, Truth
 from benchmarks.tasks import BESIDE, TASKS, Task
-from privgp.types import Array
+from privgp.types import Array, Integers
 
 COVERAGE = 0.9
 NORMAL = 1.6448536269514722  # of a 90% interval
@@ -61,9 +61,11 @@ def _binned(
     out = []
     for parts in BINS:
 
-        def cells(Z: Array, parts: int = parts) -> Array:
+        def cells(Z: Array, parts: int = parts) -> Integers:
             steps = np.clip((Z - low) / np.maximum(high - low, 1e-300) * parts, 0, parts - 1)
-            return np.ravel_multi_index(tuple(steps.astype(int).T), (parts,) * Z.shape[1])
+            return np.asarray(
+                np.ravel_multi_index(tuple(steps.astype(int).T), (parts,) * Z.shape[1])
+            )
 
         number = parts ** X.shape[1]
         counts = np.bincount(cells(X), minlength=number)

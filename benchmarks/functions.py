@@ -34,7 +34,7 @@ class Truth:
 
     @property
     def columns(self) -> int:
-        return self.draw(np.random.default_rng(0), 1).shape[1]
+        return int(self.draw(np.random.default_rng(0), 1).shape[1])
 
     def places(self) -> Array:
         """Where coverage is judged: all over the range."""

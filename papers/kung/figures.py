@@ -76,11 +76,8 @@ def cloaking(X: Array, y: Array, targets: Array, cloaked: Cloak, std: Array, mod
         left.plot(targets[:, 0], cloaked.mean + sign * std, "--", color=BLACK, linewidth=0.8)
         left.plot(targets[:, 0], cloaked.mean + 0.25 * sign * std, "--", color=GREY, linewidth=0.8)
     set_title(left, "papers' cloaking, epsilon = 1")
-    mean, spread = model.predict(targets, return_std=True)
-    _data_and_mean(right, X, y, targets, mean)
-    right.fill_between(
-        targets[:, 0], mean - 1.645 * spread, mean + 1.645 * spread, color=SKY, alpha=0.4
-    )
+    _data_and_mean(right, X, y, targets, model.predict(targets))
+    right.fill_between(targets[:, 0], *model.interval(targets), color=SKY, alpha=0.4)
     set_title(right, "default, epsilon = 1, with 90% intervals")
     for ax in (left, right):
         set_labels(ax, AGE, HEIGHT)

@@ -94,7 +94,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--seed": ("", "nonsense", "nan", "inf", "-1", "1.5", "1e99"), "--record": ("nan 1", "0 inf", "a b"),
     "--label-noise": (*NUMBER, "-1", "1"), "--failure-probability": (*POSITIVE, "1"),
     "--noise-scale": POSITIVE, "--selection-share": (*POSITIVE, "1"), "--threshold": NUMBER,
-    "--vote": (*NUMBER, "-1", "2"), "--smoothing": POSITIVE, "--extra-noise": (*NUMBER, "-1", "1e99"),
+    "--vote": (*NUMBER, "-1", "2"), "--coverage": (*POSITIVE, "1", "90"), "--smoothing": POSITIVE, "--extra-noise": (*NUMBER, "-1", "1e99"),
     "--dominance": POSITIVE, "--loss-bounds": PAIR, "--state": ("folder", "nowhere/s", "v.csv", "taken.json", "\0"),
     "--space": ("", "nonsense", "C=", "C=2:1", "C=nan:1", "C=0:1:log", "D=1:2", "C=1:2,C=1:2"),
     "--protect": CHOICE, "--objective": CHOICE, "--reconstruct": CHOICE, "--mechanism": CHOICE,

@@ -46,13 +46,15 @@ def test_plan_release_predict_inspect(tmp_path: Path, ending: str) -> None:
     predicted = run("predict", file, data, "-o", out, "--plot", tmp_path / "curve.png")
     assert predicted.code == 0, predicted
     result = pl.read_csv(out) if ending == "csv" else pl.read_parquet(out)
-    assert result.columns == ["age", "bmi", "mean", "std"]
+    assert result.columns == ["age", "bmi", "mean", "std", "low", "high"]
     assert result["age"].dtype == pl.Int64
     assert result["age"].to_list() == table["age"].to_list()
     model = privgp.load(file)
     mean, std = model.predict(table.select("age", "bmi"), return_std=True)
     assert np.array_equal(result["mean"].to_numpy(), mean)
     assert np.array_equal(result["std"].to_numpy(), std)
+    ends = model.interval(table.select("age", "bmi"))
+    assert np.array_equal(result.select("low", "high").to_numpy().T, ends)
 
     inspected = run("inspect", file, "--certificate", tmp_path / "certificate.json")
     assert inspected.code == 0, inspected
@@ -100,7 +102,9 @@ def test_json_is_one_object_and_nothing_else(tmp_path: Path, visits: Path, relea
     assert released["guarantee"]["unit"] == "all output values of one person"
 
     predicted = answer("predict", file, visits, "-o", tmp_path / "p.csv")
-    assert predicted["columns"] == ["age", "bmi", "mean", "std"]
+    assert predicted["columns"] == ["age", "bmi", "mean", "std", "low", "high"]
+    assert {predicted[name] for name in ("mean", "std", "low", "high")} <= {*predicted["columns"]}
+    assert (predicted["coverage"], predicted["observation"]) == (0.9, False)
     assert answer("inspect", release)["delta"] == 0.0
 
 
@@ -140,6 +144,35 @@ def test_observation_adds_the_noise_variance(tmp_path: Path, visits: Path, relea
     assert np.allclose(outputs**2, latent**2 + noise)
 
 
+@pytest.mark.parametrize("observation", [False, True])
+def test_the_interval_has_the_coverage_that_is_asked_for(
+    tmp_path: Path, visits: Path, release: Path, observation: bool
+) -> None:
+    options = ["--observation"] if observation else []
+    asked = run(
+        *("predict", release, visits, "-o", tmp_path / "p.csv", "--coverage", "0.5", *options)
+    )
+    assert asked.code == 0, asked
+    assert "probability 0.5" in asked.out
+    assert ("a new output" if observation else "of the function") in asked.out
+    found = pl.read_csv(tmp_path / "p.csv")
+    X = found.select("age", "bmi")
+    ends = privgp.load(release).interval(X, 0.5, observation=observation)
+    assert np.array_equal(found.select("low", "high").to_numpy().T, ends)
+    assert (found["low"] < found["high"]).all()
+
+
+def test_a_coverage_that_is_none_is_refused_before_anything_is_read(
+    tmp_path: Path, visits: Path, release: Path
+) -> None:
+    for bad in ("0", "1", "-0.5", "90", "nan", "0.99999999999999999", "0.9999999999999999"):
+        asked = run("predict", release, visits, "-o", tmp_path / "p.csv", "--coverage", bad)
+        assert asked.code == 2, bad
+        assert "--coverage must lie between 0 and 1" in asked.err
+        assert asked.err.strip().count("\n") == 0
+        assert not (tmp_path / "p.csv").exists()
+
+
 def test_more_rows_than_one_block(tmp_path: Path, release: Path) -> None:
     rows = 5000
     table = pl.DataFrame({"age": np.linspace(20, 80, rows), "bmi": np.full(rows, 25.0)})
@@ -165,7 +198,8 @@ def test_inputs_called_mean_are_not_overwritten(tmp_path: Path) -> None:
     assert run("release", data, *columns, *BUDGET, *QUICK, "-o", file).code == 0
     assert run("predict", file, data, "-o", tmp_path / "p.csv").code == 0
     found = pl.read_csv(tmp_path / "p.csv")
-    assert found.columns == ["mean", "predicted_mean", "predicted_std"]
+    added = [f"predicted_{name}" for name in ("mean", "std", "low", "high")]
+    assert found.columns == ["mean", *added]
     assert found["mean"].to_list() == table["mean"].to_list()
 
 

@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 from privgp import PrivateGPRegressor
 from privgp.gp.posterior import posterior
+from privgp.models.regressor import check_coverage
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.release.at_targets import AtTargets
 from privgp.vault.measure import measure
@@ -172,6 +173,21 @@ def test_without_noise_it_is_scikit_learns_regressor(kernel, objective, reconstr
     expected, std = reference.predict(plan.targets, return_std=True)
     assert_allclose(mean, expected, atol=1e-6)
     assert_allclose(np.sqrt(variance), std, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "coverage", [0.0, 1.0, -0.1, 90, float("nan"), True, None, "0.9", 1.0 - 2.0**-53]
+)
+def test_a_coverage_that_is_no_probability_is_refused(coverage):
+    with pytest.raises(ValueError, match="coverage must lie between 0 and 1"):
+        check_coverage(coverage)
+
+
+def test_the_ends_of_an_interval_leave_equal_tails():
+    assert check_coverage(0.5) == (0.25, 0.75)
+    assert check_coverage(np.float32(0.5)) == (0.25, 0.75)
+    low, high = check_coverage(1.0 - 2.0**-51)
+    assert 0.0 < low < high < 1.0
 
 
 def test_unbiased_predicts_at_its_targets_only():

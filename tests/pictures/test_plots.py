@@ -16,8 +16,8 @@ from privgp import PrivateGPRegressor, load
 from privgp.command.errors import Failure, Refusal
 from privgp.command.io.files import PICTURES, check_files
 from privgp.command.io.results import write_picture
-from privgp.models.picture import ranges
-from privgp.pictures.released import OUTPUTS, PRIVACY, TOTAL
+from privgp.models.picture import privacy_range, ranges
+from privgp.pictures.released import OUTPUTS, TOTAL
 from privgp.pictures.style import budget_text, input_names, limits, number
 
 BOUNDS = (0.0, 10.0)
@@ -128,22 +128,35 @@ def test_a_single_distinct_input_is_drawn(columns, reconstruct, rows):
 def test_the_band_of_privacy_is_inside_the_band_of_everything(columns, reconstruct):
     X = inputs(columns)
     model = fitted(X, reconstruct=reconstruct)
-    stds = ranges(model, X, observation=True)[1]
-    assert list(stds) == [OUTPUTS, TOTAL, PRIVACY]
-    assert (stds[PRIVACY] > 0).all()
-    assert (stds[PRIVACY] < stds[TOTAL]).all()
-    assert (stds[TOTAL] <= stds[OUTPUTS]).all()
+    mean, bands = ranges(model, X, observation=True)
+    assert list(bands) == [OUTPUTS, TOTAL]
+    low, high = privacy_range(model, X, mean, bands[TOTAL])
+    assert (low < mean).all()
+    assert (mean < high).all()
+    assert (bands[TOTAL][0] < low).all()
+    assert (high < bands[TOTAL][1]).all()
+    assert (bands[OUTPUTS][0] <= bands[TOTAL][0]).all()
+    assert (bands[TOTAL][1] <= bands[OUTPUTS][1]).all()
+
+
+def test_the_band_of_privacy_stops_at_an_end_that_is_near():
+    X = inputs(1)
+    model = fitted(X)
+    mean = model.predict(X)
+    low, high = privacy_range(model, X, mean, (mean - 1e-9, mean + 1e9))
+    np.testing.assert_array_equal(low, mean - 1e-9)
+    std = np.sqrt(model.release_.privacy_variance(X))
+    np.testing.assert_allclose(high, mean + 1.6448536269514722 * std)
 
 
 @pytest.mark.parametrize("observation", [False, True])
-def test_the_outer_band_is_ninety_percent_of_what_predict_says(observation):
-    model = fitted(inputs(1), random_state=0)
+def test_the_outer_band_is_the_interval(observation):
+    model = fitted(inputs(1), "learned", random_state=0)
     curve, low, high = model.plot(observation=observation).axes[0].lines[:3]
     X = curve.get_xdata()[:, None]
-    mean, std = model.predict(X, return_std=True, observation=observation)
-    np.testing.assert_allclose(curve.get_ydata(), mean)
-    np.testing.assert_allclose((high.get_ydata() - mean) / std, 1.6448536269514722)
-    np.testing.assert_allclose((mean - low.get_ydata()) / std, 1.6448536269514722)
+    np.testing.assert_allclose(curve.get_ydata(), model.predict(X))
+    ends = model.interval(X, observation=observation)
+    np.testing.assert_allclose([low.get_ydata(), high.get_ydata()], ends)
 
 
 @pytest.mark.parametrize("reconstruct", ["posterior", "unbiased"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from privgp.pictures.curves import plot_released
+from privgp.pictures.maps import HALF
 from privgp.pictures.released import NOISE, TOTAL, Released
 
 ANSWERED = np.array([[0.5, 0.5, 0.5], [2.0, 2.0, 2.0]])
@@ -15,7 +16,7 @@ ANSWERED = np.array([[0.5, 0.5, 0.5], [2.0, 2.0, 2.0]])
 
 def released(count: int, **changes) -> Released:
     given = Released(
-        values=lambda X: (X.sum(axis=1), {NOISE: np.full(len(X), 0.1)}),
+        values=lambda X: (X.sum(axis=1), {NOISE: (X.sum(axis=1) - 0.1, X.sum(axis=1) + 0.3)}),
         extent=np.tile([0.0, 1.0], (count, 1)),
         points=7,
         held_at=np.full(count, 0.25),
@@ -55,9 +56,9 @@ def test_points_answered_outside_the_extent_are_not_drawn(count):
 
 
 @pytest.mark.parametrize(("name", "bars"), [(NOISE, 1), (TOTAL, 0)])
-def test_a_map_fades_where_the_std_in_all_is_known(name, bars):
+def test_a_map_fades_where_the_range_in_all_is_known(name, bars):
     def values(X):
-        return X[:, 0], {name: 0.2 + X[:, 1]}
+        return X[:, 0], {name: (X[:, 0] - 0.1 * X[:, 1], X[:, 0] + 0.2 + X[:, 1])}
 
     figure = plot_released(released(2, values=values))
     colours = figure.axes[0].images[0].get_array()
@@ -65,3 +66,32 @@ def test_a_map_fades_where_the_std_in_all_is_known(name, bars):
     assert len(figure.axes) == 1 + bars  # the key of a fading map is inside its panel
     if not bars:
         assert (colours[-1].min(axis=1) > colours[0].min(axis=1)).all()
+
+
+def test_a_band_reaches_to_its_own_ends():
+    """Uneven ends stay uneven, along a curve and at targets."""
+    ax = plot_released(released(1)).axes[0]
+    _, low, high = ax.lines[:3]
+    np.testing.assert_allclose(high.get_ydata() - low.get_ydata(), 0.4)
+    np.testing.assert_allclose(low.get_ydata(), np.linspace(0.0, 1.0, 7) - 0.1)
+
+    def values(X):
+        return X[:, 0], {TOTAL: (X[:, 0] - 0.5, X[:, 0] + [2.0, -0.25])}
+
+    targets = np.array([[0.0], [1.0]])
+    (bars,) = plot_released(released(1, values=values, targets=targets)).axes[0].collections
+    ends = [segment[:, 1].tolist() for segment in bars.get_segments()]
+    assert ends == [[-0.5, 2.0], [0.5, 1.0]]  # no bar beyond the mean where the end lies below it
+
+
+def test_the_key_of_a_map_says_what_the_fading_means():
+    def values(X):
+        return X[:, 0], {TOTAL: (X[:, 0] - X[:, 1], X[:, 0] + 3.0 * X[:, 1])}
+
+    figure = plot_released(released(2, values=values))
+    assert HALF in figure.legends[0].get_texts()[0].get_text()
+    (key,) = figure.axes[0].child_axes
+    assert "90%" in key.get_xlabel()
+    assert key.get_xticks()[-1] == 0.5  # half the range of the means: beyond, all is white
+    contours = figure.axes[0].collections[0]
+    assert contours.zmax == 2.0

@@ -53,7 +53,7 @@ def demo(
     say("  plan.png         what other budgets would have bought")
     say("  certificate.html what was promised (certificate.json for programs)")
     say("  diabetes.privgp  the release itself; of real data, publish this file and keep the table")
-    say("  predictions.csv  the map as numbers")
+    say("  predictions.csv  the map as numbers, with 90% intervals from low to high")
 
 
 def _run(folder: Path) -> None:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 BLOCK = 4096
 
-OBSERVATION_HELP = "Give the std of a new output instead of that of the function."
+OBSERVATION_HELP = "Give the std and the interval of a new output instead of the function's."
+COVERAGE_HELP = "The probability of the interval from low to high."
+NAMES = ("mean", "std", "low", "high")
 
 
 def predict(
@@ -30,42 +32,58 @@ def predict(
     data: o.NewData,
     out: Annotated[Path, o.destination("TABLE", "The .csv or .parquet file to write.")],
     inputs: Annotated[str | None, o.named_otherwise("release")] = None,
+    coverage: Annotated[float, o.plain(COVERAGE_HELP)] = 0.9,
     observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Predict from a release: the inputs with columns mean and std. Free, as often as you like."""
+    """Predict from a release: the inputs with columns mean, std, low and high. Free, as often as you
+    like."""
     check_files(
         [(release, RELEASES), (data, TABLES)], [(out, TABLES), (plot, PICTURES)], force=force
     )
     from polars import Series
 
-    from privgp.command.io.columns import asked_rows
+    from privgp.command.io.columns import answering, asked_rows
     from privgp.command.io.results import drawn, write_picture
     from privgp.command.io.tables import write_table
     from privgp.models.load import load as load_release
+    from privgp.models.regressor import check_coverage
 
+    with answering():
+        check_coverage(coverage)
     model = open_stored(release, load_release)
     X = asked_rows(model, release, data, inputs)
-    taken = {"mean", "std"} & {*X.columns}
-    mean_name, std_name = ("predicted_mean", "predicted_std") if taken else ("mean", "std")
+    names = [f"predicted_{name}" for name in NAMES] if {*NAMES} & {*X.columns} else [*NAMES]
     with progress(-(-X.height // BLOCK) + 1) as step:
-        mean, std = _predictions(model, X.to_numpy().astype(float), observation, step)
+        numbers = X.to_numpy().astype(float)
+        predicted = _predictions(model, numbers, step, coverage=coverage, observation=observation)
         step("Writing")
-        frame = X.with_columns(Series(mean_name, mean), Series(std_name, std))
+        frame = X.with_columns(map(Series, names, predicted))
         columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
             write_picture(model.plot(observation=observation), plot)
-    what = "an output about the function" if observation else "the function"
-    names = f"{mean_name}, and {std_name} of {what}"
-    predicted = f"Predicted {counted(X.height, 'row')} into {out}: {names}."
-    facts = {"predictions": out, "rows": X.height, "columns": columns, "plot": plot}
-    tell(facts, [predicted, *drawn(plot)], model.guarantee_, as_json=json)
+    mean, std, low, high = names
+    what = "a new output" if observation else "the function"
+    lines = [
+        f"Predicted {counted(X.height, 'row')} into {out}: {mean}, and {std} of {what}.",
+        f"From {low} to {high} is its interval of probability {coverage:g}.",
+    ]
+    facts = {
+        "predictions": out,
+        "rows": X.height,
+        "columns": columns,
+        **dict(zip(NAMES, names, strict=True)),
+        "coverage": coverage,
+        "observation": observation,
+        "plot": plot,
+    }
+    tell(facts, [*lines, *drawn(plot)], model.guarantee_, as_json=json)
 
 
-def _predictions(model: Any, X: Array, observation: bool, step: Step) -> tuple[Array, Array]:
-    """Mean and std in blocks of rows, so that any number of rows fits into memory."""
+def _predictions(model: Any, X: Array, step: Step, *, coverage: float, observation: bool) -> Array:
+    """Mean, std and interval (4, rows) by blocks of rows, so that any number fits into memory."""
     import numpy as np
 
     from privgp.command.io.columns import answering, in_blocks
@@ -73,11 +91,12 @@ def _predictions(model: Any, X: Array, observation: bool, step: Step) -> tuple[A
     parts = []
     for rows in in_blocks(model, X, BLOCK, step, "Predicting row"):
         with answering():
-            parts.append(model.predict(rows, return_std=True, observation=observation))
-    mean, std = np.concatenate(parts, axis=-1)
-    if not np.all(np.isfinite([mean, std])):
+            spread = model.predict(rows, return_std=True, observation=observation)
+            parts.append([*spread, *model.interval(rows, coverage, observation=observation)])
+    predicted = np.concatenate(parts, axis=-1)
+    if not np.all(np.isfinite(predicted)):
         raise Refusal("Some rows are too far away: their predictions would overflow.")
-    return mean, std
+    return predicted
 
 
 def inspect(
@@ -113,6 +132,7 @@ def _description(model: Any) -> list[str]:
         f"Inputs: {inputs}; the file contains {contains}.",
         f"Most plausible kernel: {write_kernel(model.kernel_, figures=4)}.",
         f"Variance of an output about the function: {model.noise_variance_:.4g}.",
+        "Error bars: 'privgp predict' gives intervals of the function, of new outputs with --observation.",
         "",
         "The plan it was made with:",
         *str(model.plan_summary_).splitlines(),

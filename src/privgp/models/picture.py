@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privgp.gp.kernels.evaluate import variance as kernel_variance
-from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Released
-from privgp.pictures.style import budget_text, limits, number
+from privgp.gp.mixtures import Mixture
+from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
+from privgp.pictures.style import REACH, budget_text, limits, number
+from privgp.plan.inputs.arguments import check_bounds
 from privgp.types import Array
 
 if TYPE_CHECKING:
@@ -20,18 +22,19 @@ MODEL_POINTS, FUNCTION_POINTS = (300, 80, 300), (200, 32, 80)
 
 
 def released_model(model: PrivateGPRegressor, output: str, observation: bool) -> Released:
-    """The mean with the range of the latent function and, inside it, that of the privacy noise.
+    """The mean with the 90% interval of the latent function and, inside it, that of the privacy noise.
 
-    Their variances add, their widths do not. ``output``: the name on the axis; ``observation``: also
-    the range in which new outputs fall (not on a map).
+    ``output``: the name on the axis; ``observation``: also the interval of new outputs (not on a map).
     """
-    nodes, release, promise = model.functionals_.nodes, model.release_, model.guarantee_
+    nodes, promise = model.functionals_.nodes, model.guarantee_
+    is_map = nodes.shape[1] == 2
 
-    def values(X: Array) -> tuple[Array, dict[str, Array]]:
-        if nodes.shape[1] != 2:
-            return ranges(model, X, observation)
-        mean, variance = release.mean_and_variance(X)
-        return mean, {TOTAL: np.sqrt(variance)}
+    def values(X: Array) -> tuple[Array, dict[str, Band]]:
+        mean, bands = ranges(model, X, observation and not is_map)
+        # on a map the band of privacy is not drawn, and costs as much as the rest
+        return mean, bands if is_map else bands | {
+            PRIVACY: privacy_range(model, X, mean, bands[TOTAL])
+        }
 
     return Released(
         values=values,
@@ -49,15 +52,20 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
     )
 
 
-def ranges(
-    model: PrivateGPRegressor, X: Array, observation: bool
-) -> tuple[Array, dict[str, Array]]:
-    """Mean at the rows of X, and stds there by range, the widest first."""
-    mean, total = model.release_.mean_and_variance(X)
-    variances = {OUTPUTS: model._observed(mean, total)} if observation else {}
-    privacy = np.minimum(model.release_.privacy_variance(X), total)
-    variances |= {TOTAL: total, PRIVACY: privacy}
-    return mean, {name: np.sqrt(variance) for name, variance in variances.items()}
+def ranges(model: PrivateGPRegressor, X: Array, observation: bool) -> tuple[Array, dict[str, Band]]:
+    """Mean at the rows of X, and the 90% intervals of ``model.interval``, the widest first."""
+    mixture = model.release_.mixture(X)
+    bands = {}
+    if observation:
+        outputs = mixture.of_outputs(*check_bounds("y_bounds", model.y_bounds))
+        bands[OUTPUTS] = _ninety(outputs)
+    return mixture.weights @ mixture.means, bands | {TOTAL: _ninety(mixture)}
+
+
+def privacy_range(model: PrivateGPRegressor, X: Array, mean: Array, total: Band) -> Band:
+    """What the noise for privacy alone makes of the interval in all, which it never leaves."""
+    std = np.sqrt(model.release_.privacy_variance(X))
+    return np.clip(mean - REACH * std, *total), np.clip(mean + REACH * std, *total)
 
 
 def released_function(kept: Kept, output: str) -> Released:
@@ -74,8 +82,13 @@ def released_function(kept: Kept, output: str) -> Released:
     low, high = contents.y_bounds
     scale = 0.5 * (high - low) * contents.draws.noise.std
     largest = number(scale * float(np.sqrt(kernel_variance(model.kernel))))
+
+    def values(X: Array) -> tuple[Array, dict[str, Band]]:
+        answers, reach = kept.ask(X), REACH * scale * model.noise_shape(X)
+        return answers, {NOISE: (answers - reach, answers + reach)}
+
     return Released(
-        values=lambda X: (kept.ask(X), {NOISE: scale * model.noise_shape(X)}),
+        values=values,
         extent=extent,
         points=FUNCTION_POINTS[min(len(extent), 3) - 1],
         held_at=extent.mean(axis=1),
@@ -89,6 +102,11 @@ def released_function(kept: Kept, output: str) -> Released:
         answered=(contents.draws.points, contents.draws.answers),
         bounds=contents.y_bounds,
     )
+
+
+def _ninety(mixture: Mixture) -> Band:
+    low, high = mixture.quantiles([0.05, 0.95])
+    return low, high
 
 
 def _range_of(inputs: Array) -> Array:

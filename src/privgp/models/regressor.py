@@ -44,6 +44,14 @@ from privgp.vault.validate import checked_outputs, person_ids
 INTERVAL_ROWS = 8192  # at a time: every model of the mixture has a mean and a variance at each
 
 
+def check_coverage(coverage: Any) -> tuple[float, float]:
+    """The levels of the ends of an interval with this probability, both inside of 0 and 1."""
+    low = 0.5 * (1.0 - float(coverage)) if isinstance(coverage, Real) else 0.0
+    if not 0.0 < low < 0.5 or 1.0 - low == 1.0:
+        raise ValueError(f"coverage must lie between 0 and 1, got {coverage!r}.")
+    return low, 1.0 - low
+
+
 @dataclass(eq=False, repr=False)
 class PrivateGPRegressor(SpendingRegressor):
     """Gaussian-process regression of private outputs, (epsilon, delta)-private.
@@ -182,18 +190,17 @@ class PrivateGPRegressor(SpendingRegressor):
         They are quantiles of the mixture of models that was learned, so they need not lie evenly
         about the mean. Free, like ``predict``.
         """
-        if not (isinstance(coverage, Real) and 0.0 < coverage < 1.0):
-            raise ValueError(f"coverage must lie between 0 and 1, got {coverage!r}.")
         check_is_fitted(self)
+        levels = check_coverage(coverage)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        tail, ends = 0.5 * (1.0 - float(coverage)), np.empty((2, len(X)))
+        ends = np.empty((2, len(X)))
         with one_thread():
             for first in range(0, len(X), INTERVAL_ROWS):
                 rows = slice(first, first + INTERVAL_ROWS)
                 mixture = self.release_.mixture(X[rows])
                 if observation:
                     mixture = mixture.of_outputs(*check_bounds("y_bounds", self.y_bounds))
-                ends[:, rows] = mixture.quantiles([tail, 1.0 - tail])
+                ends[:, rows] = mixture.quantiles(levels)
         return ends[0], ends[1]
 
     def _observed(self, mean: Array, variance: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from privgp.pictures import style
 from privgp.pictures.maps import draw_map
-from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Released
+from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
 from privgp.types import Array
 
 PANEL_ROOM = 22  # characters of a label
@@ -76,10 +77,9 @@ def _slice(ax: Axes, released: Released, j: int) -> None:
     x = np.linspace(low, high, released.points)
     X = np.tile(released.held_at, (len(x), 1))
     X[:, j] = x
-    middle, stds = released.values(X)
+    middle, bands = released.values(X)
     ax.plot(x, middle, color=style.BLACK, lw=1.6, zorder=3, label=released.curve)
-    for label, std in stds.items():
-        edges = middle - style.REACH * std, middle + style.REACH * std
+    for label, edges in bands.items():
         if label == OUTPUTS:
             lines = ax.plot(x, np.transpose(edges), color=style.VERMILION, lw=1.0, ls=":")
             lines[0].set_label(label)
@@ -97,7 +97,7 @@ def _slice(ax: Axes, released: Released, j: int) -> None:
     ax.set_xlim(low, high)
 
 
-def _bars(ax: Axes, x: Array, middle: Array, stds: Any) -> None:
+def _bars(ax: Axes, x: Array, middle: Array, bands: Mapping[str, Band]) -> None:
     """Points with error bars: those with ends in all, thick ones of the privacy noise."""
     thick = float(np.clip(250.0 / len(x), 0.8, 3.0))  # many bars side by side stay apart
     looks: dict[str, dict[str, Any]] = {
@@ -106,8 +106,10 @@ def _bars(ax: Axes, x: Array, middle: Array, stds: Any) -> None:
         PRIVACY: {"ecolor": style.SKY, "elinewidth": thick},
     }
     ax.plot(x, middle, "o", color=style.BLACK, ms=1.0 + thick, zorder=4, label=style.AT_TARGETS)
-    for label, std in stds.items():
-        bars = ax.errorbar(x, middle, style.REACH * std, fmt="none", label=label, **looks[label])
+    for label, (low, high) in bands.items():
+        # a mean beyond an end has a bar to the other side only
+        reach = np.maximum([middle - low, high - middle], 0.0)
+        bars = ax.errorbar(x, middle, reach, fmt="none", label=label, **looks[label])
         if label == OUTPUTS:
             bars[2][0].set_linestyle(":")
     ax.set_xlim(*style.limits(x))

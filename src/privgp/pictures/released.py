@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from privgp.types import Array
 
+Band = tuple[Array, Array]  # the lower and the upper end at every point
+
 # The 90% ranges that a picture can show, by what the legend says of them.
 OUTPUTS = "90% range of new outputs"
 TOTAL = "90% range of the function, in all"
@@ -18,7 +20,7 @@ NOISE = "90% range of the privacy noise"
 class Released:
     """A function of its inputs, or its values at targets alone.
 
-    values: the function at points (points, inputs), and stds there by range, the widest first
+    values: the function at points (points, inputs), and its bands there by range, the widest first
     extent: (inputs, 2), the ends of the drawn range
     points: number of points along a curve, a slice or either side of a map
     held_at: (inputs,), where slices hold the inputs that they do not vary; held: the same in words
@@ -27,7 +29,7 @@ class Released:
     answered: points (points, inputs) that were asked before, and their answers
     """
 
-    values: Callable[[Array], tuple[Array, Mapping[str, Array]]]
+    values: Callable[[Array], tuple[Array, Mapping[str, Band]]]
     extent: Array
     points: int
     held_at: Array
