@@ -4,8 +4,6 @@
 all of a file; ``*`` is any length.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated

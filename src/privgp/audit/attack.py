@@ -1,7 +1,5 @@
 """``trade_off``: attack any mechanism of two neighbouring datasets, and compare with its promise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

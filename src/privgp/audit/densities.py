@@ -4,8 +4,6 @@ Means of paths: ``t = c tanh(phi / 2) + e``, phi from two Gaussian components, e
 two Gaussian components of their logarithm.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,8 +6,6 @@ ratio beyond the second measurement: with Laplace noise the largest there is, so
 attains what pure epsilon allows. Statistics: docs/proofs/audit.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

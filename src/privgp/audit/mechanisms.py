@@ -6,8 +6,6 @@ validation record there is: under one dataset every model predicts it right, und
 model predicts it wrong; or it speaks for one setting against all others, and then the other way round.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import singledispatch

@@ -4,8 +4,6 @@ The attack of the paper's appendix C: draw many datasets with and without the re
 distribution of what either releases at its place, and score fresh releases by the likelihood ratio.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from numbers import Integral

@@ -4,12 +4,10 @@ Under (epsilon, delta)-privacy every attack has ``beta >= max(0, 1 - delta - e^e
 e^-eps (1 - delta - alpha))``; under mu-Gaussian privacy ``beta >= Phi(Phi^-1(1 - alpha) - mu)``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -41,7 +39,7 @@ class Promise:
     slack: float = 0.0
 
     @classmethod
-    def of(cls, event: Event) -> Promise:
+    def of(cls, event: Event) -> Self:
         """What one step with noise promises."""
         pairs = tuple((epsilon, 0.0) for epsilon in event.pure_epsilons)
         mu = 1.0 / event.noise_multipliers[0] if event.noise_multipliers else None

@@ -1,7 +1,5 @@
 """What attacks achieved beside what was promised."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

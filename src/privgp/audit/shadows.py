@@ -4,8 +4,6 @@
 datasets by one batched solve.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Whatever was learned, the test is sound: score and threshold are fixed before th
 made, so the two error rates are binomial. A poor attack finds less; it never accuses wrongly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any

@@ -3,8 +3,6 @@
 0: done; 1: it failed; 2: the arguments or the files are not as they should be.
 """
 
-from __future__ import annotations
-
 import gc
 import signal
 import sys

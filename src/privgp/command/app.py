@@ -4,8 +4,6 @@ Each subcommand's file declares its options and runs it. What takes long to impo
 is needed: help, and the refusal of a file that does not exist, stay quick.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated
 

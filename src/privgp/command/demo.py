@@ -1,7 +1,5 @@
 """``privgp demo``: every step from a table to a published map, on public data."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import time

@@ -1,7 +1,5 @@
 """The options that several subcommands share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, signature

@@ -1,7 +1,5 @@
 """The papers' baselines: noisy means over the bins of a regular grid, and a process on them."""
 
-from __future__ import annotations
-
 import math
 import operator
 from dataclasses import KW_ONLY, dataclass, field

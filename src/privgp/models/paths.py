@@ -1,7 +1,5 @@
 """PosteriorPaths: sample paths of a posterior, whole records private, kept by the curator."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self

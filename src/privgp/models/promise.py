@@ -1,7 +1,5 @@
 """What a release of outputs or of records promises, and the noise of simulations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which estimators spend a budget of their own at every fit, found however deep they are nested."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@
 ``epsilon <= epsilon_0``: a coarse grid, then finer ones about its best cells.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

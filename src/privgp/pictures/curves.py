@@ -1,7 +1,5 @@
 """A released function as a figure: a curve, a map, slices, or points at its targets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

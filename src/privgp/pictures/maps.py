@@ -1,8 +1,7 @@
 """A released function of two inputs as colour, which pales where the function is uncertain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from matplotlib import colormaps
@@ -24,7 +23,7 @@ class _Scale:
     high: float
 
     @classmethod
-    def of(cls, mean: Array, std: Array, share: float = 1.0) -> _Scale:
+    def of(cls, mean: Array, std: Array, share: float = 1.0) -> Self:
         """Colours for this middle share of the means; those beyond get the colour of the end."""
         low, high = np.quantile(mean, [0.5 - 0.5 * share, 0.5 + 0.5 * share]).tolist()
         # A flat map has no range of its own, so the least uncertainty lends it one.

@@ -3,8 +3,6 @@
 Figures are made without pyplot, so that nothing global changes and no display is needed.
 """
 
-from __future__ import annotations
-
 import io
 import textwrap
 from collections.abc import Sequence

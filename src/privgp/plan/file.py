@@ -1,7 +1,5 @@
 """A plan as one .plan file: a public document that can be approved before anything is spent."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

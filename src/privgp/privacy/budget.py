@@ -4,8 +4,6 @@ For noise multiplier ``c`` (noise std over sensitivity), Balle and Wang (2018):
 ``delta(eps) = Phi(1/(2c) - eps c) - e^eps Phi(-1/(2c) - eps c)``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import lru_cache

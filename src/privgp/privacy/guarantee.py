@@ -1,11 +1,10 @@
 """What was promised: frozen, comparable, composable."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Self
 
 from privgp.privacy.budget import check_budget, least_epsilon
 from privgp.privacy.pure import mixed_delta, total_epsilon
@@ -149,7 +148,7 @@ class Guarantee:
         return json.dumps({**asdict(self), "mu": self.mu}, indent=2)
 
     @classmethod
-    def from_json(cls, text: str) -> Guarantee:
+    def from_json(cls, text: str) -> Self:
         fields = json.loads(text)
         fields.pop("mu", None)
         fields["path_curves"] = tuple(PathCurve(**c) for c in fields.get("path_curves", ()))

@@ -6,8 +6,6 @@ the two released values: both together cost (2 epsilon, 2 delta). The promise ho
 objectives of all datasets are draws from one known Gaussian process: docs/proofs/bayes.md.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

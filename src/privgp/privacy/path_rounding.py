@@ -7,8 +7,6 @@ drawn differ from those that the promise is about by a Renyi divergence of at mo
 Everything here is public and known before any record is read. Proof: docs/proofs/path_rounding.md.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ the posterior covariance of the records that stay; that norm is never less than 
 prior. Proofs: docs/proofs/paths.md. All numbers are upper bounds, rounded up.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

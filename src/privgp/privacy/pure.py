@@ -5,8 +5,6 @@ Any step that is e-private is a post-processing of a coin whose privacy loss is 
 ``delta(eps) = sum over signs of p(signs) delta_mu(eps - signs . e)``. Proof: docs/proofs/select.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

@@ -5,8 +5,6 @@ outside it. Any order of the interval gives a valid promise, so nothing rests on
 best one. Proofs: docs/proofs/rdp.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ entries ``v_V - C v_T``, and ``sqrt(||R v||^2 + noise^2)`` moves by at most the 
 ``R (v - v')``. Proofs: docs/proofs/select.md.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Outputs are scaled to [-1, 1], so one output changes by at most 2. All numbers h
 rounding errors of their own computation are added. Proofs: docs/proofs/measure.md.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

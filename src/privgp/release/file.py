@@ -4,8 +4,6 @@ The posterior itself is not kept: it is computed anew from the functionals, the 
 weighted models, to the same bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Files of privgp 0.1 turned into the members that a release has now, to be checked like those."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

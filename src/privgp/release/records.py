@@ -1,7 +1,5 @@
 """From noisy counts and sums to functionals of f and maps of the inputs. Post-processing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

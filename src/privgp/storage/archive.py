@@ -4,8 +4,6 @@ The hashes find damage: a flipped bit, a cut end, a member from another file. Th
 forgery, as whoever edits a file can compute them anew; publish the file's own hash for that.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -7,8 +7,6 @@ another type, out of its declared range (``privgp.types``), missing or left over
 classes and fields are part of the format: whoever changes one raises ``archive.VERSION``.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import types

@@ -4,8 +4,6 @@ Every reader takes what was found and what it is called, and returns it as the t
 or raises ``DamagedFile``.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import sys

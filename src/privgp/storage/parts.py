@@ -5,8 +5,6 @@ process, so a part that can be locked has no writer any more, and whoever next w
 that folder removes it. Where the file system has no locks nothing is ever removed.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

@@ -13,8 +13,6 @@ outweigh the rest the file is written anew, whole or not at all. It moves on onl
 this process left there: two processes never draw one function differently.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import math
@@ -26,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Protocol, cast
+from typing import Any, BinaryIO, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
@@ -87,7 +85,7 @@ class StateFile:
         self._marks, self._codec = [mark], codec
 
     @classmethod
-    def create(cls, path: PathLike, contents: Contents, codec: Codec) -> StateFile:
+    def create(cls, path: PathLike, contents: Contents, codec: Codec) -> Self:
         """Write a new file; never in place of another."""
         data = whole(contents, codec)
         with locked(path) as folder:
@@ -97,7 +95,7 @@ class StateFile:
         return cls(path, mark, codec)
 
     @classmethod
-    def open(cls, path: PathLike, codec: Codec) -> tuple[StateFile, Any]:
+    def open(cls, path: PathLike, codec: Codec) -> tuple[Self, Any]:
         """A file that exists, and what it holds."""
         try:
             contents, mark = read_whole(archive.read(path), codec)

@@ -1,7 +1,5 @@
 """Lower triangles, row after row: they grow without being copied."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Self

@@ -3,8 +3,6 @@
 ``exact`` knows every kind of strategy; a new one registers how it is computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import singledispatch
 from typing import Any

@@ -1,7 +1,5 @@
 """Lattice noise: the only randomness that protects anybody."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

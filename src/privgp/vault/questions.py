@@ -6,8 +6,6 @@ a model whose predictions have one type predicts all records at once. Which way 
 the types of table and model, never on a cell. Proof: docs/proofs/values.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any

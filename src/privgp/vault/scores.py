@@ -4,8 +4,6 @@ The neighbours differ in one validation record (inputs and output); their number
 record's loss lies in declared bounds, so the mean, scaled to [0, 1], moves by at most 1/n.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable

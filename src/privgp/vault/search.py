@@ -1,8 +1,6 @@
 """Scores of private validation records, each measured once with noise; and Kusner's search, whose
 whole course stays here: only the setting and the value that its mechanisms draw leave."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 Only the index of the chosen candidate leaves; utilities stay here. Proof: docs/proofs/select.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

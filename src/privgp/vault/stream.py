@@ -1,7 +1,5 @@
 """Sums over rows that stream past, plus noise: a measurement in one pass over inputs and outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Refuse or clip private values. Errors name the problem and never a value, a place or a count."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

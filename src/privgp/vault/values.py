@@ -5,8 +5,6 @@ else, such as a list, is read entry by entry and never made an array first: that
 entries to the type of one. Proof: docs/proofs/values.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Axes in one line: ranges ``age=0:90``, grids ``age=0:90:50``, spaces ``C=1e-3:1e3:log,k=rbf|linear``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

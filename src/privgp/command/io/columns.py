@@ -1,7 +1,5 @@
 """From columns of a table to numbers and identifiers. Public cells may be located, private never."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Files to read and to write: checked before any work, written whole or not at all."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Numbers are constants: variances in squared units of the output. The text is par
 tree of which a few shapes are accepted; nothing is ever evaluated.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import os

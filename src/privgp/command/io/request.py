@@ -1,13 +1,11 @@
 """What every command that plans a release is asked, checked before any table is read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -168,7 +166,7 @@ class PlannedRequest(Request):
     """What a saved plan was made for, in the place of options."""
 
     @classmethod
-    def of(cls, path: Path, data: Path, output: str, seed: int | None) -> PlannedRequest:
+    def of(cls, path: Path, data: Path, output: str, seed: int | None) -> Self:
         plan = open_stored(path, load_plan)
         made, asked = plan.made_for, plan.made_for.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):

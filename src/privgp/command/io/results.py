@@ -1,7 +1,5 @@
 """The files of a release, written and told of; pictures and certificates of anything."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

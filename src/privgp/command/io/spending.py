@@ -1,7 +1,5 @@
 """Before a release: read, plan and rehearse. From then on: say what is spent if something stops it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Functions and paths that a curator keeps in a state: opened, written, asked and told of."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 The library that parses quotes cells in its errors, so none of its errors is passed on.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import re

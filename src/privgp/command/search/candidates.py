@@ -1,7 +1,5 @@
 """A grid of candidates, from ``--lengthscales 3,9,27`` and ``--noise-std 1,2`` to models."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

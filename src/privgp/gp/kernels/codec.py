@@ -1,7 +1,5 @@
 """Kernels as trees of plain values for files, and back; readers refuse whatever is not a kernel."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ scalar with respect to ``K`` into its gradient with respect to ``kernel.theta`` 
 the free hyperparameters, in scikit-learn's order), without forming one matrix per hyperparameter.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterator
 from functools import partial

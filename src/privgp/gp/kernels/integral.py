@@ -9,8 +9,6 @@ RBF and, with one input, for Matern 1/2, 3/2, 5/2: with ``G'' = k``, ``G(0) = G'
 of widths w, v. Everything else is integrated numerically: see privgp.gp.kernels.quadrature.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What privgp must know about a kind of kernel. A kind is one file and one row of the registry."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

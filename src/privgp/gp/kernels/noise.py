@@ -1,7 +1,5 @@
 """The noise variance, which comes as a WhiteKernel of the top-level sum or as a number."""
 
-from __future__ import annotations
-
 import math
 from functools import reduce
 from numbers import Real

@@ -1,7 +1,5 @@
 """The periodic kernel of one input, ``exp(-2 sin^2(pi d / p) / l^2)``; its unit is the period."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

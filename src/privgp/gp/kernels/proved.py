@@ -4,8 +4,6 @@ Distances come from differences, not from a matrix product, and every formula is
 not grow with the distance or with a parameter. Proof: docs/proofs/kernels.md.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from typing import Any

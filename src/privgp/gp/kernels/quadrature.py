@@ -6,8 +6,6 @@ of nothing, pieces are split there and the nodes crowd towards it. Errors are ne
 inputs; beyond, the five nodes per input ignore the kink, which matters less the more inputs there are.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

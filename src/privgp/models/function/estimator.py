@@ -1,7 +1,5 @@
 """PrivateFunction: the posterior mean as one noisy function, at any points, kept by the curator."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real

@@ -1,7 +1,5 @@
 """PrivateBayesSearchCV: hyperparameters chosen by Bayesian optimisation on private records."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import KW_ONLY, dataclass

@@ -1,7 +1,5 @@
 """What a search chooses among, and the loss of validation records that it may choose by."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

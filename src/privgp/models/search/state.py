@@ -6,8 +6,6 @@ One line of JSON per event, appended and brought to the disk. A step whose line 
 only, nothing that the promise does not already cover.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

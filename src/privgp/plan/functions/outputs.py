@@ -4,8 +4,6 @@ With ``K' = k(X, X)`` and ``K = K' + s^2 I`` the posterior mean is ``f = k(., X)
 that changes by d moves it by at most ``d max_j sqrt([K^-1 K' K^-1]_jj)``. Proof: docs/proofs/function.md.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated

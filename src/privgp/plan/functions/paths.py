@@ -1,7 +1,5 @@
 """The public side of sample paths: arguments, what they promise, and the least noise for a budget."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -7,8 +7,6 @@ Privacy rests on ``L L^T >= k(points, points)``: with the nugget j^2 on the diag
 point is answered that would make it too large. Proofs: docs/proofs/function_records.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

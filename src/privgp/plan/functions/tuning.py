@@ -5,8 +5,6 @@ mean at the points is ``H diag(1 / (w + r^2)) Q'y`` and its variance ``1 - H^2 /
 Nothing here is private: the draws come from a prior.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

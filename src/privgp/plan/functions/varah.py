@@ -4,8 +4,6 @@ For a strictly diagonally dominant K, ``||K^-1||_inf <= 1 / min_i (K_ii - sum_{j
 least of these differences is the dominance. Proof and scope: docs/proofs/function.md.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 

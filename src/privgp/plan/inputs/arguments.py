@@ -1,7 +1,5 @@
 """Public arguments, checked before anything is spent. Their values may appear in errors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any

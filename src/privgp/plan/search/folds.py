@@ -1,7 +1,5 @@
 """Cross-validation of a Gaussian process as linear maps: splits and weights, from inputs alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a search's budget buys, before anything private is read, also by Kusner's algorithms."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ values. Axes of lists alone give all their combinations where these are not too 
 space is a low-discrepancy set of ``candidates`` settings, the same at every call. All is public.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

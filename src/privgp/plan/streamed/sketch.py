@@ -4,8 +4,6 @@ Everything but that pass works on a public sample: starting hyperparameters, ind
 the design, where every inducing input stands for the rows nearest to it. Sees inputs only.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

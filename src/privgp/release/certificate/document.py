@@ -1,7 +1,5 @@
 """The certificate of a release, written from its plan and its guarantee."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 from collections.abc import Mapping

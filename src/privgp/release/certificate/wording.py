@@ -3,8 +3,6 @@
 ``core``: the certificate without those fields; ``holder``: what only the data holder knows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is kept of one private function, whether of outputs or of records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, TypeVar
 

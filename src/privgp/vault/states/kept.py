@@ -5,8 +5,6 @@ state is neither copied nor used by two processes. Proofs: docs/proofs/function.
 function_records.md, path_rounding.md.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from contextlib import AbstractContextManager, nullcontext

@@ -4,8 +4,6 @@ The rows that are multiplied are public; their columns may not exceed ``limit`` 
 rows ever drawn together, whatever computed them. Proof: docs/proofs/function.md.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar

@@ -4,8 +4,6 @@ The function is ``k(., inputs) weights``; its coordinates at the points asked ar
 L public and stored as it was used. Proof: docs/proofs/function_records.md.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
