@@ -90,11 +90,8 @@ def _(model: PrivateGPRegressor, data: Any, neighbour: Any, points: Any) -> Nois
 
 @pair_of.register
 def _(function: PrivateFunction, data: Any, neighbour: Any, points: Any) -> NoisyPair:
-    """The coordinates of a whole function at these points, which its answers there tell.
-
-    ``data``: (X, y) with ``neighbour``, or X alone: then the row whose output moves the function
-    most, at either end of the bounds, all others in the middle.
-    """
+    """The coordinates of a whole function at these points. With X alone: the row that moves it
+    most, its output at either end of the bounds, all others in the middle."""
     if neighbour is None:
         low, high = (float(end) for end in function.y_bounds)
         X = np.asarray(_inputs_alone(data), dtype=float)
@@ -179,12 +176,9 @@ def sampler_of(
 def paths_of(
     model: PosteriorPaths, data: Any, neighbour: Any, points: Any
 ) -> tuple[Callable[..., Any], Any]:
-    """A mechanism for many releases of paths at once, and what they promise.
-
-    Paths of one posterior are independent, so many releases of a few are few releases of many.
-    ``points``: unless given, the questions that hurt most about the inputs of the records in which
-    the datasets differ, with restarts between them.
-    """
+    """A mechanism for many releases of paths at once (a few of many: they are independent), and
+    what they promise. ``points``: unless given, the questions that hurt most about the inputs of
+    the records in which the datasets differ, with restarts between them."""
     (X, y), (Z, v) = _differ_in_one_record(data, neighbour)
     differ = np.any(X != Z, axis=1) | (y != v)
     questions = worst_questions(model.domain, np.vstack([X[differ], Z[differ]]))

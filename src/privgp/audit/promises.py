@@ -29,10 +29,8 @@ EPSILONS = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 96)])
 
 @dataclass(frozen=True)
 class Promise:
-    """A trade-off curve: of Gaussian privacy when ``mu`` is given, and of (epsilon, delta) pairs.
-
-    ``slack``: what is taken off the Gaussian curve, the lattice's share of delta.
-    """
+    """Trade-off curves: of Gaussian privacy when ``mu`` is given (``slack``: the lattice's share of
+    delta, taken off), and of (epsilon, delta) pairs."""
 
     mu: float | None = None
     pairs: tuple[tuple[float, float], ...] = ()
@@ -121,10 +119,8 @@ def renyi_curve(
     paper: bool = False,
 ) -> PathCurve:
     """The Renyi curve of ``n_paths`` posterior paths of n records, outputs within ``reach`` of 0.
-
     ``centred``: paths about zero, which reveal the covariance alone; ``paper``: the bounds as
-    printed instead of the sharper ones.
-    """
+    printed."""
     low, high = np.array(domain_pairs("x_bounds", x_bounds)).T
     shape = posterior_shape(kernel, noise_variance, high - low, n)
     moved = 0.0 if centred else mean_sensitivity(shape, "paper" if paper else "auto").value

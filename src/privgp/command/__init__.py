@@ -38,10 +38,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def with_pairs_joined(arguments: Sequence[str]) -> list[str]:
-    """The arguments with every ``--x-bounds LO HI`` as one word, ``--x-bounds=LO:HI``.
-
-    An option that may be repeated can take one word only.
-    """
+    """Every ``--x-bounds LO HI`` as ``--x-bounds=LO:HI``: repeated options take one word only."""
     out, left = [], list(arguments)
     while left:
         word = left.pop(0)
@@ -62,10 +59,8 @@ def _is_number(word: str) -> bool:
 def run_application(
     application: typer.Typer, arguments: Sequence[str], name: str, unfinished: str = ""
 ) -> int:
-    """Run a command line under its name and return its exit code.
-
-    ``unfinished``: what to add where it stopped half-way, the end of a sentence.
-    """
+    """Run a command line and return its exit code. ``unfinished``: how errors end where it stopped
+    half-way."""
     command = typer.main.get_command(application)
     try:
         with _terminated_as_interrupted(), warnings.catch_warnings():

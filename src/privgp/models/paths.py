@@ -70,19 +70,14 @@ class PosteriorPaths(KeptEstimator):
         return model.guarantee(check_count(n), simulated=self.random_state is not None)
 
     def calibrate(self, epsilon: float, n: int, by: str = NOISE) -> Calibration:
-        """The least noise with which paths of n records are epsilon-private. Needs no data.
-
-        ``by="noise_variance"``: the least regularisation; ``by="extra_noise"``: the least extra
-        noise at the noise variance given.
-        """
+        """The least noise with which paths of n records are epsilon-private, without data: the
+        least regularisation, or ``by="extra_noise"`` the least extra noise at the noise variance
+        given."""
         return self._model().calibrated(epsilon, check_count(n), by)
 
     def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
-        """Take the records. The first release spends the budget, for all points there will ever be.
-
-        ``state``: a new file, ending in ``.private-state``, in which every draw is kept before its
-        answer is given. Every fit makes other paths, with a budget of their own.
-        """
+        """Take the records; the first release spends the budget, and every fit has one of its own.
+        ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
         tried, seed = self._prepared(y, state)
         model = self._model()
         inputs = checked_inputs(X, len(model.domain))
@@ -96,20 +91,16 @@ class PosteriorPaths(KeptEstimator):
         return self
 
     def release(self, X_new: Any) -> Array:
-        """The paths at these points, (paths, points): always the same paths.
-
-        What was asked before gets the same answer. A state file is written before this returns.
-        """
+        """The paths at these points, (paths, points): always the same paths. A state file is
+        written before this returns."""
         return self._ask(X_new).T
 
     def excursion(
         self, X_new: Any, threshold: float, *, vote: float = 0.5, smoothing: float | None = None
     ) -> Excursion:
-        """Where the function is at least ``threshold``, by a vote of the paths at these points.
-
-        ``smoothing``: the std, in units of X, of a Gaussian filter over the points, applied to every
-        path first. Both are post-processing: they cost nothing.
-        """
+        """Where the function is at least ``threshold``, by a vote of the paths at these points,
+        each first smoothed by a Gaussian filter of std ``smoothing``, in units of X. Costs nothing
+        more."""
         check_vote(threshold, vote, smoothing)
         paths = self.release(X_new)
         points = validate_data(self, X_new, reset=False, dtype=np.float64)

@@ -20,11 +20,8 @@ MODEL_POINTS, FUNCTION_POINTS = (300, 80, 300), (200, 32, 80)
 
 
 def released_model(model: PrivateGPRegressor, output: str, observation: bool) -> Released:
-    """The mean with the range of the latent function and, inside it, that of the privacy noise.
-
-    Their variances add, their widths do not. ``output``: the name on the axis; ``observation``: also
-    the range in which new outputs fall (not on a map).
-    """
+    """The mean with the ranges of the latent function, of the privacy noise inside it (variances
+    add, widths do not) and, with ``observation``, of new outputs (not on a map)."""
     nodes, release, promise = model.functionals_.nodes, model.release_, model.guarantee_
 
     def values(X: Array) -> tuple[Array, dict[str, Array]]:
@@ -61,12 +58,10 @@ def ranges(
 
 
 def released_function(kept: Kept, output: str) -> Released:
-    """The function over the range of its public inputs, or over its declared domain.
-
-    With the range of its noise, in which the prediction without noise lies, point by point, and the
-    points answered before. Drawing asks for 200 points, 1,024 on a map, 80 per slice, which are
-    remembered like any other answers: ValueError if that many are not left.
-    """
+    """The function over the range of its public inputs, or over its declared domain, with the range
+    of its noise, in which the prediction without noise lies, point by point, and earlier answers.
+    Drawing asks for 200 points, 1,024 on a map, 80 per slice: ValueError if that many are not
+    left."""
     contents: Any = kept.contents
     model, promise = contents.model, contents.guarantee
     inputs = model.inputs if model.domain is None else None  # with a domain they are private

@@ -31,11 +31,9 @@ class SpendingRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ig
 
 
 def refuse_spending(**arguments: Any) -> None:
-    """Refuse arguments of a search, by their names, that hold an estimator which spends at fit.
-
-    A search fits once for every setting that it tries, and its guarantee is about the validation
-    records alone: docs/proofs/bayes.md.
-    """
+    """Refuse arguments of a search, by their names, that hold an estimator which spends at fit: it
+    would spend once for every setting tried, beside the search's own promise
+    (docs/proofs/bayes.md)."""
     for argument, value in arguments.items():
         found = next(_spending(value, {}), None)
         if found is not None:

@@ -24,10 +24,8 @@ FILLS = {
 def plot_released(
     released: Released, ax: Axes | None = None, figure: style.Canvas | None = None
 ) -> Figure:
-    """One input: the curve with its bands. Two: a map. More: one slice per input.
-
-    ``ax``: where to draw, for one panel; ``figure``: for any number.
-    """
+    """One input: the curve with its bands. Two: a map. More: one slice per input. ``ax``: where to
+    draw one panel; ``figure``: any number of them."""
     count, title = len(released.extent), released.title
     is_single = count <= 2
     if ax is not None and not is_single:

@@ -61,11 +61,9 @@ class Guarantee:
     """An (epsilon, delta) promise with what it is about.
 
     ``noise_multipliers``: one per Gaussian mechanism, noise std over sensitivity; ``delta_slack``:
-    what the lattice adds to delta, see docs/proofs/sample.md; ``path_curves``: Renyi divergences of
-    posterior sample paths, see docs/proofs/rdp.md; ``pure_epsilons``: one per step that is
-    epsilon-private by itself, such as Laplace noise or a choice among candidates. Where there is
-    nothing else the promise is pure: delta is 0, whatever delta was offered.
-    """
+    what the lattice adds to delta (docs/proofs/sample.md); ``path_curves``: Renyi divergences of
+    posterior paths (docs/proofs/rdp.md); ``pure_epsilons``: one per step that is epsilon-private by
+    itself, such as Laplace noise or a choice. With nothing else the promise is pure: delta is 0."""
 
     epsilon: NotNegative
     delta: Share
@@ -168,11 +166,9 @@ def promise(
     sampler: str,
     simulated: bool,
 ) -> Guarantee:
-    """The promise of these steps together: the one place that builds a guarantee.
-
-    Where all steps are pure, delta is 0, whatever was offered. No events: only (epsilon, delta) itself
-    is known, as of a promise under an assumption, and it cannot be composed.
-    """
+    """The promise of these steps together: the one place that builds a guarantee. Where all are
+    pure, delta is 0, whatever was offered. No events: only (epsilon, delta) itself is known, as of
+    a promise under an assumption, and it cannot be composed."""
     spent = _joined(events)
     pure = bool(spent.pure_epsilons) and not (spent.noise_multipliers or spent.path_curves)
     return Guarantee(

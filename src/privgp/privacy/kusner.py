@@ -53,13 +53,9 @@ def vanishing_regret(amplitude: float, rate: float, dimension: int) -> float:
 
 @dataclass(frozen=True)
 class KusnerConstants:
-    """What algorithms 1 (``observation_std`` > 0) and 2 (= 0) need to release two values.
-
-    ``epsilon``, ``delta``: of each value
-    ``settings``, ``steps``, ``correlation``: |X|, T, k_1(D, D')
-    ``observation_std``: sigma
-    ``regret``: sqrt(C_1 beta_T gamma_T / T), without noise A exp(-2 tau / (log 2)^(d/4))
-    """
+    """What algorithms 1 (``observation_std``, sigma, above 0) and 2 (0) need to release two values.
+    ``epsilon``, ``delta``: of each; ``settings``, ``steps``, ``correlation``: |X|, T, k_1(D, D');
+    ``regret``: sqrt(C_1 beta_T gamma_T / T), without noise A exp(-2 tau / (log 2)^(d/4))."""
 
     epsilon: float
     delta: float

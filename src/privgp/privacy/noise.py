@@ -35,12 +35,8 @@ SMALLEST_SHARE = 1e-6
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """Gaussian noise.
-
-    ``std``: noise standard deviation
-    ``multiplier``: std over the sensitivity that includes rounding to the lattice and float error
-    ``delta_slack``: m tau + delta0
-    """
+    """Gaussian noise. ``multiplier``: std over the sensitivity that includes rounding to the
+    lattice and float error; ``delta_slack``: m tau + delta0."""
 
     law: ClassVar[str] = GAUSSIAN
     pure: ClassVar[bool] = False
@@ -125,10 +121,8 @@ def noise_for(
     law: str, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
 ) -> Noise:
     """The least noise of a law for which ``size`` numbers are (epsilon, delta)-private.
-
     ``sensitivity``: of the exact numbers, in the norm of the law (sum of absolute values for pure
-    laws, otherwise Euclidean); ``float_error``: bound of their rounding error in that norm.
-    """
+    laws, otherwise Euclidean); ``float_error``: bound of their rounding error in that norm."""
     return LAWS[law].least(epsilon, delta, size, sensitivity, float_error)
 
 
@@ -201,10 +195,8 @@ def noise_of_shares(
     epsilon: float, delta: float, shares: Sequence[float], sensitivity: float
 ) -> tuple[GaussianNoise, ...]:
     """The noise of every number, so that all together are (epsilon, delta)-private.
-
-    ``sensitivity``: the most one person moves any one of the numbers, float error included. The
-    lattice adds to delta what it adds for that many numbers together; each gets an equal part.
-    """
+    ``sensitivity``: the most one person moves any one of them, float error included. The lattice
+    adds to delta what it adds for that many numbers together; each gets an equal part."""
     size = len(shares)
     whole, depth, slack = lattice_multiplier(epsilon, delta, size)
     whole_up = whole * (1.0 + 2.0**-40)

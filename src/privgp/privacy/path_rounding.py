@@ -24,13 +24,10 @@ UP = 1.0 + 1e-9
 
 @dataclass(frozen=True)
 class PathPrecision:
-    """Nuggets, and what is left to pay for rounding.
-
-    ``nugget``: variance of the noise that is part of the factor, over the kernel's variance;
-    ``lattice_nugget``: variance of the lattice noise that is added last, likewise;
-    ``charge``: the divergence of order a between drawn and promised law, divided by a;
-    ``charge_limit``: that holds for orders a from 2 to this; 0 where errors cannot be bounded.
-    """
+    """Nuggets, and what is left to pay for rounding. Over the kernel's variance: ``nugget``, the
+    variance of the noise in the factor; ``lattice_nugget``, of the lattice noise that is added
+    last. ``charge``: the divergence of order a between drawn and promised law, divided by a, for a
+    from 2 to ``charge_limit``; 0 where errors cannot be bounded."""
 
     nugget: float
     lattice_nugget: float
@@ -40,12 +37,10 @@ class PathPrecision:
 
 @dataclass(frozen=True)
 class PathSizes:
-    """What rounding errors depend on.
-
-    ``records``, ``points``, ``paths``: how many; ``ridge``: r^2; ``extra``: variance of the extra
-    noise over the kernel's; ``reach``: half the width of the outputs' bounds over the kernel's std;
-    ``kernel_error``: of a computed kernel value, as a share of the variance.
-    """
+    """What rounding errors depend on: the numbers of records, points and paths; ``ridge``: r^2;
+    ``extra``: variance of the extra noise over the kernel's; ``reach``: half the width of the
+    outputs' bounds over the kernel's std; ``kernel_error``: of a kernel value, as a share of the
+    variance."""
 
     records: int
     points: int

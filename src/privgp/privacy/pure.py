@@ -27,10 +27,8 @@ def total_epsilon(pure_epsilons: Sequence[float]) -> float:
 
 
 def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> float:
-    """delta(epsilon), at any real epsilon, of pure steps and Gaussian mechanisms of parameter mu.
-
-    There may be no pure steps; without Gaussian mechanisms mu is 0.
-    """
+    """delta(epsilon), at any real epsilon, of pure steps and Gaussian mechanisms of parameter mu,
+    either of which there may be none (mu = 0)."""
     if mu == 0 and epsilon >= total_epsilon(pure_epsilons):
         return 0.0
     coins = sorted(pure_epsilons, reverse=True)
@@ -45,11 +43,8 @@ def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> fl
 
 
 def remaining_epsilon(epsilon: float, delta: float, spent: float) -> float:
-    """The largest e for which an (e, delta)-private Gaussian mechanism fits beside a pure step.
-
-    Both together are (epsilon, delta)-private. Never less than ``epsilon - spent``, which adding up
-    allows.
-    """
+    """The largest e for which an (e, delta)-private Gaussian mechanism fits beside a pure step in
+    (epsilon, delta). Never less than ``epsilon - spent``, which adding up allows."""
     least = epsilon - spent
 
     def excess(share: float) -> float:

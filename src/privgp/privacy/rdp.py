@@ -73,10 +73,8 @@ class PathCurve:
 
     def _charged(self, order: float, step: float) -> float:
         """From drawn to promised law, to its neighbour, and back: two weak triangle inequalities.
-
-        ``step`` is how far their orders grow on the way. The charge holds from order 2 on, and
-        divergences grow with the order.
-        """
+        Orders grow by ``step`` on the way; the charge holds from 2 on, and divergences grow with
+        the order."""
         first = max(order * (1.0 + step) / step, 2.0)
         second = order + step * (order - 1.0)
         main = second * (1.0 + step)
@@ -115,9 +113,7 @@ def influence_and_shift(
     *, sensitivity: float, influence: float, kernel_variance: float, extra_variance: float = 0.0
 ) -> tuple[float, float]:
     """The first two numbers of a curve, with extra GP noise of this variance added to each path.
-
-    ``sensitivity``: of the mean, in units of y; ``influence``: V / (V + r^2) of the posterior.
-    """
+    ``sensitivity``: of the mean, in units of y; ``influence``: V / (V + r^2) of the posterior."""
     total = kernel_variance + extra_variance
     share = influence * (kernel_variance / total) * UP
     return min(share, math.nextafter(1.0, 0.0)), sensitivity / math.sqrt(total) * UP
@@ -140,10 +136,8 @@ def _paper(order: float, w: float) -> float:
 
 def epsilon_for(curves: Sequence[Curve], delta: float, conversion: str = "sharp") -> float:
     """The least epsilon found that holds at this delta, over all orders; at least 0.
-
     ``D_a + log((a - 1) / a) - (log delta + log a) / (a - 1)``, or with ``conversion="paper"``
-    ``D_a - log(delta) / (a - 1)``.
-    """
+    ``D_a - log(delta) / (a - 1)``."""
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta must satisfy 0 < delta < 1, got {delta}.")
     if conversion not in ("sharp", "paper"):
@@ -172,9 +166,7 @@ def delta_for(curves: Sequence[Curve], epsilon: float) -> float:
 
 def _least(value: Callable[[float, float], float], curves: Sequence[Curve]) -> float:
     """The least of ``value(D_alpha, alpha - 1)`` over the common interval: a grid, its best cell.
-
-    Divergences of releases together, of a common order, add.
-    """
+    Divergences of releases together, of a common order, add."""
     limit = min(curve.limit for curve in curves)
     last = min(limit - 1.0, LARGEST_ORDER)
     if not last > 0.0:  # rounding cannot be bounded

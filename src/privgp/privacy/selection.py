@@ -52,12 +52,9 @@ def _gaps(utilities: Array, scale: float) -> Array:
 
 @dataclass(frozen=True)
 class Fold:
-    """One part of R: rows ``test`` predicted from rows ``train`` by the stored floats ``weights``.
-
-    ``train``, ``test``: row numbers without a row in common
-    ``index``: (train,), the distinct input of every training row
-    ``weights``: C, (test, distinct inputs), on the sums of outputs there
-    """
+    """One part of R: rows ``test`` predicted from other rows, ``train``, by the stored floats
+    ``weights``: C, (test, distinct inputs), on the sums of outputs there. ``index``: (train,), the
+    distinct input of every training row."""
 
     train: Integers
     test: Integers
@@ -87,9 +84,7 @@ class ResidualBound:
 
     def sensitivity(self, noise: float, people: Integers | None = None) -> float:
         """``2 max_j ||R_:j||`` (for a person the sum over their rows), and twice the float error.
-
-        ``noise``: the constant inside the root, in the same units.
-        """
+        ``noise``: the constant inside the root, in the same units."""
         norms: Array = np.asarray(np.sqrt(self._squares) * (1.0 + 1e-12), dtype=np.float64)
         if people is not None:
             norms = np.bincount(people, norms).astype(float)

@@ -29,11 +29,8 @@ MOST_COLUMNS = 10_000
 
 @dataclass(frozen=True)
 class Contents:
-    """One release.
-
-    ``parameters``: of the constructor; ``names``: of the input columns; ``at_targets``: None for a
-    posterior; ``noise_variance``: the expected one.
-    """
+    """One release. ``parameters``: of the constructor; ``names``: of the input columns;
+    ``at_targets``: None for a posterior; ``noise_variance``: the expected one."""
 
     parameters: Parameters
     columns: Annotated[int, Within(1, MOST_COLUMNS)]

@@ -44,10 +44,8 @@ def require(holds: bool, problem: str) -> None:
 
 
 def pack(members: Mapping[str, bytes], form: str = FORMAT) -> bytes:
-    """The bytes of a file with these members; equal members give equal bytes.
-
-    ``form`` is what the manifest, the first thing in the file, says it is; also its ending.
-    """
+    """The bytes of a file with these members; equal members give equal bytes. ``form`` is what the
+    manifest, the first thing in the file, says it is; also its ending."""
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
     manifest = dump({"format": form, "version": VERSION, "members": hashes})
     if sum(map(len, members.values())) > LARGEST_FILE - 2**20:

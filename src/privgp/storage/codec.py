@@ -42,10 +42,8 @@ TRIANGLES: Leaves = {Triangle: Leaf(Annotated[Array, "*"], Triangle.packed, Tria
 
 @dataclasses.dataclass(frozen=True)
 class Codec:
-    """Values of one declared type as members of an archive.
-
-    ``name``: of the member that holds the JSON; ``leaves``: how classes from elsewhere are written.
-    """
+    """Values of one declared type as members of an archive. ``name``: of the member that holds the
+    JSON; ``leaves``: how classes from elsewhere are written."""
 
     kind: Any
     name: str

@@ -19,11 +19,8 @@ from privgp.vault.values import entries, is_row, is_typed, number, numbers
 
 @dataclass(frozen=True)
 class Questions:
-    """The inputs of validation records.
-
-    ``record``: from i to the table of record i
-    ``table``: all of them, where its type says numbers
-    """
+    """The inputs of validation records. ``record``: from i to the table of record i; ``table``: all
+    of them, where its type says numbers."""
 
     rows: int
     record: Callable[[int], Any] = field(repr=False)

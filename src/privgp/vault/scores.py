@@ -22,11 +22,9 @@ LOSSES = ("accuracy", "squared_error", "absolute_error")
 
 @dataclass(frozen=True)
 class Loss:
-    """What a prediction costs.
-
-    ``kind``: one of ``LOSSES``, or a function ``(y, prediction) -> loss`` of one record
-    ``low``, ``high``: declared bounds, to which losses are clipped
-    """
+    """What a prediction costs. ``kind``: one of ``LOSSES``, or a function
+    ``(y, prediction) -> loss`` of one record; ``low``, ``high``: declared bounds, to which losses
+    are clipped."""
 
     kind: str | Callable[[Any, Any], Any]
     low: float
@@ -111,9 +109,7 @@ def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
 
 def mean_loss(model: Any, validation: Validation) -> float:
     """The mean loss of a model on the validation records, scaled to [0, 1]: private until noised.
-
-    The model must have been fitted without these records and predict each record by itself.
-    """
+    The model must have been fitted without these records and predict each record by itself."""
     try:
         with warnings.catch_warnings():  # a warning could quote what it is about
             warnings.simplefilter("ignore")
@@ -125,11 +121,9 @@ def mean_loss(model: Any, validation: Validation) -> float:
 
 
 def record_losses(y: Any, predictions: Any, loss: Loss) -> Array:
-    """Every record's loss, clipped to the bounds and scaled to [0, 1]; (records,).
-
-    Record i's loss is made of its own output and its own prediction. A given function is called with
-    one record at a time. What is no number counts as the largest loss.
-    """
+    """Every record's loss, clipped to the bounds and scaled to [0, 1]; (records,). Each is made of
+    its own output and prediction, a given function being called with one record at a time. What is
+    no number counts as the largest loss."""
     each = _one_value_each(predictions, len(y), several=callable(loss.kind))
     if loss.kind == "accuracy":
         return differ(y, each)
@@ -146,11 +140,8 @@ def record_losses(y: Any, predictions: Any, loss: Loss) -> Array:
 
 
 def score_sensitivity(rows: int) -> float:
-    """How far one record can move ``mean_loss``: 1/n, and the rounding of its computed value.
-
-    The sum is correctly rounded and at most n, and so is the quotient: an error below 2.1 units of
-    roundoff for either neighbour.
-    """
+    """How far one record can move ``mean_loss``: 1/n, and the rounding of its computed value. Sum
+    and quotient are correctly rounded: errors below 2.1 units of roundoff for either neighbour."""
     return 1.0 / rows * (1.0 + 2.0 * UNIT_ROUNDOFF) + 5.0 * UNIT_ROUNDOFF
 
 

@@ -28,11 +28,8 @@ def measured_loss(
 
 @dataclass(frozen=True)
 class Objective:
-    """The score of a setting, in units of the prior's std.
-
-    ``train``: from the index of a setting to its model
-    ``prior_mean``, ``prior_std``: of the scores
-    """
+    """The score of a setting, in units of the prior's std. ``train``: from the index of a setting
+    to its model; ``prior_mean``, ``prior_std``: of the scores."""
 
     train: Callable[[int], Any]
     validation: Validation

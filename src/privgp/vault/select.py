@@ -35,12 +35,10 @@ def choose(
 ) -> int:
     """Which candidate has the (nearly) largest utility: epsilon-private.
 
-    ``method``: permute-and-flip, or the papers' exponential mechanism, which is never better
-    ``sensitivity``: the most that one person can move any utility, float error included
-
-    OpenDP draws the exponential mechanism exactly where its report is in concentrated divergence;
-    the distribution of the draw, and so its pure epsilon, is the same.
-    """
+    ``method``: permute-and-flip, or the papers' exponential mechanism, which is never better.
+    ``sensitivity``: the most that one person can move any utility, float error included. OpenDP
+    draws the exponential mechanism exactly where its report is in concentrated divergence; the
+    distribution of the draw, and so its pure epsilon, is the same."""
     scale = selection_scale(sensitivity, epsilon)
     values = np.asarray(utilities, dtype=np.float64)
     # OpenDP takes infinity for the largest number
@@ -84,10 +82,8 @@ def choose_by_residuals(
 def root_utilities(
     y: Any, bounds: Pair, candidates: Iterable[Candidate], people: Integers | None = None
 ) -> tuple[Array, float]:
-    """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private), and their sensitivity (public).
-
-    The matrices that are multiplied are those that are bounded.
-    """
+    """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private), and their sensitivity (public),
+    of the very matrices that are multiplied."""
     rows = len(y)
     u = clipped_outputs(y, rows, bounds)
     utilities, largest = [], 0.0

@@ -36,10 +36,8 @@ def _check_names(names: Sequence[str], inputs: Sequence[str], option: str) -> No
 def read_ranges(
     words: Sequence[str], inputs: Sequence[str] | None, option: str
 ) -> list[tuple[float, float]]:
-    """One (low, high) per input, from ``0:90`` in the order of the inputs or ``age=0:90`` by name.
-
-    A word holds one range or several, separated by commas. ``inputs`` None: any number of them.
-    """
+    """One (low, high) per input, from ``0:90`` in the order of the inputs or ``age=0:90`` by name,
+    one or several in a word, separated by commas. ``inputs`` None: any number of them."""
     such = "--x-bounds 0 90" if option == "--x-bounds" else "age=0:90,bmi=15:50"
     malformed = f"{option} must be two numbers for each input, such as {such}."
     entries = _entries(",".join(words), option)

@@ -47,10 +47,8 @@ AS_GIVEN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Request(ReleaseOptions):
-    """What is asked of which table.
-
-    ``plan``: a saved one, from ``plan_path``, in the place of one made from options.
-    """
+    """What is asked of which table. ``plan``: a saved one, from ``plan_path``, in place of
+    options."""
 
     data: Path
     output: str | None
@@ -204,10 +202,8 @@ def make_plan(model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, peopl
 
 @contextmanager
 def public_computation(**options: str) -> Iterator[None]:
-    """Pass on, in one sentence, what a computation without private values refuses.
-
-    ``options``: those of this command whose names differ from the usual ones.
-    """
+    """Pass on, in one sentence, what a computation without private values refuses. ``options``:
+    those of this command whose names differ from the usual ones."""
     try:
         with np.errstate(all="ignore"):
             yield

@@ -38,10 +38,8 @@ def writing(state: Path) -> Iterator[None]:
 
 @contextmanager
 def asking(state: Path, what: str, points: Array, more: int) -> Iterator[Step]:
-    """From here on something may have been answered, and every answer is kept.
-
-    Yields the steps of a bar: those of ``answers`` at the points, and so many ``more``.
-    """
+    """From here on something may have been answered, and every answer is kept. Yields the steps of
+    a bar: those of ``answers`` at the points, and so many ``more``."""
     kept = f"every answer that was given is kept in '{state}', so ask again for the same {what}."
     try:
         with progress(-(-len(points) // BLOCK) + more) as step:
@@ -89,9 +87,7 @@ def tell_state(
     as_json: bool,
 ) -> None:
     """What may be told of a state: what all have, and of its own kind some lines and attributes.
-
-    ``holds``: what is private in a state that was just created.
-    """
+    ``holds``: what is private in a state that was just created."""
     guarantee, left = kept.guarantee_, kept.points_left_
     kernel, *others = own
     created = [

@@ -118,10 +118,9 @@ def check_some(rows: int, source: Source) -> None:
 
 
 def check_lines(source: Source, rows: int) -> None:
-    """Refuse a CSV file in which a line has more or fewer fields than the header, or rows are missing.
-
-    Loading some columns does not notice that, and every column after the slip would be misread.
-    """
+    """Refuse a CSV file in which a line has more or fewer fields than the header, or rows are
+    missing: loading some columns does not notice, and every column after the slip would be
+    misread."""
     if not source.is_csv:
         return
     width, last = len(source.names), -1
@@ -141,10 +140,8 @@ def check_lines(source: Source, rows: int) -> None:
 
 
 def write_table(frame: pl.DataFrame, path: Path, *, simulation: bool) -> list[str]:
-    """Write CSV or Parquet by the file's ending; returns the names of the columns.
-
-    The table of a simulation has one column more, true in every row, which says so to any reader.
-    """
+    """Write CSV or Parquet by the file's ending; returns the names of the columns. The table of a
+    simulation has one column more, true in every row, which says so to any reader."""
     if simulation:
         name = "simulation"
         while name in frame.columns:

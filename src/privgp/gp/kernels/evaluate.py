@@ -43,10 +43,8 @@ def check_kernel(kernel: Any, inputs: int) -> None:
 
 
 def evaluate(kernel: Kernel, X: Array, Z: Array | None = None) -> Array:
-    """The covariance matrix k(X, Z), (rows of X, rows of Z); k(X, X) when Z is not given.
-
-    Large matrices are filled by blocks of rows, so that nothing else of their size is held.
-    """
+    """The covariance matrix k(X, Z), (rows of X, rows of Z); k(X, X) when Z is not given. Large
+    ones are filled by blocks of rows, so that nothing else of their size is held."""
     columns = X if Z is None else Z
     if X.shape[0] * columns.shape[0] <= BLOCK_ENTRIES:
         return value_and_pullback(kernel, X, Z)[0]

@@ -30,10 +30,8 @@ FEW = 3  # nodes for a box that is tiny against the distance or the lengthscale
 
 
 def integral_gram(kernel: Kernel, low: Array, high: Array) -> Array:
-    """Covariance of the averages over boxes with corners ``low``, ``high``: (m, inputs) each.
-
-    Returns (m, m). A box of no width in some input is a point there.
-    """
+    """Covariance (m, m) of the averages over boxes with corners ``low``, ``high``: (m, inputs)
+    each. A box of no width in some input is a point there."""
     low, high = _checked(low, high)
     K = _between(kernel, low, high, low, high)
     return np.asarray(0.5 * (K + K.T))

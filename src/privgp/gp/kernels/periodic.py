@@ -22,10 +22,8 @@ def _slope(kernel: ExpSineSquared, s: Array, K: Array) -> Array:
 
 
 def _by_differences(kernel: ExpSineSquared, X: Array, Z: Array) -> Array:
-    """The difference d is reduced to within half a period without any error.
-
-    ``d + lost`` is x - z exactly, and both steps of the reduction are exact too.
-    """
+    """The difference d is reduced to within half a period without any error: ``d + lost`` is x - z
+    exactly, and both steps of the reduction are exact too."""
     period = float(kernel.periodicity)
     x, z = X[:, :1], Z[:, 0]
     d = np.asarray(x - z)

@@ -81,11 +81,9 @@ def _means(kernel: Kernel, start: Array, w: Array, v: Array, at_kink: bool) -> A
 
 
 def _smooth_rule(start: Array, w: Array, v: Array) -> tuple[Array, Array]:
-    """The five-point Gauss rule of the trapezoid density, (pairs, 5): exact up to degree 9.
-
-    With a difference scaled to [-1, 1] its even moments are those of a sum of two even variables;
-    nodes are 0 and the roots of the orthogonal polynomial ``t (t^4 - p t^2 + q)``.
-    """
+    """The five-point Gauss rule of the trapezoid density, (pairs, 5): exact up to degree 9. With a
+    difference scaled to [-1, 1] its even moments are those of a sum of two even variables; nodes
+    are 0 and the roots of the orthogonal polynomial ``t (t^4 - p t^2 + q)``."""
     half = 0.5 * (w + v)
     share = np.divide(w, w + v, out=np.full_like(w, 0.5), where=half > 0)
     x, z = share**2, (1.0 - share) ** 2

@@ -95,11 +95,8 @@ class PrivateFunction(KeptEstimator):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
-        """Take the data. The first release spends the budget, for all points there will ever be.
-
-        ``state``: a new file, ending in ``.private-state``, in which every draw is kept before its
-        answer is given. Every fit is another function, with a budget of its own.
-        """
+        """Take the data; the first release spends the budget, and every fit has one of its own.
+        ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
         tried, seed = self._prepared(y, state)
         check_choice("protect", self.protect, ("outputs", "records"))
         fit = self._fit_records if self.protect == "records" else self._fit_outputs

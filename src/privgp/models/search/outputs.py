@@ -40,10 +40,8 @@ GRID_ASSUMPTION = (
 
 
 def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
-    """One measurement with the whole budget; candidates are ranked by its evidence: post-processing.
-
-    The measurement is planned for the centre of the grid, on inputs as they are and ranked.
-    """
+    """One measurement with the whole budget, planned for the centre of the grid; candidates are
+    ranked by its evidence: post-processing."""
     rows, params, models = _searched(search, X)
     y = checked_outputs(y, len(rows))
     centre = centre_of(models)
@@ -172,10 +170,8 @@ def _budgets(search: PrivateGridSearchCV, spent: float) -> Iterator[tuple[float,
 
 def privacy_error(plan: Plan, model: Hyperparameters) -> float:
     """Mean square, at the targets, of the difference that privacy makes to a model's predictions.
-
     Unbiased: the variance of the noise. Posterior: the expected square of what noise and shrinkage
-    do together, the variance given the measurement less that given the outputs themselves.
-    """
+    do together, the variance given the measurement less that given the outputs themselves."""
     weights = plan.target_weights / plan.target_weights.sum()
     if plan.unbiased is not None:
         return float(weights @ plan.noise_std**2)
@@ -190,11 +186,8 @@ def privacy_error(plan: Plan, model: Hyperparameters) -> float:
 def _guarantee(
     search: PrivateGridSearchCV, plans: Sequence[Plan], released: Plan, spent: float = 0.0
 ) -> Guarantee:
-    """The choice and the release together: the promise that holds whichever plan is released.
-
-    ``released``: the plan whose measurement is described
-    ``spent``: the epsilon of the choice, 0 where it is free
-    """
+    """The promise of choice and release together, whichever plan is released. ``released``: the one
+    described; ``spent``: the epsilon of the choice, 0 where it is free."""
     simulated = search.random_state is not None
     own = regressor_guarantee(released, simulated=simulated)
     events = [plan.noise.event for plan in plans]

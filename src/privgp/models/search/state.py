@@ -22,11 +22,8 @@ LARGEST = 2**24
 
 
 class SearchState:
-    """The steps of one search; without a path they are kept in memory only.
-
-    ``settings``: the indices of those asked for, one per step
-    ``values``: what came of each, NaN if it was lost
-    """
+    """The steps of one search; without a path they are kept in memory only. ``settings``: the
+    indices of those asked for, one per step; ``values``: what came of each, NaN if it was lost."""
 
     def __init__(self, path: str | os.PathLike[str] | None, question: dict[str, Any]) -> None:
         self.settings: list[int] = []

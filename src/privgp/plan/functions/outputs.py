@@ -29,9 +29,8 @@ NOT_DEFINITE = "the kernel matrix is not positive definite: raise noise_variance
 @dataclass(frozen=True)
 class FunctionModel:
     """The public part of a whole-function release, linear in the sums of scaled outputs per input.
-
-    ``inputs``: distinct rows of X; ``counts``: how often each occurs; ``nodes``: inducing inputs Z.
-    """
+    ``inputs``: distinct rows of X; ``counts``: how often each occurs; ``nodes``: inducing inputs
+    Z."""
 
     kernel: Kernel
     noise_variance: Positive

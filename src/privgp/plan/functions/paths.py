@@ -36,9 +36,7 @@ LEAST, NOISE, EXTRA = 1e-6, "noise_variance", "extra_noise"
 @dataclass(frozen=True)
 class Calibration:
     """The least noise that meets a budget, to be put into ``set_params``, and its epsilon.
-
-    ``regularisation``: the root of noise variance over kernel variance; ``extra_noise``: a std.
-    """
+    ``regularisation``: the root of noise variance over kernel variance; ``extra_noise``: a std."""
 
     regularisation: float
     noise_variance: float

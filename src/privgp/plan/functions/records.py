@@ -109,11 +109,9 @@ class RecordsModel(DomainModel):
 
 
 def prior_norm_bound(shape: PosteriorShape) -> float:
-    """``2 sup (1 + c t) sqrt(v - t^2) / (v + r^2)``, t^2 <= v (1 - v), c = sqrt(n - 1) / r.
-
-    For a kernel of variance 1 and outputs within 1 of their centre. Every v lies in one of 4,000
-    cells; in a cell numerator and denominator take their own extremes.
-    """
+    """``2 sup (1 + c t) sqrt(v - t^2) / (v + r^2)``, t^2 <= v (1 - v), c = sqrt(n - 1) / r, for a
+    kernel of variance 1 and outputs within 1 of their centre. Every v lies in one of 4,000 cells;
+    in a cell numerator and denominator take their own extremes."""
     c = math.sqrt((shape.records - 1) / shape.ridge)
     high = shape.largest_variance
     edges = np.geomspace(min(shape.least_variance, high), high, CELLS + 1)
@@ -131,12 +129,9 @@ def prior_norm_bound(shape: PosteriorShape) -> float:
 
 
 def residual_room(kernel: Kernel, widths: Array) -> float:
-    """How large the computed residual may be, so that the true one is at most half the nugget.
-
-    For points of a box with sides ``widths`` (inputs,). Computing it errs by at most
-    ``gamma |l_a| |l_b|`` an entry, the kernel by its own error; both add up to at most the number of
-    points times that.
-    """
+    """How large the computed residual may be, so that the true one is at most half the nugget, for
+    points of a box with sides ``widths`` (inputs,). Computing it errs by at most
+    ``gamma |l_a| |l_b|`` an entry, the kernel by its own error, both times the number of points."""
     unseen = MOST_POINTS * (1.01 * rounding(MOST_POINTS + 4) + rounding_error(kernel, widths))
     room = (0.5 * NUGGET - unseen) * variance(kernel)
     if not room > NUGGET / 16.0 * variance(kernel):

@@ -24,11 +24,9 @@ def dominance(kernel: Kernel, noise_variance: float, inputs: Array, counts: Arra
 def separated_dominance(
     kernel: Kernel, noise_variance: float, separation: float, rows: int
 ) -> float:
-    """A dominance that all inputs have whose one column is nowhere closer than ``separation``.
-
-    With k falling in the distance, ``v + s^2 - 2 sum_m k(m separation)``, m up to half the rows:
-    the m-th neighbour on either side is at least m times that away. Depends on no input.
-    """
+    """A dominance that all inputs have whose one column is nowhere closer than ``separation``. With
+    k falling in the distance, ``v + s^2 - 2 sum_m k(m separation)``, m up to half the rows: the
+    m-th neighbour on either side is at least m times that away. Depends on no input."""
     if not (np.isfinite(separation) and separation > 0):
         raise ValueError(f"separation must be positive and finite, got {separation}.")
     if rows < 1:

@@ -24,13 +24,9 @@ MOST_SETTINGS = 10_000
 
 @dataclass(frozen=True)
 class Space:
-    """The settings of a search.
-
-    ``settings``: the parameters that an estimator is given, one dict each
+    """The settings of a search: the parameters that an estimator is given, one dict each;
     ``points``: (settings, coordinates) in the unit cube, one coordinate per numerical axis and one
-    per value of a categorical one
-    ``whole``: whether these are all combinations
-    """
+    per value of a categorical one; ``whole``: whether these are all combinations."""
 
     names: tuple[str, ...]
     settings: tuple[dict[str, Any], ...] = field(repr=False)

@@ -165,9 +165,7 @@ def streamed_strategy(columns: Columns, totals: Totals, *, energy: bool) -> Stre
 
 def streamed_functionals(columns: Columns, totals: Totals, residual_gram: Array) -> Functionals:
     """The measured numbers in terms of the function at Z: rows by ``J(x) = k(Z, Z)^-1 k(Z, x)``.
-
-    ``residual_gram``: the covariance of the measured sums that J leaves out, per k(x, x).
-    """
+    ``residual_gram``: the covariance of the measured sums that J leaves out, per k(x, x)."""
     L = stable_cholesky(evaluate(columns.kernel, columns.nodes))
     weights = cho_solve((L, True), totals.cross.T, check_finite=False).T
     half = cho_solve((L, True), totals.kernel_gram, check_finite=False)

@@ -25,10 +25,9 @@ def certificate(
 ) -> dict[str, Any]:
     """What a fitted or loaded model promises, as JSON that ``SCHEMA`` describes.
 
-    ``holder``: what only the data holder knows, by the names in ``wording.HOLDER`` (name, curator,
-    intended_use, justification, ...); the page asks for what is left out.
-    ``date``: of the release, with its time zone; when the model was fitted unless given.
-    """
+    ``holder``: what only the data holder knows, by the names in ``wording.HOLDER``; the page asks
+    for what is left out. ``date``: of the release, with its time zone; when the model was fitted
+    unless given."""
     check_is_fitted(model)
     known, loaded = _holder(holder), vars(model).get("loaded_")
     written = _core(model) if loaded is None else deepcopy(loaded.certificate)

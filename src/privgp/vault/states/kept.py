@@ -38,11 +38,9 @@ TOO_MUCH = "it has drawn more than it may"
 
 @dataclass(frozen=True)
 class Contents:
-    """All there is to a function, or to some paths. A subclass says how they go on.
-
-    ``names``: of the input columns; ``model``: the public part; ``draws``: the private values and
-    all that was drawn, which alone changes.
-    """
+    """All there is to a function, or to some paths; a subclass says how they go on. ``names``: of
+    the input columns; ``model``: the public part; ``draws``: the private values and all that was
+    drawn, which alone changes."""
 
     guarantee: Guarantee
     names: tuple[str, ...] | None

@@ -136,14 +136,10 @@ class PathContents(Contents):
 
 
 class PathSampler:
-    """The posterior given the records, and how far its paths were drawn.
-
-    ``inputs``, ``outputs``, ``factor``: of the records, as stored
-    ``extra_share``: variance of the extra Gaussian-process noise over the kernel's variance
-    ``nugget``: variance of the independent noise at every point over the kernel's variance
-
-    A sampler whose call did not return must not be used again.
-    """
+    """The posterior given the records, as stored, and how far its paths were drawn. Over the
+    kernel's variance: ``extra_share``, the variance of the extra Gaussian-process noise;
+    ``nugget``, of the independent noise at every point. A sampler whose call did not return must
+    not be used again."""
 
     def __init__(
         self,
@@ -185,10 +181,8 @@ class PathSampler:
         return self._lower[old : self._asked, : self._asked]
 
     def values(self, normals: Array, first: int) -> Array:
-        """Values about the centre, (paths, points from the first on).
-
-        ``normals``: (paths, all points so far).
-        """
+        """Values about the centre, (paths, points from the first on). ``normals``: (paths, all
+        points so far)."""
         mean = blocked_product(self._weights.T, self._half[:, first : self._asked])
         return np.asarray(mean + normals @ self._lower[first : self._asked, : self._asked].T)
 

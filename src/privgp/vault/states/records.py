@@ -30,11 +30,9 @@ from privgp.vault.validate import clipped_inputs, clipped_outputs
 
 @dataclass(frozen=True, kw_only=True)
 class RecordDraws(FunctionDraws):
-    """Draws of a function of records.
-
-    Private: ``inputs`` (records, columns), ``weights`` (records,), ``exact`` coordinates. Public:
-    ``lower``, the rows of L as they were used; ``residual``, the squared error of L.
-    """
+    """Draws of a function of records. Private: ``inputs`` (records, columns), ``weights``
+    (records,), ``exact`` coordinates. Public: ``lower``, the rows of L as they were used;
+    ``residual``, the squared error of L."""
 
     inputs: Annotated[Array, "records columns"] = field(repr=False)
     weights: Annotated[Array, "records"] = field(repr=False)
