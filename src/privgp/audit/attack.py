@@ -77,9 +77,7 @@ def trade_off(
         if data is None or neighbour is None or promise is None:
             raise ValueError("this mechanism needs data, neighbour and promise.")
         if noise_scale != 1.0:
-            raise ValueError(
-                "noise_scale is for measurements and choices: scale the noise in the function."
-            )
+            raise ValueError("noise_scale is for measurements and choices: scale your own noise.")
         release = mechanism if callable(mechanism) else released_by(mechanism, points)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         sampler = sampler_of(release, (data, neighbour), rng, batch)

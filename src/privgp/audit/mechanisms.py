@@ -120,9 +120,7 @@ def _(search: PrivateBayesSearchCV, rows: Any, neighbour: Any, points: Any) -> N
     """All scores that a search measures, in units of the first one's noise."""
     plan = search.plan(_count(rows))
     if plan.constants is not None:
-        raise ValueError(
-            "Kusner's promises hold under an assumption only: attack method='measured'."
-        )
+        raise ValueError("Kusner's promises hold under an assumption: attack method='measured'.")
     first = plan.noise[0]
     moved = np.array([first.std / step.std for step in plan.noise]) / plan.rows
     promise = promise_of(guarantee_of(plan, simulated=False))
@@ -134,9 +132,7 @@ def attack_choice(
 ) -> TradeOff:
     """How often the last setting is chosen: two records behind all others, or level with them."""
     if search.method not in CHOICES:
-        raise ValueError(
-            "method='measurement' chooses by what was measured: attack the regressor itself."
-        )
+        raise ValueError("method='measurement' chooses by what was measured: attack the regressor.")
     count, settings = _count(rows), len(candidates_of(search.param_grid))
     if settings < 2:
         raise ValueError("param_grid must hold at least two settings to choose from.")
@@ -245,9 +241,7 @@ def _differ_in_outputs(data: Any, neighbour: Any) -> tuple[Array, Array, Array]:
     """The inputs that both share, and the outputs of each."""
     (X, y), (Z, v) = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
     if not np.array_equal(X, Z):
-        raise ValueError(
-            "data and neighbour must share their inputs: only outputs are private here."
-        )
+        raise ValueError("data and neighbour must share their inputs: only outputs are private.")
     return X, y, v
 
 
@@ -264,9 +258,7 @@ def _check_one_person(differ: Any, people: Any) -> None:
     """Refuse outputs that differ in several rows, unless all of them are one person's."""
     rows = np.flatnonzero(differ)
     if len(rows) > 1 and (people is None or len(np.unique(people[rows])) > 1):
-        raise ValueError(
-            "data and neighbour must differ in one row only (with groups, in one person's rows)."
-        )
+        raise ValueError("data and neighbour must differ in one row, or in one person's rows.")
 
 
 def _inputs_alone(data: Any) -> Any:

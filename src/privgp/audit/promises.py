@@ -89,9 +89,7 @@ def promise_of(given: Any) -> Promise:
     try:
         epsilon, delta = (float(number) for number in given)
     except (TypeError, ValueError):
-        raise TypeError(
-            "promise must be a Guarantee or a pair (epsilon, delta), as the mechanism promised it."
-        ) from None
+        raise TypeError("promise must be a Guarantee or a pair (epsilon, delta).") from None
     if not (epsilon == 0.0 and 0 < delta < 1):
         check_budget(epsilon, delta, pure=True)
     return Promise(pairs=((epsilon, delta),))

@@ -76,9 +76,7 @@ def trade_off(
     if data is not None and not inputs:
         raise Refusal("--inputs must name the public columns of DATA.")
     if data is not None and mechanism not in ("outputs", "function"):
-        raise Refusal(
-            f"--mechanism {mechanism} protects whole records, so no table is needed: leave DATA out."
-        )
+        raise Refusal(f"--mechanism {mechanism} protects whole records: leave DATA out.")
     if mechanism == "paths" and noise_scale != 1.0:
         raise Refusal("--noise-scale is not for --mechanism paths.")
     if asked["groups"] and mechanism != "outputs":

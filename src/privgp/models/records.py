@@ -48,9 +48,7 @@ def check_records(model: PrivateGPRegressor, groups: Any) -> None:
     if groups is not None:
         raise ValueError("groups are not available with protect='records': leave groups=None.")
     if model.reconstruct != "posterior" or model.objective != "posterior":
-        raise ValueError(
-            "protect='records' has objective='posterior' and reconstruct='posterior' only."
-        )
+        raise ValueError("protect='records' has objective and reconstruct 'posterior' only.")
 
 
 def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:

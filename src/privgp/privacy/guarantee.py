@@ -225,9 +225,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
         **vars(_joined(parts)),
     )
     if delta == 0 and not whole.is_pure:
-        raise ValueError(
-            "delta must be positive here, got 0: one of these guarantees has a step that is not pure."
-        )
+        raise ValueError("delta must be positive here, got 0: there is a step that is not pure.")
     epsilon = whole.epsilon_at(delta)
     if epsilon == math.inf:
         raise ValueError(f"no finite epsilon holds at delta={delta}: give a larger delta.")

@@ -34,9 +34,7 @@ def checked_questions(X: Any) -> Questions:
     except FloatingPointError:
         raise ValueError("Input X_val contains NaN or infinity.") from None
     except (TypeError, ValueError, LookupError, OverflowError):
-        raise ValueError(
-            "X_val must be a table of numbers and texts with one row for each record."
-        ) from None
+        raise ValueError("X_val must be a table of numbers and texts, a row per record.") from None
 
 
 def predicted(model: Any, questions: Questions) -> Any:

@@ -8,15 +8,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from privgp.types import Array, Integers
-from privgp.vault.values import (
-    column,
-    entries,
-    identity,
-    is_row,
-    numbers,
-    read_label,
-    read_number,
-)
+from privgp.vault.values import column, entries, identity, is_row, numbers, read_label, read_number
 
 
 def checked_outputs(y: Any, rows: int) -> Array:
@@ -38,9 +30,7 @@ def checked_outputs(y: Any, rows: int) -> Array:
             stacklevel=3,
         )
     if values is None or len(values) != rows:
-        raise ValueError(
-            f"y must be one-dimensional with one value for each of the {rows} rows of X."
-        )
+        raise ValueError(f"y must be one-dimensional, one value for each of the {rows} rows of X.")
     if not np.all(np.isfinite(values)):
         raise ValueError("Input y contains NaN or infinity.")
     return values

@@ -48,10 +48,7 @@ def check_arguments(search: PrivateBayesSearchCV) -> None:
         raise ValueError("estimator must have fit, predict and set_params, as in scikit-learn.")
     refuse_spending(estimator=search.estimator, space=search.space)
     if search.method != "measured" and search.state_file is not None:
-        raise ValueError(
-            "state_file is for method='measured': the course of Kusner's algorithms is private and "
-            "is not written."
-        )
+        raise ValueError("state_file is for method='measured': the course of others is private.")
 
 
 def plan_of(search: PrivateBayesSearchCV, n_val: Any) -> SearchPlan:

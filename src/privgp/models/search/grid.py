@@ -93,9 +93,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             raise ValueError("selection_share must be a number between 0 and 1.")
         if X_val is None and y_val is None:
             if self.scoring is not None or self.loss_bounds is not None:
-                raise ValueError(
-                    "scoring and loss_bounds are for validation records: give X_val, y_val."
-                )
+                raise ValueError("scoring and loss_bounds are for validation records: give X_val.")
             self._check_given(y)
             fit = fit_by_evidence if self.method == MEASUREMENT else fit_by_cross_validation
             fit(self, X, y, groups)

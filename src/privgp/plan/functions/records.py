@@ -92,10 +92,7 @@ class RecordsModel(DomainModel):
         # (K + s^2 I + E) weights = outputs, |E| at most:
         solved = n * kernel * v + (2.0 * UNIT_ROUNDOFF + 4.0 * n * rounding(3 * n + 8)) * (v + s2)
         if not solved < 0.5 * s2:
-            raise ValueError(
-                "noise_variance is too small for so many records: the weights could not be "
-                "computed exactly enough."
-            )
+            raise ValueError("noise_variance is too small for exact weights of so many records.")
         weights = math.sqrt(n) / (s2 - solved)
         as_function = solved * weights / (2.0 * math.sqrt(s2))
         at_a_point = (rounding(n + 8) + 1.01 * kernel) * v * math.sqrt(n) * weights

@@ -125,9 +125,7 @@ class Kept:
         with self._lock:
             if self.file is not None:
                 path = self.file.path
-                raise RuntimeError(
-                    f"this state is kept in {path!r}: a second file would fall behind."
-                )
+                raise RuntimeError(f"it is kept in {path!r}: a second file would fall behind.")
             self.file = StateFile.create(path, self.contents, self._codec)
             self._unsaved = False
 
