@@ -28,10 +28,8 @@ _LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
 @dataclass(frozen=True)
 class MeanLaw:
     """Density of the mean of the released values: (share, m1, log tau1, m2, log tau2, log s), c.
-
     The integral over phi is a sum over intervals of equal probability, each a normal density as
-    wide as the interval: exact for many intervals, and smooth however small s is.
-    """
+    wide as the interval: exact for many intervals, and smooth however small s is."""
 
     parameters: tuple[float, ...]
     scale: float

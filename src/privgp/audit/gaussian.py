@@ -32,8 +32,8 @@ class NoisyPair:
 
 
 def attack_pair(pair: NoisyPair, trial: Trial, noise_scale: float, rng: Random) -> TradeOff:
-    """Threshold half-way along the difference (pure noise: beyond its end). ``rng``: for simulated
-    noise; None for the real one."""
+    """Threshold half-way along the difference, or with pure noise beyond its end. ``rng``: for
+    simulated noise; None for the real one."""
     statistic, threshold = _best_statistic(pair)
     size = len(pair.low)
     batch = min(trial.draws, max(1, BATCH_NUMBERS // size))

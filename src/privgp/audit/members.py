@@ -50,8 +50,7 @@ def membership(
     (x, y) whose membership is asked for; ``response``, ``label_noise``, ``x_bounds``: how other
     records come about. ``centred``: paths about zero, the limit of large sigma. ``promise``: a
     Guarantee or (epsilon, delta), for replacing one record, that no attack may beat. ``shadows``:
-    datasets with and without the record that the attack learns from; ``draws``: fresh ones it is
-    tested on, each way."""
+    datasets with and without the record to learn from; ``draws``: fresh ones to be tested on."""
     for name, value, least in (("n", n, 1), ("shadows", shadows, 100), ("draws", draws, 100)):
         if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}.")

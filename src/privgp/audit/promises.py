@@ -117,8 +117,7 @@ def renyi_curve(
     paper: bool = False,
 ) -> PathCurve:
     """The Renyi curve of ``n_paths`` posterior paths of n records, outputs within ``reach`` of 0.
-    ``centred``: paths about zero, which reveal the covariance alone; ``paper``: the bounds as
-    printed."""
+    ``centred``: paths about zero, which reveal the covariance alone; ``paper``: its own bounds."""
     low, high = np.array(domain_pairs("x_bounds", x_bounds)).T
     shape = posterior_shape(kernel, noise_variance, high - low, n)
     moved = 0.0 if centred else mean_sensitivity(shape, "paper" if paper else "auto").value

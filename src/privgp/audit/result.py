@@ -50,9 +50,8 @@ class TradeOff:
         return self.mu_high >= 0.9 * self.promised_mu
 
     def epsilon_low(self, delta: float) -> float:
-        """The attack disproves every smaller epsilon at this delta:
-        ``log((1 - beta - delta) / alpha)``, both error rates at their upper bounds, or their roles
-        exchanged; at least 0."""
+        """The attack disproves every smaller epsilon at this delta; at least 0:
+        ``log((1 - beta - delta) / alpha)`` of the rates' upper bounds, or their roles exchanged."""
         rates = self.false_positive_bounds[1], self.false_negative_bounds[1]
         ratios = ((1.0 - b - delta) / a for a, b in (rates, rates[::-1]))
         return math.log(max(1.0, *ratios))
@@ -76,8 +75,7 @@ def verdict(holds: bool) -> str:
 
 
 def clopper_pearson(count: int, draws: int, failure: float) -> tuple[float, float]:
-    """Bounds of a probability of which ``count`` of ``draws`` events were seen; together wrong with
-    probability at most ``failure``."""
+    """Bounds of a probability, ``count`` of ``draws`` seen; both are right but for ``failure``."""
     tail = 0.5 * failure
     low = betaincinv(count, draws - count + 1, tail) if count > 0 else 0.0
     high = betainccinv(count + 1, draws - count, tail) if count < draws else 1.0
@@ -141,8 +139,7 @@ class Threshold:
 class Membership:
     """A membership attack's success on fresh draws: the curve of its rates over all thresholds,
     ``auc``, the area under it, with Hoeffding's bounds, and ``thresholds`` fixed beforehand, with
-    Clopper-Pearson's. All bounds together are wrong with probability at most
-    ``failure_probability``."""
+    Clopper-Pearson's. All bounds together are right but for ``failure_probability``."""
 
     n: int
     n_paths: float

@@ -57,8 +57,7 @@ def choose_attack(
     first: Array, second: Array, promise: Promise, draws: int, failure: float
 ) -> _Candidate:
     """Of linear, quadratic and tree scores, and all thresholds, the one most beyond the promise:
-    fitted on one part of the draws (draws, numbers), each number in stds, and chosen on the
-    rest."""
+    fitted on one part of the draws (draws, numbers), in stds, and chosen on the rest."""
     cut = int(RESTED * len(first))
     kinds = {"linear score": _linear, "quadratic score": _quadratic, "decision tree": _tree}
     candidates = []

@@ -59,8 +59,7 @@ def _is_number(word: str) -> bool:
 def run_application(
     application: typer.Typer, arguments: Sequence[str], name: str, unfinished: str = ""
 ) -> int:
-    """Run a command line and return its exit code. ``unfinished``: how errors end where it stopped
-    half-way."""
+    """Run a command line and return its exit code. ``unfinished``: how errors half-way end."""
     command = typer.main.get_command(application)
     try:
         with _terminated_as_interrupted(), warnings.catch_warnings():

@@ -71,8 +71,7 @@ class PosteriorPaths(KeptEstimator):
 
     def calibrate(self, epsilon: float, n: int, by: str = NOISE) -> Calibration:
         """The least noise with which paths of n records are epsilon-private, without data: the
-        least regularisation, or ``by="extra_noise"`` the least extra noise at the noise variance
-        given."""
+        least noise variance, or ``by="extra_noise"`` the least of that at the one given."""
         return self._model().calibrated(epsilon, check_count(n), by)
 
     def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
@@ -91,16 +90,14 @@ class PosteriorPaths(KeptEstimator):
         return self
 
     def release(self, X_new: Any) -> Array:
-        """The paths at these points, (paths, points): always the same paths. A state file is
-        written before this returns."""
+        """The paths at these points, (paths, points), the same for ever; kept before returned."""
         return self._ask(X_new).T
 
     def excursion(
         self, X_new: Any, threshold: float, *, vote: float = 0.5, smoothing: float | None = None
     ) -> Excursion:
         """Where the function is at least ``threshold``, by a vote of the paths at these points,
-        each first smoothed by a Gaussian filter of std ``smoothing``, in units of X. Costs nothing
-        more."""
+        each smoothed by a Gaussian filter of std ``smoothing``, in units of X. Costs nothing."""
         check_vote(threshold, vote, smoothing)
         paths = self.release(X_new)
         points = validate_data(self, X_new, reset=False, dtype=np.float64)

@@ -48,9 +48,8 @@ def named(plan: Plan, names: tuple[str, ...] | None, groups: str | None = None) 
 
 
 def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Plan:
-    """The plan, if it was made for this model and these rows, with the noise that its stored
-    strategy needs at the model's budget. Fixed hyperparameters also go with a plan that measures
-    what it takes to learn them."""
+    """The plan, if it was made for this model and these rows, with the noise that it needs at the
+    model's budget. Fixed hyperparameters also go with a plan that measures for learning."""
     made_for = getattr(plan, "made_for", None)
     if made_for is None:
         raise ValueError("plan must be what plan(X, groups) of such a model returned.")

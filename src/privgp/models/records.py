@@ -52,8 +52,7 @@ def check_records(model: PrivateGPRegressor, groups: Any) -> None:
 
 
 def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
-    """A plan from the number of records alone: ``X`` is that number, or a table of which only the
-    length is used."""
+    """A plan from the number of records alone: ``X`` is that number, or a table of that length."""
     pairs = domain(model.x_bounds)
     question = model._question(len(pairs), groups)
     with one_thread():

@@ -32,8 +32,7 @@ class SpendingRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ig
 
 def refuse_spending(**arguments: Any) -> None:
     """Refuse arguments of a search, by their names, that hold an estimator which spends at fit: it
-    would spend once for every setting tried, beside the search's own promise
-    (docs/proofs/bayes.md)."""
+    would spend for every setting tried, beside the search's promise (docs/proofs/bayes.md)."""
     for argument, value in arguments.items():
         found = next(_spending(value, {}), None)
         if found is not None:

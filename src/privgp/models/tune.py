@@ -37,9 +37,8 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class ExcursionTask:
-    """Where the function is at least a threshold. ``score="path"``: the expected share of points at
-    which a path is on the wrong side; ``"cross-entropy"``: the paper's, of the probability to be
-    above."""
+    """Where the function is at least a threshold. ``score="path"``: the expected share of points
+    with a path on the wrong side; ``"cross-entropy"``: the paper's, of being above."""
 
     threshold: float = 0.0
     score: str = "path"

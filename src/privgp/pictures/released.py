@@ -16,14 +16,12 @@ NOISE = "90% range of the privacy noise"
 class Released:
     """A function of its inputs, or its values at targets alone.
 
-    values: the function at points (points, inputs), and stds there by range, the widest first
-    extent: (inputs, 2), the ends of the drawn range
-    points: number of points along a curve, a slice or either side of a map
-    held_at: (inputs,), where slices hold the inputs that they do not vary; held: the same in words
-    curve: what the legend calls the line
-    targets: (targets, inputs), if there are values nowhere else
-    answered: points (points, inputs) that were asked before, and their answers
-    """
+    ``values``: the function at points (points, inputs), and stds there by range, the widest first;
+    ``extent``: (inputs, 2), the ends of the drawn range; ``points``: along a curve, a slice or
+    either side of a map; ``held_at``: (inputs,), where slices hold the inputs that they do not
+    vary; ``held``: the same in words; ``curve``: what the legend calls the line; ``targets``: if
+    there are values nowhere else; ``answered``: points that were asked before, and their
+    answers."""
 
     values: Callable[[Array], tuple[Array, Mapping[str, Array]]]
     extent: Array

@@ -76,9 +76,8 @@ def least_epsilon(delta_at: Callable[[float], float], delta: float) -> float:
 
 
 def gaussian_multiplier(epsilon: float, delta: float) -> float:
-    """The least noise multiplier, rounded up, that is (epsilon, delta)-private. dp-accounting's
-    undershoots by some 1e-11, so it is raised until the curve itself, evaluated here, keeps the
-    promise."""
+    """The least noise multiplier, rounded up, that is (epsilon, delta)-private: dp-accounting's,
+    some 1e-11 too small, raised until the curve itself, evaluated here, keeps the promise."""
     check_budget(epsilon, delta)
     return _least_multiplier(float(epsilon), float(delta))
 

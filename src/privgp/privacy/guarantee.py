@@ -194,13 +194,11 @@ def _joined(parts: Sequence[Event | Guarantee]) -> Event:
 
 
 def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
-    """The promise of several releases of the same records together, at this delta.
-
-    Gaussian mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later
-    question was chosen by looking at an earlier release, provided the total was fixed beforehand.
-    With sample paths among them, Renyi divergences of a common order add. Pure steps compose with
-    them as coins: see docs/proofs/select.md. With ``delta=0`` all must be pure; epsilons add up.
-    """
+    """The promise of several releases of the same records together, at this delta. Gaussian
+    mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later question was
+    chosen by looking at an earlier release, provided the total was fixed beforehand. With sample
+    paths, Renyi divergences of a common order add. Pure steps compose with them as coins
+    (docs/proofs/select.md). With ``delta=0`` all must be pure; epsilons add up."""
     parts: Sequence[Guarantee] = tuple(guarantees)
     if not parts:
         raise ValueError("compose needs at least one guarantee.")

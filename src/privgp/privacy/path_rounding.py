@@ -37,10 +37,9 @@ class PathPrecision:
 
 @dataclass(frozen=True)
 class PathSizes:
-    """What rounding errors depend on: the numbers of records, points and paths; ``ridge``: r^2;
-    ``extra``: variance of the extra noise over the kernel's; ``reach``: half the width of the
-    outputs' bounds over the kernel's std; ``kernel_error``: of a kernel value, as a share of the
-    variance."""
+    """What rounding errors depend on: records, points and paths; ``ridge``: r^2; ``extra``:
+    variance of the extra noise over the kernel's; ``reach``: half the width of the outputs' bounds
+    over the kernel's std; ``kernel_error``: of a kernel value, as a share of the variance."""
 
     records: int
     points: int

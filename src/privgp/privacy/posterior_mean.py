@@ -161,9 +161,8 @@ def constant(shape: PosteriorShape) -> MeanSensitivity:
 
 
 def fixed_function(shape: PosteriorShape, norm: float) -> MeanSensitivity:
-    """Lemma B.8: ``2 |f| V / (V + r^2)`` where every output is f(x), f of this norm in the Hilbert
-    space of the unit kernel. Nobody can enforce that for all neighbours: never chosen
-    automatically."""
+    """Lemma B.8: ``2 |f| V / (V + r^2)`` where every output is f(x), f of this norm for the unit
+    kernel. Nobody can enforce that for all neighbours: never chosen automatically."""
     if not (math.isfinite(norm) and norm > 0):
         raise ValueError(f"the norm of the function must be positive and finite, got {norm}.")
     return MeanSensitivity(2.0 * norm * shape.influence * UP, "one function of known norm")

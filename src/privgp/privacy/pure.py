@@ -27,8 +27,7 @@ def total_epsilon(pure_epsilons: Sequence[float]) -> float:
 
 
 def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> float:
-    """delta(epsilon), at any real epsilon, of pure steps and Gaussian mechanisms of parameter mu,
-    either of which there may be none (mu = 0)."""
+    """delta(epsilon), at any real epsilon, of pure steps and Gaussian ones (mu 0: none)."""
     if mu == 0 and epsilon >= total_epsilon(pure_epsilons):
         return 0.0
     coins = sorted(pure_epsilons, reverse=True)

@@ -73,8 +73,7 @@ class PathCurve:
 
     def _charged(self, order: float, step: float) -> float:
         """From drawn to promised law, to its neighbour, and back: two weak triangle inequalities.
-        Orders grow by ``step`` on the way; the charge holds from 2 on, and divergences grow with
-        the order."""
+        Orders grow by ``step``; the charge holds from 2 on, and divergences grow with the order."""
         first = max(order * (1.0 + step) / step, 2.0)
         second = order + step * (order - 1.0)
         main = second * (1.0 + step)

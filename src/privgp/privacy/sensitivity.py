@@ -32,9 +32,8 @@ def absolute_sums(B: Array) -> Array:
 
 def person_norms(B: Array, index: Integers, people: Integers) -> Array:
     """For every person the largest norm of ``sum of +-b_i`` over their rows, (people,). Exact by
-    enumerating the signs up to 12 rows; above that the least of three bounds: the sum of norms, the
-    root of (rows times the largest eigenvalue of the Gram matrix), and the root of the sum of its
-    absolute entries."""
+    enumerating the signs up to 12 rows; above that the least of three bounds: the sum of norms, and
+    the roots of rows times the Gram matrix's largest eigenvalue and of its absolute sum."""
     order = np.argsort(people, kind="stable")
     counts = np.bincount(people)
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])

@@ -19,8 +19,7 @@ from privgp.vault.values import entries, is_row, is_typed, number, numbers
 
 @dataclass(frozen=True)
 class Questions:
-    """The inputs of validation records. ``record``: from i to the table of record i; ``table``: all
-    of them, where its type says numbers."""
+    """Inputs of validation records: ``record(i)``, a table of one; ``table``, if of numbers."""
 
     rows: int
     record: Callable[[int], Any] = field(repr=False)

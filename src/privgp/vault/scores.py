@@ -22,9 +22,8 @@ LOSSES = ("accuracy", "squared_error", "absolute_error")
 
 @dataclass(frozen=True)
 class Loss:
-    """What a prediction costs. ``kind``: one of ``LOSSES``, or a function
-    ``(y, prediction) -> loss`` of one record; ``low``, ``high``: declared bounds, to which losses
-    are clipped."""
+    """What a prediction costs: one of ``LOSSES``, or a function ``(y, prediction) -> loss`` of one
+    record, clipped to its declared bounds."""
 
     kind: str | Callable[[Any, Any], Any]
     low: float

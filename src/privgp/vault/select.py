@@ -82,8 +82,7 @@ def choose_by_residuals(
 def root_utilities(
     y: Any, bounds: Pair, candidates: Iterable[Candidate], people: Integers | None = None
 ) -> tuple[Array, float]:
-    """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private), and their sensitivity (public),
-    of the very matrices that are multiplied."""
+    """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private); their sensitivity (public)."""
     rows = len(y)
     u = clipped_outputs(y, rows, bounds)
     utilities, largest = [], 0.0

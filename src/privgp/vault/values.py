@@ -111,9 +111,8 @@ def numbers(values: Iterable[Any]) -> Array:
 
 
 def label(value: Any) -> tuple[str, Any] | None:
-    """What a label is compared by: its kind and its value; None where it is no label. Equal are
-    numbers of one exact value (1, 1.0, True, Decimal(1)), and texts and bytes of the same
-    characters."""
+    """What a label is compared by, its kind and its value; None where it is no label. Equal are
+    numbers of one exact value (1, 1.0, True, Decimal(1)), and texts of the same characters."""
     value = plain(value)
     if isinstance(value, str):
         return TEXT, str(value)

@@ -74,8 +74,7 @@ def read_inputs(path: Path, names: Sequence[str]) -> pl.DataFrame:
 def input_columns(
     frame: pl.DataFrame, names: Sequence[str], source: Source, before: int = 0
 ) -> pl.DataFrame:
-    """The named columns as numbers, all present and finite. ``before``: rows of the table before
-    the frame."""
+    """The named columns as finite numbers. ``before``: rows of the table before the frame."""
     return pl.DataFrame([_numbers(frame[name], source, before) for name in names])
 
 

@@ -47,8 +47,7 @@ AS_GIVEN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Request(ReleaseOptions):
-    """What is asked of which table. ``plan``: a saved one, from ``plan_path``, in place of
-    options."""
+    """What is asked of which table. ``plan``: a saved one, of ``plan_path``, instead of options."""
 
     data: Path
     output: str | None

@@ -119,8 +119,7 @@ def check_some(rows: int, source: Source) -> None:
 
 def check_lines(source: Source, rows: int) -> None:
     """Refuse a CSV file in which a line has more or fewer fields than the header, or rows are
-    missing: loading some columns does not notice, and every column after the slip would be
-    misread."""
+    missing: loading some columns does not notice, and would misread all that comes after."""
     if not source.is_csv:
         return
     width, last = len(source.names), -1

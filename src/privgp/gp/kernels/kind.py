@@ -14,15 +14,13 @@ ULPS = 4.0  # what exp, log1p and sin may err by; tests/gp/kernels/test_proved.p
 
 @dataclass(frozen=True)
 class Notation:
-    """How kernels of a kind are written in files and in short text.
+    """How kernels of a kind, scikit-learn's ``kernel_class``, are written in files and in short
+    text.
 
-    ``kernel_class``: scikit-learn's class.
-    ``parameters``: its hyperparameters, all positive, in the order of its arguments.
-    ``words``: what the command calls them.
-    ``names``: short names, each with the settings it stands for; the first that fits is written.
-    ``settings``: positive numbers that are never learned and may be infinite.
-    ``per_input``: whether the one parameter may be one number per input.
-    """
+    ``parameters``: all positive, in the order of its arguments; ``words``: what the command calls
+    them; ``names``: short names, each with the settings it stands for; the first that fits is
+    written; ``settings``: positive numbers that are never learned and may be infinite;
+    ``per_input``: whether the one parameter may be one number per input."""
 
     kernel_class: type[Kernel]
     parameters: tuple[str, ...]

@@ -27,8 +27,7 @@ def split_noise(kernel: Kernel) -> tuple[Kernel | None, WhiteKernel | None]:
 def signal_and_noise(
     kernel: Any, noise_variance: Any, inputs: int, *, default: float | None = None
 ) -> tuple[Kernel, float]:
-    """The kernel without its WhiteKernel, checked, and the noise variance from whichever gave it,
-    or the default."""
+    """The kernel without its WhiteKernel, checked, and the noise variance, given or by default."""
     signal, white = split_noise(clone(kernel) if isinstance(kernel, Kernel) else kernel)
     if signal is None:
         raise ValueError("kernel holds nothing but noise.")

@@ -81,8 +81,7 @@ def _check(name: str, value: float | Array, low: float, high: float) -> None:
 
 def least_value(kernel: Kernel, widths: Array) -> float:
     """A lower bound of k(x, x') over x, x' in a box with sides ``widths`` (inputs,), rounded down:
-    of a sum or product, that of the bounds of its parts, none negative; 0 where no error is
-    proved."""
+    of a sum or product, from its parts' bounds, none negative; 0 where no error is proved."""
 
     def down(value: float) -> float:
         return math.nextafter(value, 0.0)

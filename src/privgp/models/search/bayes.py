@@ -130,9 +130,8 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
     def _measure(
         self, plan: SearchPlan, validation: Validation, train: Train, seed: Seed, report: Report
     ) -> Any:
-        """Measure, choose by the noisy scores, measure again; then measure the best once more. That
-        last one is reported alone, so that its error is the noise. Returns the model that it
-        measured, if any."""
+        """Measure, choose by the noisy scores, measure again; then the best once more, reported
+        alone, so that its error is the noise. Returns the model that it measured, if any."""
         points, loss, model = plan.space.points, validation.loss, None
         steps = len(plan.noise) - plan.has_final
         prior = robust_prior(points.shape[1], scores=len(plan.noise), settings=len(points))

@@ -85,8 +85,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
 
     def fit(self, X: Any, y: Any, groups: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
         """Choose, and fit the chosen model. Spends the whole budget once. Private are the outputs
-        y, with ``groups`` as public person identifiers; with ``X_val, y_val`` those records
-        alone."""
+        y, with ``groups`` as public person identifiers; or the records ``X_val, y_val`` alone."""
         check_budget(self.epsilon, self.delta, pure=True)
         check_choice("method", self.method, METHODS)
         if not is_number(self.selection_share) or not 0 < self.selection_share < 1:

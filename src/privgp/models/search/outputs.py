@@ -40,8 +40,7 @@ GRID_ASSUMPTION = (
 
 
 def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
-    """One measurement with the whole budget, planned for the centre of the grid; candidates are
-    ranked by its evidence: post-processing."""
+    """One measurement with the whole budget, whose evidence ranks the candidates for nothing."""
     rows, params, models = _searched(search, X)
     y = checked_outputs(y, len(rows))
     centre = centre_of(models)
@@ -132,13 +131,11 @@ def _planned(
     groups: Any,
     spent: float,
 ) -> tuple[list[Plan], Array]:
-    """A plan for every candidate, and what privacy adds to the mean square error of its predictions.
-
-    Epsilon and noise distribution are the same for all candidates, so that the promise does not
+    """A plan for every candidate, and what privacy adds to the mean square error of its
+    predictions. Epsilon and noise distribution are the same for all, so that the promise does not
     depend on the choice: those that add least, among those that keep the promise beside the choice.
     Gaussian noise gets what exact accounting leaves, should that keep the promise, else what adding
-    up leaves, which always does, as it does for pure noise.
-    """
+    up leaves, which always does, as it does for pure noise."""
     tried: dict[str, tuple[list[Plan], Array]] = {}
     for epsilon, mechanism in _budgets(search, spent):
         if mechanism in tried:

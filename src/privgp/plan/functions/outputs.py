@@ -28,9 +28,8 @@ NOT_DEFINITE = "the kernel matrix is not positive definite: raise noise_variance
 
 @dataclass(frozen=True)
 class FunctionModel:
-    """The public part of a whole-function release, linear in the sums of scaled outputs per input.
-    ``inputs``: distinct rows of X; ``counts``: how often each occurs; ``nodes``: inducing inputs
-    Z."""
+    """The public part of a whole-function release, linear in the sums of outputs per input.
+    ``inputs``: distinct rows of X; ``counts``: of each; ``nodes``: inducing inputs."""
 
     kernel: Kernel
     noise_variance: Positive

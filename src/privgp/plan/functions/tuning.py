@@ -16,9 +16,8 @@ from privgp.types import Array
 
 @dataclass(frozen=True)
 class PriorDraws:
-    """Synthetic datasets and the functions they came from: ``inputs`` (draws, records, columns),
-    ``outputs`` (draws, records) about the centre of their bounds, ``points`` (points, columns),
-    ``truth`` (draws, points)."""
+    """Synthetic datasets, ``inputs`` (draws, records, columns) and ``outputs`` (draws, records)
+    about the centre of their bounds; their functions, ``truth`` (draws, points) at ``points``."""
 
     inputs: Array = field(repr=False)
     outputs: Array = field(repr=False)

@@ -62,8 +62,7 @@ class SearchPlan:
     def theorem_bounds(self, a: float = CHANCE) -> dict[str, float]:
         """The utility theorems of Kusner's algorithms, in units of the score; empty for others.
         Each holds but for probability delta + e^-a. ``setting``: how far the posterior mean at the
-        chosen setting may fall short (theorem 2); ``value``: the released value, of the best (4 and
-        6)."""
+        chosen setting may fall short (theorem 2); ``value``: and the released value (4, 6)."""
         if self.constants is None:
             return {}
         bounds = {"setting": self.constants.setting_bound, "value": self.constants.value_bound}

@@ -23,11 +23,9 @@ PACKAGES = ("privgp", "numpy", "scipy", "scikit-learn", "opendp", "dp-accounting
 def certificate(
     model: Any, *, holder: Mapping[str, str] | None = None, date: datetime | None = None
 ) -> dict[str, Any]:
-    """What a fitted or loaded model promises, as JSON that ``SCHEMA`` describes.
-
-    ``holder``: what only the data holder knows, by the names in ``wording.HOLDER``; the page asks
-    for what is left out. ``date``: of the release, with its time zone; when the model was fitted
-    unless given."""
+    """What a fitted or loaded model promises, as JSON that ``SCHEMA`` describes. ``holder``: what
+    only the data holder knows, by the names in ``wording.HOLDER``; the page asks for what is left
+    out. ``date``: of the release, with its time zone; of the fit unless given."""
     check_is_fitted(model)
     known, loaded = _holder(holder), vars(model).get("loaded_")
     written = _core(model) if loaded is None else deepcopy(loaded.certificate)

@@ -31,13 +31,11 @@ from privgp.vault.validate import clipped_inputs, clipped_outputs
 
 @dataclass(frozen=True)
 class PathDraws:
-    """The private records and what has been drawn of their paths.
-
-    Private: ``inputs`` (records, columns) in the domain, ``outputs`` (records,) about their centre,
-    ``factor`` (records, records): R with ``R R^T = k(X, X) + noise variance``, computed once. ``seed``:
-    for simulations. ``points`` (asked, columns), ``normals``, ``answers`` (asked, paths); ``lower``: the
-    rows of the factor of the points, as they were used.
-    """
+    """The private records and what has been drawn of their paths. Private: ``inputs`` (records,
+    columns) in the domain, ``outputs`` (records,) about their centre, ``factor`` (records,
+    records): R with ``R R^T = k(X, X) + noise variance``, computed once. ``points`` (asked,
+    columns), ``normals``, ``answers`` (asked, paths); ``lower``: the rows of the points' factor, as
+    they were used."""
 
     inputs: Annotated[Array, "records columns"] = field(repr=False)
     outputs: Annotated[Array, "records"] = field(repr=False)
@@ -137,9 +135,8 @@ class PathContents(Contents):
 
 class PathSampler:
     """The posterior given the records, as stored, and how far its paths were drawn. Over the
-    kernel's variance: ``extra_share``, the variance of the extra Gaussian-process noise;
-    ``nugget``, of the independent noise at every point. A sampler whose call did not return must
-    not be used again."""
+    kernel's variance: that of the extra Gaussian-process noise, ``extra_share``, and of the noise
+    at every point, ``nugget``. A sampler whose call did not return must not be used again."""
 
     def __init__(
         self,
@@ -181,8 +178,8 @@ class PathSampler:
         return self._lower[old : self._asked, : self._asked]
 
     def values(self, normals: Array, first: int) -> Array:
-        """Values about the centre, (paths, points from the first on). ``normals``: (paths, all
-        points so far)."""
+        """Values about the centre, (paths, points from the first on); ``normals``: for all
+        points."""
         mean = blocked_product(self._weights.T, self._half[:, first : self._asked])
         return np.asarray(mean + normals @ self._lower[first : self._asked, : self._asked].T)
 
