@@ -1,7 +1,7 @@
 """One of many, chosen with probabilities that hardly depend on any one record.
 
 Both mechanisms see utilities ``u`` (larger is better) of sensitivity Delta and are epsilon-private
-at scale ``s = 2 Delta / epsilon``; gaps ``g_i = (max u - u_i) / s``.
+at scale ``s = 2 Delta / epsilon``.
 
 One kind of utility is made of cross-validation residuals, linear maps of the outputs: for outputs v
 scaled to [-1, 1] and folds with training rows T and test rows V, the stacked residuals ``R v`` have
@@ -24,30 +24,6 @@ def selection_scale(sensitivity: float, epsilon: float) -> float:
     if not (math.isfinite(scale) and scale > 0):
         raise ValueError("the sensitivity of the utilities must be positive and finite.")
     return scale
-
-
-def exponential_probabilities(utilities: Array, scale: float) -> Array:
-    """Exponential mechanism: in proportion to ``exp(-g_i)``."""
-    weights = np.exp(-_gaps(utilities, scale))
-    return np.asarray(weights / weights.sum())
-
-
-def permute_and_flip_probabilities(utilities: Array, scale: float) -> Array:
-    """Permute-and-flip, the same as the largest of ``u_i`` plus exponential noise of this scale:
-
-    ``exp(-g_i) integral over x in (0, 1) of prod over j != i of (1 - x exp(-g_j))``,
-    the integral of a polynomial, for which Gauss's rule is exact.
-    """
-    weights = np.exp(-_gaps(utilities, scale))
-    count = len(weights)
-    nodes, shares = np.polynomial.legendre.leggauss(count // 2 + 1)
-    factors = 1.0 - np.outer(0.5 * (nodes + 1.0), weights)  # (nodes, candidates)
-    others = factors.prod(axis=1)[:, None] / factors
-    return np.asarray(weights * (0.5 * shares @ others))
-
-
-def _gaps(utilities: Array, scale: float) -> Array:
-    return (np.max(utilities) - np.asarray(utilities, dtype=float)) / scale
 
 
 @dataclass(frozen=True)
