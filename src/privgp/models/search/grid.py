@@ -1,7 +1,5 @@
 """PrivateGridSearchCV: one of many candidates, chosen privately, like scikit-learn's GridSearchCV."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
@@ -34,7 +32,7 @@ METHODS = (MEASUREMENT, *CHOICES)
 def _if_model_has(name: str) -> Callable[[Callable[..., Any]], Any]:
     """A method that exists where the chosen model, or before a fit the given one, has it."""
 
-    def check(search: PrivateGridSearchCV) -> bool:
+    def check(search: Any) -> bool:
         getattr(vars(search).get("best_estimator_", search.estimator), name)
         return True
 

@@ -5,11 +5,9 @@ norm: a matrix B of all columns is never formed, one pass over blocks of rows ad
 to calibrate the noise and to describe the measurement. Proof: docs/proofs/inducing.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.linalg import cho_solve
@@ -27,6 +25,31 @@ from privgp.types import Array
 
 # Columns of unit norm, but for rows so far from all inducing inputs that they say little of them.
 LEAST_NORM = 0.1
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over rows. ``largest``: an upper bound of all columns' norms, ``worst``: the column that
+    has it; ``absolute``: sum of |b|, (measured,); ``gram``: of b b^T; ``cross``: of b k(Z, x)^T,
+    (measured, nodes); ``kernel_gram``: of k(Z, x) k(Z, x)^T."""
+
+    rows: int
+    largest: float
+    worst: Array
+    absolute: Array
+    gram: Array
+    cross: Array
+    kernel_gram: Array
+
+    def __add__(self, other: Self) -> Self:
+        return replace(
+            self if self.largest >= other.largest else other,
+            rows=self.rows + other.rows,
+            absolute=self.absolute + other.absolute,
+            gram=self.gram + other.gram,
+            cross=self.cross + other.cross,
+            kernel_gram=self.kernel_gram + other.kernel_gram,
+        )
 
 
 @dataclass(frozen=True)
@@ -66,31 +89,6 @@ class Columns:
     def totals(self, blocks: Iterable[Array]) -> Totals:
         """One pass over all rows."""
         return total(in_blocks(lambda X: self.block(X)[1], blocks))
-
-
-@dataclass(frozen=True)
-class Totals:
-    """Sums over rows. ``largest``: an upper bound of all columns' norms, ``worst``: the column that
-    has it; ``absolute``: sum of |b|, (measured,); ``gram``: of b b^T; ``cross``: of b k(Z, x)^T,
-    (measured, nodes); ``kernel_gram``: of k(Z, x) k(Z, x)^T."""
-
-    rows: int
-    largest: float
-    worst: Array
-    absolute: Array
-    gram: Array
-    cross: Array
-    kernel_gram: Array
-
-    def __add__(self, other: Totals) -> Totals:
-        return replace(
-            self if self.largest >= other.largest else other,
-            rows=self.rows + other.rows,
-            absolute=self.absolute + other.absolute,
-            gram=self.gram + other.gram,
-            cross=self.cross + other.cross,
-            kernel_gram=self.kernel_gram + other.kernel_gram,
-        )
 
 
 def total(parts: Iterable[Totals]) -> Totals:

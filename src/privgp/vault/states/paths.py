@@ -5,8 +5,6 @@ With ``L L^T`` the posterior covariance at the points asked so far plus a nugget
 nothing that was drawn is ever computed again. Proof: docs/proofs/path_rounding.md.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
@@ -71,66 +69,6 @@ def seeded_normals(seed: int, paths: int, first: int, points: int) -> Array:
     """For simulations: (2, paths, points), one stream per point, whatever the batches and restarts."""
     streams = (np.random.default_rng([seed, i]) for i in range(first, first + points))
     return np.stack([stream.standard_normal((2, paths)) for stream in streams], axis=2)
-
-
-@dataclass(frozen=True)
-class PathContents(Contents):
-    """All there is to some paths."""
-
-    model: PathModel
-    draws: PathDraws
-
-    ADVICE = ", or fit with another max_points, which spends another budget."
-
-    @property
-    def most(self) -> float:
-        return self.model.max_points
-
-    def parameters(self) -> dict[str, Any]:
-        return {**self.model.parameters(), "random_state": self.draws.seed}
-
-    def engine(self) -> PathSampler:
-        model, draws = self.model, self.draws
-        extra = model.extra_noise**2 / variance(model.kernel)
-        nugget = model.precision(len(draws.factor)).nugget
-        return PathSampler(draws.inputs, draws.outputs, draws.factor, model.kernel, extra, nugget)
-
-    def extended(self, engine: PathSampler, points: Array) -> PathDraws:
-        model, draws = self.model, self.draws
-        first, count = len(draws.points), len(points)
-        std = math.sqrt(model.precision(len(draws.factor)).lattice_nugget * variance(model.kernel))
-        engine.catch_up(draws.points, draws.lower)
-        rows = engine.extend(points)
-        if draws.seed is None:
-            drawn = with_lattice_noise(np.zeros((model.paths, count)), 1.0, -NORMAL_DEPTH)
-        else:
-            drawn, added = seeded_normals(draws.seed, model.paths, first, count)
-        normals = np.vstack([draws.normals, drawn.T])
-        values = engine.values(normals.T, first)
-        if draws.seed is None:
-            values = with_lattice_noise(values, std, math.floor(math.log2(std)) - LATTICE_DEPTH)
-        else:
-            values = values + std * added
-        middle = 0.5 * model.y_bounds[0] + 0.5 * model.y_bounds[1]
-        return replace(
-            draws,
-            points=np.vstack([draws.points, points]),
-            normals=normals,
-            answers=np.vstack([draws.answers, (middle + values).T]),
-            lower=draws.lower.extended(rows),
-        )
-
-    def check(self) -> None:
-        super().check()
-        model, draws = path_model(self.model.parameters()), self.draws
-        records, points = len(draws.inputs), len(draws.points)
-        aligned = (draws.normals.shape[1], draws.lower.size) == (model.paths, points)
-        require(records > 0 and aligned, NOT_TOGETHER)
-        require(points <= model.max_points, TOO_MUCH)
-        bounded = np.all(np.abs(draws.outputs) <= model.half_width)
-        require(self.holds_inputs(draws.inputs) and bool(bounded), "its records leave their bounds")
-        promised = (self.guarantee.delta, self.guarantee.path_curves)
-        require(promised == (model.delta, (model.curve(records),)), OTHER_PROMISE)
 
 
 class PathSampler:
@@ -216,3 +154,63 @@ class PathSampler:
         self._points = np.pad(self._points, ((0, more), (0, 0)))
         self._half = np.pad(self._half, ((0, 0), (0, more)))
         self._lower = np.pad(self._lower, (0, more))
+
+
+@dataclass(frozen=True)
+class PathContents(Contents):
+    """All there is to some paths."""
+
+    model: PathModel
+    draws: PathDraws
+
+    ADVICE = ", or fit with another max_points, which spends another budget."
+
+    @property
+    def most(self) -> float:
+        return self.model.max_points
+
+    def parameters(self) -> dict[str, Any]:
+        return {**self.model.parameters(), "random_state": self.draws.seed}
+
+    def engine(self) -> PathSampler:
+        model, draws = self.model, self.draws
+        extra = model.extra_noise**2 / variance(model.kernel)
+        nugget = model.precision(len(draws.factor)).nugget
+        return PathSampler(draws.inputs, draws.outputs, draws.factor, model.kernel, extra, nugget)
+
+    def extended(self, engine: PathSampler, points: Array) -> PathDraws:
+        model, draws = self.model, self.draws
+        first, count = len(draws.points), len(points)
+        std = math.sqrt(model.precision(len(draws.factor)).lattice_nugget * variance(model.kernel))
+        engine.catch_up(draws.points, draws.lower)
+        rows = engine.extend(points)
+        if draws.seed is None:
+            drawn = with_lattice_noise(np.zeros((model.paths, count)), 1.0, -NORMAL_DEPTH)
+        else:
+            drawn, added = seeded_normals(draws.seed, model.paths, first, count)
+        normals = np.vstack([draws.normals, drawn.T])
+        values = engine.values(normals.T, first)
+        if draws.seed is None:
+            values = with_lattice_noise(values, std, math.floor(math.log2(std)) - LATTICE_DEPTH)
+        else:
+            values = values + std * added
+        middle = 0.5 * model.y_bounds[0] + 0.5 * model.y_bounds[1]
+        return replace(
+            draws,
+            points=np.vstack([draws.points, points]),
+            normals=normals,
+            answers=np.vstack([draws.answers, (middle + values).T]),
+            lower=draws.lower.extended(rows),
+        )
+
+    def check(self) -> None:
+        super().check()
+        model, draws = path_model(self.model.parameters()), self.draws
+        records, points = len(draws.inputs), len(draws.points)
+        aligned = (draws.normals.shape[1], draws.lower.size) == (model.paths, points)
+        require(records > 0 and aligned, NOT_TOGETHER)
+        require(points <= model.max_points, TOO_MUCH)
+        bounded = np.all(np.abs(draws.outputs) <= model.half_width)
+        require(self.holds_inputs(draws.inputs) and bool(bounded), "its records leave their bounds")
+        promised = (self.guarantee.delta, self.guarantee.path_curves)
+        require(promised == (model.delta, (model.curve(records),)), OTHER_PROMISE)
