@@ -58,8 +58,7 @@ def trade_off(
 
     ``noise_scale`` below 1 plants a fault into a measurement or a choice, to see that the audit finds
     it. ``random_state`` seeds the generator that callables get. ``progress``: True for a bar, or a
-    function of (share done, what is being done).
-    """
+    function of (share done, what is being done)."""
     if draws < 1 or not 0 < failure_probability < 1 or not noise_scale > 0:
         raise ValueError("draws and noise_scale must be positive, failure_probability in (0, 1).")
     with telling(progress) as tell:

@@ -1,8 +1,6 @@
-"""The distributions that a membership attack fits to releases of shadow datasets (paper, appendix C).
-
-Means of paths: ``t = c tanh(phi / 2) + e``, phi from two Gaussian components, e from one. Variances:
-two Gaussian components of their logarithm.
-"""
+"""The distributions that a membership attack fits to releases of shadow datasets (paper, appendix
+C). Means of paths: ``t = c tanh(phi / 2) + e``, phi from two Gaussian components, e from one.
+Variances: two Gaussian components of their logarithm."""
 
 from dataclasses import dataclass
 

@@ -1,10 +1,9 @@
 """The best attack on a measurement whose noise is known: a threshold on one number.
 
 Two neighbouring datasets give two exact measurements; the noise in every number is independent. No
-attack does better than a threshold on the likelihood ratio. With pure noise the threshold is the
-ratio beyond the second measurement: with Laplace noise the largest there is, so that the attack
-attains what pure epsilon allows. Statistics: docs/proofs/audit.md.
-"""
+attack does better than a threshold on the likelihood ratio. With pure noise it is the ratio beyond
+the second measurement, with Laplace noise the largest there is, so that the attack attains what
+pure epsilon allows. Statistics: docs/proofs/audit.md."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

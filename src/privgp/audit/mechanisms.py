@@ -2,9 +2,8 @@
 
 A linear measurement with isotropic noise becomes a NoisyPair, on which the best attack is known;
 anything else a sampler of releases, on which one is trained. Searches are attacked at the worst
-validation record there is: under one dataset every model predicts it right, under the other every
-model predicts it wrong; or it speaks for one setting against all others, and then the other way round.
-"""
+validation record there is, which every model predicts right under one dataset and wrong under the
+other, or which speaks for one setting against all others, and then the other way round."""
 
 import tempfile
 from collections.abc import Callable, Sequence

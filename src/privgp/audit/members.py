@@ -1,8 +1,6 @@
-"""``membership``: was this record in the data from which posterior paths were released?
-
-The attack of the paper's appendix C: draw many datasets with and without the record, fit the
-distribution of what either releases at its place, and score fresh releases by the likelihood ratio.
-"""
+"""``membership``: was this record in the data from which posterior paths were released? The attack
+of the paper's appendix C: draw many datasets with and without the record, fit the distribution of
+what either releases at its place, and score fresh releases by the likelihood ratio."""
 
 import math
 from collections.abc import Sequence

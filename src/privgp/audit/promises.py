@@ -1,8 +1,6 @@
-"""What a promise allows: the least false-negative rate an attack can have at each false-positive rate.
-
-Under (epsilon, delta)-privacy every attack has ``beta >= max(0, 1 - delta - e^eps alpha,
-e^-eps (1 - delta - alpha))``; under mu-Gaussian privacy ``beta >= Phi(Phi^-1(1 - alpha) - mu)``.
-"""
+"""What a promise allows: the least false-negative rate beta at each false-positive rate alpha.
+(epsilon, delta)-privacy: ``max(0, 1 - delta - e^eps alpha, e^-eps (1 - delta - alpha))``;
+mu-Gaussian privacy: ``Phi(Phi^-1(1 - alpha) - mu)``."""
 
 import math
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """A trained attack: learn on some draws what tells two datasets apart, test it on fresh ones.
-
 Whatever was learned, the test is sound: score and threshold are fixed before the fresh draws are
-made, so the two error rates are binomial. A poor attack finds less; it never accuses wrongly.
-"""
+made, so the error rates are binomial. A poor attack finds less; it never accuses wrongly."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
-"""The command ``privgp``: one sentence for every error, and an exit code.
-
-0: done; 1: it failed; 2: the arguments or the files are not as they should be.
-"""
+"""The command ``privgp``: one sentence for every error, and an exit code. 0: done; 1: it failed; 2:
+the arguments or the files are not as they should be."""
 
 import gc
 import signal

@@ -1,8 +1,6 @@
 """Choose a kernel for sample paths under a budget, from synthetic draws: no private data is read.
-
 ``min E loss(posterior, truth)`` over lengthscale, regularisation r and scale, subject to
-``epsilon <= epsilon_0``: a coarse grid, then finer ones about its best cells.
-"""
+``epsilon <= epsilon_0``: a coarse grid, then finer ones about its best cells."""
 
 import math
 from collections.abc import Callable

@@ -1,8 +1,6 @@
-"""The exact privacy curve of the Gaussian mechanism and the least noise that meets a budget.
-
-For noise multiplier ``c`` (noise std over sensitivity), Balle and Wang (2018):
-``delta(eps) = Phi(1/(2c) - eps c) - e^eps Phi(-1/(2c) - eps c)``.
-"""
+"""The exact privacy curve of the Gaussian mechanism and the least noise that meets a budget. For
+noise multiplier ``c`` (noise std over sensitivity), Balle and Wang (2018):
+``delta(eps) = Phi(1/(2c) - eps c) - e^eps Phi(-1/(2c) - eps c)``."""
 
 import math
 from collections.abc import Callable

@@ -3,8 +3,7 @@
 All in units of the prior's standard deviation, k(x, x) = 1. ``settings`` is |X|, ``steps`` is T,
 ``correlation`` is k_1(D, D') of neighbouring datasets, ``epsilon`` and ``delta`` are those of *one* of
 the two released values: both together cost (2 epsilon, 2 delta). The promise holds only if the
-objectives of all datasets are draws from one known Gaussian process: docs/proofs/bayes.md.
-"""
+objectives of all datasets are draws from one known Gaussian process: docs/proofs/bayes.md."""
 
 import math
 from dataclasses import dataclass

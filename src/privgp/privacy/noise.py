@@ -7,8 +7,7 @@ the lattice, and scale b then gives exactly ``(Delta + m h) / b``: docs/proofs/b
 
 Numbers that are measured one after the other share a budget: number t has multiplier
 ``c_t = c / sqrt(w_t)``, shares ``w_t`` adding up to at most 1, so ``sum 1/c_t^2 <= 1/c^2`` whatever is
-asked: docs/proofs/bayes.md.
-"""
+asked: docs/proofs/bayes.md."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ Units: the kernel is divided by its variance, so that k(x, x) = 1; ``ridge`` is 
 over kernel variance; outputs lie within 1 of their centre, so multiply by half the width of their
 bounds. The sensitivity is the norm of the change of the posterior mean in the Hilbert space of
 the posterior covariance of the records that stay; that norm is never less than the one of the
-prior. Proofs: docs/proofs/paths.md. All numbers are upper bounds, rounded up.
-"""
+prior. Proofs: docs/proofs/paths.md. All numbers are upper bounds, rounded up."""
 
 import math
 from collections.abc import Callable

@@ -1,9 +1,8 @@
 """Pure epsilon-private steps, such as a choice, beside Gaussian measurements of the same records.
-
-Any step that is e-private is a post-processing of a coin whose privacy loss is +e with probability
-``e^e / (1 + e^e)`` and -e otherwise, so with Gaussian mechanisms of parameter mu the whole satisfies
-``delta(eps) = sum over signs of p(signs) delta_mu(eps - signs . e)``. Proof: docs/proofs/select.md.
-"""
+Any e-private step is a post-processing of a coin whose privacy loss is +e with probability
+``e^e / (1 + e^e)`` and -e otherwise, so with Gaussian mechanisms of parameter mu the whole
+satisfies ``delta(eps) = sum over signs of p(signs) delta_mu(eps - signs . e)``. Proof:
+docs/proofs/select.md."""
 
 import math
 from collections.abc import Sequence

@@ -1,9 +1,7 @@
-"""Renyi divergences: of posterior sample paths, composed, and turned into (epsilon, delta).
-
-A curve bounds the divergence of order alpha on an open interval of orders and is never evaluated
-outside it. Any order of the interval gives a valid promise, so nothing rests on the search for the
-best one. Proofs: docs/proofs/rdp.md.
-"""
+"""Renyi divergences: of posterior sample paths, composed, and turned into (epsilon, delta). A curve
+bounds the divergence of order alpha on an open interval of orders and is never evaluated outside
+it. Any order of the interval gives a valid promise, so nothing rests on the search for the best
+one. Proofs: docs/proofs/rdp.md."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -33,8 +31,7 @@ class PathCurve:
 
     ``covariance="paper"``: the first term is theorem 3.1's, which is larger. ``charge``: what
     rounding adds, the divergence of any order from 2 to ``charge_limit`` between drawn and promised
-    law divided by the order; see docs/proofs/path_rounding.md.
-    """
+    law divided by the order; see docs/proofs/path_rounding.md."""
 
     influence: float
     shift: float

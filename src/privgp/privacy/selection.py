@@ -6,8 +6,7 @@ at scale ``s = 2 Delta / epsilon``.
 One kind of utility is made of cross-validation residuals, linear maps of the outputs: for outputs v
 scaled to [-1, 1] and folds with training rows T and test rows V, the stacked residuals ``R v`` have
 entries ``v_V - C v_T``, and ``sqrt(||R v||^2 + noise^2)`` moves by at most the norm of
-``R (v - v')``. Proofs: docs/proofs/select.md.
-"""
+``R (v - v')``. Proofs: docs/proofs/select.md."""
 
 import math
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
-"""How far one person can move a measurement, computed from the stored matrix.
-
-Outputs are scaled to [-1, 1], so one output changes by at most 2. All numbers here are upper bounds:
-rounding errors of their own computation are added. Proofs: docs/proofs/measure.md.
-"""
+"""How far one person can move a measurement, computed from the stored matrix. Outputs are scaled to
+[-1, 1], so one output changes by at most 2. All numbers here are upper bounds: rounding errors of
+their own computation are added. Proofs: docs/proofs/measure.md."""
 
 from itertools import product
 

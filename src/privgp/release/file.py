@@ -1,8 +1,5 @@
-"""What a .privgp file holds: all of it public, none of it per row.
-
-The posterior itself is not kept: it is computed anew from the functionals, the measurement and the
-weighted models, to the same bits.
-"""
+"""What a .privgp file holds: all of it public, none of it per row. The posterior is not kept: it is
+computed anew from the functionals, the measurement and the weighted models, to the same bits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """The container of a .privgp file: a zip of stored members, their hashes, a digest of the whole.
-
 The hashes find damage: a flipped bit, a cut end, a member from another file. They do not find
-forgery, as whoever edits a file can compute them anew; publish the file's own hash for that.
-"""
+forgery, as whoever edits a file can compute them anew; publish the file's own hash for that."""
 
 import hashlib
 import io

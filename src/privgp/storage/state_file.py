@@ -10,8 +10,7 @@ for every further question:
 The archive's own digest is the seal before the first entry. An entry that ends too early was being
 written when the process died: its answer was never given, and it does not count. Once the entries
 outweigh the rest the file is written anew, whole or not at all. It moves on only if it still is what
-this process left there: two processes never draw one function differently.
-"""
+this process left there: two processes never draw one function differently."""
 
 import fcntl
 import hashlib

@@ -1,7 +1,5 @@
-"""Everything that is measured of private values, plus noise: the only place where they meet a release.
-
-``exact`` knows every kind of strategy; a new one registers how it is computed.
-"""
+"""Everything that is measured of private values, plus noise: the only place where they meet a
+release. ``exact`` knows every kind of strategy; a new one registers how it is computed."""
 
 from collections.abc import Callable
 from functools import singledispatch

@@ -1,10 +1,9 @@
 """Inputs of private validation records, as a model is asked about them.
 
-Each record is a table of one row that is made of that record alone: numbers as float64, texts as
-they are. An array, frame or sparse matrix of numbers is also one table of float64 numbers, on which
-a model whose predictions have one type predicts all records at once. Which way is taken depends on
-the types of table and model, never on a cell. Proof: docs/proofs/values.md.
-"""
+Each record is a table of one row made of that record alone: numbers as float64, texts as they are.
+An array, frame or sparse matrix of numbers is also one table of float64 numbers, on which a model
+whose predictions have one type predicts all records at once. Which way is taken depends on the
+types of table and model, never on a cell. Proof: docs/proofs/values.md."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """How well a model predicts private validation records: a mean of bounded losses, one per record.
-
-The neighbours differ in one validation record (inputs and output); their number is public. One
-record's loss lies in declared bounds, so the mean, scaled to [0, 1], moves by at most 1/n.
-"""
+Neighbours differ in one validation record (inputs and output); their number is public. One record's
+loss lies in declared bounds, so the mean, scaled to [0, 1], moves by at most 1/n."""
 
 import math
 import warnings

@@ -1,7 +1,5 @@
-"""One of many candidates, chosen by how well each predicts private values.
-
-Only the index of the chosen candidate leaves; utilities stay here. Proof: docs/proofs/select.md.
-"""
+"""One of many candidates, chosen by how well each predicts private values. Only the index of the
+chosen candidate leaves; utilities stay here. Proof: docs/proofs/select.md."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,9 +1,7 @@
-"""Private values read one by one: what is made of a record's value depends on that value alone.
-
-An array of numbers, texts or dates has one type for all records, as whoever built it chose. Anything
+"""Private values read one by one: what is made of a record's value depends on that value alone. An
+array of numbers, texts or dates has one type for all records, as whoever built it chose. Anything
 else, such as a list, is read entry by entry and never made an array first: that would promote all
-entries to the type of one. Proof: docs/proofs/values.md.
-"""
+entries to the type of one. Proof: docs/proofs/values.md."""
 
 import math
 from collections import deque

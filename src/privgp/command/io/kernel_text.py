@@ -1,8 +1,6 @@
-"""Kernels as short text, such as ``100*matern52(10) + 25*rbf(5, 2) + white(4)``.
-
-Numbers are constants: variances in squared units of the output. The text is parsed into a syntax
-tree of which a few shapes are accepted; nothing is ever evaluated.
-"""
+"""Kernels as short text, such as ``100*matern52(10) + 25*rbf(5, 2) + white(4)``. Numbers are
+variances in squared units of the output. The text is parsed into a syntax tree of which a few
+shapes are accepted; nothing is ever evaluated."""
 
 import ast
 import math

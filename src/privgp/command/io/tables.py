@@ -1,7 +1,5 @@
-"""Reading and writing tables. Only the columns that are asked for are ever loaded.
-
-The library that parses quotes cells in its errors, so none of its errors is passed on.
-"""
+"""Reading and writing tables. Only the columns that are asked for are ever loaded. The library that
+parses quotes cells in its errors, so none of its errors is passed on."""
 
 import csv
 import os

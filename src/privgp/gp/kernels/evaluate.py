@@ -1,9 +1,8 @@
 """scikit-learn's kernels as they are, evaluated at BLAS speed and differentiated in reverse.
 
-``value_and_pullback(kernel, X, Z)`` returns ``K`` and a function that turns the gradient of any
-scalar with respect to ``K`` into its gradient with respect to ``kernel.theta`` (the logarithms of
-the free hyperparameters, in scikit-learn's order), without forming one matrix per hyperparameter.
-"""
+``value_and_pullback(kernel, X, Z)`` returns ``K`` and a function from the gradient of any scalar by
+``K`` to its gradient by ``kernel.theta`` (the logarithms of the free hyperparameters, in
+scikit-learn's order), without forming one matrix per hyperparameter."""
 
 import operator
 from collections.abc import Callable, Iterator

@@ -46,8 +46,7 @@ class KernelKind(Notation):
     the distance.
     ``exponential_rate``: q where k = k(0) exp(-q |x - x'|) for one input; None otherwise.
     ``shortest_scale``: the least distance over which k changes much.
-    ``one_input``: whether it is a covariance of one input only.
-    """
+    ``one_input``: whether it is a covariance of one input only."""
 
     unit: str | None = "length_scale"
     profile: Callable[[Any, Array], Array]

@@ -1,8 +1,6 @@
-"""What is proved of a kernel on a declared box: values and how far off they are, and the least value.
-
-Distances come from differences, not from a matrix product, and every formula is one whose error does
-not grow with the distance or with a parameter. Proof: docs/proofs/kernels.md.
-"""
+"""What is proved of a kernel on a declared box: values and how far off they are, and the least one.
+Distances come from differences, not from a matrix product, and no formula's error grows with the
+distance or with a parameter. Proof: docs/proofs/kernels.md."""
 
 import math
 import operator

@@ -1,10 +1,7 @@
-"""The file of a search that may be killed: what was asked, before it is drawn; what came, before it
-is used.
-
-One line of JSON per event, appended and brought to the disk. A step whose line ``asked`` has no line
-``got`` was perhaps drawn and counts as spent: it is never drawn again. The file holds noisy scores
-only, nothing that the promise does not already cover.
-"""
+"""The file of a search that may be killed: what is asked, before it is drawn; what came, before it
+is used. One line of JSON per event, appended and brought to the disk. A step whose line ``asked``
+has no line ``got`` was perhaps drawn and counts as spent: it is never drawn again. The file holds
+noisy scores only, nothing that the promise does not already cover."""
 
 import fcntl
 import hashlib

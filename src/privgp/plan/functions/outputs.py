@@ -1,8 +1,6 @@
 """How far one output moves a whole posterior-mean function, in the norm of its kernel.
-
-With ``K' = k(X, X)`` and ``K = K' + s^2 I`` the posterior mean is ``f = k(., X) K^-1 y``; one output
-that changes by d moves it by at most ``d max_j sqrt([K^-1 K' K^-1]_jj)``. Proof: docs/proofs/function.md.
-"""
+With ``K' = k(X, X)`` and ``K = K' + s^2 I`` it is ``f = k(., X) K^-1 y``; an output that changes by
+d moves it by at most ``d max_j sqrt([K^-1 K' K^-1]_jj)``. Proof: docs/proofs/function.md."""
 
 from dataclasses import dataclass
 from functools import cached_property

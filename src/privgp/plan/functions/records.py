@@ -4,8 +4,7 @@ The sensitivity, in the norm of the kernel, follows from the number of records, 
 and the kernel alone. Noise is drawn through a growing factor L of the noise kernel at public points.
 Privacy rests on ``L L^T >= k(points, points)``: with the nugget j^2 on the diagonal that is so if
 ``L L^T - k - j^2 I`` is smaller than j^2. This is computed from the rows as they are stored, and no
-point is answered that would make it too large. Proofs: docs/proofs/function_records.md.
-"""
+point is answered that would make it too large. Proofs: docs/proofs/function_records.md."""
 
 import math
 from collections.abc import Sequence

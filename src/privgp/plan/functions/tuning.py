@@ -1,9 +1,8 @@
 """Posteriors of many synthetic datasets at once: what kernel settings would do, before any data.
 
-For a unit kernel k and every draw j, ``K_j = Q diag(w) Q'`` once; then for any ridge r^2 the posterior
-mean at the points is ``H diag(1 / (w + r^2)) Q'y`` and its variance ``1 - H^2 / (w + r^2)``, H = k(T, X) Q.
-Nothing here is private: the draws come from a prior.
-"""
+For a unit kernel k and every draw j, ``K_j = Q diag(w) Q'`` once; then for any ridge r^2 the
+posterior mean at the points is ``H diag(1 / (w + r^2)) Q'y`` and its variance
+``1 - H^2 / (w + r^2)``, H = k(T, X) Q. Nothing here is private: the draws come from a prior."""
 
 from dataclasses import dataclass, field
 

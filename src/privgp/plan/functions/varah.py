@@ -1,8 +1,6 @@
-"""Varah's bound of the sensitivity to outputs, which needs no inverse and may be declared.
-
-For a strictly diagonally dominant K, ``||K^-1||_inf <= 1 / min_i (K_ii - sum_{j != i} |K_ij|)``. The
-least of these differences is the dominance. Proof and scope: docs/proofs/function.md.
-"""
+"""Varah's bound of the sensitivity to outputs, which needs no inverse and may be declared. For a
+strictly diagonally dominant K, ``||K^-1||_inf`` is at most 1 over the dominance,
+``min_i (K_ii - sum_{j != i} |K_ij|)``. Proof and scope: docs/proofs/function.md."""
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel

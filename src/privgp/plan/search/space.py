@@ -1,9 +1,7 @@
-"""The settings a search may choose from: a finite list, each a point of the unit cube.
-
-An axis is ``(low, high)``, ``(low, high, "log-uniform")``, ``(low, high, "uniform")``, or a list of
-values. Axes of lists alone give all their combinations where these are not too many; otherwise the
-space is a low-discrepancy set of ``candidates`` settings, the same at every call. All is public.
-"""
+"""The settings a search may choose from: a finite list, each a point of the unit cube. An axis is
+``(low, high)``, ``(low, high, "log-uniform")``, ``(low, high, "uniform")``, or a list of values.
+Lists alone give all their combinations where these are not too many; otherwise the space is a
+low-discrepancy set of ``candidates`` settings, the same at every call. All is public."""
 
 import math
 from collections.abc import Mapping

@@ -1,9 +1,7 @@
-"""What is measured of a row as a function of its inputs alone, and the sums that a plan needs of it.
-
-With inducing inputs Z the column of a row at x is ``b(x) = S k(Z, x)``, possibly divided by its
+"""What is measured of a row as a function of its inputs alone, and the sums that a plan needs of
+it. With inducing inputs Z the column of a row at x is ``b(x) = S k(Z, x)``, possibly divided by its
 norm: a matrix B of all columns is never formed, one pass over blocks of rows adds up what it takes
-to calibrate the noise and to describe the measurement. Proof: docs/proofs/inducing.md.
-"""
+to calibrate the noise and to describe the measurement. Proof: docs/proofs/inducing.md."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

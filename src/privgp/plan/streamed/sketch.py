@@ -1,8 +1,6 @@
 """From rows that stream past, and inducing inputs, to a Plan: one pass once the columns are known.
-
-Everything but that pass works on a public sample: starting hyperparameters, inducing inputs and
-the design, where every inducing input stands for the rows nearest to it. Sees inputs only.
-"""
+Everything else works on a public sample: starting hyperparameters, inducing inputs and the design,
+where every inducing input stands for the rows nearest to it. Sees inputs only."""
 
 from dataclasses import dataclass, replace
 

@@ -1,9 +1,7 @@
-"""Sample paths of a posterior, drawn where they are asked for: private records, lazy draws.
-
-With ``L L^T`` the posterior covariance at the points asked so far plus a nugget, a path is
+"""Sample paths of a posterior, drawn where they are asked for: private records, lazy draws. With
+``L L^T`` the posterior covariance at the points asked so far plus a nugget, a path is
 ``mean + L z`` plus lattice noise: one new row of L per new point, two new numbers per path, and
-nothing that was drawn is ever computed again. Proof: docs/proofs/path_rounding.md.
-"""
+nothing that was drawn is ever computed again. Proof: docs/proofs/path_rounding.md."""
 
 import math
 from dataclasses import dataclass, field, replace

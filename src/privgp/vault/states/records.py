@@ -1,8 +1,6 @@
-"""Lazy draws of a function of private records: one noisy coordinate for every new point.
-
-The function is ``k(., inputs) weights``; its coordinates at the points asked are L^-1 of its values,
-L public and stored as it was used. Proof: docs/proofs/function_records.md.
-"""
+"""Lazy draws of a function of private records: one noisy coordinate for every new point. The
+function is ``k(., inputs) weights``; its coordinates at the points asked are L^-1 of its values, L
+public and stored as it was used. Proof: docs/proofs/function_records.md."""
 
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
