@@ -33,7 +33,6 @@ class MeanLaw:
     scale: float
 
     def logpdf(self, t: Array) -> Array:
-        """Log densities, (t,)."""
         nodes = _Nodes(np.array(self.parameters))
         parts = [
             logsumexp(nodes.exponents(part), axis=1)
@@ -49,7 +48,6 @@ class VarianceLaw:
     mixture: GaussianMixture
 
     def logpdf(self, t: Array) -> Array:
-        """Log densities, (t,)."""
         return np.asarray(self.mixture.score_samples(np.reshape(t, (-1, 1))))
 
 

@@ -245,7 +245,6 @@ def _differ_in_outputs(data: Any, neighbour: Any) -> tuple[Array, Array, Array]:
 
 
 def _differ_in_one_record(data: Any, neighbour: Any) -> tuple[tuple[Array, Array], ...]:
-    """Both datasets as (X, y)."""
     (X, y), (Z, v) = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
     if X.shape != Z.shape:
         raise ValueError("data and neighbour must have the same number of records and inputs.")

@@ -20,7 +20,6 @@ COLLECT_AFTER = 50_000  # new objects: imports make more than that, and hardly a
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
     if arguments is not None:
         return _run(arguments)
     # A process of its own need not search what it imported for garbage, now or when it ends.

@@ -78,7 +78,6 @@ def _run(folder: Path) -> None:
 
 
 def _step(title: str, *words: object) -> None:
-    """Show a command line and run it."""
     from privgp.command.app import app
 
     line = [str(word) for word in words]

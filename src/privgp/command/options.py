@@ -25,7 +25,6 @@ results = _in_panel("Results")
 
 
 def destination(metavar: str, what: str) -> Any:
-    """The option for the file that a command writes."""
     return results(what, "--out", "-o", metavar=metavar)
 
 

@@ -155,7 +155,6 @@ class BinnedMeans(SpendingRegressor):
         return measured
 
     def _keep(self, grid: Grid, bins: Integers, counts: Array, means: Array, std: Array) -> None:
-        """What was released, all of it public."""
         self._grid, self._bins = grid, bins
         self.counts_, self.means_, self.noise_std_ = counts, means, std
         self.bin_low_, self.bin_high_ = grid.corners(bins)
@@ -167,7 +166,6 @@ class BinnedMeans(SpendingRegressor):
         """What follows from the measurement."""
 
     def _middle_and_half(self) -> tuple[float, float]:
-        """The middle of the bounds, and half their width."""
         low, high = check_bounds("y_bounds", self.y_bounds)
         return 0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low
 
@@ -263,13 +261,11 @@ class BinnedGP(BinnedMeans):
         return 0.5 * self.bin_low_ + 0.5 * self.bin_high_
 
     def _gram(self) -> Array:
-        """Covariances of the bin means."""
         if self.model == "integral":
             return integral_gram(self.kernel_, self.bin_low_, self.bin_high_)
         return evaluate(self.kernel_, self._centres)
 
     def _cross(self, X: Array) -> Array:
-        """Covariances of the function at X with the bin means."""
         if len(self.bin_low_) == 0:
             return np.zeros((len(X), 0))
         if self.model == "integral":

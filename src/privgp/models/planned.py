@@ -42,7 +42,6 @@ def bound(model: PrivateGPRegressor, plan: Plan, rows: PublicRows) -> Plan:
 
 
 def named(plan: Plan, names: tuple[str, ...] | None, groups: str | None = None) -> Plan:
-    """The plan with the names of its columns of inputs and of people."""
     assert plan.made_for is not None
     return replace(plan, made_for=replace(plan.made_for, names=names, groups=groups))
 

@@ -39,7 +39,6 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
 
 
 def check_records(model: PrivateGPRegressor, groups: Any) -> None:
-    """Refuse arguments that do not go with private inputs."""
     if model.inducing is not None:
         raise ValueError(
             "protect='records' measures bins, whose number does not grow with the rows: "

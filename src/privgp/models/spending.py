@@ -22,8 +22,6 @@ class SpendsAtFit:
 
 
 class SpendingRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A regressor that predicts from a noisy measurement."""
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True

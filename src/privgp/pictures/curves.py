@@ -67,7 +67,6 @@ def _draw(ax: Axes, released: Released, j: int) -> None:
 
 
 def _slice(ax: Axes, released: Released, j: int) -> None:
-    """The curve along input j with its bands."""
     low, high = released.extent[j]
     x = np.linspace(low, high, released.points)
     X = np.tile(released.held_at, (len(x), 1))

@@ -66,7 +66,6 @@ def draw_map(ax: Axes, released: Released) -> None:
 
 
 def _targets(ax: Axes, released: Released, targets: Array) -> None:
-    """The values at the targets as discs."""
     mean, stds = released.values(targets)
     # Without smoothing a few lonely targets are far off and would leave one colour for the rest.
     scale = _Scale.of(mean, stds[TOTAL], share=0.9)

@@ -82,7 +82,6 @@ class PathCurve:
         return (before + between + last * self.charge) * UP
 
     def _promised(self, order: float) -> float:
-        """The bound without rounding."""
         w = self.influence
         room = 1.0 - order * w - ROUNDED
         if not room > 0.0:

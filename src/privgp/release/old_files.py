@@ -15,7 +15,6 @@ FUNCTIONALS = (
 
 
 def renewed(members: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The same release in today's format."""
     try:
         tree, certificate = parse(members[OLD]), parse(members[CERTIFICATE])
         release = {**_release(tree, members), "certificate": certificate}

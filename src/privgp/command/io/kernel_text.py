@@ -21,7 +21,6 @@ LISTED = f"{', '.join([*NAMES][:-1])} and {[*NAMES][-1]}"
 
 
 def read_kernel(text: str) -> Kernel:
-    """The kernel of an expression, or of a text file that holds one."""
     if os.path.isfile(text):  # False for what cannot be a path
         sentence = f"The kernel file '{text}' cannot be read as text."
         with refusing(sentence, OSError, ValueError), Path(text).open(encoding="utf-8") as file:

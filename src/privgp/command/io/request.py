@@ -60,7 +60,6 @@ class Request(ReleaseOptions):
         return self.protect == "records"
 
     def domain(self) -> tuple[tuple[float, float], ...] | None:
-        """The declared bounds of private inputs."""
         if not self.inputs_are_private:
             return None
         if not self.x_bounds:
@@ -129,7 +128,6 @@ class Request(ReleaseOptions):
         )
 
     def named(self, plan: Plan) -> Plan:
-        """The plan with the names of its columns."""
         return named(plan, tuple(self.input_names), self.groups)
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:

@@ -32,7 +32,6 @@ class Source:
 
 
 def open_table(path: Path) -> Source:
-    """Read the header of a CSV or Parquet file."""
     check_readable(path, TABLES)
     if path.suffix.lower() != ".csv":
         return Source(path, tuple(_parsed(path, lambda: pl.read_parquet_schema(path))))

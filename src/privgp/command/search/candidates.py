@@ -45,7 +45,6 @@ def default_kernel(bounds: tuple[float, float]) -> Kernel:
 
 
 def scaled_part(kernel: Kernel) -> Any:
-    """The one part of the kernel that has a lengthscale."""
     scaled = [part for part in parts(kernel) if isinstance(part, SCALED)]
     if len(scaled) != 1:
         raise Refusal(

@@ -126,7 +126,6 @@ class PrivateFunction(KeptEstimator):
     # that is told the names of the columns.
 
     def _fit_outputs(self, X: Any, y: Any, tried: Self, seed: int | None) -> OutputsContents:
-        """Outputs go to the vault."""
         X = validate_data(tried, X, dtype=np.float64) + 0.0  # no negative zeros
         y = checked_outputs(y, len(X))
         asked = self._asked()
@@ -165,7 +164,6 @@ class PrivateFunction(KeptEstimator):
         return FunctionModel(kernel, noise, inputs, counts, nodes)
 
     def _fit_records(self, X: Any, y: Any, tried: Self, seed: int | None) -> RecordsContents:
-        """Inputs and outputs go to the vault."""
         asked = self._asked()
         inputs = checked_inputs(X, len(domain_pairs("domain", self.domain)))
         y = checked_outputs(y, len(inputs))

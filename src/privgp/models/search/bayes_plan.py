@@ -52,7 +52,6 @@ def check_arguments(search: PrivateBayesSearchCV) -> None:
 
 
 def plan_of(search: PrivateBayesSearchCV, n_val: Any) -> SearchPlan:
-    """What the budget buys on this number of validation records."""
     check_arguments(search)
     rows, steps = whole_number("n_val", n_val, 2**40), int(search.n_iter)
     loss = loss_of(search.estimator, search.scoring, search.loss_bounds)

@@ -51,7 +51,6 @@ class SearchState:
         self.values.append(math.nan)
 
     def got(self, value: float) -> None:
-        """Keep what the step gave."""
         self._append({"got": len(self.settings) - 1, "value": value})
         self.values[-1] = value
 
@@ -116,6 +115,5 @@ class SearchState:
 
 
 def fingerprint(space: Space) -> str:
-    """Tells one list of settings from another."""
     text = repr([sorted((k, repr(v)) for k, v in s.items()) for s in space.settings])
     return hashlib.sha256(text.encode("utf-8")).hexdigest()

@@ -107,14 +107,8 @@ class PathModel(DomainModel):
             kernel_variance=variance(self.kernel),
             extra_variance=self.extra_noise**2,
         )
-        return PathCurve(
-            influence,
-            shift,
-            paths=self.paths,
-            covariance=self.bounds,
-            charge=precision.charge,
-            charge_limit=precision.charge_limit,
-        )
+        charge = precision.charge, precision.charge_limit
+        return PathCurve(influence, shift, self.paths, self.bounds, *charge)
 
     def epsilon(self, records: int) -> float:
         return epsilon_for([self.curve(records)], self.delta, self.bounds)
@@ -190,7 +184,6 @@ class PathModel(DomainModel):
 
 
 def path_model(given: Mapping[str, Any]) -> PathModel:
-    """The arguments of PosteriorPaths, every one checked."""
     domain = domain_pairs("domain", given["domain"])
     y_bounds = check_bounds("y_bounds", given["y_bounds"])
     kernel, noise = signal_and_noise(given["kernel"], given["noise_variance"], len(domain))
@@ -231,7 +224,6 @@ def _number(name: str, value: Any) -> float:
 
 
 def check_count(n: Any) -> int:
-    """The number of records, which is public."""
     if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
         raise ValueError("n must be the number of records, at least 1.")
     return int(n)

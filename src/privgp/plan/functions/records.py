@@ -170,7 +170,6 @@ class CheckedFactor:
         return FactorRows(points, np.hstack([side, corner]), residual)
 
     def accept(self, rows: FactorRows) -> None:
-        """Make further rows part of the factor."""
         self.catch_up(np.vstack([self.points, rows.points]), list(rows.lower), rows.residual)
 
     def catch_up(self, points: Array, rows: Sequence[Array], residual: float) -> None:

@@ -40,7 +40,6 @@ def check_bounds(name: str, bounds: Any) -> Pair:
 
 
 def whole_number(name: str, value: Any, most: int) -> int:
-    """A whole number from 1 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ValueError(f"{name} must be a whole number.")
     if not 1 <= int(value) <= most:

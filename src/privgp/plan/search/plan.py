@@ -137,7 +137,6 @@ def kusner_plan(
 
 
 def _assumptions(assume: Any, defaults: dict[str, float], *, noise_free: bool) -> dict[str, float]:
-    """What was declared, or its default."""
     given = {} if assume is None else assume
     if not isinstance(given, Mapping) or set(given) - set(ASSUMED):
         raise ValueError(f"assume must be a dict with names among {', '.join(ASSUMED)}.")

@@ -85,12 +85,10 @@ class Columns:
         )
 
     def totals(self, blocks: Iterable[Array]) -> Totals:
-        """One pass over all rows."""
         return total(in_blocks(lambda X: self.block(X)[1], blocks))
 
 
 def total(parts: Iterable[Totals]) -> Totals:
-    """Add them up, in order."""
     coming = iter(parts)
     first = next(coming, None)
     if first is None:

@@ -40,7 +40,6 @@ def certificate(
 
 
 def utc(date: datetime) -> str:
-    """A moment as text, in UTC to the second."""
     if date.tzinfo is None:
         raise ValueError("date must have a time zone.")
     return date.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -118,7 +118,6 @@ class Kept:
             return self._answers(X)
 
     def save(self, path: PathLike) -> None:
-        """Write a new file, and keep it up to date."""
         self._check_process()
         with self._lock:
             if self.file is not None:

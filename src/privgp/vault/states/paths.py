@@ -156,8 +156,6 @@ class PathSampler:
 
 @dataclass(frozen=True)
 class PathContents(Contents):
-    """All there is to some paths."""
-
     model: PathModel
     draws: PathDraws
 
