@@ -48,8 +48,7 @@ class BinnedMeans(SpendingRegressor):
     ----------
     bins : int, or one int per input: bins per input, between the x_bounds.
     y_bounds : (low, high), public bounds of the outputs; values outside are clipped.
-    x_bounds : (low, high), or one such pair per input: the box of the bins. None: that of the public
-        X; required with ``protect="records"``.
+    x_bounds : (low, high), or one pair per input: the box of the bins. None: that of a public X.
     epsilon, delta : the budget of one ``fit``; Laplace noise is pure: its delta is 0.
     noise : "laplace" or "gaussian"
     protect : "outputs" (inputs and counts are public, as in the papers) or "records"
@@ -145,8 +144,7 @@ class BinnedMeans(SpendingRegressor):
         self.guarantee_ = promise(
             RECORDS if records else OUTPUTS,
             [noise.event],
-            epsilon=self.epsilon,
-            delta=self.delta,
+            (self.epsilon, self.delta),
             assumptions=PRIVATE_INPUTS if records else PUBLIC_INPUTS,
             mechanism=f"{noise.describe()} on {what}; all else is post-processing",
             sampler=noise.sampler,

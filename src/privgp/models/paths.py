@@ -22,24 +22,21 @@ from privgp.vault.validate import checked_inputs, checked_outputs
 class PosteriorPaths(KeptEstimator):
     """Paths drawn from the posterior of private records: the draw itself is what hides them.
 
-    They are drawn lazily, where they are asked for, so the records stay with the curator as long as
-    they are asked. Answers may be published.
+    They are drawn where they are asked for: the curator keeps the records. Answers may be published.
 
     Parameters
     ----------
     kernel : scikit-learn kernel, in units of X and squared units of y, fixed.
     noise_variance : variance of an output about the function (None: the kernel's WhiteKernel).
         Divided by the kernel's variance it is r^2, the regularisation that privacy rests on.
-    domain : (low, high), or one such pair per input; inputs outside are projected onto it, and
-        questions outside are refused.
+    domain : (low, high), or one such pair per input; inputs are projected, questions refused.
     y_bounds : (low, high), public bounds of the outputs; outputs outside are clipped.
     n_paths : how many paths; each costs.
     extra_noise : std of Gaussian-process noise with the same kernel, added to every path.
     delta : the promise is (epsilon, delta), epsilon follows from the rest.
     sensitivity : "auto", the least proved bound; "paper", the paper's bounds throughout; or
         ("function", norm), which assumes that all outputs are one function of that norm.
-    max_points : the most points that will ever be asked. Every value has independent noise that
-        hides all rounding errors; it grows with this number, slowly.
+    max_points : the most points ever asked; the noise that hides rounding errors grows with it.
     random_state : for simulations only: repeatable paths, and a guarantee that says so.
 
     Attributes

@@ -48,8 +48,7 @@ def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
     return promise(
         protected,
         [plan.noise.event],
-        epsilon=plan.epsilon,
-        delta=plan.delta,
+        (plan.epsilon, plan.delta),
         assumptions=assumptions,
         mechanism=f"{strategy.size} noisy total{'s' if strategy.size > 1 else ''} of {what}{squares} "
         f"each value clipped to the declared range ({plan.noise.describe()}); everything else is "

@@ -158,27 +158,25 @@ class Guarantee:
 def promise(
     protected: Protected,
     events: Sequence[Event],
+    budget: tuple[float, float],
     *,
-    epsilon: float,
-    delta: float,
     assumptions: Sequence[str],
     mechanism: str,
     sampler: str,
     simulated: bool,
 ) -> Guarantee:
-    """The promise of these steps together: the one place that builds a guarantee. Where all are
-    pure, delta is 0, whatever was offered. No events: only (epsilon, delta) itself is known, as of
-    a promise under an assumption, and it cannot be composed."""
-    spent = _joined(events)
+    """The promise of these steps together, of a budget (epsilon, delta): the one place that builds a
+    guarantee. Where all are pure, delta is 0, whatever was offered. No events: only the budget
+    itself is known, as of a promise under an assumption, and it cannot be composed."""
+    (epsilon, delta), spent = budget, _joined(events)
     pure = bool(spent.pure_epsilons) and not (spent.noise_multipliers or spent.path_curves)
     return Guarantee(
         epsilon=float(epsilon),
         delta=0.0 if pure else float(delta),
-        unit=protected.unit,
-        neighbours=protected.neighbours,
         assumptions=tuple(assumptions),
         mechanism=mechanism,
         sampler=SIMULATED_SAMPLER if simulated else sampler,
+        **vars(protected),
         **vars(spent),
     )
 

@@ -14,8 +14,7 @@ ULPS = 4.0  # what exp, log1p and sin may err by; tests/gp/kernels/test_proved.p
 
 @dataclass(frozen=True)
 class Notation:
-    """How kernels of a kind, scikit-learn's ``kernel_class``, are written in files and in short
-    text.
+    """How kernels of a kind, scikit-learn's ``kernel_class``, are written in files and short text.
 
     ``parameters``: all positive, in the order of its arguments; ``words``: what the command calls
     them; ``names``: short names, each with the settings it stands for; the first that fits is

@@ -54,11 +54,9 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
 
     Attributes
     ----------
-    best_params_, best_index_ : the chosen setting.
+    best_params_, best_index_, best_estimator_ : the chosen setting, and the model trained with it.
     best_score_, best_score_std_ : its score on the validation records, and the std of its error.
-    best_estimator_ : the model with it, trained on X, y.
-    cv_results_ : what was measured.
-    plan_, guarantee_ : what it cost.
+    cv_results_, plan_, guarantee_ : what was measured, and what it cost.
 
     """
 

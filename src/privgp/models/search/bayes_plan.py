@@ -100,8 +100,7 @@ def guarantee_of(plan: SearchPlan, *, simulated: bool) -> Guarantee:
     return promise(
         VALIDATION,
         [each.event for each in plan.noise],
-        epsilon=plan.epsilon,
-        delta=plan.delta,
+        (plan.epsilon, plan.delta),
         assumptions=(*assumptions, *VALIDATION_ASSUMPTIONS),
         mechanism=mechanism,
         sampler=GAUSSIAN_SAMPLER if plan.constants is None else KUSNER_SAMPLER,

@@ -47,11 +47,9 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
     ----------
     estimator : PrivateGPRegressor, or with private validation records any estimator. Its own epsilon,
         delta, random_state and hyperparameters are replaced by the search's.
-    param_grid : dict of lists, or a list of such; of a PrivateGPRegressor: kernel, kernel__...,
-        noise_variance.
+    param_grid : dict of lists, or a list; of a PrivateGPRegressor: kernel(__...), noise_variance.
     epsilon, delta : the total that one ``fit`` spends, choice and release together.
-    cv : int, splitter or list of splits, for "permute-and-flip" and "exponential" without validation
-        records; never sees outputs.
+    cv : int, splitter or list of splits, for a choice by cross-validation; never sees outputs.
     method : "measurement" chooses for nothing: all of the budget goes into one measurement, whose
         evidence ranks the candidates. "permute-and-flip" and "exponential" choose by
         cross-validation, or by validation records.
@@ -117,8 +115,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         self.guarantee_ = promise(
             VALIDATION,
             [Event(pure_epsilons=(epsilon,))],
-            epsilon=epsilon,
-            delta=self.delta,
+            (epsilon, self.delta),
             assumptions=VALIDATION_ASSUMPTIONS,
             mechanism=f"one of {len(params)} candidates by {self.method} on the mean of "
             f"{loss.name} between {loss.low:g} and {loss.high:g}",

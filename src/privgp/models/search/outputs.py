@@ -197,8 +197,7 @@ def _guarantee(
     return promise(
         Protected(own.unit, own.neighbours),
         [Event(pure_epsilons=(spent,)), weakest] if spent else [weakest],
-        epsilon=search.epsilon,
-        delta=search.delta,
+        (search.epsilon, search.delta),
         assumptions=(own.assumptions[0], GRID_ASSUMPTION),
         mechanism=mechanism,
         sampler=sampler,

@@ -138,8 +138,7 @@ class PathModel(DomainModel):
         return promise(
             RECORDS,
             [Event(path_curves=(self.curve(records),))],
-            epsilon=epsilon,
-            delta=self.delta,
+            (epsilon, self.delta),
             assumptions=tuple(assumptions),
             mechanism=f"{self.paths} sample path{'s' * (self.paths > 1)} of the posterior{extra}, with "
             f"independent noise of std {self.nugget_std(records):.3g} at each of at most "

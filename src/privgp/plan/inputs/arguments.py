@@ -87,7 +87,9 @@ def _points(name: str, given: Any, columns: int) -> Array:
     if points.ndim == 1 and columns == 1:
         points = points[:, None]
     if points.ndim != 2 or points.shape[1] != columns or len(points) == 0:
-        raise ValueError(f"{name} must be points with {columns} columns, got shape {points.shape}.")
+        raise ValueError(
+            f"{name} must be points, {columns} columns like X, got shape {points.shape}."
+        )
     if not np.all(np.isfinite(points)):
         raise ValueError(f"{name} contain NaN or infinity.")
     return points
