@@ -7,20 +7,15 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from privgp.audit.gaussian import attack_pair
-from privgp.audit.mechanisms import (
-    attack_choice,
-    pair_of,
-    paths_of,
-    released_by,
-    sampler_of,
-    simulated,
-)
+from privgp.audit.mechanisms import attack_choice, pair_of, paths_of, released_by, sampler_of
 from privgp.audit.progress import Callback, telling
 from privgp.audit.promises import promise_of
 from privgp.audit.result import TradeOff, Trial
 from privgp.audit.trained import attack_trained
 from privgp.models.paths import PosteriorPaths
+from privgp.models.promise import simulation
 from privgp.models.search.grid import PrivateGridSearchCV
+from privgp.types import Random
 
 
 def trade_off(
@@ -64,12 +59,12 @@ def trade_off(
     with telling(progress) as tell:
         trial = Trial(draws, failure_probability, tell)
         if isinstance(mechanism, PrivateGridSearchCV):
-            return attack_choice(mechanism, data, trial, noise_scale, simulated(mechanism))
+            return attack_choice(mechanism, data, trial, noise_scale, _simulated(mechanism))
         pair = pair_of(mechanism, data, neighbour, points)
         if pair is not None:
             if promise is not None:
                 pair = replace(pair, promise=promise_of(promise))
-            return attack_pair(pair, trial, noise_scale, simulated(mechanism))
+            return attack_pair(pair, trial, noise_scale, _simulated(mechanism))
         if isinstance(mechanism, PosteriorPaths):
             mechanism, promised = paths_of(mechanism, data, neighbour, points)
             promise, batch = promised if promise is None else promise, True
@@ -81,3 +76,8 @@ def trade_off(
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         sampler = sampler_of(release, (data, neighbour), rng, batch)
         return attack_trained(sampler, promise_of(promise), trial)
+
+
+def _simulated(model: Any) -> Random:
+    """The generator of a model that simulates, else None: the noise that protects."""
+    return simulation(model) if hasattr(model, "random_state") else None

@@ -22,7 +22,6 @@ from privgp.audit.trained import Sampler
 from privgp.gp.growing import Coordinates
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
-from privgp.models.promise import simulation
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.bayes import PrivateBayesSearchCV
 from privgp.models.search.bayes_plan import guarantee_of
@@ -49,10 +48,7 @@ def pair_of(model: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair | N
     """What the best attack needs; None where it is not known."""
     if callable(model) or (hasattr(model, "fit") and hasattr(model, "release")):
         return None
-    raise TypeError(
-        "trade_off takes a Plan, such as model.plan(X), an unfitted model, or a function "
-        "mechanism(dataset, rng) that returns numbers."
-    )
+    raise TypeError("trade_off takes a Plan, an unfitted model, or a mechanism(dataset, rng).")
 
 
 @pair_of.register
@@ -131,7 +127,7 @@ def attack_choice(
 ) -> TradeOff:
     """How often the last setting is chosen: two records behind all others, or level with them."""
     if search.method not in CHOICES:
-        raise ValueError("method='measurement' chooses by what was measured: attack the regressor.")
+        raise ValueError("method='measurement' chooses for nothing: attack the regressor itself.")
     count, settings = _count(rows), len(candidates_of(search.param_grid))
     if settings < 2:
         raise ValueError("param_grid must hold at least two settings to choose from.")
@@ -202,11 +198,6 @@ def released_by(model: Any, points: Any) -> Callable[[Any, np.random.Generator],
         return np.ravel(fresh.fit(X, y).release(points))
 
     return mechanism
-
-
-def simulated(model: Any) -> Random:
-    """The generator of a model that simulates, else None: the noise that protects."""
-    return simulation(model) if hasattr(model, "random_state") else None
 
 
 def worst_questions(domain: Any, differ: Array) -> list[Array]:

@@ -36,7 +36,6 @@ class Promise:
 
     @classmethod
     def of(cls, event: Event) -> Self:
-        """What one step with noise promises."""
         pairs = tuple((epsilon, 0.0) for epsilon in event.pure_epsilons)
         mu = 1.0 / event.noise_multipliers[0] if event.noise_multipliers else None
         return cls(mu, pairs, event.delta_slack)

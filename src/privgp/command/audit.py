@@ -170,7 +170,6 @@ def membership(
 
 
 def _function(request: Request, *, made_up: bool) -> Any:
-    """The function to attack, as its user would make it."""
     from privgp.command.io.kernel_text import read_kernel
     from privgp.models.function.estimator import PrivateFunction
 

@@ -112,9 +112,7 @@ class BinnedMeans(SpendingRegressor):
         low, high = np.array(domain_pairs("x_bounds", self.x_bounds)).T
         grid = Grid(low, high, self._shape(len(low)))
         if grid.count > MOST_PRIVATE_BINS:
-            raise ValueError(
-                f"bins must make at most {MOST_PRIVATE_BINS} with protect='records', got {grid.count}."
-            )
+            raise ValueError(f"bins of records are at most {MOST_PRIVATE_BINS}, got {grid.count}.")
         inputs = checked_inputs(X, len(low))
         y = checked_outputs(y, len(inputs))
         validate_data(self, X, skip_check_array=True)  # remembers names and number of columns

@@ -40,10 +40,7 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
 
 def check_records(model: PrivateGPRegressor, groups: Any) -> None:
     if model.inducing is not None:
-        raise ValueError(
-            "protect='records' measures bins, whose number does not grow with the rows: "
-            "leave inducing=None."
-        )
+        raise ValueError("protect='records' measures bins, however many rows: leave inducing=None.")
     if groups is not None:
         raise ValueError("groups are not available with protect='records': leave groups=None.")
     if model.reconstruct != "posterior" or model.objective != "posterior":

@@ -20,8 +20,7 @@ class Released:
     ``extent``: (inputs, 2), the ends of the drawn range; ``points``: along a curve, a slice or
     either side of a map; ``held_at``: (inputs,), where slices hold the inputs that they do not
     vary; ``held``: the same in words; ``curve``: what the legend calls the line; ``targets``: if
-    there are values nowhere else; ``answered``: points that were asked before, and their
-    answers."""
+    there are values nowhere else; ``answered``: points asked before, and their answers."""
 
     values: Callable[[Array], tuple[Array, Mapping[str, Array]]]
     extent: Array

@@ -1,13 +1,12 @@
 """Noise on a lattice instead of floating-point noise: how much a budget needs, and what it spends.
 
 Gaussian noise with lattice spacing h, std s, ``a = h / s`` and m numbers is
-``(eps + eta, delta_BW(eps) + m tau + delta0)``-private: docs/proofs/sample.md. Laplace noise is pure:
-m numbers that move by at most ``Delta`` in the 1-norm move by at most ``Delta + m h`` once rounded to
+``(eps + eta, delta_BW(eps) + m tau + delta0)``-private: docs/proofs/sample.md. Laplace noise is
+pure: m numbers that move by at most ``Delta`` in the 1-norm move by ``Delta + m h`` once rounded to
 the lattice, and scale b then gives exactly ``(Delta + m h) / b``: docs/proofs/binned.md.
 
-Numbers that are measured one after the other share a budget: number t has multiplier
-``c_t = c / sqrt(w_t)``, shares ``w_t`` adding up to at most 1, so ``sum 1/c_t^2 <= 1/c^2`` whatever is
-asked: docs/proofs/bayes.md."""
+Numbers measured one by one share a budget: number t has multiplier ``c_t = c / sqrt(w_t)``, shares
+adding up to at most 1, so ``sum 1/c_t^2 <= 1/c^2`` whatever is asked: docs/proofs/bayes.md."""
 
 from __future__ import annotations
 

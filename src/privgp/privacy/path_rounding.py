@@ -2,10 +2,9 @@
 
 Units: the kernel is divided by its variance. The computed covariance of the values at all points is
 that of the posterior plus a nugget, up to an error of relative size ``spread``; a second, smaller
-nugget on a lattice hides the rounding of the values themselves. With them the laws that are really
-drawn differ from those that the promise is about by a Renyi divergence of at most ``order * charge``.
-Everything here is public and known before any record is read. Proof: docs/proofs/path_rounding.md.
-"""
+nugget on a lattice hides the rounding of the values themselves. The laws that are really drawn then
+differ from the promised ones by a Renyi divergence of at most ``order * charge``. All of it is
+public and known before any record is read. Proof: docs/proofs/path_rounding.md."""
 
 import math
 from dataclasses import dataclass
@@ -51,7 +50,6 @@ class PathSizes:
 
 
 def path_precision(sizes: PathSizes) -> PathPrecision:
-    """The nuggets for these sizes, and the charge that is left."""
     m, total = sizes.points, 1.0 + sizes.extra
     gram, entry = gram_error(sizes), entry_error(sizes)
     nugget = max(LEAST_NUGGET * total, 2.0 * m * entry / TARGET) * UP

@@ -1,10 +1,9 @@
 """How far a posterior moves when one record (x, y) is replaced by another.
 
 Units: the kernel is divided by its variance, so that k(x, x) = 1; ``ridge`` is r^2, noise variance
-over kernel variance; outputs lie within 1 of their centre, so multiply by half the width of their
-bounds. The sensitivity is the norm of the change of the posterior mean in the Hilbert space of
-the posterior covariance of the records that stay; that norm is never less than the one of the
-prior. Proofs: docs/proofs/paths.md. All numbers are upper bounds, rounded up."""
+over kernel variance; outputs lie within 1 of their centre. The sensitivity is the norm of the
+change of the posterior mean in the Hilbert space of the posterior covariance of the records that
+stay, never less than that of the prior. Upper bounds, rounded up. Proofs: docs/proofs/paths.md."""
 
 import math
 from collections.abc import Callable

@@ -1,8 +1,7 @@
 """Pure epsilon-private steps, such as a choice, beside Gaussian measurements of the same records.
 Any e-private step is a post-processing of a coin whose privacy loss is +e with probability
-``e^e / (1 + e^e)`` and -e otherwise, so with Gaussian mechanisms of parameter mu the whole
-satisfies ``delta(eps) = sum over signs of p(signs) delta_mu(eps - signs . e)``. Proof:
-docs/proofs/select.md."""
+``e^e / (1 + e^e)``, else -e, so with Gaussian mechanisms of parameter mu the whole satisfies
+``delta(eps) = sum over signs of p(signs) delta_mu(eps - signs . e)``: docs/proofs/select.md."""
 
 import math
 from collections.abc import Sequence

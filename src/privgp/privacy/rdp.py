@@ -1,7 +1,6 @@
 """Renyi divergences: of posterior sample paths, composed, and turned into (epsilon, delta). A curve
-bounds the divergence of order alpha on an open interval of orders and is never evaluated outside
-it. Any order of the interval gives a valid promise, so nothing rests on the search for the best
-one. Proofs: docs/proofs/rdp.md."""
+bounds the divergence of order alpha on an open interval of orders, and is never evaluated outside.
+Any order there gives a valid promise; none rests on the search. Proofs: docs/proofs/rdp.md."""
 
 import math
 from collections.abc import Callable, Sequence

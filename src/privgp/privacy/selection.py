@@ -1,7 +1,6 @@
-"""One of many, chosen with probabilities that hardly depend on any one record.
-
-Both mechanisms see utilities ``u`` (larger is better) of sensitivity Delta and are epsilon-private
-at scale ``s = 2 Delta / epsilon``.
+"""One of many, chosen with probabilities that hardly depend on any one record. Mechanisms see
+utilities ``u`` (larger is better) of sensitivity Delta and are epsilon-private at scale
+``2 Delta / epsilon``.
 
 One kind of utility is made of cross-validation residuals, linear maps of the outputs: for outputs v
 scaled to [-1, 1] and folds with training rows T and test rows V, the stacked residuals ``R v`` have

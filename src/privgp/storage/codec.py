@@ -3,8 +3,8 @@
 A dataclass becomes an object with its class's name as ``type`` and its fields; a tuple a list; an
 array a member of its own, named in its place. Reading goes by the declared types: whatever is of
 another type, out of its declared range (``privgp.types``), missing or left over raises
-``DamagedFile``, and so does a class whose constructor or ``check()`` raises ValueError. Names of
-classes and fields are part of the format: whoever changes one raises ``archive.VERSION``."""
+``DamagedFile``, as do constructors and ``check()`` that refuse. Names of classes and fields are
+part of the format: whoever changes one raises ``archive.VERSION``."""
 
 import dataclasses
 import math

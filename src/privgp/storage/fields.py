@@ -1,6 +1,5 @@
 """Values of a file that nobody vouches for, turned into checked ones, and back. Readers take what
-was found and what it is called, and return it as the type it should be, or raise
-``DamagedFile``."""
+was found and its name, and return it as the type it should be, or raise ``DamagedFile``."""
 
 import io
 import math

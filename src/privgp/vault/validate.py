@@ -50,9 +50,7 @@ def checked_inputs(X: Any, columns: int) -> Array:
     try:
         values = _table(X, columns)
     except LookupError:
-        raise ValueError(
-            "X must have one row per record and one column per declared pair of bounds."
-        ) from None
+        raise ValueError("X must be a table, one column per declared pair of bounds.") from None
     except OverflowError:
         raise ValueError("X must be finite numbers.") from None
     except (TypeError, ValueError):

@@ -52,9 +52,7 @@ def read_ranges(
         _check_names(names, inputs, option)
         return [ranges[names.index(name)] for name in inputs]
     if len(ranges) != len(inputs):
-        raise Refusal(
-            f"{option} must have one range for each input: {len(inputs)}, not {len(ranges)}."
-        )
+        raise Refusal(f"{option} needs one range for each input: {len(inputs)}, not {len(ranges)}.")
     return ranges
 
 

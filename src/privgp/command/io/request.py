@@ -96,8 +96,7 @@ class Request(ReleaseOptions):
                 raise Refusal("--groups is not available with --protect records.")
             if self.inducing is not None:
                 raise Refusal(
-                    "--inducing does not go with --protect records, which measures bins, whose "
-                    "number does not grow with the rows: leave --inducing out."
+                    "--inducing does not go with --protect records: leave --inducing out."
                 )
         elif self.x_bounds:
             raise Refusal("--x-bounds is for --protect records only: public inputs need no bounds.")
@@ -165,9 +164,7 @@ class PlannedRequest(Request):
         plan = open_stored(path, load_plan)
         made, asked = plan.made_for, plan.made_for.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
-            raise Refusal(
-                f"'{path}' does not name the columns it was made for: make it with privgp plan."
-            )
+            raise Refusal(f"'{path}' does not name the columns it is for: make it by privgp plan.")
         inducing = asked.inducing if asked.inducing is None else int(np.size(asked.inducing))
         return cls(
             plan=plan, plan_path=path, data=data, inputs=",".join(made.names), output=output,

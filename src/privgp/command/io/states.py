@@ -70,11 +70,9 @@ def _check_room(kept: Kept, points: Array) -> None:
             check_inside(points, domain)
     known = {row.tobytes() for row in kept._kept.contents.draws.points}
     new = {row.tobytes() for row in points + 0.0} - known  # no negative zeros
-    if len(new) > kept.points_left_:
-        raise Refusal(
-            f"{len(new):,} of the points are new, and no more than {kept.points_left_:,} can still "
-            "be answered: ask for fewer."
-        )
+    left = kept.points_left_
+    if len(new) > left:
+        raise Refusal(f"{len(new):,} of the points are new, {left:,} are left: ask for fewer.")
 
 
 def tell_state(

@@ -41,8 +41,8 @@ class KernelKind(Notation):
     widths, in 2^-53 of the variance, to first order; raises ValueError where no bound is proved.
     ``limits``: the least and largest parameter for which that is proved.
     ``by_differences(kernel, X, Z)``: k(X, Z), if ``profile`` is not what was proved.
-    ``least_at(kernel, widths)``: the differences in a box at which k is least; None if k falls with
-    the distance.
+    ``least_at(kernel, widths)``: the differences in a box with the least k; None if k falls with
+    them.
     ``exponential_rate``: q where k = k(0) exp(-q |x - x'|) for one input; None otherwise.
     ``shortest_scale``: the least distance over which k changes much.
     ``one_input``: whether it is a covariance of one input only."""

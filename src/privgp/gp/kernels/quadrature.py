@@ -1,10 +1,9 @@
 """Means of a stationary kernel over pairs of boxes by Gauss-Legendre quadrature over differences.
 
 Per input the difference of two evenly distributed points has a trapezoid for its density: it rises,
-is flat and falls. Each piece gets its own nodes; where the kernel may have its kink, at a difference
-of nothing, pieces are split there and the nodes crowd towards it. Errors are near 1e-6 up to three
-inputs; beyond, the five nodes per input ignore the kink, which matters less the more inputs there are.
-"""
+is flat and falls. Each piece gets its own nodes; where the kernel may have its kink, at a
+difference of nothing, pieces are split and nodes crowd towards it. Errors are near 1e-6 up to three
+inputs; beyond, the five nodes per input ignore the kink, which then matters less."""
 
 from functools import lru_cache
 

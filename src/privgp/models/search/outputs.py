@@ -45,12 +45,8 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) ->
     y = checked_outputs(y, len(rows))
     centre = centre_of(models)
     budget = {"epsilon": search.epsilon, "delta": search.delta}
-    planner = clone(search.estimator).set_params(
-        kernel=centre.kernel,
-        noise_variance=centre.noise_variance,
-        hyperparameters="learned",
-        **budget,
-    )
+    start = {"kernel": centre.kernel, "noise_variance": centre.noise_variance}
+    planner = clone(search.estimator).set_params(**start, **budget, hyperparameters="learned")
     plan = planner._plan(rows, groups, ranked=True)
     (seed,) = seeds(search)
     measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, generator(seed))

@@ -72,18 +72,10 @@ class PathModel(DomainModel):
 
     def precision(self, records: int) -> PathPrecision:
         """The nuggets that hide rounding errors, and what these cost; over the kernel's variance."""
-        scale = variance(self.kernel)
-        return path_precision(
-            PathSizes(
-                records=records,
-                points=self.max_points,
-                paths=self.paths,
-                ridge=self.noise_variance / scale,
-                extra=self.extra_noise**2 / scale,
-                reach=self.half_width / math.sqrt(scale),
-                kernel_error=rounding_error(self.kernel, self.widths),
-            )
-        )
+        scale, points, paths = variance(self.kernel), self.max_points, self.paths
+        ridge, extra = self.noise_variance / scale, self.extra_noise**2 / scale
+        reach, error = self.half_width / math.sqrt(scale), rounding_error(self.kernel, self.widths)
+        return path_precision(PathSizes(records, points, paths, ridge, extra, reach, error))
 
     def nugget_std(self, records: int) -> float:
         """Std, in units of y, of the independent noise at every point."""
@@ -117,10 +109,7 @@ class PathModel(DomainModel):
         """What is promised of all paths at all points together."""
         epsilon = self.epsilon(records)
         if epsilon == math.inf:
-            raise ValueError(
-                "rounding errors cannot be bounded for these arguments: raise noise_variance or "
-                "lower max_points."
-            )
+            raise ValueError("rounding is not bounded: raise noise_variance or lower max_points.")
         assumptions = [
             f"the number of records is public: {records}",
             "kernel, noise variance, domain, bounds, numbers of paths and points and extra noise "
@@ -188,10 +177,7 @@ def path_model(given: Mapping[str, Any]) -> PathModel:
     kernel, noise = signal_and_noise(given["kernel"], given["noise_variance"], len(domain))
     extra = _number("extra_noise", given["extra_noise"])
     if not 0 <= extra <= LARGEST_EXTRA * math.sqrt(variance(kernel)):
-        raise ValueError(
-            f"extra_noise must not be negative, nor above {LARGEST_EXTRA:g} times the kernel's std, "
-            f"got {extra}."
-        )
+        raise ValueError(f"extra_noise must be 0 to {LARGEST_EXTRA:g} kernel stds, got {extra}.")
     paths = whole_number("n_paths", given["n_paths"], MOST_PATHS)
     points = whole_number("max_points", given["max_points"], MOST_POINTS)
     check_budget(1.0, given["delta"])

@@ -1,7 +1,6 @@
 """What a curator keeps and answers from: drawn where it is asked for, stored, then answered. Every
 point is drawn once and always gets the same answer. Two copies would draw differently, so a state
-is neither copied nor used by two processes. Proofs: docs/proofs/function.md, function_records.md,
-path_rounding.md."""
+is neither copied nor used by two processes. Proofs: docs/proofs/function.md, path_rounding.md."""
 
 import os
 import threading
@@ -36,9 +35,8 @@ TOO_MUCH = "it has drawn more than it may"
 
 @dataclass(frozen=True)
 class Contents:
-    """All there is to a function, or to some paths; a subclass says how they go on. ``names``: of
-    the input columns; ``model``: the public part; ``draws``: the private values and all that was
-    drawn, which alone changes."""
+    """All there is to a function, or to some paths; a subclass says how they go on. ``model``: the
+    public part; ``draws``: the private values and all that was drawn, which alone changes."""
 
     guarantee: Guarantee
     names: tuple[str, ...] | None
@@ -97,7 +95,6 @@ class Kept:
 
     @classmethod
     def new(cls, contents: Contents, codec: Codec, path: PathLike | None) -> Self:
-        """``path``: a new file."""
         file = None if path is None else StateFile.create(path, contents, codec)
         return cls(contents, codec, file)
 
