@@ -191,8 +191,7 @@ def test_the_reference_has_every_public_name(name):
 
 
 CALLS = {
-    "PrivateGPRegressor": "PrivateGPRegressor plan epsilon_for fit predict plot save",
-    "PrivateGPRegressor": "PrivateGPRegressor plan fit predict interval plot save",
+    "PrivateGPRegressor": "PrivateGPRegressor plan epsilon_for fit predict interval plot save",
     "PrivateFunction": "PrivateFunction fit release plot save_state load_state",
     "PrivateBayesSearchCV": "PrivateBayesSearchCV plan fit predict",
     "PrivateGridSearchCV": "PrivateGridSearchCV fit describe",

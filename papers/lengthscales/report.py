@@ -16,13 +16,14 @@ from papers.lengthscales.selection import (
     papers_probabilities,
     squared_errors,
 )
+from papers.shared.choices import permute_and_flip_probabilities
 from papers.shared.data import kung
 from papers.shared.report import Report, Request, Result, Section
 from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.outputs import privacy_error
 from privgp.plan.search.folds import folds_of, public_splits
-from privgp.privacy.selection import permute_and_flip_probabilities, selection_scale
+from privgp.privacy.selection import selection_scale
 from privgp.types import Array
 from privgp.vault.select import root_utilities
 

@@ -12,10 +12,11 @@ from collections.abc import Iterable
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
+from papers.shared.choices import exponential_probabilities
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.search.folds import folds_of
 from privgp.privacy.guarantee import OUTPUTS, SIMULATED_SAMPLER, Guarantee
-from privgp.privacy.selection import Fold, exponential_probabilities
+from privgp.privacy.selection import Fold
 from privgp.types import Array, Integers
 
 LARGEST_ERROR = 4.0  # times d; the papers' "completely arbitrary bound"

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
+from papers.shared.choices import exponential_probabilities, permute_and_flip_probabilities
 from privgp import (
     BinnedGP,
     BinnedMeans,
@@ -26,10 +27,6 @@ from privgp import (
 from privgp.audit.promises import Promise
 from privgp.plan.bins.bins import Bins
 from privgp.privacy.noise import PURE
-from privgp.privacy.selection import (
-    exponential_probabilities,
-    permute_and_flip_probabilities,
-)
 from tests.adversary.attacks import Chosen, Measured, Released
 from tests.adversary.neighbours import INPUTS, PEOPLE, ends, of_bins, of_columns, of_plan
 from tests.models.looking_up import Column

@@ -24,11 +24,6 @@ READING = (
 
 UNAWARE = ("engine", "gp", "privacy", "plan", "release", "ledger")
 UNHEARD = {"y", "X_val", "y_val", "outputs", "validation", "utilities", "private"}
-NOT_PRIVATE = {  # mathematics of the vault's laws, for proofs and audits
-    "privgp.privacy.selection.exponential_probabilities utilities",
-    "privgp.privacy.selection.permute_and_flip_probabilities utilities",
-    "privgp.privacy.selection._gaps utilities",
-}
 
 PRIVATE_NAMES = {
     "y", "X_val", "y_val", "outputs", "utilities", "validation", "pairs", "records",
@@ -125,7 +120,7 @@ def private_in_public_rooms(house: House) -> set[str]:
         for each in functions_of(module)
         for parameter in each.parameters
         if parameter.arg in UNHEARD
-    } - NOT_PRIVATE
+    }
 
 
 class Watch:

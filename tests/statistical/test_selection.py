@@ -11,12 +11,9 @@ import pytest
 from scipy.stats import chi2
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
+from papers.shared.choices import exponential_probabilities, permute_and_flip_probabilities
 from privgp import PrivateGPRegressor, PrivateGridSearchCV
-from privgp.privacy.selection import (
-    exponential_probabilities,
-    permute_and_flip_probabilities,
-    selection_scale,
-)
+from privgp.privacy.selection import selection_scale
 from privgp.vault.select import choose
 
 pytestmark = pytest.mark.statistical

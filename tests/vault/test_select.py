@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privgp.privacy.selection import (
-    exponential_probabilities,
-    permute_and_flip_probabilities,
-    selection_scale,
-)
+from papers.shared.choices import exponential_probabilities, permute_and_flip_probabilities
+from privgp.privacy.selection import selection_scale
 from privgp.vault import select
 from privgp.vault.scores import checked_validation, make_loss, score_sensitivity
 from privgp.vault.select import EXPONENTIAL, PERMUTE_AND_FLIP, choose, choose_by_validation

@@ -1,7 +1,5 @@
 """``trade_off``: attack any mechanism of two neighbouring datasets, and compare with its promise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -9,20 +7,15 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from privgp.audit.gaussian import attack_pair
-from privgp.audit.mechanisms import (
-    attack_choice,
-    pair_of,
-    paths_of,
-    released_by,
-    sampler_of,
-    simulated,
-)
+from privgp.audit.mechanisms import attack_choice, pair_of, paths_of, released_by, sampler_of
 from privgp.audit.progress import Callback, telling
 from privgp.audit.promises import promise_of
 from privgp.audit.result import TradeOff, Trial
 from privgp.audit.trained import attack_trained
 from privgp.models.paths import PosteriorPaths
+from privgp.models.promise import simulation
 from privgp.models.search.grid import PrivateGridSearchCV
+from privgp.types import Random
 
 
 def trade_off(
@@ -60,29 +53,31 @@ def trade_off(
 
     ``noise_scale`` below 1 plants a fault into a measurement or a choice, to see that the audit finds
     it. ``random_state`` seeds the generator that callables get. ``progress``: True for a bar, or a
-    function of (share done, what is being done).
-    """
+    function of (share done, what is being done)."""
     if draws < 1 or not 0 < failure_probability < 1 or not noise_scale > 0:
         raise ValueError("draws and noise_scale must be positive, failure_probability in (0, 1).")
     with telling(progress) as tell:
         trial = Trial(draws, failure_probability, tell)
         if isinstance(mechanism, PrivateGridSearchCV):
-            return attack_choice(mechanism, data, trial, noise_scale, simulated(mechanism))
+            return attack_choice(mechanism, data, trial, noise_scale, _simulated(mechanism))
         pair = pair_of(mechanism, data, neighbour, points)
         if pair is not None:
             if promise is not None:
                 pair = replace(pair, promise=promise_of(promise))
-            return attack_pair(pair, trial, noise_scale, simulated(mechanism))
+            return attack_pair(pair, trial, noise_scale, _simulated(mechanism))
         if isinstance(mechanism, PosteriorPaths):
             mechanism, promised = paths_of(mechanism, data, neighbour, points)
             promise, batch = promised if promise is None else promise, True
         if data is None or neighbour is None or promise is None:
             raise ValueError("this mechanism needs data, neighbour and promise.")
         if noise_scale != 1.0:
-            raise ValueError(
-                "noise_scale is for measurements and choices: scale the noise in the function."
-            )
+            raise ValueError("noise_scale is for measurements and choices: scale your own noise.")
         release = mechanism if callable(mechanism) else released_by(mechanism, points)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         sampler = sampler_of(release, (data, neighbour), rng, batch)
         return attack_trained(sampler, promise_of(promise), trial)
+
+
+def _simulated(model: Any) -> Random:
+    """The generator of a model that simulates, else None: the noise that protects."""
+    return simulation(model) if hasattr(model, "random_state") else None

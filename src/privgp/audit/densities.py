@@ -1,10 +1,6 @@
-"""The distributions that a membership attack fits to releases of shadow datasets (paper, appendix C).
-
-Means of paths: ``t = c tanh(phi / 2) + e``, phi from two Gaussian components, e from one. Variances:
-two Gaussian components of their logarithm.
-"""
-
-from __future__ import annotations
+"""The distributions that a membership attack fits to releases of shadow datasets (paper, appendix
+C). Means of paths: ``t = c tanh(phi / 2) + e``, phi from two Gaussian components, e from one.
+Variances: two Gaussian components of their logarithm."""
 
 from dataclasses import dataclass
 
@@ -30,16 +26,13 @@ _LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
 @dataclass(frozen=True)
 class MeanLaw:
     """Density of the mean of the released values: (share, m1, log tau1, m2, log tau2, log s), c.
-
     The integral over phi is a sum over intervals of equal probability, each a normal density as
-    wide as the interval: exact for many intervals, and smooth however small s is.
-    """
+    wide as the interval: exact for many intervals, and smooth however small s is."""
 
     parameters: tuple[float, ...]
     scale: float
 
     def logpdf(self, t: Array) -> Array:
-        """Log densities, (t,)."""
         nodes = _Nodes(np.array(self.parameters))
         parts = [
             logsumexp(nodes.exponents(part), axis=1)
@@ -55,7 +48,6 @@ class VarianceLaw:
     mixture: GaussianMixture
 
     def logpdf(self, t: Array) -> Array:
-        """Log densities, (t,)."""
         return np.asarray(self.mixture.score_samples(np.reshape(t, (-1, 1))))
 
 

@@ -1,12 +1,9 @@
 """The best attack on a measurement whose noise is known: a threshold on one number.
 
 Two neighbouring datasets give two exact measurements; the noise in every number is independent. No
-attack does better than a threshold on the likelihood ratio. With pure noise the threshold is the
-ratio beyond the second measurement: with Laplace noise the largest there is, so that the attack
-attains what pure epsilon allows. Statistics: docs/proofs/audit.md.
-"""
-
-from __future__ import annotations
+attack does better than a threshold on the likelihood ratio. With pure noise it is the ratio beyond
+the second measurement, with Laplace noise the largest there is, so that the attack attains what
+pure epsilon allows. Statistics: docs/proofs/audit.md."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,10 +31,8 @@ class NoisyPair:
 
 
 def attack_pair(pair: NoisyPair, trial: Trial, noise_scale: float, rng: Random) -> TradeOff:
-    """Threshold half-way along the difference (pure noise: beyond its end).
-
-    ``rng``: for simulated noise; None for the real one. Many draws share one call of the sampler.
-    """
+    """Threshold half-way along the difference, or with pure noise beyond its end. ``rng``: for
+    simulated noise; None for the real one."""
     statistic, threshold = _best_statistic(pair)
     size = len(pair.low)
     batch = min(trial.draws, max(1, BATCH_NUMBERS // size))

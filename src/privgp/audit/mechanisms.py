@@ -2,11 +2,8 @@
 
 A linear measurement with isotropic noise becomes a NoisyPair, on which the best attack is known;
 anything else a sampler of releases, on which one is trained. Searches are attacked at the worst
-validation record there is: under one dataset every model predicts it right, under the other every
-model predicts it wrong; or it speaks for one setting against all others, and then the other way round.
-"""
-
-from __future__ import annotations
+validation record there is, which every model predicts right under one dataset and wrong under the
+other, or which speaks for one setting against all others, and then the other way round."""
 
 import tempfile
 from collections.abc import Callable, Sequence
@@ -25,7 +22,6 @@ from privgp.audit.trained import Sampler
 from privgp.gp.growing import Coordinates
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
-from privgp.models.promise import simulation
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.bayes import PrivateBayesSearchCV
 from privgp.models.search.bayes_plan import guarantee_of
@@ -52,10 +48,7 @@ def pair_of(model: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair | N
     """What the best attack needs; None where it is not known."""
     if callable(model) or (hasattr(model, "fit") and hasattr(model, "release")):
         return None
-    raise TypeError(
-        "trade_off takes a Plan, such as model.plan(X), an unfitted model, or a function "
-        "mechanism(dataset, rng) that returns numbers."
-    )
+    raise TypeError("trade_off takes a Plan, an unfitted model, or a mechanism(dataset, rng).")
 
 
 @pair_of.register
@@ -92,11 +85,8 @@ def _(model: PrivateGPRegressor, data: Any, neighbour: Any, points: Any) -> Nois
 
 @pair_of.register
 def _(function: PrivateFunction, data: Any, neighbour: Any, points: Any) -> NoisyPair:
-    """The coordinates of a whole function at these points, which its answers there tell.
-
-    ``data``: (X, y) with ``neighbour``, or X alone: then the row whose output moves the function
-    most, at either end of the bounds, all others in the middle.
-    """
+    """The coordinates of a whole function at these points. With X alone: the row that moves it
+    most, its output at either end of the bounds, all others in the middle."""
     if neighbour is None:
         low, high = (float(end) for end in function.y_bounds)
         X = np.asarray(_inputs_alone(data), dtype=float)
@@ -125,9 +115,7 @@ def _(search: PrivateBayesSearchCV, rows: Any, neighbour: Any, points: Any) -> N
     """All scores that a search measures, in units of the first one's noise."""
     plan = search.plan(_count(rows))
     if plan.constants is not None:
-        raise ValueError(
-            "Kusner's promises hold under an assumption only: attack method='measured'."
-        )
+        raise ValueError("Kusner's promises hold under an assumption: attack method='measured'.")
     first = plan.noise[0]
     moved = np.array([first.std / step.std for step in plan.noise]) / plan.rows
     promise = promise_of(guarantee_of(plan, simulated=False))
@@ -139,9 +127,7 @@ def attack_choice(
 ) -> TradeOff:
     """How often the last setting is chosen: two records behind all others, or level with them."""
     if search.method not in CHOICES:
-        raise ValueError(
-            "method='measurement' chooses by what was measured: attack the regressor itself."
-        )
+        raise ValueError("method='measurement' chooses for nothing: attack the regressor itself.")
     count, settings = _count(rows), len(candidates_of(search.param_grid))
     if settings < 2:
         raise ValueError("param_grid must hold at least two settings to choose from.")
@@ -181,12 +167,9 @@ def sampler_of(
 def paths_of(
     model: PosteriorPaths, data: Any, neighbour: Any, points: Any
 ) -> tuple[Callable[..., Any], Any]:
-    """A mechanism for many releases of paths at once, and what they promise.
-
-    Paths of one posterior are independent, so many releases of a few are few releases of many.
-    ``points``: unless given, the questions that hurt most about the inputs of the records in which
-    the datasets differ, with restarts between them.
-    """
+    """A mechanism for many releases of paths at once (a few of many: they are independent), and
+    what they promise. ``points``: unless given, the questions that hurt most about the inputs of
+    the records in which the datasets differ, with restarts between them."""
     (X, y), (Z, v) = _differ_in_one_record(data, neighbour)
     differ = np.any(X != Z, axis=1) | (y != v)
     questions = worst_questions(model.domain, np.vstack([X[differ], Z[differ]]))
@@ -215,11 +198,6 @@ def released_by(model: Any, points: Any) -> Callable[[Any, np.random.Generator],
         return np.ravel(fresh.fit(X, y).release(points))
 
     return mechanism
-
-
-def simulated(model: Any) -> Random:
-    """The generator of a model that simulates, else None: the noise that protects."""
-    return simulation(model) if hasattr(model, "random_state") else None
 
 
 def worst_questions(domain: Any, differ: Array) -> list[Array]:
@@ -253,14 +231,11 @@ def _differ_in_outputs(data: Any, neighbour: Any) -> tuple[Array, Array, Array]:
     """The inputs that both share, and the outputs of each."""
     (X, y), (Z, v) = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
     if not np.array_equal(X, Z):
-        raise ValueError(
-            "data and neighbour must share their inputs: only outputs are private here."
-        )
+        raise ValueError("data and neighbour must share their inputs: only outputs are private.")
     return X, y, v
 
 
 def _differ_in_one_record(data: Any, neighbour: Any) -> tuple[tuple[Array, Array], ...]:
-    """Both datasets as (X, y)."""
     (X, y), (Z, v) = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
     if X.shape != Z.shape:
         raise ValueError("data and neighbour must have the same number of records and inputs.")
@@ -272,9 +247,7 @@ def _check_one_person(differ: Any, people: Any) -> None:
     """Refuse outputs that differ in several rows, unless all of them are one person's."""
     rows = np.flatnonzero(differ)
     if len(rows) > 1 and (people is None or len(np.unique(people[rows])) > 1):
-        raise ValueError(
-            "data and neighbour must differ in one row only (with groups, in one person's rows)."
-        )
+        raise ValueError("data and neighbour must differ in one row, or in one person's rows.")
 
 
 def _inputs_alone(data: Any) -> Any:

@@ -1,10 +1,6 @@
-"""``membership``: was this record in the data from which posterior paths were released?
-
-The attack of the paper's appendix C: draw many datasets with and without the record, fit the
-distribution of what either releases at its place, and score fresh releases by the likelihood ratio.
-"""
-
-from __future__ import annotations
+"""``membership``: was this record in the data from which posterior paths were released? The attack
+of the paper's appendix C: draw many datasets with and without the record, fit the distribution of
+what either releases at its place, and score fresh releases by the likelihood ratio."""
 
 import math
 from collections.abc import Sequence
@@ -47,14 +43,12 @@ def membership(
 ) -> Membership:
     """Attack released posterior paths at one record's place. Everything here is made up.
 
-    ``kernel``, ``noise_variance``: the model whose posterior is sampled (sigma^2 k and lambda^2 in
-    the paper's letters). ``n``: rows of a dataset; ``n_paths``: how many paths are released,
-    ``inf`` for the exact mean and variance. ``record``: (x, y) whose membership is asked for;
-    ``response``, ``label_noise``, ``x_bounds``: how other records come about. ``centred``: release
-    paths about zero, the limit of large sigma. ``promise``: a Guarantee or (epsilon, delta), for
-    replacing one record, that no attack may beat. ``shadows``: datasets with and without the record
-    that the attack learns from; ``draws``: fresh ones it is tested on, each way.
-    """
+    ``kernel``, ``noise_variance``: sigma^2 k and lambda^2 of the paper. ``n``: rows of a dataset;
+    ``n_paths``: how many paths are released, ``inf`` for the exact mean and variance. ``record``:
+    (x, y) whose membership is asked for; ``response``, ``label_noise``, ``x_bounds``: how other
+    records come about. ``centred``: paths about zero, the limit of large sigma. ``promise``: a
+    Guarantee or (epsilon, delta), for replacing one record, that no attack may beat. ``shadows``:
+    datasets with and without the record to learn from; ``draws``: fresh ones to be tested on."""
     for name, value, least in (("n", n, 1), ("shadows", shadows, 100), ("draws", draws, 100)):
         if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}.")
@@ -91,10 +85,8 @@ def membership(
 def released(
     mean: Array, var: Array, n_paths: float, scale: float, rng: np.random.Generator
 ) -> Released:
-    """Mean and log-variance of L values N(mu, v) each: drawn from their exact distributions.
-
-    The mean is N(mu, v / L); the variance, in units of scale^2, v chi^2(L - 1) / L, independent.
-    """
+    """Mean and log-variance of L values N(mu, v) each, from their exact distributions: N(mu, v / L)
+    and, in units of scale^2, v chi^2(L - 1) / L, independent."""
     if n_paths == math.inf:
         return Released(mean, np.log(var / scale**2))
     means = mean + np.sqrt(var / n_paths) * rng.standard_normal(len(mean))

@@ -1,7 +1,5 @@
 """Pictures of attacks: error rates beside the promised curve; members beside others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Telling how far an audit is: to a callback, on a bar, or to nobody."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

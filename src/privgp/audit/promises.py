@@ -1,15 +1,11 @@
-"""What a promise allows: the least false-negative rate an attack can have at each false-positive rate.
-
-Under (epsilon, delta)-privacy every attack has ``beta >= max(0, 1 - delta - e^eps alpha,
-e^-eps (1 - delta - alpha))``; under mu-Gaussian privacy ``beta >= Phi(Phi^-1(1 - alpha) - mu)``.
-"""
-
-from __future__ import annotations
+"""What a promise allows: the least false-negative rate beta at each false-positive rate alpha.
+(epsilon, delta)-privacy: ``max(0, 1 - delta - e^eps alpha, e^-eps (1 - delta - alpha))``;
+mu-Gaussian privacy: ``Phi(Phi^-1(1 - alpha) - mu)``."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -31,18 +27,15 @@ EPSILONS = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 96)])
 
 @dataclass(frozen=True)
 class Promise:
-    """A trade-off curve: of Gaussian privacy when ``mu`` is given, and of (epsilon, delta) pairs.
-
-    ``slack``: what is taken off the Gaussian curve, the lattice's share of delta.
-    """
+    """Trade-off curves: of Gaussian privacy when ``mu`` is given (``slack``: the lattice's share of
+    delta, taken off), and of (epsilon, delta) pairs."""
 
     mu: float | None = None
     pairs: tuple[tuple[float, float], ...] = ()
     slack: float = 0.0
 
     @classmethod
-    def of(cls, event: Event) -> Promise:
-        """What one step with noise promises."""
+    def of(cls, event: Event) -> Self:
         pairs = tuple((epsilon, 0.0) for epsilon in event.pure_epsilons)
         mu = 1.0 / event.noise_multipliers[0] if event.noise_multipliers else None
         return cls(mu, pairs, event.delta_slack)
@@ -93,9 +86,7 @@ def promise_of(given: Any) -> Promise:
     try:
         epsilon, delta = (float(number) for number in given)
     except (TypeError, ValueError):
-        raise TypeError(
-            "promise must be a Guarantee or a pair (epsilon, delta), as the mechanism promised it."
-        ) from None
+        raise TypeError("promise must be a Guarantee or a pair (epsilon, delta).") from None
     if not (epsilon == 0.0 and 0 < delta < 1):
         check_budget(epsilon, delta, pure=True)
     return Promise(pairs=((epsilon, delta),))
@@ -123,10 +114,7 @@ def renyi_curve(
     paper: bool = False,
 ) -> PathCurve:
     """The Renyi curve of ``n_paths`` posterior paths of n records, outputs within ``reach`` of 0.
-
-    ``centred``: paths about zero, which reveal the covariance alone; ``paper``: the bounds as
-    printed instead of the sharper ones.
-    """
+    ``centred``: paths about zero, which reveal the covariance alone; ``paper``: its own bounds."""
     low, high = np.array(domain_pairs("x_bounds", x_bounds)).T
     shape = posterior_shape(kernel, noise_variance, high - low, n)
     moved = 0.0 if centred else mean_sensitivity(shape, "paper" if paper else "auto").value

@@ -1,7 +1,5 @@
 """What attacks achieved beside what was promised."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,12 +23,9 @@ class TradeOff:
     """The error rates of one attack on fresh draws beside the least that were promised.
 
     ``promised_mu``: the Gaussian-DP parameter of the promise; of another kind of promise, what it
-    allows at the attack's false-positive rate
-    ``mu_low``, ``mu_high``: bounds of the attack's own, from those of its error rates
-    ``false_positive_bounds``, ``false_negative_bounds``: Clopper-Pearson bounds, all wrong together
-    with probability at most ``failure_probability``
-    ``attack``: what was done, in words
-    """
+    allows at the attack's false-positive rate. ``mu_low``, ``mu_high``: bounds of the attack's own,
+    from the Clopper-Pearson bounds of its error rates, wrong with probability at most
+    ``failure_probability``. ``attack``: what was done, in words."""
 
     promised_mu: float
     mu_low: float
@@ -55,11 +50,8 @@ class TradeOff:
         return self.mu_high >= 0.9 * self.promised_mu
 
     def epsilon_low(self, delta: float) -> float:
-        """The attack disproves every smaller epsilon at this delta; 0 if it disproves none.
-
-        ``log((1 - beta - delta) / alpha)`` with both error rates at their upper bounds, or with
-        their roles exchanged.
-        """
+        """The attack disproves every smaller epsilon at this delta; at least 0:
+        ``log((1 - beta - delta) / alpha)`` of the rates' upper bounds, or their roles exchanged."""
         rates = self.false_positive_bounds[1], self.false_negative_bounds[1]
         ratios = ((1.0 - b - delta) / a for a, b in (rates, rates[::-1]))
         return math.log(max(1.0, *ratios))
@@ -83,8 +75,7 @@ def verdict(holds: bool) -> str:
 
 
 def clopper_pearson(count: int, draws: int, failure: float) -> tuple[float, float]:
-    """Bounds of a probability of which ``count`` of ``draws`` events were seen; together wrong with
-    probability at most ``failure``."""
+    """Bounds of a probability, ``count`` of ``draws`` seen; both are right but for ``failure``."""
     tail = 0.5 * failure
     low = betaincinv(count, draws - count + 1, tail) if count > 0 else 0.0
     high = betainccinv(count + 1, draws - count, tail) if count < draws else 1.0
@@ -146,13 +137,9 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Membership:
-    """A membership attack's success on fresh draws.
-
-    ``false_positive_rates``, ``true_positive_rates``: the curve over all thresholds; ``auc``: the
-    area under it, ``auc_bounds`` by Hoeffding; ``thresholds``: those fixed beforehand, with
-    Clopper-Pearson bounds. All bounds together are wrong with probability at most
-    ``failure_probability``.
-    """
+    """A membership attack's success on fresh draws: the curve of its rates over all thresholds,
+    ``auc``, the area under it, with Hoeffding's bounds, and ``thresholds`` fixed beforehand, with
+    Clopper-Pearson's. All bounds together are right but for ``failure_probability``."""
 
     n: int
     n_paths: float
@@ -222,11 +209,8 @@ def measured(
     failure: float,
     **facts: Any,
 ) -> Membership:
-    """The success of a fitted attack; thresholds come from ``calibration``, shadows without the record.
-
-    ``facts``: n, n_paths, shadows and the promise
-    The area's bounds are Hoeffding's for two samples of m: ``P(|A - a| >= t) <= 2 exp(-2 m t^2)``.
-    """
+    """The success of a fitted attack, thresholds from ``calibration``, shadows without the record.
+    Hoeffding's bounds of the area, two samples of m: ``P(|A - a| >= t) <= 2 exp(-2 m t^2)``."""
     members, others, known = (laws.score(seen) for seen in (inside, outside, calibration))
     draws = len(members)
     each = failure / (1 + 2 * len(rates))

@@ -1,10 +1,5 @@
-"""Shadow datasets and the posterior at one point for all of them at once.
-
-``mu_D = k0^T (K + s^2 I)^-1 y`` and ``v_D = k(x0, x0) - k0^T (K + s^2 I)^-1 k0``, for a stack of
-datasets by one batched solve.
-"""
-
-from __future__ import annotations
+"""Shadow datasets, and the posterior at one point for a stack of them by one batched solve:
+``mu_D = k0^T (K + s^2 I)^-1 y`` and ``v_D = k(x0, x0) - k0^T (K + s^2 I)^-1 k0``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,9 +24,7 @@ def step(X: Array) -> Array:
 @dataclass(frozen=True)
 class Population:
     """Where datasets come from: ``n`` inputs even over a box, outputs ``(1 - m) f(x) + m U(-1, 1)``.
-
-    ``point``, ``output``: the record whose membership is asked for.
-    """
+    ``point``, ``output``: the record whose membership is asked for."""
 
     n: int
     low: Array
@@ -59,10 +52,7 @@ def posteriors(
     kernel: Kernel, noise_variance: float, X: Array, y: Array, point: Array
 ) -> tuple[Array, Array]:
     """Posterior means and variances at ``point`` for datasets X (count, n, inputs), y (count, n).
-
-    All supported kernels are stationary, so ``k(x, z) = k(x - z, 0)`` and one call of the kernel
-    serves a whole block of datasets.
-    """
+    All kernels are stationary, ``k(x, z) = k(x - z, 0)``: one call serves a block of datasets."""
     count, n, _ = X.shape
     size = max(1, BLOCK_NUMBERS // (n * n))
     blocks = (slice(start, start + size) for start in range(0, count, size))

@@ -1,10 +1,6 @@
 """A trained attack: learn on some draws what tells two datasets apart, test it on fresh ones.
-
 Whatever was learned, the test is sound: score and threshold are fixed before the fresh draws are
-made, so the two error rates are binomial. A poor attack finds less; it never accuses wrongly.
-"""
-
-from __future__ import annotations
+made, so the error rates are binomial. A poor attack finds less; it never accuses wrongly."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -38,10 +34,8 @@ class _Candidate:
 
 
 def attack_trained(sampler: Sampler, promise: Promise, trial: Trial) -> TradeOff:
-    """Train on as many releases as the attack is tested on.
-
-    Numbers are divided by their stds, so that one that varies wildly does not hide what others tell.
-    """
+    """Train on as many releases as the attack is tested on. Numbers are divided by their stds, so
+    that one that varies wildly does not hide what others tell."""
     draws, tell = trial.draws, trial.tell
     if draws < LEAST_DRAWS:
         raise ValueError(f"a trained attack needs draws of at least {LEAST_DRAWS}, got {draws}.")
@@ -60,11 +54,8 @@ def attack_trained(sampler: Sampler, promise: Promise, trial: Trial) -> TradeOff
 def choose_attack(
     first: Array, second: Array, promise: Promise, draws: int, failure: float
 ) -> _Candidate:
-    """Of linear, quadratic and tree scores, and all thresholds, the one most beyond the promise.
-
-    ``first``, ``second``: (draws, numbers), each number divided by its std over both.
-    Fitted on one part of these draws and chosen on the rest; how it does on others is not known yet.
-    """
+    """Of linear, quadratic and tree scores, and all thresholds, the one most beyond the promise:
+    fitted on one part of the draws (draws, numbers), in stds, and chosen on the rest."""
     cut = int(RESTED * len(first))
     kinds = {"linear score": _linear, "quadratic score": _quadratic, "decision tree": _tree}
     candidates = []

@@ -1,9 +1,5 @@
-"""The command ``privgp``: one sentence for every error, and an exit code.
-
-0: done; 1: it failed; 2: the arguments or the files are not as they should be.
-"""
-
-from __future__ import annotations
+"""The command ``privgp``: one sentence for every error, and an exit code. 0: done; 1: it failed; 2:
+the arguments or the files are not as they should be."""
 
 import gc
 import signal
@@ -24,7 +20,6 @@ COLLECT_AFTER = 50_000  # new objects: imports make more than that, and hardly a
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
     if arguments is not None:
         return _run(arguments)
     # A process of its own need not search what it imported for garbage, now or when it ends.
@@ -40,10 +35,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def with_pairs_joined(arguments: Sequence[str]) -> list[str]:
-    """The arguments with every ``--x-bounds LO HI`` as one word, ``--x-bounds=LO:HI``.
-
-    An option that may be repeated can take one word only.
-    """
+    """Every ``--x-bounds LO HI`` as ``--x-bounds=LO:HI``: repeated options take one word only."""
     out, left = [], list(arguments)
     while left:
         word = left.pop(0)
@@ -64,10 +56,7 @@ def _is_number(word: str) -> bool:
 def run_application(
     application: typer.Typer, arguments: Sequence[str], name: str, unfinished: str = ""
 ) -> int:
-    """Run a command line under its name and return its exit code.
-
-    ``unfinished``: what to add where it stopped half-way, the end of a sentence.
-    """
+    """Run a command line and return its exit code. ``unfinished``: how errors half-way end."""
     command = typer.main.get_command(application)
     try:
         with _terminated_as_interrupted(), warnings.catch_warnings():

@@ -1,10 +1,5 @@
-"""The command ``privgp`` and its subcommands.
-
-Each subcommand's file declares its options and runs it. What takes long to import is imported when it
-is needed: help, and the refusal of a file that does not exist, stay quick.
-"""
-
-from __future__ import annotations
+"""The command ``privgp`` and its subcommands, whose files declare their options. What takes long to
+import is imported when it is needed: help and refusals of missing files stay quick."""
 
 from collections.abc import Callable
 from typing import Annotated

@@ -76,9 +76,7 @@ def trade_off(
     if data is not None and not inputs:
         raise Refusal("--inputs must name the public columns of DATA.")
     if data is not None and mechanism not in ("outputs", "function"):
-        raise Refusal(
-            f"--mechanism {mechanism} protects whole records, so no table is needed: leave DATA out."
-        )
+        raise Refusal(f"--mechanism {mechanism} protects whole records: leave DATA out.")
     if mechanism == "paths" and noise_scale != 1.0:
         raise Refusal("--noise-scale is not for --mechanism paths.")
     if asked["groups"] and mechanism != "outputs":
@@ -172,7 +170,6 @@ def membership(
 
 
 def _function(request: Request, *, made_up: bool) -> Any:
-    """The function to attack, as its user would make it."""
     from privgp.command.io.kernel_text import read_kernel
     from privgp.models.function.estimator import PrivateFunction
 

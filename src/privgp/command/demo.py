@@ -1,7 +1,5 @@
 """``privgp demo``: every step from a table to a published map, on public data."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import time
@@ -80,7 +78,6 @@ def _run(folder: Path) -> None:
 
 
 def _step(title: str, *words: object) -> None:
-    """Show a command line and run it."""
     from privgp.command.app import app
 
     line = [str(word) for word in words]

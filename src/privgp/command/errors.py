@@ -1,7 +1,5 @@
 """How the command stops: one sentence on the error stream, and an exit code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 

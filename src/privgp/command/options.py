@@ -1,7 +1,5 @@
 """The options that several subcommands share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, signature
@@ -27,7 +25,6 @@ results = _in_panel("Results")
 
 
 def destination(metavar: str, what: str) -> Any:
-    """The option for the file that a command writes."""
     return results(what, "--out", "-o", metavar=metavar)
 
 
@@ -124,10 +121,8 @@ class ReleaseOptions:
 def taking(
     options: type[Any], only: str = "", **defaults: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the fields of ``options`` as its options, in the place of its ``**asked``.
-
-    ``only``: the names of the fields, if not all. ``defaults``: those that differ from the fields' own.
-    """
+    """Give a command the fields of ``options`` (``only`` those named) as its options, in place of
+    its ``**asked``. ``defaults``: those that differ from the fields' own."""
     types = get_type_hints(options, include_extras=True)
     kind = Parameter.KEYWORD_ONLY
     shared = [

@@ -1,7 +1,5 @@
 """``privgp release``: spend the budget once and write what may be published."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """The papers' baselines: noisy means over the bins of a regular grid, and a process on them."""
 
-from __future__ import annotations
-
 import math
 import operator
 from dataclasses import KW_ONLY, dataclass, field
@@ -50,8 +48,7 @@ class BinnedMeans(SpendingRegressor):
     ----------
     bins : int, or one int per input: bins per input, between the x_bounds.
     y_bounds : (low, high), public bounds of the outputs; values outside are clipped.
-    x_bounds : (low, high), or one such pair per input: the box of the bins. None: that of the public
-        X; required with ``protect="records"``.
+    x_bounds : (low, high), or one pair per input: the box of the bins. None: that of a public X.
     epsilon, delta : the budget of one ``fit``; Laplace noise is pure: its delta is 0.
     noise : "laplace" or "gaussian"
     protect : "outputs" (inputs and counts are public, as in the papers) or "records"
@@ -115,9 +112,7 @@ class BinnedMeans(SpendingRegressor):
         low, high = np.array(domain_pairs("x_bounds", self.x_bounds)).T
         grid = Grid(low, high, self._shape(len(low)))
         if grid.count > MOST_PRIVATE_BINS:
-            raise ValueError(
-                f"bins must make at most {MOST_PRIVATE_BINS} with protect='records', got {grid.count}."
-            )
+            raise ValueError(f"bins of records are at most {MOST_PRIVATE_BINS}, got {grid.count}.")
         inputs = checked_inputs(X, len(low))
         y = checked_outputs(y, len(inputs))
         validate_data(self, X, skip_check_array=True)  # remembers names and number of columns
@@ -147,8 +142,7 @@ class BinnedMeans(SpendingRegressor):
         self.guarantee_ = promise(
             RECORDS if records else OUTPUTS,
             [noise.event],
-            epsilon=self.epsilon,
-            delta=self.delta,
+            (self.epsilon, self.delta),
             assumptions=PRIVATE_INPUTS if records else PUBLIC_INPUTS,
             mechanism=f"{noise.describe()} on {what}; all else is post-processing",
             sampler=noise.sampler,
@@ -157,7 +151,6 @@ class BinnedMeans(SpendingRegressor):
         return measured
 
     def _keep(self, grid: Grid, bins: Integers, counts: Array, means: Array, std: Array) -> None:
-        """What was released, all of it public."""
         self._grid, self._bins = grid, bins
         self.counts_, self.means_, self.noise_std_ = counts, means, std
         self.bin_low_, self.bin_high_ = grid.corners(bins)
@@ -169,7 +162,6 @@ class BinnedMeans(SpendingRegressor):
         """What follows from the measurement."""
 
     def _middle_and_half(self) -> tuple[float, float]:
-        """The middle of the bounds, and half their width."""
         low, high = check_bounds("y_bounds", self.y_bounds)
         return 0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low
 
@@ -265,13 +257,11 @@ class BinnedGP(BinnedMeans):
         return 0.5 * self.bin_low_ + 0.5 * self.bin_high_
 
     def _gram(self) -> Array:
-        """Covariances of the bin means."""
         if self.model == "integral":
             return integral_gram(self.kernel_, self.bin_low_, self.bin_high_)
         return evaluate(self.kernel_, self._centres)
 
     def _cross(self, X: Array) -> Array:
-        """Covariances of the function at X with the bin means."""
         if len(self.bin_low_) == 0:
             return np.zeros((len(X), 0))
         if self.model == "integral":

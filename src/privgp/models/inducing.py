@@ -10,7 +10,7 @@ from privgp.models.promise import simulation
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.rows import Rows
 from privgp.plan.plan import Plan
-from privgp.plan.streamed.columns import Columns, Totals, streamed_strategy
+from privgp.plan.streamed.columns import Totals, streamed_strategy
 from privgp.types import Array
 from privgp.vault.stream import measure_rows
 
@@ -37,31 +37,16 @@ def fit_rows(
         sketch = model._sketch(rows, groups)
         bounds, columns = sketch.question.y_bounds, sketch.columns
     else:
-        plan, columns = _accepted(model, plan, rows, groups)
-        bounds = plan.y_bounds
+        plan = model._plan_for(PublicRows(rows.count, rows.columns), groups, plan)
+        bounds, columns = plan.y_bounds, plan.strategy.columns
 
     def finish(totals: Totals) -> Plan:
         if plan is None:
             return bound(model, sketch.finish(totals), PublicRows(rows.count, rows.columns))
-        return _if_made_of(totals, plan)
+        strategy = streamed_strategy(columns, totals, energy=plan.strategy.energy_weight > 0)
+        if fingerprint(strategy) != fingerprint(plan.strategy):  # it was made of other rows
+            raise ValueError(OTHER)
+        return plan  # type: ignore[no-any-return]
 
     made, measurement = measure_rows(pairs, bounds, columns, finish, simulation(model))
     model._release(made, measurement)
-
-
-def _accepted(
-    model: PrivateGPRegressor, plan: Plan, rows: Rows, groups: Any
-) -> tuple[Plan, Columns]:
-    """The plan, if it was made for this model and this number of rows, and what it measures of one."""
-    made = model._plan_for(PublicRows(rows.count, rows.columns), groups, plan)
-    strategy: Any = made.strategy  # with inducing inputs, of columns
-    return made, strategy.columns
-
-
-def _if_made_of(totals: Totals, plan: Plan) -> Plan:
-    """The plan, if these are the totals that it was made of: those of other rows differ."""
-    planned: Any = plan.strategy
-    strategy = streamed_strategy(planned.columns, totals, energy=planned.energy_weight > 0)
-    if fingerprint(strategy) != fingerprint(planned):
-        raise ValueError(OTHER)
-    return plan

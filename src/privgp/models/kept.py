@@ -1,7 +1,5 @@
 """Estimators whose fitted state is private and kept by a curator, who asks it."""
 
-from __future__ import annotations
-
 import os
 from typing import Any, ClassVar, Self
 

@@ -36,10 +36,8 @@ NOTICE_RECORDS = "The file contains no input and no output of any record."
 def save(
     model: PrivateGPRegressor, path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> None:
-    """Write what a fitted model released to one file that anybody may have; see ``notice``.
-
-    Equal models give equal bytes. The file appears whole or not at all.
-    """
+    """Write what a fitted model released to one file that anybody may have; see ``notice``. Equal
+    models give equal bytes. The file appears whole or not at all."""
     check_is_fitted(model)
     check_target(path, overwrite=overwrite)
     members = CODEC.encode(_contents_of(model))
@@ -51,12 +49,9 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> PrivateGPRegressor:
-    """The model of a .privgp file; it predicts to the last bit as the model that was saved.
-
-    It has ``plan_summary_`` instead of ``plan_``. A file that is damaged, or needs a newer privgp,
-    raises ``DamagedFile``, a ValueError. The hashes inside detect damage, not forgery: trust a file
-    as far as the place it came from.
-    """
+    """The model of a .privgp file; it predicts to the last bit as the model that was saved, and has
+    ``plan_summary_`` instead of ``plan_``. A damaged file, or one that needs a newer privgp, raises
+    ``DamagedFile``, a ValueError. The hashes inside detect damage, not forgery."""
     try:
         return _model_from(decode(unpack(read(path))))
     except DamagedFile as problem:

@@ -1,7 +1,5 @@
 """PosteriorPaths: sample paths of a posterior, whole records private, kept by the curator."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -24,24 +22,21 @@ from privgp.vault.validate import checked_inputs, checked_outputs
 class PosteriorPaths(KeptEstimator):
     """Paths drawn from the posterior of private records: the draw itself is what hides them.
 
-    They are drawn lazily, where they are asked for, so the records stay with the curator as long as
-    they are asked. Answers may be published.
+    They are drawn where they are asked for: the curator keeps the records. Answers may be published.
 
     Parameters
     ----------
     kernel : scikit-learn kernel, in units of X and squared units of y, fixed.
     noise_variance : variance of an output about the function (None: the kernel's WhiteKernel).
         Divided by the kernel's variance it is r^2, the regularisation that privacy rests on.
-    domain : (low, high), or one such pair per input; inputs outside are projected onto it, and
-        questions outside are refused.
+    domain : (low, high), or one such pair per input; inputs are projected, questions refused.
     y_bounds : (low, high), public bounds of the outputs; outputs outside are clipped.
     n_paths : how many paths; each costs.
     extra_noise : std of Gaussian-process noise with the same kernel, added to every path.
     delta : the promise is (epsilon, delta), epsilon follows from the rest.
     sensitivity : "auto", the least proved bound; "paper", the paper's bounds throughout; or
         ("function", norm), which assumes that all outputs are one function of that norm.
-    max_points : the most points that will ever be asked. Every value has independent noise that
-        hides all rounding errors; it grows with this number, slowly.
+    max_points : the most points ever asked; the noise that hides rounding errors grows with it.
     random_state : for simulations only: repeatable paths, and a guarantee that says so.
 
     Attributes
@@ -72,19 +67,13 @@ class PosteriorPaths(KeptEstimator):
         return model.guarantee(check_count(n), simulated=self.random_state is not None)
 
     def calibrate(self, epsilon: float, n: int, by: str = NOISE) -> Calibration:
-        """The least noise with which paths of n records are epsilon-private. Needs no data.
-
-        ``by="noise_variance"``: the least regularisation; ``by="extra_noise"``: the least extra
-        noise at the noise variance given.
-        """
+        """The least noise with which paths of n records are epsilon-private, without data: the
+        least noise variance, or ``by="extra_noise"`` the least of that at the one given."""
         return self._model().calibrated(epsilon, check_count(n), by)
 
     def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
-        """Take the records. The first release spends the budget, for all points there will ever be.
-
-        ``state``: a new file, ending in ``.private-state``, in which every draw is kept before its
-        answer is given. Every fit makes other paths, with a budget of their own.
-        """
+        """Take the records; the first release spends the budget, and every fit has one of its own.
+        ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
         tried, seed = self._prepared(y, state)
         model = self._model()
         inputs = checked_inputs(X, len(model.domain))
@@ -98,20 +87,14 @@ class PosteriorPaths(KeptEstimator):
         return self
 
     def release(self, X_new: Any) -> Array:
-        """The paths at these points, (paths, points): always the same paths.
-
-        What was asked before gets the same answer. A state file is written before this returns.
-        """
+        """The paths at these points, (paths, points), the same for ever; kept before returned."""
         return self._ask(X_new).T
 
     def excursion(
         self, X_new: Any, threshold: float, *, vote: float = 0.5, smoothing: float | None = None
     ) -> Excursion:
-        """Where the function is at least ``threshold``, by a vote of the paths at these points.
-
-        ``smoothing``: the std, in units of X, of a Gaussian filter over the points, applied to every
-        path first. Both are post-processing: they cost nothing.
-        """
+        """Where the function is at least ``threshold``, by a vote of the paths at these points,
+        each smoothed by a Gaussian filter of std ``smoothing``, in units of X. Costs nothing."""
         check_vote(threshold, vote, smoothing)
         paths = self.release(X_new)
         points = validate_data(self, X_new, reset=False, dtype=np.float64)

@@ -69,12 +69,9 @@ def privacy_range(model: PrivateGPRegressor, X: Array, mean: Array, total: Band)
 
 
 def released_function(kept: Kept, output: str) -> Released:
-    """The function over the range of its public inputs, or over its declared domain.
-
-    With the range of its noise, in which the prediction without noise lies, point by point, and the
-    points answered before. Drawing asks for 200 points, 1,024 on a map, 80 per slice, which are
-    remembered like any other answers: ValueError if that many are not left.
-    """
+    """The function over the range of its public inputs, or over its declared domain, with the range
+    of its noise, in which the prediction without noise lies, point by point, and earlier answers.
+    Drawing asks for 200 points, 1,024 on a map, 80 per slice: ValueError if fewer are left."""
     contents: Any = kept.contents
     model, promise = contents.model, contents.guarantee
     inputs = model.inputs if model.domain is None else None  # with a domain they are private

@@ -42,17 +42,13 @@ def bound(model: PrivateGPRegressor, plan: Plan, rows: PublicRows) -> Plan:
 
 
 def named(plan: Plan, names: tuple[str, ...] | None, groups: str | None = None) -> Plan:
-    """The plan with the names of its columns of inputs and of people."""
     assert plan.made_for is not None
     return replace(plan, made_for=replace(plan.made_for, names=names, groups=groups))
 
 
 def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Plan:
-    """The plan, if it was made for this model and these rows; with the noise that its stored
-    strategy needs at the model's budget.
-
-    A model with fixed hyperparameters also takes a plan that measures what it takes to learn them.
-    """
+    """The plan, if it was made for this model and these rows, with the noise that it needs at the
+    model's budget. Fixed hyperparameters also go with a plan that measures for learning."""
     made_for = getattr(plan, "made_for", None)
     if made_for is None:
         raise ValueError("plan must be what plan(X, groups) of such a model returned.")

@@ -1,7 +1,5 @@
 """What a release of outputs or of records promises, and the noise of simulations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -50,8 +48,7 @@ def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
     return promise(
         protected,
         [plan.noise.event],
-        epsilon=plan.epsilon,
-        delta=plan.delta,
+        (plan.epsilon, plan.delta),
         assumptions=assumptions,
         mechanism=f"{strategy.size} noisy total{'s' if strategy.size > 1 else ''} of {what}{squares} "
         f"each value clipped to the declared range ({plan.noise.describe()}); everything else is "

@@ -39,23 +39,16 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
 
 
 def check_records(model: PrivateGPRegressor, groups: Any) -> None:
-    """Refuse arguments that do not go with private inputs."""
     if model.inducing is not None:
-        raise ValueError(
-            "protect='records' measures bins, whose number does not grow with the rows: "
-            "leave inducing=None."
-        )
+        raise ValueError("protect='records' measures bins, however many rows: leave inducing=None.")
     if groups is not None:
         raise ValueError("groups are not available with protect='records': leave groups=None.")
     if model.reconstruct != "posterior" or model.objective != "posterior":
-        raise ValueError(
-            "protect='records' has objective='posterior' and reconstruct='posterior' only."
-        )
+        raise ValueError("protect='records' has objective and reconstruct 'posterior' only.")
 
 
 def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
-    """A plan from the number of records alone: ``X`` is that number, or a table of which only the
-    length is used."""
+    """A plan from the number of records alone: ``X`` is that number, or a table of that length."""
     pairs = domain(model.x_bounds)
     question = model._question(len(pairs), groups)
     with one_thread():

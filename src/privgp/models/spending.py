@@ -1,7 +1,5 @@
 """Which estimators spend a budget of their own at every fit, found however deep they are nested."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -24,8 +22,6 @@ class SpendsAtFit:
 
 
 class SpendingRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A regressor that predicts from a noisy measurement."""
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
@@ -33,11 +29,8 @@ class SpendingRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ig
 
 
 def refuse_spending(**arguments: Any) -> None:
-    """Refuse arguments of a search, by their names, that hold an estimator which spends at fit.
-
-    A search fits once for every setting that it tries, and its guarantee is about the validation
-    records alone: docs/proofs/bayes.md.
-    """
+    """Refuse arguments of a search, by their names, that hold an estimator which spends at fit: it
+    would spend for every setting tried, beside the search's promise (docs/proofs/bayes.md)."""
     for argument, value in arguments.items():
         found = next(_spending(value, {}), None)
         if found is not None:

@@ -1,10 +1,6 @@
 """Choose a kernel for sample paths under a budget, from synthetic draws: no private data is read.
-
 ``min E loss(posterior, truth)`` over lengthscale, regularisation r and scale, subject to
-``epsilon <= epsilon_0``: a coarse grid, then finer ones about its best cells.
-"""
-
-from __future__ import annotations
+``epsilon <= epsilon_0``: a coarse grid, then finer ones about its best cells."""
 
 import math
 from collections.abc import Callable
@@ -39,11 +35,8 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class ExcursionTask:
-    """Where the function is at least a threshold.
-
-    ``score="path"``: the share of the points at which one path is on the wrong side, expected;
-    ``score="cross-entropy"``: the paper's, of the probability to be above, averaged over the points.
-    """
+    """Where the function is at least a threshold. ``score="path"``: the expected share of points
+    with a path on the wrong side; ``"cross-entropy"``: the paper's, of being above."""
 
     threshold: float = 0.0
     score: str = "path"
@@ -89,12 +82,9 @@ def tune_for(
     lengthscales: Any = None,
     regularisations: Any = None,
 ) -> Tuned:
-    """The setting of least mean loss over the draws among those that keep to the budget.
-
-    ``family``: from a lengthscale to a kernel of variance 1; ``epsilon=None``: no budget;
-    ``lengthscales``, ``regularisations``: the coarse grid, two values or more of each. Draws must have
-    as many records as the data will have.
-    """
+    """The setting of least mean loss over the draws within the budget (``epsilon=None``: none).
+    ``family``: from a lengthscale to a kernel of variance 1; ``lengthscales``, ``regularisations``:
+    the coarse grid, two or more of each. Draws must have as many records as the data will have."""
     if epsilon is not None:
         check_budget(epsilon, delta)
     paths = PosteriorPaths(

@@ -27,10 +27,8 @@ FILLS = {
 def plot_released(
     released: Released, ax: Axes | None = None, figure: style.Canvas | None = None
 ) -> Figure:
-    """One input: the curve with its bands. Two: a map. More: one slice per input.
-
-    ``ax``: where to draw, for one panel; ``figure``: for any number.
-    """
+    """One input: the curve with its bands. Two: a map. More: one slice per input. ``ax``: where to
+    draw one panel; ``figure``: any number of them."""
     count, title = len(released.extent), released.title
     is_single = count <= 2
     if ax is not None and not is_single:
@@ -72,7 +70,6 @@ def _draw(ax: Axes, released: Released, j: int) -> None:
 
 
 def _slice(ax: Axes, released: Released, j: int) -> None:
-    """The curve along input j with its bands."""
     low, high = released.extent[j]
     x = np.linspace(low, high, released.points)
     X = np.tile(released.held_at, (len(x), 1))

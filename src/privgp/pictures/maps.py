@@ -1,7 +1,5 @@
 """A released function of two inputs as colour, which pales where the function is uncertain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +23,7 @@ class _Scale:
     high: float
 
     @classmethod
-    def of(cls, mean: Array, half: Array, share: float = 1.0) -> _Scale:
+    def of(cls, mean: Array, half: Array, share: float = 1.0) -> Self:
         """Colours for this middle share of the means; those beyond get the colour of the end."""
         low, high = np.quantile(mean, [0.5 - 0.5 * share, 0.5 + 0.5 * share]).tolist()
         # A flat map has no range of its own, so the least uncertainty lends it one.

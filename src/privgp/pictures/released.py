@@ -1,7 +1,5 @@
 """What is drawn of a released function: plain arrays and functions of arrays, all of it public."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,9 +1,5 @@
-"""What all pictures share: colours, text sizes, titles, panels and files.
-
-Figures are made without pyplot, so that nothing global changes and no display is needed.
-"""
-
-from __future__ import annotations
+"""What all pictures share: colours, text sizes, titles, panels and files. Figures are made without
+pyplot, so that nothing global changes and no display is needed."""
 
 import io
 import textwrap

@@ -1,7 +1,5 @@
 """A plan as one .plan file: a public document that can be approved before anything is spent."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 
@@ -29,11 +27,8 @@ def save_plan(plan: Plan, path: str | os.PathLike[str], *, overwrite: bool = Fal
 
 
 def load_plan(path: str | os.PathLike[str]) -> Any:
-    """The plan of a .plan file, which ``fit(X, y, plan=plan)`` takes like the one that was saved.
-
-    A file that is damaged, or holds noise or weights that its budget does not allow, raises
-    ``DamagedFile``, a ValueError. ``fit`` refuses one made for other rows or parameters.
-    """
+    """The plan of a .plan file, which ``fit(X, y, plan=plan)`` takes like the one that was saved. A
+    damaged file, or noise or weights beyond its budget, raise ``DamagedFile``, a ValueError."""
     try:
         return _checked(CODEC.decode(unpack(read(path), PLAN)))
     except DamagedFile as problem:

@@ -1,7 +1,5 @@
 """One SHA-256 of public values of any kind: numbers, text, arrays, kernels, dataclasses."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import fields, is_dataclass
 from typing import Any

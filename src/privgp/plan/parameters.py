@@ -1,10 +1,8 @@
 """What a regressor was asked for, as plans and releases remember it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -44,7 +42,7 @@ class Parameters:
     mechanism: Annotated[str, MECHANISMS]
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], columns: int) -> Parameters:
+    def of(cls, given: Mapping[str, Any], columns: int) -> Self:
         """From arguments of the constructor, for inputs of this many columns."""
         x_bounds, inducing, noise = given["x_bounds"], given["inducing"], given["noise_variance"]
         converted = {

@@ -1,10 +1,6 @@
-"""The exact privacy curve of the Gaussian mechanism and the least noise that meets a budget.
-
-For noise multiplier ``c`` (noise std over sensitivity), Balle and Wang (2018):
-``delta(eps) = Phi(1/(2c) - eps c) - e^eps Phi(-1/(2c) - eps c)``.
-"""
-
-from __future__ import annotations
+"""The exact privacy curve of the Gaussian mechanism and the least noise that meets a budget. For
+noise multiplier ``c`` (noise std over sensitivity), Balle and Wang (2018):
+``delta(eps) = Phi(1/(2c) - eps c) - e^eps Phi(-1/(2c) - eps c)``."""
 
 import math
 from collections.abc import Callable
@@ -21,10 +17,8 @@ LARGEST_ROOT = 1e12
 
 
 def check_budget(epsilon: float, delta: float, *, pure: bool = False) -> None:
-    """Refuse an (epsilon, delta) that is no promise: 0 < epsilon <= 1e4, 0 <= delta < 1.
-
-    ``pure``: whether the mechanism can do without delta; others are refused delta = 0.
-    """
+    """Refuse an (epsilon, delta) that is no promise: 0 < epsilon <= 1e4, 0 <= delta < 1. ``pure``:
+    whether the mechanism can do without delta; others are refused delta = 0."""
     for name, value, largest in (("epsilon", epsilon, MAX_EPSILON), ("delta", delta, 1.0)):
         if isinstance(value, bool) or not isinstance(value, Real):
             raise ValueError(f"{name} must be a number, got {type(value).__name__}.")
@@ -43,11 +37,9 @@ def check_budget(epsilon: float, delta: float, *, pure: bool = False) -> None:
 
 
 def gaussian_delta(epsilon: float, multiplier: float) -> float:
-    """delta(epsilon) of the Gaussian mechanism with this noise multiplier, at any real epsilon.
-
-    For a tiny epsilon, where the terms cancel, delta(0) = erf(1 / (2 sqrt(2) c)) stands in: it is
-    larger. Below 0 the curve is ``1 - e^eps + e^eps delta(-eps)``.
-    """
+    """delta(epsilon) of the Gaussian mechanism with this noise multiplier, at any real epsilon. For
+    a tiny epsilon, where the terms cancel, delta(0) = erf(1 / (2 sqrt(2) c)) stands in: it is
+    larger. Below 0 the curve is ``1 - e^eps + e^eps delta(-eps)``."""
     if epsilon < 0:
         return -math.expm1(epsilon) + math.exp(epsilon) * gaussian_delta(-epsilon, multiplier)
     if multiplier == math.inf:
@@ -82,11 +74,8 @@ def least_epsilon(delta_at: Callable[[float], float], delta: float) -> float:
 
 
 def gaussian_multiplier(epsilon: float, delta: float) -> float:
-    """The least noise multiplier, rounded up, that is (epsilon, delta)-private.
-
-    dp-accounting's solution undershoots by some 1e-11 relative, so it is raised until the curve
-    itself, evaluated here, keeps the promise.
-    """
+    """The least noise multiplier, rounded up, that is (epsilon, delta)-private: dp-accounting's,
+    some 1e-11 too small, raised until the curve itself, evaluated here, keeps the promise."""
     check_budget(epsilon, delta)
     return _least_multiplier(float(epsilon), float(delta))
 

@@ -1,11 +1,10 @@
 """What was promised: frozen, comparable, composable."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Self
 
 from privgp.privacy.budget import check_budget, least_epsilon
 from privgp.privacy.pure import mixed_delta, total_epsilon
@@ -62,11 +61,9 @@ class Guarantee:
     """An (epsilon, delta) promise with what it is about.
 
     ``noise_multipliers``: one per Gaussian mechanism, noise std over sensitivity; ``delta_slack``:
-    what the lattice adds to delta, see docs/proofs/sample.md; ``path_curves``: Renyi divergences of
-    posterior sample paths, see docs/proofs/rdp.md; ``pure_epsilons``: one per step that is
-    epsilon-private by itself, such as Laplace noise or a choice among candidates. Where there is
-    nothing else the promise is pure: delta is 0, whatever delta was offered.
-    """
+    what the lattice adds to delta (docs/proofs/sample.md); ``path_curves``: Renyi divergences of
+    posterior paths (docs/proofs/rdp.md); ``pure_epsilons``: one per step that is epsilon-private by
+    itself, such as Laplace noise or a choice. With nothing else the promise is pure: delta is 0."""
 
     epsilon: NotNegative
     delta: Share
@@ -149,7 +146,7 @@ class Guarantee:
         return json.dumps({**asdict(self), "mu": self.mu}, indent=2)
 
     @classmethod
-    def from_json(cls, text: str) -> Guarantee:
+    def from_json(cls, text: str) -> Self:
         fields = json.loads(text)
         fields.pop("mu", None)
         fields["path_curves"] = tuple(PathCurve(**c) for c in fields.get("path_curves", ()))
@@ -161,29 +158,25 @@ class Guarantee:
 def promise(
     protected: Protected,
     events: Sequence[Event],
+    budget: tuple[float, float],
     *,
-    epsilon: float,
-    delta: float,
     assumptions: Sequence[str],
     mechanism: str,
     sampler: str,
     simulated: bool,
 ) -> Guarantee:
-    """The promise of these steps together: the one place that builds a guarantee.
-
-    Where all steps are pure, delta is 0, whatever was offered. No events: only (epsilon, delta) itself
-    is known, as of a promise under an assumption, and it cannot be composed.
-    """
-    spent = _joined(events)
+    """The promise of these steps together, of a budget (epsilon, delta): the one place that builds a
+    guarantee. Where all are pure, delta is 0, whatever was offered. No events: only the budget
+    itself is known, as of a promise under an assumption, and it cannot be composed."""
+    (epsilon, delta), spent = budget, _joined(events)
     pure = bool(spent.pure_epsilons) and not (spent.noise_multipliers or spent.path_curves)
     return Guarantee(
         epsilon=float(epsilon),
         delta=0.0 if pure else float(delta),
-        unit=protected.unit,
-        neighbours=protected.neighbours,
         assumptions=tuple(assumptions),
         mechanism=mechanism,
         sampler=SIMULATED_SAMPLER if simulated else sampler,
+        **vars(protected),
         **vars(spent),
     )
 
@@ -199,13 +192,11 @@ def _joined(parts: Sequence[Event | Guarantee]) -> Event:
 
 
 def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
-    """The promise of several releases of the same records together, at this delta.
-
-    Gaussian mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later
-    question was chosen by looking at an earlier release, provided the total was fixed beforehand.
-    With sample paths among them, Renyi divergences of a common order add. Pure steps compose with
-    them as coins: see docs/proofs/select.md. With ``delta=0`` all must be pure; epsilons add up.
-    """
+    """The promise of several releases of the same records together, at this delta. Gaussian
+    mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later question was
+    chosen by looking at an earlier release, provided the total was fixed beforehand. With sample
+    paths, Renyi divergences of a common order add. Pure steps compose with them as coins
+    (docs/proofs/select.md). With ``delta=0`` all must be pure; epsilons add up."""
     parts: Sequence[Guarantee] = tuple(guarantees)
     if not parts:
         raise ValueError("compose needs at least one guarantee.")
@@ -230,9 +221,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
         **vars(_joined(parts)),
     )
     if delta == 0 and not whole.is_pure:
-        raise ValueError(
-            "delta must be positive here, got 0: one of these guarantees has a step that is not pure."
-        )
+        raise ValueError("delta must be positive here, got 0: there is a step that is not pure.")
     epsilon = whole.epsilon_at(delta)
     if epsilon == math.inf:
         raise ValueError(f"no finite epsilon holds at delta={delta}: give a larger delta.")

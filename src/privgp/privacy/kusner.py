@@ -1,12 +1,9 @@
 """The constants of Kusner, Gardner, Garnett and Weinberger's private Bayesian optimisation (2015).
 
 All in units of the prior's standard deviation, k(x, x) = 1. ``settings`` is |X|, ``steps`` is T,
-``correlation`` is k_1(D, D') of neighbouring datasets, ``epsilon`` and ``delta`` are those of *one* of
-the two released values: both together cost (2 epsilon, 2 delta). The promise holds only if the
-objectives of all datasets are draws from one known Gaussian process: docs/proofs/bayes.md.
-"""
-
-from __future__ import annotations
+``correlation`` is k_1(D, D') of neighbours, ``epsilon`` and ``delta`` are those of *one* of two
+released values: both cost (2 epsilon, 2 delta). The promise holds only if the objectives of all
+datasets are draws from one known Gaussian process: docs/proofs/bayes.md."""
 
 import math
 from dataclasses import dataclass
@@ -42,8 +39,8 @@ def greedy_gain(points: Array, prior: Hyperprior, steps: int, observation_std: f
 
 
 def largest_gain(points: Array, prior: Hyperprior, steps: int, observation_std: float) -> float:
-    """An upper bound of gamma_T: greedy choice gets at least (1 - 1/e) of it, and T independent
-    values would give T/2 log(1 + sigma^-2)."""
+    """An upper bound of gamma_T: greedy choice gets at least (1 - 1/e) of it, T independent values
+    T/2 log(1 + sigma^-2)."""
     greedy = greedy_gain(points, prior, steps, observation_std) / GREEDY_SHARE
     return min(greedy, 0.5 * steps * math.log1p(observation_std**-2.0)) * (1.0 + 1e-9)
 
@@ -55,13 +52,9 @@ def vanishing_regret(amplitude: float, rate: float, dimension: int) -> float:
 
 @dataclass(frozen=True)
 class KusnerConstants:
-    """What algorithms 1 (``observation_std`` > 0) and 2 (= 0) need to release two values.
-
-    ``epsilon``, ``delta``: of each value
-    ``settings``, ``steps``, ``correlation``: |X|, T, k_1(D, D')
-    ``observation_std``: sigma
-    ``regret``: sqrt(C_1 beta_T gamma_T / T), without noise A exp(-2 tau / (log 2)^(d/4))
-    """
+    """What algorithms 1 (``observation_std``, sigma, above 0) and 2 (0) need to release two values.
+    ``epsilon``, ``delta``: of each; ``settings``, ``steps``, ``correlation``: |X|, T, k_1(D, D');
+    ``regret``: sqrt(C_1 beta_T gamma_T / T), without noise A exp(-2 tau / (log 2)^(d/4))."""
 
     epsilon: float
     delta: float
@@ -107,8 +100,7 @@ class KusnerConstants:
         return laplace_noise(self.epsilon, 1, self.value_sensitivity, 0.0)
 
     def setting_bound(self, a: float) -> float:
-        """Theorem 2: mu_T at the chosen setting falls short of the best by at most this, but for
-        probability delta + e^-a."""
+        """Theorem 2: mu_T at the chosen setting is at most this too small, but for delta + e^-a."""
         root = 2.0 * math.sqrt(self.beta(self.steps)) + self.noise_shift
         chance = math.log(self.settings) + a
         return root + 2.0 * self.mean_sensitivity / self.epsilon * chance

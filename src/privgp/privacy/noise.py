@@ -1,14 +1,12 @@
 """Noise on a lattice instead of floating-point noise: how much a budget needs, and what it spends.
 
 Gaussian noise with lattice spacing h, std s, ``a = h / s`` and m numbers is
-``(eps + eta, delta_BW(eps) + m tau + delta0)``-private: docs/proofs/sample.md. Laplace noise is pure:
-m numbers that move by at most ``Delta`` in the 1-norm move by at most ``Delta + m h`` once rounded to
+``(eps + eta, delta_BW(eps) + m tau + delta0)``-private: docs/proofs/sample.md. Laplace noise is
+pure: m numbers that move by at most ``Delta`` in the 1-norm move by ``Delta + m h`` once rounded to
 the lattice, and scale b then gives exactly ``(Delta + m h) / b``: docs/proofs/binned.md.
 
-Numbers that are measured one after the other share a budget: number t has multiplier
-``c_t = c / sqrt(w_t)``, shares ``w_t`` adding up to at most 1, so ``sum 1/c_t^2 <= 1/c^2`` whatever is
-asked: docs/proofs/bayes.md.
-"""
+Numbers measured one by one share a budget: number t has multiplier ``c_t = c / sqrt(w_t)``, shares
+adding up to at most 1, so ``sum 1/c_t^2 <= 1/c^2`` whatever is asked: docs/proofs/bayes.md."""
 
 from __future__ import annotations
 
@@ -35,12 +33,8 @@ SMALLEST_SHARE = 1e-6
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """Gaussian noise.
-
-    ``std``: noise standard deviation
-    ``multiplier``: std over the sensitivity that includes rounding to the lattice and float error
-    ``delta_slack``: m tau + delta0
-    """
+    """Gaussian noise. ``multiplier``: std over the sensitivity that includes rounding to the
+    lattice and float error; ``delta_slack``: m tau + delta0."""
 
     law: ClassVar[str] = GAUSSIAN
     pure: ClassVar[bool] = False
@@ -125,10 +119,8 @@ def noise_for(
     law: str, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
 ) -> Noise:
     """The least noise of a law for which ``size`` numbers are (epsilon, delta)-private.
-
     ``sensitivity``: of the exact numbers, in the norm of the law (sum of absolute values for pure
-    laws, otherwise Euclidean); ``float_error``: bound of their rounding error in that norm.
-    """
+    laws, otherwise Euclidean); ``float_error``: bound of their rounding error in that norm."""
     return LAWS[law].least(epsilon, delta, size, sensitivity, float_error)
 
 
@@ -201,10 +193,8 @@ def noise_of_shares(
     epsilon: float, delta: float, shares: Sequence[float], sensitivity: float
 ) -> tuple[GaussianNoise, ...]:
     """The noise of every number, so that all together are (epsilon, delta)-private.
-
-    ``sensitivity``: the most one person moves any one of the numbers, float error included. The
-    lattice adds to delta what it adds for that many numbers together; each gets an equal part.
-    """
+    ``sensitivity``: the most one person moves any one of them, float error included. The lattice
+    adds to delta what it adds for that many numbers together; each gets an equal part."""
     size = len(shares)
     whole, depth, slack = lattice_multiplier(epsilon, delta, size)
     whole_up = whole * (1.0 + 2.0**-40)

@@ -2,12 +2,9 @@
 
 Units: the kernel is divided by its variance. The computed covariance of the values at all points is
 that of the posterior plus a nugget, up to an error of relative size ``spread``; a second, smaller
-nugget on a lattice hides the rounding of the values themselves. With them the laws that are really
-drawn differ from those that the promise is about by a Renyi divergence of at most ``order * charge``.
-Everything here is public and known before any record is read. Proof: docs/proofs/path_rounding.md.
-"""
-
-from __future__ import annotations
+nugget on a lattice hides the rounding of the values themselves. The laws that are really drawn then
+differ from the promised ones by a Renyi divergence of at most ``order * charge``. All of it is
+public and known before any record is read. Proof: docs/proofs/path_rounding.md."""
 
 import math
 from dataclasses import dataclass
@@ -26,13 +23,10 @@ UP = 1.0 + 1e-9
 
 @dataclass(frozen=True)
 class PathPrecision:
-    """Nuggets, and what is left to pay for rounding.
-
-    ``nugget``: variance of the noise that is part of the factor, over the kernel's variance;
-    ``lattice_nugget``: variance of the lattice noise that is added last, likewise;
-    ``charge``: the divergence of order a between drawn and promised law, divided by a;
-    ``charge_limit``: that holds for orders a from 2 to this; 0 where errors cannot be bounded.
-    """
+    """Nuggets, and what is left to pay for rounding. Over the kernel's variance: ``nugget``, the
+    variance of the noise in the factor; ``lattice_nugget``, of the lattice noise that is added
+    last. ``charge``: the divergence of order a between drawn and promised law, divided by a, for a
+    from 2 to ``charge_limit``; 0 where errors cannot be bounded."""
 
     nugget: float
     lattice_nugget: float
@@ -42,12 +36,9 @@ class PathPrecision:
 
 @dataclass(frozen=True)
 class PathSizes:
-    """What rounding errors depend on.
-
-    ``records``, ``points``, ``paths``: how many; ``ridge``: r^2; ``extra``: variance of the extra
-    noise over the kernel's; ``reach``: half the width of the outputs' bounds over the kernel's std;
-    ``kernel_error``: of a computed kernel value, as a share of the variance.
-    """
+    """What rounding errors depend on: records, points and paths; ``ridge``: r^2; ``extra``:
+    variance of the extra noise over the kernel's; ``reach``: half the width of the outputs' bounds
+    over the kernel's std; ``kernel_error``: of a kernel value, as a share of the variance."""
 
     records: int
     points: int
@@ -59,7 +50,6 @@ class PathSizes:
 
 
 def path_precision(sizes: PathSizes) -> PathPrecision:
-    """The nuggets for these sizes, and the charge that is left."""
     m, total = sizes.points, 1.0 + sizes.extra
     gram, entry = gram_error(sizes), entry_error(sizes)
     nugget = max(LEAST_NUGGET * total, 2.0 * m * entry / TARGET) * UP

@@ -1,13 +1,9 @@
 """How far a posterior moves when one record (x, y) is replaced by another.
 
 Units: the kernel is divided by its variance, so that k(x, x) = 1; ``ridge`` is r^2, noise variance
-over kernel variance; outputs lie within 1 of their centre, so multiply by half the width of their
-bounds. The sensitivity is the norm of the change of the posterior mean in the Hilbert space of
-the posterior covariance of the records that stay; that norm is never less than the one of the
-prior. Proofs: docs/proofs/paths.md. All numbers are upper bounds, rounded up.
-"""
-
-from __future__ import annotations
+over kernel variance; outputs lie within 1 of their centre. The sensitivity is the norm of the
+change of the posterior mean in the Hilbert space of the posterior covariance of the records that
+stay, never less than that of the prior. Upper bounds, rounded up. Proofs: docs/proofs/paths.md."""
 
 import math
 from collections.abc import Callable
@@ -32,10 +28,8 @@ GENERIC, EXPONENTIAL, CONSTANT = "generic", "exponential", "constant"
 @dataclass(frozen=True)
 class PosteriorShape:
     """What is public of a posterior: r^2, the number of records, the kernel's shape on the domain.
-
     ``least``: a lower bound, not negative, of k(x, x') over the domain; ``form``: "generic",
-    "exponential" (one input, k = exp(-|x - x'| / l)) or "constant".
-    """
+    "exponential" (one input, k = exp(-|x - x'| / l)) or "constant"."""
 
     ridge: float
     records: int
@@ -57,10 +51,8 @@ class PosteriorShape:
 
     @property
     def largest_variance(self) -> float:
-        """V: no point has a larger posterior variance given any n - 1 records.
-
-        ``1 - k^2 (n - 1) / (n - 1 + r^2)``, written without cancellation.
-        """
+        """V: no point has a larger posterior variance given any n - 1 records:
+        ``1 - k^2 (n - 1) / (n - 1 + r^2)``, written without cancellation."""
         k = self.least
         return min(1.0, ((1.0 - k) * (1.0 + k) + k * k * self.least_variance) * UP + ROUNDED)
 
@@ -132,10 +124,8 @@ def generic_joint(shape: PosteriorShape) -> MeanSensitivity:
 
 
 def generic_split(shape: PosteriorShape) -> MeanSensitivity:
-    """``2 sqrt(Phi) + sqrt(n - 1) / r min(V / (V + r^2), 1 / (2 (v0 + r^2)))``, for any kernel.
-
-    v0 is the least variance. Less than the joint form where r is large.
-    """
+    """``2 sqrt(Phi) + sqrt(n - 1) / r min(V / (V + r^2), 1 / (2 (v0 + r^2)))``, for any kernel, v0
+    its least variance. Less than the joint form where r is large."""
     factor = math.sqrt((shape.records - 1) / shape.ridge)
     pull = min(shape.influence, 0.5 / (shape.least_variance + shape.ridge))
     return MeanSensitivity((2.0 * root_phi(shape) + factor * pull) * UP, "generic, split")
@@ -169,11 +159,8 @@ def constant(shape: PosteriorShape) -> MeanSensitivity:
 
 
 def fixed_function(shape: PosteriorShape, norm: float) -> MeanSensitivity:
-    """Lemma B.8: ``2 |f| V / (V + r^2)`` where every output is f(x), f of this norm.
-
-    An assumption about the data and about every neighbour that nobody can enforce: never chosen
-    automatically. ``norm`` is in the Hilbert space of the kernel divided by its variance.
-    """
+    """Lemma B.8: ``2 |f| V / (V + r^2)`` where every output is f(x), f of this norm for the unit
+    kernel. Nobody can enforce that for all neighbours: never chosen automatically."""
     if not (math.isfinite(norm) and norm > 0):
         raise ValueError(f"the norm of the function must be positive and finite, got {norm}.")
     return MeanSensitivity(2.0 * norm * shape.influence * UP, "one function of known norm")

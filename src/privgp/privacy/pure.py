@@ -1,11 +1,7 @@
 """Pure epsilon-private steps, such as a choice, beside Gaussian measurements of the same records.
-
-Any step that is e-private is a post-processing of a coin whose privacy loss is +e with probability
-``e^e / (1 + e^e)`` and -e otherwise, so with Gaussian mechanisms of parameter mu the whole satisfies
-``delta(eps) = sum over signs of p(signs) delta_mu(eps - signs . e)``. Proof: docs/proofs/select.md.
-"""
-
-from __future__ import annotations
+Any e-private step is a post-processing of a coin whose privacy loss is +e with probability
+``e^e / (1 + e^e)``, else -e, so with Gaussian mechanisms of parameter mu the whole satisfies
+``delta(eps) = sum over signs of p(signs) delta_mu(eps - signs . e)``: docs/proofs/select.md."""
 
 import math
 from collections.abc import Sequence
@@ -29,10 +25,7 @@ def total_epsilon(pure_epsilons: Sequence[float]) -> float:
 
 
 def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> float:
-    """delta(epsilon), at any real epsilon, of pure steps and Gaussian mechanisms of parameter mu.
-
-    There may be no pure steps; without Gaussian mechanisms mu is 0.
-    """
+    """delta(epsilon), at any real epsilon, of pure steps and Gaussian ones (mu 0: none)."""
     if mu == 0 and epsilon >= total_epsilon(pure_epsilons):
         return 0.0
     coins = sorted(pure_epsilons, reverse=True)
@@ -47,11 +40,8 @@ def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> fl
 
 
 def remaining_epsilon(epsilon: float, delta: float, spent: float) -> float:
-    """The largest e for which an (e, delta)-private Gaussian mechanism fits beside a pure step.
-
-    Both together are (epsilon, delta)-private. Never less than ``epsilon - spent``, which adding up
-    allows.
-    """
+    """The largest e for which an (e, delta)-private Gaussian mechanism fits beside a pure step in
+    (epsilon, delta). Never less than ``epsilon - spent``, which adding up allows."""
     least = epsilon - spent
 
     def excess(share: float) -> float:

@@ -1,11 +1,6 @@
-"""Renyi divergences: of posterior sample paths, composed, and turned into (epsilon, delta).
-
-A curve bounds the divergence of order alpha on an open interval of orders and is never evaluated
-outside it. Any order of the interval gives a valid promise, so nothing rests on the search for the
-best one. Proofs: docs/proofs/rdp.md.
-"""
-
-from __future__ import annotations
+"""Renyi divergences: of posterior sample paths, composed, and turned into (epsilon, delta). A curve
+bounds the divergence of order alpha on an open interval of orders, and is never evaluated outside.
+Any order there gives a valid promise; none rests on the search. Proofs: docs/proofs/rdp.md."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -35,8 +30,7 @@ class PathCurve:
 
     ``covariance="paper"``: the first term is theorem 3.1's, which is larger. ``charge``: what
     rounding adds, the divergence of any order from 2 to ``charge_limit`` between drawn and promised
-    law divided by the order; see docs/proofs/path_rounding.md.
-    """
+    law divided by the order; see docs/proofs/path_rounding.md."""
 
     influence: float
     shift: float
@@ -75,10 +69,7 @@ class PathCurve:
 
     def _charged(self, order: float, step: float) -> float:
         """From drawn to promised law, to its neighbour, and back: two weak triangle inequalities.
-
-        ``step`` is how far their orders grow on the way. The charge holds from order 2 on, and
-        divergences grow with the order.
-        """
+        Orders grow by ``step``; the charge holds from 2 on, and divergences grow with the order."""
         first = max(order * (1.0 + step) / step, 2.0)
         second = order + step * (order - 1.0)
         main = second * (1.0 + step)
@@ -90,7 +81,6 @@ class PathCurve:
         return (before + between + last * self.charge) * UP
 
     def _promised(self, order: float) -> float:
-        """The bound without rounding."""
         w = self.influence
         room = 1.0 - order * w - ROUNDED
         if not room > 0.0:
@@ -117,9 +107,7 @@ def influence_and_shift(
     *, sensitivity: float, influence: float, kernel_variance: float, extra_variance: float = 0.0
 ) -> tuple[float, float]:
     """The first two numbers of a curve, with extra GP noise of this variance added to each path.
-
-    ``sensitivity``: of the mean, in units of y; ``influence``: V / (V + r^2) of the posterior.
-    """
+    ``sensitivity``: of the mean, in units of y; ``influence``: V / (V + r^2) of the posterior."""
     total = kernel_variance + extra_variance
     share = influence * (kernel_variance / total) * UP
     return min(share, math.nextafter(1.0, 0.0)), sensitivity / math.sqrt(total) * UP
@@ -142,10 +130,8 @@ def _paper(order: float, w: float) -> float:
 
 def epsilon_for(curves: Sequence[Curve], delta: float, conversion: str = "sharp") -> float:
     """The least epsilon found that holds at this delta, over all orders; at least 0.
-
     ``D_a + log((a - 1) / a) - (log delta + log a) / (a - 1)``, or with ``conversion="paper"``
-    ``D_a - log(delta) / (a - 1)``.
-    """
+    ``D_a - log(delta) / (a - 1)``."""
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta must satisfy 0 < delta < 1, got {delta}.")
     if conversion not in ("sharp", "paper"):
@@ -174,9 +160,7 @@ def delta_for(curves: Sequence[Curve], epsilon: float) -> float:
 
 def _least(value: Callable[[float, float], float], curves: Sequence[Curve]) -> float:
     """The least of ``value(D_alpha, alpha - 1)`` over the common interval: a grid, its best cell.
-
-    Divergences of releases together, of a common order, add.
-    """
+    Divergences of releases together, of a common order, add."""
     limit = min(curve.limit for curve in curves)
     last = min(limit - 1.0, LARGEST_ORDER)
     if not last > 0.0:  # rounding cannot be bounded

@@ -1,15 +1,11 @@
-"""One of many, chosen with probabilities that hardly depend on any one record.
-
-Both mechanisms see utilities ``u`` (larger is better) of sensitivity Delta and are epsilon-private
-at scale ``s = 2 Delta / epsilon``; gaps ``g_i = (max u - u_i) / s``.
+"""One of many, chosen with probabilities that hardly depend on any one record. Mechanisms see
+utilities ``u`` (larger is better) of sensitivity Delta and are epsilon-private at scale
+``2 Delta / epsilon``.
 
 One kind of utility is made of cross-validation residuals, linear maps of the outputs: for outputs v
 scaled to [-1, 1] and folds with training rows T and test rows V, the stacked residuals ``R v`` have
 entries ``v_V - C v_T``, and ``sqrt(||R v||^2 + noise^2)`` moves by at most the norm of
-``R (v - v')``. Proofs: docs/proofs/select.md.
-"""
-
-from __future__ import annotations
+``R (v - v')``. Proofs: docs/proofs/select.md."""
 
 import math
 from dataclasses import dataclass
@@ -28,38 +24,11 @@ def selection_scale(sensitivity: float, epsilon: float) -> float:
     return scale
 
 
-def exponential_probabilities(utilities: Array, scale: float) -> Array:
-    """Exponential mechanism: in proportion to ``exp(-g_i)``."""
-    weights = np.exp(-_gaps(utilities, scale))
-    return np.asarray(weights / weights.sum())
-
-
-def permute_and_flip_probabilities(utilities: Array, scale: float) -> Array:
-    """Permute-and-flip, the same as the largest of ``u_i`` plus exponential noise of this scale:
-
-    ``exp(-g_i) integral over x in (0, 1) of prod over j != i of (1 - x exp(-g_j))``,
-    the integral of a polynomial, for which Gauss's rule is exact.
-    """
-    weights = np.exp(-_gaps(utilities, scale))
-    count = len(weights)
-    nodes, shares = np.polynomial.legendre.leggauss(count // 2 + 1)
-    factors = 1.0 - np.outer(0.5 * (nodes + 1.0), weights)  # (nodes, candidates)
-    others = factors.prod(axis=1)[:, None] / factors
-    return np.asarray(weights * (0.5 * shares @ others))
-
-
-def _gaps(utilities: Array, scale: float) -> Array:
-    return (np.max(utilities) - np.asarray(utilities, dtype=float)) / scale
-
-
 @dataclass(frozen=True)
 class Fold:
-    """One part of R: rows ``test`` predicted from rows ``train`` by the stored floats ``weights``.
-
-    ``train``, ``test``: row numbers without a row in common
-    ``index``: (train,), the distinct input of every training row
-    ``weights``: C, (test, distinct inputs), on the sums of outputs there
-    """
+    """One part of R: rows ``test`` predicted from other rows, ``train``, by the stored floats
+    ``weights``: C, (test, distinct inputs), on the sums of outputs there. ``index``: (train,), the
+    distinct input of every training row."""
 
     train: Integers
     test: Integers
@@ -89,9 +58,7 @@ class ResidualBound:
 
     def sensitivity(self, noise: float, people: Integers | None = None) -> float:
         """``2 max_j ||R_:j||`` (for a person the sum over their rows), and twice the float error.
-
-        ``noise``: the constant inside the root, in the same units.
-        """
+        ``noise``: the constant inside the root, in the same units."""
         norms: Array = np.asarray(np.sqrt(self._squares) * (1.0 + 1e-12), dtype=np.float64)
         if people is not None:
             norms = np.bincount(people, norms).astype(float)

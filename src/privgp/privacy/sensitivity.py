@@ -1,10 +1,6 @@
-"""How far one person can move a measurement, computed from the stored matrix.
-
-Outputs are scaled to [-1, 1], so one output changes by at most 2. All numbers here are upper bounds:
-rounding errors of their own computation are added. Proofs: docs/proofs/measure.md.
-"""
-
-from __future__ import annotations
+"""How far one person can move a measurement, computed from the stored matrix. Outputs are scaled to
+[-1, 1], so one output changes by at most 2. All numbers here are upper bounds: rounding errors of
+their own computation are added. Proofs: docs/proofs/measure.md."""
 
 from itertools import product
 
@@ -33,12 +29,9 @@ def absolute_sums(B: Array) -> Array:
 
 
 def person_norms(B: Array, index: Integers, people: Integers) -> Array:
-    """For every person the largest norm of ``sum of +-b_i`` over their rows, (people,).
-
-    Exact by enumerating the signs up to 12 rows; above that the least of three bounds: the sum of
-    norms, the root of (rows times the largest eigenvalue of the Gram matrix), and the root of the
-    sum of its absolute entries.
-    """
+    """For every person the largest norm of ``sum of +-b_i`` over their rows, (people,). Exact by
+    enumerating the signs up to 12 rows; above that the least of three bounds: the sum of norms, and
+    the roots of rows times the Gram matrix's largest eigenvalue and of its absolute sum."""
     order = np.argsort(people, kind="stable")
     counts = np.bincount(people)
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
@@ -91,11 +84,9 @@ def many_row_sensitivity(norm: float, energy_weight: float, energy_share: float)
 
 
 def total_sensitivity(sums: Array, energy_weights: Array) -> Array:
-    """How far one output in [-1, 1] moves ``(B u, w sum u^2)`` in the sum of absolute values.
-
-    For every row the largest ``delta (n + w s)`` over ``delta + s <= 2``: ``2 n`` if ``2 w <= n``,
-    else ``(n + 2 w)^2 / (4 w)``; n is the column's own sum.
-    """
+    """How far one output in [-1, 1] moves ``(B u, w sum u^2)`` in the sum of absolute values: of
+    every row the largest ``delta (n + w s)`` over ``delta + s <= 2``, n the column's own sum, is
+    ``2 n`` if ``2 w <= n``, else ``(n + 2 w)^2 / (4 w)``."""
     w = np.asarray(energy_weights, dtype=float)
     peak = np.square(sums + 2.0 * w) / np.maximum(4.0 * w, 1e-300)
     most: Array = np.where(2.0 * w <= sums, 2.0 * sums, peak)

@@ -1,9 +1,7 @@
 """The papers' output: the non-private prediction plus noise, at the targets and nowhere else."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -26,7 +24,7 @@ class AtTargets:
     noise_variance: Positive
 
     @classmethod
-    def of(cls, plan: Plan, measurement: Measurement, centre: float) -> AtTargets:
+    def of(cls, plan: Plan, measurement: Measurement, centre: float) -> Self:
         assert plan.unbiased is not None
         R = plan.unbiased.reconstruction
         return cls(

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Excursion:
-    """Where at least ``vote`` of the paths reach the threshold.
-
-    ``points``: (points, inputs); ``paths``: (paths, points), smoothed where that was asked for.
-    """
+    """Where at least ``vote`` of the paths reach the threshold. ``points``: (points, inputs);
+    ``paths``: (paths, points), smoothed where that was asked for."""
 
     points: Array
     threshold: float

@@ -1,10 +1,5 @@
-"""What a .privgp file holds: all of it public, none of it per row.
-
-The posterior itself is not kept: it is computed anew from the functionals, the measurement and the
-weighted models, to the same bits.
-"""
-
-from __future__ import annotations
+"""What a .privgp file holds: all of it public, none of it per row. The posterior is not kept: it is
+computed anew from the functionals, the measurement and the weighted models, to the same bits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,11 +27,8 @@ MOST_COLUMNS = 10_000
 
 @dataclass(frozen=True)
 class Contents:
-    """One release.
-
-    ``parameters``: of the constructor; ``names``: of the input columns; ``at_targets``: None for a
-    posterior; ``noise_variance``: the expected one.
-    """
+    """One release. ``parameters``: of the constructor; ``names``: of the input columns;
+    ``at_targets``: None for a posterior; ``noise_variance``: the expected one."""
 
     parameters: Parameters
     columns: Annotated[int, Within(1, MOST_COLUMNS)]
@@ -119,7 +111,7 @@ class WrittenChange:
     std: Positive
 
     @classmethod
-    def of(cls, change: Change) -> WrittenChange:
+    def of(cls, change: Change) -> Self:
         slopes = tuple(map(tuple, change.slopes.tolist()))
         return cls(change.kind, tuple(change.centre.tolist()), slopes, change.std)
 

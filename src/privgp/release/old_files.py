@@ -1,7 +1,5 @@
 """Files of privgp 0.1 turned into the members that a release has now, to be checked like those."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +15,6 @@ FUNCTIONALS = (
 
 
 def renewed(members: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The same release in today's format."""
     try:
         tree, certificate = parse(members[OLD]), parse(members[CERTIFICATE])
         release = {**_release(tree, members), "certificate": certificate}

@@ -1,7 +1,5 @@
 """Pictures of an excursion set: a band over one input, a boundary over two."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """From noisy counts and sums to functionals of f and maps of the inputs. Post-processing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -21,10 +19,8 @@ def functionals_of(
     bins: Bins, measurement: Measurement, noise_std: float, start: Hyperparameters
 ) -> tuple[Functionals, Array]:
     """What the measured sums are of f, given the measured counts; and the counts' estimate.
-
     Uncertain counts act through f itself, so f is estimated twice: under the prior, then with its
-    own first estimate in that place. ``noise_std``: of every measured count.
-    """
+    own first estimate in that place. ``noise_std``: of every measured count."""
     counts, covariance = counts_given(bins, noise_std, measurement.counts)
     first = bin_functionals(bins, counts, covariance, start)
     mean, cov = posterior(first, measurement, [start], 0.0).mean_and_covariance(first.nodes)

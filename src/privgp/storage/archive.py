@@ -1,10 +1,6 @@
 """The container of a .privgp file: a zip of stored members, their hashes, a digest of the whole.
-
 The hashes find damage: a flipped bit, a cut end, a member from another file. They do not find
-forgery, as whoever edits a file can compute them anew; publish the file's own hash for that.
-"""
-
-from __future__ import annotations
+forgery, as whoever edits a file can compute them anew; publish the file's own hash for that."""
 
 import hashlib
 import io
@@ -46,10 +42,8 @@ def require(holds: bool, problem: str) -> None:
 
 
 def pack(members: Mapping[str, bytes], form: str = FORMAT) -> bytes:
-    """The bytes of a file with these members; equal members give equal bytes.
-
-    ``form`` is what the manifest, the first thing in the file, says it is; also its ending.
-    """
+    """The bytes of a file with these members; equal members give equal bytes. ``form`` is what the
+    manifest, the first thing in the file, says it is; also its ending."""
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
     manifest = dump({"format": form, "version": VERSION, "members": hashes})
     if sum(map(len, members.values())) > LARGEST_FILE - 2**20:

@@ -45,10 +45,8 @@ TRIANGLES: Leaves = {Triangle: Leaf(Annotated[Array, "*"], Triangle.packed, Tria
 
 @dataclasses.dataclass(frozen=True)
 class Codec:
-    """Values of one declared type as members of an archive.
-
-    ``name``: of the member that holds the JSON; ``leaves``: how classes from elsewhere are written.
-    """
+    """Values of one declared type as members of an archive. ``name``: of the member that holds the
+    JSON; ``leaves``: how classes from elsewhere are written."""
 
     kind: Any
     name: str
@@ -62,7 +60,6 @@ class Codec:
         return {f"{self.name}.json": dump(tree), **arrays}
 
     def decode(self, members: Mapping[str, bytes]) -> Any:
-        """The value, every part of it checked."""
         main = f"{self.name}.json"
         require(main in members, "a member is missing")
         reader = _Reader(members, {**TRIANGLES, **self.leaves})
@@ -267,7 +264,6 @@ def _made(what: str, make: Callable[[Any], Any], given: Any) -> Any:
 
 @cache
 def _declared(kind: Any) -> dict[str, Any]:
-    """The fields of a dataclass and their types."""
     hints = get_type_hints(kind, include_extras=True)
     return {f.name: hints[f.name] for f in dataclasses.fields(kind)}
 
@@ -279,7 +275,6 @@ def _later(kind: Any) -> set[str]:
 
 
 def _whole(values: Array, what: str) -> Integers:
-    """The same numbers as integers."""
     integers = bool(np.all((np.abs(values) <= 2.0**53) & (values == np.floor(values))))
     require(integers, f"its array {what} does not hold whole numbers")
     return values.astype(np.int64)

@@ -1,10 +1,5 @@
-"""Values of a file that nobody vouches for, turned into checked ones, and back.
-
-Every reader takes what was found and what it is called, and returns it as the type it should have
-or raises ``DamagedFile``.
-"""
-
-from __future__ import annotations
+"""Values of a file that nobody vouches for, turned into checked ones, and back. Readers take what
+was found and its name, and return it as the type it should be, or raise ``DamagedFile``."""
 
 import io
 import math

@@ -1,11 +1,7 @@
-"""Files on their way: written beside their place, locked meanwhile, cleared up if their writer died.
-
-A part is locked from before its first byte until it is moved or removed. A lock goes with its
+"""Files on their way: written beside their place, locked meanwhile, cleared up if their writer
+died. A part is locked from before its first byte until it is moved or removed. A lock goes with its
 process, so a part that can be locked has no writer any more, and whoever next writes or reads in
-that folder removes it. Where the file system has no locks nothing is ever removed.
-"""
-
-from __future__ import annotations
+that folder removes it. Where the file system has no locks nothing is ever removed."""
 
 import fcntl
 import os
@@ -25,9 +21,7 @@ PUBLIC = 0o666  # less what the process's umask takes away
 @contextmanager
 def part_beside(path: PathLike, *, mode: int = PUBLIC, ending: str = "") -> Iterator[Path]:
     """A new, empty file in the folder of ``path``, to be moved there; nothing of it remains.
-
-    ``mode``: its permissions from the first moment on; ``ending``: what its name ends in.
-    """
+    ``mode``: its permissions from the first moment on; ``ending``: what its name ends in."""
     folder = Path(path).parent
     remove_stale(folder)
     part, held = _create(folder, mode, ending)

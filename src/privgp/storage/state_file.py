@@ -10,10 +10,7 @@ for every further question:
 The archive's own digest is the seal before the first entry. An entry that ends too early was being
 written when the process died: its answer was never given, and it does not count. Once the entries
 outweigh the rest the file is written anew, whole or not at all. It moves on only if it still is what
-this process left there: two processes never draw one function differently.
-"""
-
-from __future__ import annotations
+this process left there: two processes never draw one function differently."""
 
 import fcntl
 import hashlib
@@ -26,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Protocol, cast
+from typing import Any, BinaryIO, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
@@ -49,11 +46,8 @@ _MOVED = "{!r} was changed by another process: load it again to go on."
 
 
 class Draws(Protocol):
-    """A dataclass of draws. Its class names the fields that an entry adds to or replaces.
-
-    ``GROWS``: arrays with one row per point, and triangles; ``CHANGES``: numbers and vectors whose
-    size stays, replaced by every entry.
-    """
+    """A dataclass of draws. Of its fields, an entry adds to ``GROWS``, arrays with one row per
+    point, and triangles, and replaces ``CHANGES``, numbers and vectors whose size stays."""
 
     GROWS: ClassVar[tuple[str, ...]]
     CHANGES: ClassVar[tuple[str, ...]]
@@ -87,7 +81,7 @@ class StateFile:
         self._marks, self._codec = [mark], codec
 
     @classmethod
-    def create(cls, path: PathLike, contents: Contents, codec: Codec) -> StateFile:
+    def create(cls, path: PathLike, contents: Contents, codec: Codec) -> Self:
         """Write a new file; never in place of another."""
         data = whole(contents, codec)
         with locked(path) as folder:
@@ -97,7 +91,7 @@ class StateFile:
         return cls(path, mark, codec)
 
     @classmethod
-    def open(cls, path: PathLike, codec: Codec) -> tuple[StateFile, Any]:
+    def open(cls, path: PathLike, codec: Codec) -> tuple[Self, Any]:
         """A file that exists, and what it holds."""
         try:
             contents, mark = read_whole(archive.read(path), codec)
@@ -132,9 +126,7 @@ class StateFile:
         try:
             return cast(BinaryIO, open(self.path, "r+b", buffering=0))
         except OSError:
-            raise RuntimeError(
-                f"{self.path!r} is gone or cannot be written: without it nothing is answered."
-            ) from None
+            raise RuntimeError(f"{self.path!r} cannot be written: nothing is answered.") from None
 
     def _current(self, file: BinaryIO, draws: Draws) -> Mark:
         """Where the file stands, if this process left it there; else it is refused."""
@@ -231,9 +223,7 @@ def _with_entries(draws: Draws, added: Sequence[Sequence[Array]]) -> Any:
 
 def _next_entry(data: memoryview, draws: Draws, mark: Mark) -> tuple[int, list[int], int] | None:
     """Of the entry that follows a mark: its points, the sizes of its parts, and where it ends.
-
-    None: there is no such entry, or it was cut short.
-    """
+    None: there is no such entry, or it was cut short."""
     if len(data) < HEAD:
         return None
     count = int(struct.unpack_from("<I", data, len(_MARK))[0])

@@ -1,7 +1,5 @@
 """Lower triangles, row after row: they grow without being copied."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Self
@@ -19,7 +17,6 @@ class Triangle:
 
     @classmethod
     def of(cls, packed: Array) -> Self:
-        """From all rows one after the other."""
         size = (math.isqrt(8 * len(packed) + 1) - 1) // 2
         if entries(size) != len(packed):
             raise ValueError("these numbers are no triangle.")
@@ -43,5 +40,4 @@ NO_ROWS = Triangle()
 
 
 def entries(rows: int) -> int:
-    """The number of entries of a triangle."""
     return rows * (rows + 1) // 2

@@ -1,9 +1,5 @@
-"""Everything that is measured of private values, plus noise: the only place where they meet a release.
-
-``exact`` knows every kind of strategy; a new one registers how it is computed.
-"""
-
-from __future__ import annotations
+"""Everything that is measured of private values, plus noise: the only place where they meet a
+release. ``exact`` knows every kind of strategy; a new one registers how it is computed."""
 
 from collections.abc import Callable
 from functools import singledispatch
@@ -23,10 +19,7 @@ from privgp.vault.validate import clipped_inputs, clipped_outputs
 def measure(
     data: Any, bounds: Pair, strategy: Strategy, noise: Noise, random_state: Random = None
 ) -> Measurement:
-    """Spend the budget once: validate, clip, compute, add noise.
-
-    ``data``: the outputs, or (inputs, outputs) where inputs are private too.
-    """
+    """Spend the budget once: validate, clip, compute, add noise. ``data``: y, or private (X, y)."""
     numbers = add_noise(exact(strategy, data, bounds), noise, random_state)
     return strategy.read(numbers, noise, 0.5 * bounds[1] - 0.5 * bounds[0])
 

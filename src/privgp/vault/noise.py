@@ -1,7 +1,5 @@
 """Lattice noise: the only randomness that protects anybody."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 
@@ -18,12 +16,10 @@ enable_features("contrib")
 
 
 def add_noise(values: Array, noise: Noise, rng: Random = None) -> Array:
-    """Round to the lattice and add the noise that protects; with a generator, simulate it.
-
-    OpenDP's samplers are exact. They take NaN for 0, infinity for the largest number, and a wrong
-    length without a word, so all three are refused here first. A simulation is ordinary
-    floating-point noise of the same scale: reproducible, and not for release.
-    """
+    """Round to the lattice and add the noise that protects; with a generator, simulate it. OpenDP's
+    samplers are exact. They take NaN for 0, infinity for the largest number, and a wrong length
+    without a word, so all three are refused here first. A simulation is ordinary floating-point
+    noise of the same scale: reproducible, and not for release."""
     if values.shape != (noise.size,) or not np.all(np.isfinite(values)):
         raise ValueError("the measurement has a wrong size or is not finite; nothing was released.")
     if rng is not None:
@@ -38,22 +34,15 @@ def add_noise(values: Array, noise: Noise, rng: Random = None) -> Array:
 @lru_cache(maxsize=16)
 def _sampler(law: str, size: int, scale: float, exponent: int) -> Any:
     """Rounds numbers and adds noise. It holds no randomness of its own: every call draws anew."""
-    return PROTECTING[law](size, scale, exponent)
+    make, distance = PROTECTING[law]
+    numbers = vector_domain(atom_domain(T=float, nan=False), size=size)
+    return make(numbers, distance(T=float), scale=scale, k=exponent)
 
 
-def _gaussian(size: int, scale: float, exponent: int) -> Any:
-    return measurements.make_gaussian(_numbers(size), l2_distance(T=float), scale=scale, k=exponent)
-
-
-def _laplace(size: int, scale: float, exponent: int) -> Any:
-    return measurements.make_laplace(_numbers(size), l1_distance(T=float), scale=scale, k=exponent)
-
-
-def _numbers(size: int) -> Any:
-    return vector_domain(atom_domain(T=float, nan=False), size=size)
-
-
-PROTECTING = {GAUSSIAN: _gaussian, LAPLACE: _laplace}
+PROTECTING: dict[str, Any] = {
+    GAUSSIAN: (measurements.make_gaussian, l2_distance),
+    LAPLACE: (measurements.make_laplace, l1_distance),
+}
 SIMULATED: dict[str, Any] = {
     GAUSSIAN: np.random.Generator.normal,
     LAPLACE: np.random.Generator.laplace,

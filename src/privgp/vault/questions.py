@@ -1,12 +1,9 @@
 """Inputs of private validation records, as a model is asked about them.
 
-Each record is a table of one row that is made of that record alone: numbers as float64, texts as
-they are. An array, frame or sparse matrix of numbers is also one table of float64 numbers, on which
-a model whose predictions have one type predicts all records at once. Which way is taken depends on
-the types of table and model, never on a cell. Proof: docs/proofs/values.md.
-"""
-
-from __future__ import annotations
+Each record is a table of one row made of that record alone: numbers as float64, texts as they are.
+An array, frame or sparse matrix of numbers is also one table of float64 numbers, on which a model
+whose predictions have one type predicts all records at once. Which way is taken depends on the
+types of table and model, never on a cell. Proof: docs/proofs/values.md."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -21,11 +18,7 @@ from privgp.vault.values import entries, is_row, is_typed, number, numbers
 
 @dataclass(frozen=True)
 class Questions:
-    """The inputs of validation records.
-
-    ``record``: from i to the table of record i
-    ``table``: all of them, where its type says numbers
-    """
+    """Inputs of validation records: ``record(i)``, a table of one; ``table``, if of numbers."""
 
     rows: int
     record: Callable[[int], Any] = field(repr=False)
@@ -39,9 +32,7 @@ def checked_questions(X: Any) -> Questions:
     except FloatingPointError:
         raise ValueError("Input X_val contains NaN or infinity.") from None
     except (TypeError, ValueError, LookupError, OverflowError):
-        raise ValueError(
-            "X_val must be a table of numbers and texts with one row for each record."
-        ) from None
+        raise ValueError("X_val must be a table of numbers and texts, a row per record.") from None
 
 
 def predicted(model: Any, questions: Questions) -> Any:

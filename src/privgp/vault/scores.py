@@ -1,10 +1,6 @@
 """How well a model predicts private validation records: a mean of bounded losses, one per record.
-
-The neighbours differ in one validation record (inputs and output); their number is public. One
-record's loss lies in declared bounds, so the mean, scaled to [0, 1], moves by at most 1/n.
-"""
-
-from __future__ import annotations
+Neighbours differ in one validation record (inputs and output); their number is public. One record's
+loss lies in declared bounds, so the mean, scaled to [0, 1], moves by at most 1/n."""
 
 import math
 import warnings
@@ -24,11 +20,8 @@ LOSSES = ("accuracy", "squared_error", "absolute_error")
 
 @dataclass(frozen=True)
 class Loss:
-    """What a prediction costs.
-
-    ``kind``: one of ``LOSSES``, or a function ``(y, prediction) -> loss`` of one record
-    ``low``, ``high``: declared bounds, to which losses are clipped
-    """
+    """What a prediction costs: one of ``LOSSES``, or a function ``(y, prediction) -> loss`` of one
+    record, clipped to its declared bounds."""
 
     kind: str | Callable[[Any, Any], Any]
     low: float
@@ -113,9 +106,7 @@ def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
 
 def mean_loss(model: Any, validation: Validation) -> float:
     """The mean loss of a model on the validation records, scaled to [0, 1]: private until noised.
-
-    The model must have been fitted without these records and predict each record by itself.
-    """
+    The model must have been fitted without these records and predict each record by itself."""
     try:
         with warnings.catch_warnings():  # a warning could quote what it is about
             warnings.simplefilter("ignore")
@@ -127,11 +118,9 @@ def mean_loss(model: Any, validation: Validation) -> float:
 
 
 def record_losses(y: Any, predictions: Any, loss: Loss) -> Array:
-    """Every record's loss, clipped to the bounds and scaled to [0, 1]; (records,).
-
-    Record i's loss is made of its own output and its own prediction. A given function is called with
-    one record at a time. What is no number counts as the largest loss.
-    """
+    """Every record's loss, clipped to the bounds and scaled to [0, 1]; (records,). Each is made of
+    its own output and prediction, a given function being called with one record at a time. What is
+    no number counts as the largest loss."""
     each = _one_value_each(predictions, len(y), several=callable(loss.kind))
     if loss.kind == "accuracy":
         return differ(y, each)
@@ -148,11 +137,8 @@ def record_losses(y: Any, predictions: Any, loss: Loss) -> Array:
 
 
 def score_sensitivity(rows: int) -> float:
-    """How far one record can move ``mean_loss``: 1/n, and the rounding of its computed value.
-
-    The sum is correctly rounded and at most n, and so is the quotient: an error below 2.1 units of
-    roundoff for either neighbour.
-    """
+    """How far one record can move ``mean_loss``: 1/n, and the rounding of its computed value. Sum
+    and quotient are correctly rounded: errors below 2.1 units of roundoff for either neighbour."""
     return 1.0 / rows * (1.0 + 2.0 * UNIT_ROUNDOFF) + 5.0 * UNIT_ROUNDOFF
 
 
@@ -171,18 +157,14 @@ def _one_at_a_time(y: Any, predictions: Any, function: Any) -> Array:
     values = np.empty(len(y))
     for i in range(len(y)):
         try:
-            values[i] = np.asarray(function(_alone(y[i]), _alone(predictions[i]))).item()
+            one = np.asarray([y[i]]), np.asarray([predictions[i]])  # each of its own type
+            values[i] = np.asarray(function(*one)).item()
         except Exception:
             raise ValueError(
                 "scoring must return one number for one record: it is called with arrays of one "
                 "output and one prediction."
             ) from None
     return values
-
-
-def _alone(value: Any) -> Any:
-    """An array of one record's value, of the type that this value has."""
-    return np.asarray([value])
 
 
 def _numbers(predictions: Any) -> Array:

@@ -1,8 +1,6 @@
 """Scores of private validation records, each measured once with noise; and Kusner's search, whose
 whole course stays here: only the setting and the value that its mechanisms draw leave."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -30,11 +28,8 @@ def measured_loss(
 
 @dataclass(frozen=True)
 class Objective:
-    """The score of a setting, in units of the prior's std.
-
-    ``train``: from the index of a setting to its model
-    ``prior_mean``, ``prior_std``: of the scores
-    """
+    """The score of a setting, in units of the prior's std. ``train``: from the index of a setting
+    to its model; ``prior_mean``, ``prior_std``: of the scores."""
 
     train: Callable[[int], Any]
     validation: Validation

@@ -1,9 +1,5 @@
-"""One of many candidates, chosen by how well each predicts private values.
-
-Only the index of the chosen candidate leaves; utilities stay here. Proof: docs/proofs/select.md.
-"""
-
-from __future__ import annotations
+"""One of many candidates, chosen by how well each predicts private values. Only the index of the
+chosen candidate leaves; utilities stay here. Proof: docs/proofs/select.md."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -37,12 +33,10 @@ def choose(
 ) -> int:
     """Which candidate has the (nearly) largest utility: epsilon-private.
 
-    ``method``: permute-and-flip, or the papers' exponential mechanism, which is never better
-    ``sensitivity``: the most that one person can move any utility, float error included
-
-    OpenDP draws the exponential mechanism exactly where its report is in concentrated divergence;
-    the distribution of the draw, and so its pure epsilon, is the same.
-    """
+    ``method``: permute-and-flip, or the papers' exponential mechanism, which is never better.
+    ``sensitivity``: the most that one person can move any utility, float error included. OpenDP
+    draws the exponential mechanism exactly where its report is in concentrated divergence; the
+    distribution of the draw, and so its pure epsilon, is the same."""
     scale = selection_scale(sensitivity, epsilon)
     values = np.asarray(utilities, dtype=np.float64)
     # OpenDP takes infinity for the largest number
@@ -86,10 +80,7 @@ def choose_by_residuals(
 def root_utilities(
     y: Any, bounds: Pair, candidates: Iterable[Candidate], people: Integers | None = None
 ) -> tuple[Array, float]:
-    """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private), and their sensitivity (public).
-
-    The matrices that are multiplied are those that are bounded.
-    """
+    """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private); their sensitivity (public)."""
     rows = len(y)
     u = clipped_outputs(y, rows, bounds)
     utilities, largest = [], 0.0

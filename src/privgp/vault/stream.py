@@ -1,7 +1,5 @@
 """Sums over rows that stream past, plus noise: a measurement in one pass over inputs and outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -23,11 +21,9 @@ def measure_rows(
     finish: Callable[[Totals], Plan],
     random_state: Random = None,
 ) -> tuple[Plan, Measurement]:
-    """Spend the budget once: validate, clip, add up, finish the plan, add noise.
-
-    ``blocks``: inputs and outputs of rows. The plan is made of the columns' public totals: of the
-    very numbers that the outputs were multiplied by. Before the last block nothing is released.
-    """
+    """Spend the budget once: validate, clip, add up, finish the plan, add noise. ``blocks``: inputs
+    and outputs of rows. The plan is made of the columns' public totals: of the very numbers that
+    the outputs were multiplied by. Before the last block nothing is released."""
     totals: Totals | None = None
     sums, energy = np.zeros(len(columns.matrix)), 0.0
     parts = in_blocks(lambda block: _part(block, bounds, columns), blocks)
@@ -56,9 +52,7 @@ def with_outputs(blocks: Iterable[Array], y: Array) -> Iterator[tuple[Array, Arr
 
 def equal_blocks(parts: Iterable[tuple[Array, ...]], size: int) -> Iterator[tuple[Array, ...]]:
     """Rows in blocks of ``size``, whatever the parts they come in: equal bits from memory and file.
-
-    A part is the inputs of some rows, or their inputs and outputs.
-    """
+    A part is the inputs of some rows, or their inputs and outputs."""
     left: tuple[Array, ...] = ()
     for part in parts:
         rows = [np.concatenate(both) for both in zip(left, part, strict=True)] if left else part

@@ -1,7 +1,5 @@
 """Refuse or clip private values. Errors name the problem and never a value, a place or a count."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -10,15 +8,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from privgp.types import Array, Integers
-from privgp.vault.values import (
-    column,
-    entries,
-    identity,
-    is_row,
-    numbers,
-    read_label,
-    read_number,
-)
+from privgp.vault.values import column, entries, identity, is_row, numbers, read_label, read_number
 
 
 def checked_outputs(y: Any, rows: int) -> Array:
@@ -40,9 +30,7 @@ def checked_outputs(y: Any, rows: int) -> Array:
             stacklevel=3,
         )
     if values is None or len(values) != rows:
-        raise ValueError(
-            f"y must be one-dimensional with one value for each of the {rows} rows of X."
-        )
+        raise ValueError(f"y must be one-dimensional, one value for each of the {rows} rows of X.")
     if not np.all(np.isfinite(values)):
         raise ValueError("Input y contains NaN or infinity.")
     return values
@@ -62,9 +50,7 @@ def checked_inputs(X: Any, columns: int) -> Array:
     try:
         values = _table(X, columns)
     except LookupError:
-        raise ValueError(
-            "X must have one row per record and one column per declared pair of bounds."
-        ) from None
+        raise ValueError("X must be a table, one column per declared pair of bounds.") from None
     except OverflowError:
         raise ValueError("X must be finite numbers.") from None
     except (TypeError, ValueError):

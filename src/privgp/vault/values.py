@@ -1,11 +1,7 @@
-"""Private values read one by one: what is made of a record's value depends on that value alone.
-
-An array of numbers, texts or dates has one type for all records, as whoever built it chose. Anything
+"""Private values read one by one: what is made of a record's value depends on that value alone. An
+array of numbers, texts or dates has one type for all records, as whoever built it chose. Anything
 else, such as a list, is read entry by entry and never made an array first: that would promote all
-entries to the type of one. Proof: docs/proofs/values.md.
-"""
-
-from __future__ import annotations
+entries to the type of one. Proof: docs/proofs/values.md."""
 
 import math
 from collections import deque
@@ -38,11 +34,8 @@ def entries(held: Any) -> list[Any] | NDArray[Any]:
 
 
 def column(held: Any) -> tuple[list[Any] | NDArray[Any], bool]:
-    """The entries of one column, and whether it came as a table of one column.
-
-    TypeError: it is no container, or some entries are rows and others are not. LookupError: it is
-    a container of another shape.
-    """
+    """The entries of one column, and whether it came as a table of one column. TypeError: it is no
+    container, or some entries are rows and others are not. LookupError: it has another shape."""
     found = entries(held)
     if isinstance(found, np.ndarray):
         if found.ndim == 2 and found.shape[1] == 1:
@@ -116,11 +109,8 @@ def numbers(values: Iterable[Any]) -> Array:
 
 
 def label(value: Any) -> tuple[str, Any] | None:
-    """What a label is compared by: its kind and its value. None where it is no label.
-
-    Numbers are equal if their exact values are: 1, 1.0, True and Decimal(1). Texts and bytes are
-    equal if all characters are. Labels of two kinds are never equal.
-    """
+    """What a label is compared by, its kind and its value; None where it is no label. Equal are
+    numbers of one exact value (1, 1.0, True, Decimal(1)), and texts of the same characters."""
     value = plain(value)
     if isinstance(value, str):
         return TEXT, str(value)
@@ -152,10 +142,8 @@ def is_finite(value: Any) -> bool:
 
 
 def identity(value: Any) -> Hashable:
-    """What a person is told apart by; None where it is missing, TypeError where it is no identifier.
-
-    As a label; other values, such as dates, by their own equality.
-    """
+    """What a person is told apart by, as a label, or other values, such as dates, by their own
+    equality; None where it is missing, TypeError where it is no identifier."""
     found = label(value)
     if found is not None:
         return found
@@ -186,10 +174,8 @@ def differ(labels: Any, predictions: Any) -> Array:
 
 
 def read_number(cell: Any) -> float:
-    """The number in a cell of a table; TypeError where there is none.
-
-    A text holds one where it is a decimal numeral such as 12, -1.5 or 2e3, with spaces around it.
-    """
+    """The number in a cell of a table, also as a text that holds a decimal numeral such as 12, -1.5
+    or 2e3, with spaces around it; TypeError where there is none."""
     if not isinstance(cell, str):
         return number(cell)
     if not cell.isascii() or "_" in cell:
@@ -201,11 +187,9 @@ def read_number(cell: Any) -> float:
 
 
 def read_label(cell: Any) -> str | None:
-    """The label in a cell of a table, as text; None where there is none.
-
-    Numbers, and texts that hold one, are written in one way, so that 1, 1.0 and "1" are one label
-    whatever type their column has; other texts are themselves without the spaces around them.
-    """
+    """The label in a cell of a table, as text; None where there is none. Numbers, and texts that
+    hold one, are written in one way, so that 1, 1.0 and "1" are one label whatever type their
+    column has; other texts are themselves without the spaces around them."""
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, str):

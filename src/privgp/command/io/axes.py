@@ -1,7 +1,5 @@
 """Axes in one line: ranges ``age=0:90``, grids ``age=0:90:50``, spaces ``C=1e-3:1e3:log,k=rbf|linear``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,10 +36,8 @@ def _check_names(names: Sequence[str], inputs: Sequence[str], option: str) -> No
 def read_ranges(
     words: Sequence[str], inputs: Sequence[str] | None, option: str
 ) -> list[tuple[float, float]]:
-    """One (low, high) per input, from ``0:90`` in the order of the inputs or ``age=0:90`` by name.
-
-    A word holds one range or several, separated by commas. ``inputs`` None: any number of them.
-    """
+    """One (low, high) per input, from ``0:90`` in the order of the inputs or ``age=0:90`` by name,
+    one or several in a word, separated by commas. ``inputs`` None: any number of them."""
     such = "--x-bounds 0 90" if option == "--x-bounds" else "age=0:90,bmi=15:50"
     malformed = f"{option} must be two numbers for each input, such as {such}."
     entries = _entries(",".join(words), option)
@@ -56,9 +52,7 @@ def read_ranges(
         _check_names(names, inputs, option)
         return [ranges[names.index(name)] for name in inputs]
     if len(ranges) != len(inputs):
-        raise Refusal(
-            f"{option} must have one range for each input: {len(inputs)}, not {len(ranges)}."
-        )
+        raise Refusal(f"{option} needs one range for each input: {len(inputs)}, not {len(ranges)}.")
     return ranges
 
 

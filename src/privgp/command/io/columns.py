@@ -1,7 +1,5 @@
 """From columns of a table to numbers and identifiers. Public cells may be located, private never."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -76,10 +74,7 @@ def read_inputs(path: Path, names: Sequence[str]) -> pl.DataFrame:
 def input_columns(
     frame: pl.DataFrame, names: Sequence[str], source: Source, before: int = 0
 ) -> pl.DataFrame:
-    """The named columns as integers or floating-point numbers, all present and finite.
-
-    ``before``: how many rows of the table come before those of the frame.
-    """
+    """The named columns as finite numbers. ``before``: rows of the table before the frame."""
     return pl.DataFrame([_numbers(frame[name], source, before) for name in names])
 
 
@@ -111,10 +106,8 @@ def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -
 
 
 def made_up(X: pl.DataFrame, domain: Any, bounds: tuple[float, float]) -> tuple[Any, Array]:
-    """Records to rehearse with: outputs, and inputs that are private, in the middle of their bounds.
-
-    ``domain``: the bounds of private inputs; None where inputs are public.
-    """
+    """Records to rehearse with: outputs, and inputs that are private, in the middle of their
+    bounds. ``domain``: the bounds of private inputs; None where inputs are public."""
 
     def middle(bounds: tuple[float, float]) -> Array:
         return np.full(X.height, 0.5 * bounds[0] + 0.5 * bounds[1])

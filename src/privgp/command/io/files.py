@@ -1,7 +1,5 @@
 """Files to read and to write: checked before any work, written whole or not at all."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,9 +22,7 @@ Files = Sequence[tuple[Path | None, Sequence[str]]]
 
 def check_files(reads: Files, writes: Files, *, force: bool | None) -> None:
     """Refuse files that cannot be read or written. Each comes with the endings it may have.
-
-    ``force``: whether results may replace files; None where they never do.
-    """
+    ``force``: whether results may replace files; None where they never do."""
     for path, endings in writes:
         if path is not None:
             check_destination(path, endings, force=force)

@@ -1,10 +1,6 @@
-"""Kernels as short text, such as ``100*matern52(10) + 25*rbf(5, 2) + white(4)``.
-
-Numbers are constants: variances in squared units of the output. The text is parsed into a syntax
-tree of which a few shapes are accepted; nothing is ever evaluated.
-"""
-
-from __future__ import annotations
+"""Kernels as short text, such as ``100*matern52(10) + 25*rbf(5, 2) + white(4)``. Numbers are
+variances in squared units of the output. The text is parsed into a syntax tree of which a few
+shapes are accepted; nothing is ever evaluated."""
 
 import ast
 import math
@@ -25,7 +21,6 @@ LISTED = f"{', '.join([*NAMES][:-1])} and {[*NAMES][-1]}"
 
 
 def read_kernel(text: str) -> Kernel:
-    """The kernel of an expression, or of a text file that holds one."""
     if os.path.isfile(text):  # False for what cannot be a path
         sentence = f"The kernel file '{text}' cannot be read as text."
         with refusing(sentence, OSError, ValueError), Path(text).open(encoding="utf-8") as file:

@@ -1,13 +1,11 @@
 """What every command that plans a release is asked, checked before any table is read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -49,10 +47,7 @@ AS_GIVEN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Request(ReleaseOptions):
-    """What is asked of which table.
-
-    ``plan``: a saved one, from ``plan_path``, in the place of one made from options.
-    """
+    """What is asked of which table. ``plan``: a saved one, of ``plan_path``, instead of options."""
 
     data: Path
     output: str | None
@@ -65,7 +60,6 @@ class Request(ReleaseOptions):
         return self.protect == "records"
 
     def domain(self) -> tuple[tuple[float, float], ...] | None:
-        """The declared bounds of private inputs."""
         if not self.inputs_are_private:
             return None
         if not self.x_bounds:
@@ -102,8 +96,7 @@ class Request(ReleaseOptions):
                 raise Refusal("--groups is not available with --protect records.")
             if self.inducing is not None:
                 raise Refusal(
-                    "--inducing does not go with --protect records, which measures bins, whose "
-                    "number does not grow with the rows: leave --inducing out."
+                    "--inducing does not go with --protect records: leave --inducing out."
                 )
         elif self.x_bounds:
             raise Refusal("--x-bounds is for --protect records only: public inputs need no bounds.")
@@ -134,7 +127,6 @@ class Request(ReleaseOptions):
         )
 
     def named(self, plan: Plan) -> Plan:
-        """The plan with the names of its columns."""
         return named(plan, tuple(self.input_names), self.groups)
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
@@ -168,13 +160,11 @@ class PlannedRequest(Request):
     """What a saved plan was made for, in the place of options."""
 
     @classmethod
-    def of(cls, path: Path, data: Path, output: str, seed: int | None) -> PlannedRequest:
+    def of(cls, path: Path, data: Path, output: str, seed: int | None) -> Self:
         plan = open_stored(path, load_plan)
         made, asked = plan.made_for, plan.made_for.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
-            raise Refusal(
-                f"'{path}' does not name the columns it was made for: make it with privgp plan."
-            )
+            raise Refusal(f"'{path}' does not name the columns it is for: make it by privgp plan.")
         inducing = asked.inducing if asked.inducing is None else int(np.size(asked.inducing))
         return cls(
             plan=plan, plan_path=path, data=data, inputs=",".join(made.names), output=output,
@@ -206,10 +196,8 @@ def make_plan(model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, peopl
 
 @contextmanager
 def public_computation(**options: str) -> Iterator[None]:
-    """Pass on, in one sentence, what a computation without private values refuses.
-
-    ``options``: those of this command whose names differ from the usual ones.
-    """
+    """Pass on, in one sentence, what a computation without private values refuses. ``options``:
+    those of this command whose names differ from the usual ones."""
     try:
         with np.errstate(all="ignore"):
             yield

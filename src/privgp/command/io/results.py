@@ -1,7 +1,5 @@
 """The files of a release, written and told of; pictures and certificates of anything."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +59,6 @@ class Results:
 
 
 def contains(request: Request) -> str:
-    """What a release or a plan holds of the table."""
     if request.inputs_are_private:
         return "The file contains no input and no output of any record."
     what = "inputs" if request.inducing is None else "centres or values of inputs"
@@ -80,7 +77,6 @@ def write_certificate(model: Any, path: Path) -> None:
 
 
 def write_picture(figure: Any, path: Path) -> None:
-    """A figure as PNG or SVG by the file's ending."""
     from privgp.pictures.style import figure_bytes
 
     data = figure_bytes(figure, path.suffix.lower())

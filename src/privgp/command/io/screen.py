@@ -31,11 +31,8 @@ def say(text: str) -> None:
 def tell(
     facts: dict[str, Any], lines: Sequence[Any], guarantee: Guarantee | None, *, as_json: bool
 ) -> None:
-    """Say what was done: the facts as one JSON object for programs, or the lines for people.
-
-    Both say whether it is of a simulation. ``lines``: sentences and tables of rich. ``guarantee``:
-    None where nothing was released.
-    """
+    """Say what was done, and whether it is a simulation: the facts as one JSON object, or the
+    lines, sentences and tables of rich, for people. ``guarantee``: None if nothing was released."""
     simulation = guarantee is not None and guarantee.is_simulation
     if as_json:
         object_ = _plain({**facts, "simulation": simulation})

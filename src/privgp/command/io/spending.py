@@ -1,7 +1,5 @@
 """Before a release: read, plan and rehearse. From then on: say what is spent if something stops it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,12 +74,8 @@ def rehearse(
 def rehearsal(
     model: PrivateGPRegressor, path: Path, plan_path: Path | None
 ) -> Iterator[PrivateGPRegressor]:
-    """A model to fit to made-up values, which is then saved to a file that is removed.
-
-    A release that cannot be saved would have spent its budget for nothing, so whatever stops one
-    (a full disk, a name that the format cannot hold) should stop this one first. It learns nothing,
-    which keeps it short.
-    """
+    """A model to fit to made-up values, which is then saved to a file that is removed: whatever
+    would stop a release from being saved, after its budget is spent, should stop this one first."""
     trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
     with (
         refusing(f"'{path}' cannot be written there; nothing was spent.", OSError),
@@ -95,9 +89,7 @@ def rehearsal(
 @contextmanager
 def spending(epsilon: float, delta: float) -> Iterator[list[Path]]:
     """From here on the budget counts as spent, whatever happens; errors say so and nothing else.
-
-    Yields a list to note the release in once it is written.
-    """
+    Yields a list to note the release in once it is written."""
     saved: list[Path] = []
     spent = f"count epsilon = {epsilon:g}, delta = {delta:g} as spent."
     try:

@@ -1,7 +1,5 @@
 """Functions and paths that a curator keeps in a state: opened, written, asked and told of."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -40,10 +38,8 @@ def writing(state: Path) -> Iterator[None]:
 
 @contextmanager
 def asking(state: Path, what: str, points: Array, more: int) -> Iterator[Step]:
-    """From here on something may have been answered, and every answer is kept.
-
-    Yields the steps of a bar: those of ``answers`` at the points, and so many ``more``.
-    """
+    """From here on something may have been answered, and every answer is kept. Yields the steps of
+    a bar: those of ``answers`` at the points, and so many ``more``."""
     kept = f"every answer that was given is kept in '{state}', so ask again for the same {what}."
     try:
         with progress(-(-len(points) // BLOCK) + more) as step:
@@ -74,11 +70,9 @@ def _check_room(kept: Kept, points: Array) -> None:
             check_inside(points, domain)
     known = {row.tobytes() for row in kept._kept.contents.draws.points}
     new = {row.tobytes() for row in points + 0.0} - known  # no negative zeros
-    if len(new) > kept.points_left_:
-        raise Refusal(
-            f"{len(new):,} of the points are new, and no more than {kept.points_left_:,} can still "
-            "be answered: ask for fewer."
-        )
+    left = kept.points_left_
+    if len(new) > left:
+        raise Refusal(f"{len(new):,} of the points are new, {left:,} are left: ask for fewer.")
 
 
 def tell_state(
@@ -91,9 +85,7 @@ def tell_state(
     as_json: bool,
 ) -> None:
     """What may be told of a state: what all have, and of its own kind some lines and attributes.
-
-    ``holds``: what is private in a state that was just created.
-    """
+    ``holds``: what is private in a state that was just created."""
     guarantee, left = kept.guarantee_, kept.points_left_
     kernel, *others = own
     created = [

@@ -1,9 +1,5 @@
-"""Reading and writing tables. Only the columns that are asked for are ever loaded.
-
-The library that parses quotes cells in its errors, so none of its errors is passed on.
-"""
-
-from __future__ import annotations
+"""Reading and writing tables. Only the columns that are asked for are ever loaded. The library that
+parses quotes cells in its errors, so none of its errors is passed on."""
 
 import csv
 import os
@@ -36,7 +32,6 @@ class Source:
 
 
 def open_table(path: Path) -> Source:
-    """Read the header of a CSV or Parquet file."""
     check_readable(path, TABLES)
     if path.suffix.lower() != ".csv":
         return Source(path, tuple(_parsed(path, lambda: pl.read_parquet_schema(path))))
@@ -120,10 +115,8 @@ def check_some(rows: int, source: Source) -> None:
 
 
 def check_lines(source: Source, rows: int) -> None:
-    """Refuse a CSV file in which a line has more or fewer fields than the header, or rows are missing.
-
-    Loading some columns does not notice that, and every column after the slip would be misread.
-    """
+    """Refuse a CSV file in which a line has more or fewer fields than the header, or rows are
+    missing: loading some columns does not notice, and would misread all that comes after."""
     if not source.is_csv:
         return
     width, last = len(source.names), -1
@@ -143,10 +136,8 @@ def check_lines(source: Source, rows: int) -> None:
 
 
 def write_table(frame: pl.DataFrame, path: Path, *, simulation: bool) -> list[str]:
-    """Write CSV or Parquet by the file's ending; returns the names of the columns.
-
-    The table of a simulation has one column more, true in every row, which says so to any reader.
-    """
+    """Write CSV or Parquet by the file's ending; returns the names of the columns. The table of a
+    simulation has one column more, true in every row, which says so to any reader."""
     if simulation:
         name = "simulation"
         while name in frame.columns:

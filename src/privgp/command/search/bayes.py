@@ -113,7 +113,6 @@ def bayes(
 
 
 def _model_and_space(estimator: str, task: str, space: str) -> tuple[Any, dict[str, Any]]:
-    """The model to tune and its parameters' ranges."""
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
     from sklearn.linear_model import Ridge, RidgeClassifier
     from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor

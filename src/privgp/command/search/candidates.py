@@ -1,7 +1,5 @@
 """A grid of candidates, from ``--lengthscales 3,9,27`` and ``--noise-std 1,2`` to models."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -47,12 +45,9 @@ def default_kernel(bounds: tuple[float, float]) -> Kernel:
 
 
 def scaled_part(kernel: Kernel) -> Any:
-    """The one part of the kernel that has a lengthscale."""
     scaled = [part for part in parts(kernel) if isinstance(part, SCALED)]
     if len(scaled) != 1:
-        raise Refusal(
-            f"--kernel must have one part with a lengthscale to search over, not {len(scaled)}."
-        )
+        raise Refusal(f"--kernel must have one part with a lengthscale, not {len(scaled)}.")
     return scaled[0]
 
 
@@ -68,10 +63,7 @@ def _with_scales(kernel: Kernel, scales: list[float]) -> Kernel:
 def _scales(text: str, columns: int) -> list[float]:
     values = [_positive(part, "--lengthscales") for part in text.split(":")]
     if len(values) not in (1, columns):
-        raise Refusal(
-            f"--lengthscales: give one number, or as many as there are inputs ({columns}) joined by "
-            f"colons, not {len(values)}."
-        )
+        raise Refusal(f"--lengthscales: one number, or {columns} with colons, not {len(values)}.")
     return values
 
 

@@ -1,7 +1,5 @@
 """Kernels as trees of plain values for files, and back; readers refuse whatever is not a kernel."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -20,7 +18,6 @@ _PAIRS: dict[str, type[Kernel]] = {"Sum": Sum, "Product": Product}
 
 
 def kernel_tree(kernel: Kernel) -> dict[str, Any]:
-    """A kernel as type, values and bounds."""
     if isinstance(kernel, Sum | Product):
         parts = {"k1": kernel_tree(kernel.k1), "k2": kernel_tree(kernel.k2)}
         return {"type": type(kernel).__name__, **parts}

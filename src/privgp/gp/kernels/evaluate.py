@@ -1,11 +1,8 @@
 """scikit-learn's kernels as they are, evaluated at BLAS speed and differentiated in reverse.
 
-``value_and_pullback(kernel, X, Z)`` returns ``K`` and a function that turns the gradient of any
-scalar with respect to ``K`` into its gradient with respect to ``kernel.theta`` (the logarithms of
-the free hyperparameters, in scikit-learn's order), without forming one matrix per hyperparameter.
-"""
-
-from __future__ import annotations
+``value_and_pullback(kernel, X, Z)`` returns ``K`` and a function from the gradient of any scalar by
+``K`` to its gradient by ``kernel.theta`` (the logarithms of the free hyperparameters, in
+scikit-learn's order), without forming one matrix per hyperparameter."""
 
 import operator
 from collections.abc import Callable, Iterator
@@ -45,10 +42,8 @@ def check_kernel(kernel: Any, inputs: int) -> None:
 
 
 def evaluate(kernel: Kernel, X: Array, Z: Array | None = None) -> Array:
-    """The covariance matrix k(X, Z), (rows of X, rows of Z); k(X, X) when Z is not given.
-
-    Large matrices are filled by blocks of rows, so that nothing else of their size is held.
-    """
+    """The covariance matrix k(X, Z), (rows of X, rows of Z); k(X, X) when Z is not given. Large
+    ones are filled by blocks of rows, so that nothing else of their size is held."""
     columns = X if Z is None else Z
     if X.shape[0] * columns.shape[0] <= BLOCK_ENTRIES:
         return value_and_pullback(kernel, X, Z)[0]

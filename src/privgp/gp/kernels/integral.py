@@ -6,10 +6,7 @@ RBF and, with one input, for Matern 1/2, 3/2, 5/2: with ``G'' = k``, ``G(0) = G'
 
     w v mean k = G(b - c) - G(a - c) - G(b - d) + G(a - d)   for x in [a, b], z in [c, d],
 
-of widths w, v. Everything else is integrated numerically: see privgp.gp.kernels.quadrature.
-"""
-
-from __future__ import annotations
+of widths w, v. Everything else is integrated numerically: see privgp.gp.kernels.quadrature."""
 
 import math
 from collections.abc import Callable
@@ -32,10 +29,8 @@ FEW = 3  # nodes for a box that is tiny against the distance or the lengthscale
 
 
 def integral_gram(kernel: Kernel, low: Array, high: Array) -> Array:
-    """Covariance of the averages over boxes with corners ``low``, ``high``: (m, inputs) each.
-
-    Returns (m, m). A box of no width in some input is a point there.
-    """
+    """Covariance (m, m) of the averages over boxes with corners ``low``, ``high``: (m, inputs)
+    each. A box of no width in some input is a point there."""
     low, high = _checked(low, high)
     K = _between(kernel, low, high, low, high)
     return np.asarray(0.5 * (K + K.T))

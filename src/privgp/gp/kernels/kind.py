@@ -1,7 +1,5 @@
 """What privgp must know about a kind of kernel. A kind is one file and one row of the registry."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,15 +14,12 @@ ULPS = 4.0  # what exp, log1p and sin may err by; tests/gp/kernels/test_proved.p
 
 @dataclass(frozen=True)
 class Notation:
-    """How kernels of a kind are written in files and in short text.
+    """How kernels of a kind, scikit-learn's ``kernel_class``, are written in files and short text.
 
-    ``kernel_class``: scikit-learn's class.
-    ``parameters``: its hyperparameters, all positive, in the order of its arguments.
-    ``words``: what the command calls them.
-    ``names``: short names, each with the settings it stands for; the first that fits is written.
-    ``settings``: positive numbers that are never learned and may be infinite.
-    ``per_input``: whether the one parameter may be one number per input.
-    """
+    ``parameters``: all positive, in the order of its arguments; ``words``: what the command calls
+    them; ``names``: short names, each with the settings it stands for; the first that fits is
+    written; ``settings``: positive numbers that are never learned and may be infinite;
+    ``per_input``: whether the one parameter may be one number per input."""
 
     kernel_class: type[Kernel]
     parameters: tuple[str, ...]
@@ -46,12 +41,11 @@ class KernelKind(Notation):
     widths, in 2^-53 of the variance, to first order; raises ValueError where no bound is proved.
     ``limits``: the least and largest parameter for which that is proved.
     ``by_differences(kernel, X, Z)``: k(X, Z), if ``profile`` is not what was proved.
-    ``least_at(kernel, widths)``: the differences in a box at which k is least; None if k falls with
-    the distance.
+    ``least_at(kernel, widths)``: the differences in a box with the least k; None if k falls with
+    them.
     ``exponential_rate``: q where k = k(0) exp(-q |x - x'|) for one input; None otherwise.
     ``shortest_scale``: the least distance over which k changes much.
-    ``one_input``: whether it is a covariance of one input only.
-    """
+    ``one_input``: whether it is a covariance of one input only."""
 
     unit: str | None = "length_scale"
     profile: Callable[[Any, Array], Array]

@@ -1,7 +1,5 @@
 """The RBF kernel and the Matern family, of which it is the limit."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

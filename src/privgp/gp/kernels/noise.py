@@ -1,7 +1,5 @@
 """The noise variance, which comes as a WhiteKernel of the top-level sum or as a number."""
 
-from __future__ import annotations
-
 import math
 from functools import reduce
 from numbers import Real
@@ -29,10 +27,7 @@ def split_noise(kernel: Kernel) -> tuple[Kernel | None, WhiteKernel | None]:
 def signal_and_noise(
     kernel: Any, noise_variance: Any, inputs: int, *, default: float | None = None
 ) -> tuple[Kernel, float]:
-    """The kernel without its WhiteKernel, checked, and the noise variance from whichever gave it.
-
-    ``default``: the noise variance if neither did.
-    """
+    """The kernel without its WhiteKernel, checked, and the noise variance, given or by default."""
     signal, white = split_noise(clone(kernel) if isinstance(kernel, Kernel) else kernel)
     if signal is None:
         raise ValueError("kernel holds nothing but noise.")

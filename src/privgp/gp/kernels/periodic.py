@@ -1,7 +1,5 @@
 """The periodic kernel of one input, ``exp(-2 sin^2(pi d / p) / l^2)``; its unit is the period."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -24,10 +22,8 @@ def _slope(kernel: ExpSineSquared, s: Array, K: Array) -> Array:
 
 
 def _by_differences(kernel: ExpSineSquared, X: Array, Z: Array) -> Array:
-    """The difference d is reduced to within half a period without any error.
-
-    ``d + lost`` is x - z exactly, and both steps of the reduction are exact too.
-    """
+    """The difference d is reduced to within half a period without any error: ``d + lost`` is x - z
+    exactly, and both steps of the reduction are exact too."""
     period = float(kernel.periodicity)
     x, z = X[:, :1], Z[:, 0]
     d = np.asarray(x - z)

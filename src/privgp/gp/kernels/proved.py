@@ -1,10 +1,6 @@
-"""What is proved of a kernel on a declared box: values and how far off they are, and the least value.
-
-Distances come from differences, not from a matrix product, and every formula is one whose error does
-not grow with the distance or with a parameter. Proof: docs/proofs/kernels.md.
-"""
-
-from __future__ import annotations
+"""What is proved of a kernel on a declared box: values and how far off they are, and the least one.
+Distances come from differences, not from a matrix product, and no formula's error grows with the
+distance or with a parameter. Proof: docs/proofs/kernels.md."""
 
 import math
 import operator
@@ -25,10 +21,8 @@ SLACK = 1.001  # terms of second order, underflow, and the rounding of the bound
 
 
 def values_by_differences(kernel: Kernel, X: Array, Z: Array) -> Array:
-    """k(X, Z), (rows of X, rows of Z).
-
-    An entry depends on its two points alone; k(X, X) is symmetric, its diagonal ``variance(kernel)``.
-    """
+    """k(X, Z), (rows of X, rows of Z). An entry depends on its two points alone; k(X, X) is
+    symmetric, its diagonal ``variance(kernel)``."""
     return fold(kernel, lambda leaf: _leaf_values(leaf, X, Z), operator.add, operator.mul)
 
 
@@ -48,11 +42,8 @@ def _leaf_values(kernel: Any, X: Array, Z: Array) -> Array:
 
 
 def rounding_error(kernel: Kernel, widths: Array) -> float:
-    """A bound of ``|values_by_differences - k|`` as a share of ``variance(kernel)``.
-
-    For points of a box with sides ``widths`` (inputs,) whose coordinates are at most 1e50 in size.
-    Refuses kernels and parameters for which none is proved.
-    """
+    """A bound of ``|values_by_differences - k|`` as a share of ``variance(kernel)``, in a box with
+    sides ``widths`` (inputs,) and coordinates of at most 1e50. Refuses what is not proved."""
     sides = np.asarray(widths, dtype=float)
     if sides.ndim != 1 or not 1 <= len(sides) <= MOST_COLUMNS:
         raise ValueError(f"widths must hold one number per input, at most {MOST_COLUMNS:,}.")
@@ -87,11 +78,8 @@ def _check(name: str, value: float | Array, low: float, high: float) -> None:
 
 
 def least_value(kernel: Kernel, widths: Array) -> float:
-    """A lower bound of k(x, x') over x, x' in a box with sides ``widths`` (inputs,), rounded down.
-
-    For a sum or a product the bounds of the parts are added or multiplied, which is sound as none is
-    negative. A part whose error is not proved has the bound 0.
-    """
+    """A lower bound of k(x, x') over x, x' in a box with sides ``widths`` (inputs,), rounded down:
+    of a sum or product, from its parts' bounds, none negative; 0 where no error is proved."""
 
     def down(value: float) -> float:
         return math.nextafter(value, 0.0)
@@ -113,9 +101,7 @@ def least_value(kernel: Kernel, widths: Array) -> float:
 
 def exponential_rate(kernel: Kernel) -> float | None:
     """``q`` where k(x, x') = k(x, x) exp(-q |x - x'|) for one input, 0 for a constant; else None.
-
-    Products of such kernels are such kernels; a sum is one only if all its parts are constant.
-    """
+    Products of such kernels are such kernels; a sum is one only if all its parts are constant."""
     return fold(
         kernel,
         lambda leaf: kind_of(leaf).exponential_rate(leaf),

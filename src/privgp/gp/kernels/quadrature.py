@@ -1,12 +1,9 @@
 """Means of a stationary kernel over pairs of boxes by Gauss-Legendre quadrature over differences.
 
 Per input the difference of two evenly distributed points has a trapezoid for its density: it rises,
-is flat and falls. Each piece gets its own nodes; where the kernel may have its kink, at a difference
-of nothing, pieces are split there and the nodes crowd towards it. Errors are near 1e-6 up to three
-inputs; beyond, the five nodes per input ignore the kink, which matters less the more inputs there are.
-"""
-
-from __future__ import annotations
+is flat and falls. Each piece gets its own nodes; where the kernel may have its kink, at a
+difference of nothing, pieces are split and nodes crowd towards it. Errors are near 1e-6 up to three
+inputs; beyond, the five nodes per input ignore the kink, which then matters less."""
 
 from functools import lru_cache
 
@@ -83,11 +80,9 @@ def _means(kernel: Kernel, start: Array, w: Array, v: Array, at_kink: bool) -> A
 
 
 def _smooth_rule(start: Array, w: Array, v: Array) -> tuple[Array, Array]:
-    """The five-point Gauss rule of the trapezoid density, (pairs, 5): exact up to degree 9.
-
-    With a difference scaled to [-1, 1] its even moments are those of a sum of two even variables;
-    nodes are 0 and the roots of the orthogonal polynomial ``t (t^4 - p t^2 + q)``.
-    """
+    """The five-point Gauss rule of the trapezoid density, (pairs, 5): exact up to degree 9. With a
+    difference scaled to [-1, 1] its even moments are those of a sum of two even variables; nodes
+    are 0 and the roots of the orthogonal polynomial ``t (t^4 - p t^2 + q)``."""
     half = 0.5 * (w + v)
     share = np.divide(w, w + v, out=np.full_like(w, 0.5), where=half > 0)
     x, z = share**2, (1.0 - share) ** 2

@@ -1,7 +1,5 @@
 """The rational quadratic kernel, ``(1 + s / (2 alpha))^-alpha``."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The kernels that privgp supports: one row each, and their sums and products."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """PrivateFunction: the posterior mean as one noisy function, at any points, kept by the curator."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
@@ -54,8 +52,7 @@ RECORDS_ASSUMPTIONS = (
 class PrivateFunction(KeptEstimator):
     """One (epsilon, delta)-private function over the whole space: ``f + c Delta G``, G ~ GP(0, k).
 
-    It is drawn lazily, where it is asked for, so it needs the private outputs as long as it is
-    asked: unlike a ``.privgp`` file it stays with the curator. Answers may be published.
+    It is drawn where it is asked for: the curator keeps the outputs. Answers may be published.
 
     Parameters
     ----------
@@ -63,21 +60,18 @@ class PrivateFunction(KeptEstimator):
     noise_variance : variance of an output about the function (None: the kernel's WhiteKernel).
     y_bounds : (low, high), public bounds of the outputs, chosen without looking at them.
     epsilon, delta : the budget of the function, spent once for all points.
-    sensitivity : "exact", or bounds that cost more noise: the papers' "infinity" and "nonnegative",
-        and "varah", Varah's for kernel matrices with a dominant diagonal.
-    dominance : declared least value of ``K_ii - sum |K_ij|``: with it the noise of "varah" depends
-        on no input. None: that of X.
+    sensitivity : "exact", or "infinity", "nonnegative" and "varah", bounds that cost more noise.
+    dominance : declared least ``K_ii - sum |K_ij|`` for "varah". None: that of X.
     inducing : a number of inducing inputs, chosen from X, or an array of them: the function is then
         that many numbers, and any number of points is free. None: at most 20,000 points.
     protect : "outputs" (X is public), or "records": inputs private too, at most 4,000 points.
-    domain : with records, (low, high) of the inputs, or one pair per input, declared; questions
-        outside are refused.
+    domain : with records, (low, high), or one such pair per input; questions outside are refused.
     random_state : for simulations only: ordinary noise, and a guarantee that says so.
 
     Attributes
     ----------
-    sensitivity_ : d times the bound of the norm; ``noise_std_`` : std of the noise at a point, in
-        units of y; ``guarantee_`` : what is promised, for all points together.
+    guarantee_ : what is promised, for all points together.
+    sensitivity_, noise_std_ : d times the norm's bound; std of the noise at a point, in units of y.
 
     """
 
@@ -97,11 +91,8 @@ class PrivateFunction(KeptEstimator):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
-        """Take the data. The first release spends the budget, for all points there will ever be.
-
-        ``state``: a new file, ending in ``.private-state``, in which every draw is kept before its
-        answer is given. Every fit is another function, with a budget of its own.
-        """
+        """Take the data; the first release spends the budget, and every fit has one of its own.
+        ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
         tried, seed = self._prepared(y, state)
         check_choice("protect", self.protect, ("outputs", "records"))
         fit = self._fit_records if self.protect == "records" else self._fit_outputs
@@ -131,7 +122,6 @@ class PrivateFunction(KeptEstimator):
     # that is told the names of the columns.
 
     def _fit_outputs(self, X: Any, y: Any, tried: Self, seed: int | None) -> OutputsContents:
-        """Outputs go to the vault."""
         X = validate_data(tried, X, dtype=np.float64) + 0.0  # no negative zeros
         y = checked_outputs(y, len(X))
         asked = self._asked()
@@ -170,7 +160,6 @@ class PrivateFunction(KeptEstimator):
         return FunctionModel(kernel, noise, inputs, counts, nodes)
 
     def _fit_records(self, X: Any, y: Any, tried: Self, seed: int | None) -> RecordsContents:
-        """Inputs and outputs go to the vault."""
         asked = self._asked()
         inputs = checked_inputs(X, len(domain_pairs("domain", self.domain)))
         y = checked_outputs(y, len(inputs))
@@ -216,8 +205,7 @@ class PrivateFunction(KeptEstimator):
         return promise(
             protected,
             [noise.event],
-            epsilon=self.epsilon,
-            delta=self.delta,
+            (self.epsilon, self.delta),
             assumptions=(*assumptions, ONCE),
             mechanism=f"{noise.describe()} on the posterior mean as a function, "
             f"{how.format(noise.size)}; all answers together are covered",

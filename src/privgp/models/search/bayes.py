@@ -1,7 +1,5 @@
 """PrivateBayesSearchCV: hyperparameters chosen by Bayesian optimisation on private records."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -56,11 +54,9 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
 
     Attributes
     ----------
-    best_params_, best_index_ : the chosen setting.
+    best_params_, best_index_, best_estimator_ : the chosen setting, and the model trained with it.
     best_score_, best_score_std_ : its score on the validation records, and the std of its error.
-    best_estimator_ : the model with it, trained on X, y.
-    cv_results_ : what was measured.
-    plan_, guarantee_ : what it cost.
+    cv_results_, plan_, guarantee_ : what was measured, and what it cost.
 
     """
 
@@ -132,11 +128,8 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
     def _measure(
         self, plan: SearchPlan, validation: Validation, train: Train, seed: Seed, report: Report
     ) -> Any:
-        """Measure, choose by the noisy scores, measure again; then measure the best once more.
-
-        The last measurement is made after the choice and is reported alone, so that its error is
-        the noise, whatever the surrogate believes. Returns the model that it measured, if any.
-        """
+        """Measure, choose by the noisy scores, measure again; then the best once more, reported
+        alone, so that its error is the noise. Returns the model that it measured, if any."""
         points, loss, model = plan.space.points, validation.loss, None
         steps = len(plan.noise) - plan.has_final
         prior = robust_prior(points.shape[1], scores=len(plan.noise), settings=len(points))

@@ -48,14 +48,10 @@ def check_arguments(search: PrivateBayesSearchCV) -> None:
         raise ValueError("estimator must have fit, predict and set_params, as in scikit-learn.")
     refuse_spending(estimator=search.estimator, space=search.space)
     if search.method != "measured" and search.state_file is not None:
-        raise ValueError(
-            "state_file is for method='measured': the course of Kusner's algorithms is private and "
-            "is not written."
-        )
+        raise ValueError("state_file is for method='measured': the course of others is private.")
 
 
 def plan_of(search: PrivateBayesSearchCV, n_val: Any) -> SearchPlan:
-    """What the budget buys on this number of validation records."""
     check_arguments(search)
     rows, steps = whole_number("n_val", n_val, 2**40), int(search.n_iter)
     loss = loss_of(search.estimator, search.scoring, search.loss_bounds)
@@ -104,8 +100,7 @@ def guarantee_of(plan: SearchPlan, *, simulated: bool) -> Guarantee:
     return promise(
         VALIDATION,
         [each.event for each in plan.noise],
-        epsilon=plan.epsilon,
-        delta=plan.delta,
+        (plan.epsilon, plan.delta),
         assumptions=(*assumptions, *VALIDATION_ASSUMPTIONS),
         mechanism=mechanism,
         sampler=GAUSSIAN_SAMPLER if plan.constants is None else KUSNER_SAMPLER,

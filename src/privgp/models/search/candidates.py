@@ -1,7 +1,5 @@
 """What a search chooses among, and the loss of validation records that it may choose by."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -102,9 +100,7 @@ def models_of(
 
 def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
     """The geometric middle of the candidates; of kernels of several forms, the middle one listed.
-
-    What is measured is planned for it: it depends on the grid and never on how candidates rank.
-    """
+    What is measured is planned for it: it depends on the grid and never on how candidates rank."""
     noise = float(np.exp(np.mean([np.log(model.noise_variance) for model in models])))
     middle = models[(len(models) - 1) // 2]
     kernel = clone(middle.kernel)

@@ -1,7 +1,5 @@
 """PrivateGridSearchCV: one of many candidates, chosen privately, like scikit-learn's GridSearchCV."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
@@ -34,7 +32,7 @@ METHODS = (MEASUREMENT, *CHOICES)
 def _if_model_has(name: str) -> Callable[[Callable[..., Any]], Any]:
     """A method that exists where the chosen model, or before a fit the given one, has it."""
 
-    def check(search: PrivateGridSearchCV) -> bool:
+    def check(search: Any) -> bool:
         getattr(vars(search).get("best_estimator_", search.estimator), name)
         return True
 
@@ -49,11 +47,9 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
     ----------
     estimator : PrivateGPRegressor, or with private validation records any estimator. Its own epsilon,
         delta, random_state and hyperparameters are replaced by the search's.
-    param_grid : dict of lists, or a list of such; of a PrivateGPRegressor: kernel, kernel__...,
-        noise_variance.
+    param_grid : dict of lists, or a list; of a PrivateGPRegressor: kernel(__...), noise_variance.
     epsilon, delta : the total that one ``fit`` spends, choice and release together.
-    cv : int, splitter or list of splits, for "permute-and-flip" and "exponential" without validation
-        records; never sees outputs.
+    cv : int, splitter or list of splits, for a choice by cross-validation; never sees outputs.
     method : "measurement" chooses for nothing: all of the budget goes into one measurement, whose
         evidence ranks the candidates. "permute-and-flip" and "exponential" choose by
         cross-validation, or by validation records.
@@ -84,20 +80,15 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
     random_state: Any = None
 
     def fit(self, X: Any, y: Any, groups: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
-        """Choose, and fit the chosen model. Spends the whole budget once.
-
-        Without ``X_val, y_val`` the outputs y are private, and ``groups`` are public person
-        identifiers. With them the validation records are, and (X, y) is for training only.
-        """
+        """Choose, and fit the chosen model. Spends the whole budget once. Private are the outputs
+        y, with ``groups`` as public person identifiers; or the records ``X_val, y_val`` alone."""
         check_budget(self.epsilon, self.delta, pure=True)
         check_choice("method", self.method, METHODS)
         if not is_number(self.selection_share) or not 0 < self.selection_share < 1:
             raise ValueError("selection_share must be a number between 0 and 1.")
         if X_val is None and y_val is None:
             if self.scoring is not None or self.loss_bounds is not None:
-                raise ValueError(
-                    "scoring and loss_bounds are for validation records: give X_val, y_val."
-                )
+                raise ValueError("scoring and loss_bounds are for validation records: give X_val.")
             self._check_given(y)
             fit = fit_by_evidence if self.method == MEASUREMENT else fit_by_cross_validation
             fit(self, X, y, groups)
@@ -124,8 +115,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         self.guarantee_ = promise(
             VALIDATION,
             [Event(pure_epsilons=(epsilon,))],
-            epsilon=epsilon,
-            delta=self.delta,
+            (epsilon, self.delta),
             assumptions=VALIDATION_ASSUMPTIONS,
             mechanism=f"one of {len(params)} candidates by {self.method} on the mean of "
             f"{loss.name} between {loss.low:g} and {loss.high:g}",

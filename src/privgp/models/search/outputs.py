@@ -40,20 +40,13 @@ GRID_ASSUMPTION = (
 
 
 def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
-    """One measurement with the whole budget; candidates are ranked by its evidence: post-processing.
-
-    The measurement is planned for the centre of the grid, on inputs as they are and ranked.
-    """
+    """One measurement with the whole budget, whose evidence ranks the candidates for nothing."""
     rows, params, models = _searched(search, X)
     y = checked_outputs(y, len(rows))
     centre = centre_of(models)
     budget = {"epsilon": search.epsilon, "delta": search.delta}
-    planner = clone(search.estimator).set_params(
-        kernel=centre.kernel,
-        noise_variance=centre.noise_variance,
-        hyperparameters="learned",
-        **budget,
-    )
+    start = {"kernel": centre.kernel, "noise_variance": centre.noise_variance}
+    planner = clone(search.estimator).set_params(**start, **budget, hyperparameters="learned")
     plan = planner._plan(rows, groups, ranked=True)
     (seed,) = seeds(search)
     measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, generator(seed))
@@ -134,13 +127,11 @@ def _planned(
     groups: Any,
     spent: float,
 ) -> tuple[list[Plan], Array]:
-    """A plan for every candidate, and what privacy adds to the mean square error of its predictions.
-
-    Epsilon and noise distribution are the same for all candidates, so that the promise does not
+    """A plan for every candidate, and what privacy adds to the mean square error of its
+    predictions. Epsilon and noise distribution are the same for all, so that the promise does not
     depend on the choice: those that add least, among those that keep the promise beside the choice.
     Gaussian noise gets what exact accounting leaves, should that keep the promise, else what adding
-    up leaves, which always does, as it does for pure noise.
-    """
+    up leaves, which always does, as it does for pure noise."""
     tried: dict[str, tuple[list[Plan], Array]] = {}
     for epsilon, mechanism in _budgets(search, spent):
         if mechanism in tried:
@@ -172,10 +163,8 @@ def _budgets(search: PrivateGridSearchCV, spent: float) -> Iterator[tuple[float,
 
 def privacy_error(plan: Plan, model: Hyperparameters) -> float:
     """Mean square, at the targets, of the difference that privacy makes to a model's predictions.
-
     Unbiased: the variance of the noise. Posterior: the expected square of what noise and shrinkage
-    do together, the variance given the measurement less that given the outputs themselves.
-    """
+    do together, the variance given the measurement less that given the outputs themselves."""
     weights = plan.target_weights / plan.target_weights.sum()
     if plan.unbiased is not None:
         return float(weights @ plan.noise_std**2)
@@ -190,11 +179,8 @@ def privacy_error(plan: Plan, model: Hyperparameters) -> float:
 def _guarantee(
     search: PrivateGridSearchCV, plans: Sequence[Plan], released: Plan, spent: float = 0.0
 ) -> Guarantee:
-    """The choice and the release together: the promise that holds whichever plan is released.
-
-    ``released``: the plan whose measurement is described
-    ``spent``: the epsilon of the choice, 0 where it is free
-    """
+    """The promise of choice and release together, whichever plan is released. ``released``: the one
+    described; ``spent``: the epsilon of the choice, 0 where it is free."""
     simulated = search.random_state is not None
     own = regressor_guarantee(released, simulated=simulated)
     events = [plan.noise.event for plan in plans]
@@ -207,8 +193,7 @@ def _guarantee(
     return promise(
         Protected(own.unit, own.neighbours),
         [Event(pure_epsilons=(spent,)), weakest] if spent else [weakest],
-        epsilon=search.epsilon,
-        delta=search.delta,
+        (search.epsilon, search.delta),
         assumptions=(own.assumptions[0], GRID_ASSUMPTION),
         mechanism=mechanism,
         sampler=sampler,

@@ -1,12 +1,7 @@
-"""The file of a search that may be killed: what was asked, before it is drawn; what came, before it
-is used.
-
-One line of JSON per event, appended and brought to the disk. A step whose line ``asked`` has no line
-``got`` was perhaps drawn and counts as spent: it is never drawn again. The file holds noisy scores
-only, nothing that the promise does not already cover.
-"""
-
-from __future__ import annotations
+"""The file of a search that may be killed: what is asked, before it is drawn; what came, before it
+is used. One line of JSON per event, appended and brought to the disk. A step whose line ``asked``
+has no line ``got`` was perhaps drawn and counts as spent: it is never drawn again. The file holds
+noisy scores only, nothing that the promise does not already cover."""
 
 import fcntl
 import hashlib
@@ -24,11 +19,8 @@ LARGEST = 2**24
 
 
 class SearchState:
-    """The steps of one search; without a path they are kept in memory only.
-
-    ``settings``: the indices of those asked for, one per step
-    ``values``: what came of each, NaN if it was lost
-    """
+    """The steps of one search; without a path they are kept in memory only. ``settings``: the
+    indices of those asked for, one per step; ``values``: what came of each, NaN if it was lost."""
 
     def __init__(self, path: str | os.PathLike[str] | None, question: dict[str, Any]) -> None:
         self.settings: list[int] = []
@@ -59,7 +51,6 @@ class SearchState:
         self.values.append(math.nan)
 
     def got(self, value: float) -> None:
-        """Keep what the step gave."""
         self._append({"got": len(self.settings) - 1, "value": value})
         self.values[-1] = value
 
@@ -124,6 +115,5 @@ class SearchState:
 
 
 def fingerprint(space: Space) -> str:
-    """Tells one list of settings from another."""
     text = repr([sorted((k, repr(v)) for k, v in s.items()) for s in space.settings])
     return hashlib.sha256(text.encode("utf-8")).hexdigest()

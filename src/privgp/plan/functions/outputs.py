@@ -1,10 +1,6 @@
 """How far one output moves a whole posterior-mean function, in the norm of its kernel.
-
-With ``K' = k(X, X)`` and ``K = K' + s^2 I`` the posterior mean is ``f = k(., X) K^-1 y``; one output
-that changes by d moves it by at most ``d max_j sqrt([K^-1 K' K^-1]_jj)``. Proof: docs/proofs/function.md.
-"""
-
-from __future__ import annotations
+With ``K' = k(X, X)`` and ``K = K' + s^2 I`` it is ``f = k(., X) K^-1 y``; an output that changes by
+d moves it by at most ``d max_j sqrt([K^-1 K' K^-1]_jj)``. Proof: docs/proofs/function.md."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,10 +26,8 @@ NOT_DEFINITE = "the kernel matrix is not positive definite: raise noise_variance
 
 @dataclass(frozen=True)
 class FunctionModel:
-    """The public part of a whole-function release, linear in the sums of scaled outputs per input.
-
-    ``inputs``: distinct rows of X; ``counts``: how often each occurs; ``nodes``: inducing inputs Z.
-    """
+    """The public part of a whole-function release, linear in the sums of outputs per input.
+    ``inputs``: distinct rows of X; ``counts``: of each; ``nodes``: inducing inputs."""
 
     kernel: Kernel
     noise_variance: Positive
@@ -111,10 +105,7 @@ class FunctionModel:
         if sensitivity == "varah":
             actual = dominance(self.kernel, self.noise_variance, self.inputs, self.counts)
             if declared is not None and not actual >= declared:
-                raise ValueError(
-                    "dominance is larger than that of these inputs: they lie closer together than "
-                    "was declared."
-                )
+                raise ValueError("dominance is too large: these inputs lie closer together.")
             bound = varah_bound(actual if declared is None else declared)
         else:
             infinity, nonnegative = papers_bounds(inverse_covariance(self))

@@ -1,7 +1,5 @@
 """The public side of sample paths: arguments, what they promise, and the least noise for a budget."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -38,9 +36,7 @@ LEAST, NOISE, EXTRA = 1e-6, "noise_variance", "extra_noise"
 @dataclass(frozen=True)
 class Calibration:
     """The least noise that meets a budget, to be put into ``set_params``, and its epsilon.
-
-    ``regularisation``: the root of noise variance over kernel variance; ``extra_noise``: a std.
-    """
+    ``regularisation``: the root of noise variance over kernel variance; ``extra_noise``: a std."""
 
     regularisation: float
     noise_variance: float
@@ -76,18 +72,10 @@ class PathModel(DomainModel):
 
     def precision(self, records: int) -> PathPrecision:
         """The nuggets that hide rounding errors, and what these cost; over the kernel's variance."""
-        scale = variance(self.kernel)
-        return path_precision(
-            PathSizes(
-                records=records,
-                points=self.max_points,
-                paths=self.paths,
-                ridge=self.noise_variance / scale,
-                extra=self.extra_noise**2 / scale,
-                reach=self.half_width / math.sqrt(scale),
-                kernel_error=rounding_error(self.kernel, self.widths),
-            )
-        )
+        scale, points, paths = variance(self.kernel), self.max_points, self.paths
+        ridge, extra = self.noise_variance / scale, self.extra_noise**2 / scale
+        reach, error = self.half_width / math.sqrt(scale), rounding_error(self.kernel, self.widths)
+        return path_precision(PathSizes(records, points, paths, ridge, extra, reach, error))
 
     def nugget_std(self, records: int) -> float:
         """Std, in units of y, of the independent noise at every point."""
@@ -111,14 +99,8 @@ class PathModel(DomainModel):
             kernel_variance=variance(self.kernel),
             extra_variance=self.extra_noise**2,
         )
-        return PathCurve(
-            influence,
-            shift,
-            paths=self.paths,
-            covariance=self.bounds,
-            charge=precision.charge,
-            charge_limit=precision.charge_limit,
-        )
+        charge = precision.charge, precision.charge_limit
+        return PathCurve(influence, shift, self.paths, self.bounds, *charge)
 
     def epsilon(self, records: int) -> float:
         return epsilon_for([self.curve(records)], self.delta, self.bounds)
@@ -127,10 +109,7 @@ class PathModel(DomainModel):
         """What is promised of all paths at all points together."""
         epsilon = self.epsilon(records)
         if epsilon == math.inf:
-            raise ValueError(
-                "rounding errors cannot be bounded for these arguments: raise noise_variance or "
-                "lower max_points."
-            )
+            raise ValueError("rounding is not bounded: raise noise_variance or lower max_points.")
         assumptions = [
             f"the number of records is public: {records}",
             "kernel, noise variance, domain, bounds, numbers of paths and points and extra noise "
@@ -148,8 +127,7 @@ class PathModel(DomainModel):
         return promise(
             RECORDS,
             [Event(path_curves=(self.curve(records),))],
-            epsilon=epsilon,
-            delta=self.delta,
+            (epsilon, self.delta),
             assumptions=tuple(assumptions),
             mechanism=f"{self.paths} sample path{'s' * (self.paths > 1)} of the posterior{extra}, with "
             f"independent noise of std {self.nugget_std(records):.3g} at each of at most "
@@ -194,16 +172,12 @@ class PathModel(DomainModel):
 
 
 def path_model(given: Mapping[str, Any]) -> PathModel:
-    """The arguments of PosteriorPaths, every one checked."""
     domain = domain_pairs("domain", given["domain"])
     y_bounds = check_bounds("y_bounds", given["y_bounds"])
     kernel, noise = signal_and_noise(given["kernel"], given["noise_variance"], len(domain))
     extra = _number("extra_noise", given["extra_noise"])
     if not 0 <= extra <= LARGEST_EXTRA * math.sqrt(variance(kernel)):
-        raise ValueError(
-            f"extra_noise must not be negative, nor above {LARGEST_EXTRA:g} times the kernel's std, "
-            f"got {extra}."
-        )
+        raise ValueError(f"extra_noise must be 0 to {LARGEST_EXTRA:g} kernel stds, got {extra}.")
     paths = whole_number("n_paths", given["n_paths"], MOST_PATHS)
     points = whole_number("max_points", given["max_points"], MOST_POINTS)
     check_budget(1.0, given["delta"])
@@ -235,7 +209,6 @@ def _number(name: str, value: Any) -> float:
 
 
 def check_count(n: Any) -> int:
-    """The number of records, which is public."""
     if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
         raise ValueError("n must be the number of records, at least 1.")
     return int(n)

@@ -4,10 +4,7 @@ The sensitivity, in the norm of the kernel, follows from the number of records, 
 and the kernel alone. Noise is drawn through a growing factor L of the noise kernel at public points.
 Privacy rests on ``L L^T >= k(points, points)``: with the nugget j^2 on the diagonal that is so if
 ``L L^T - k - j^2 I`` is smaller than j^2. This is computed from the rows as they are stored, and no
-point is answered that would make it too large. Proofs: docs/proofs/function_records.md.
-"""
-
-from __future__ import annotations
+point is answered that would make it too large. Proofs: docs/proofs/function_records.md."""
 
 import math
 from collections.abc import Sequence
@@ -94,10 +91,7 @@ class RecordsModel(DomainModel):
         # (K + s^2 I + E) weights = outputs, |E| at most:
         solved = n * kernel * v + (2.0 * UNIT_ROUNDOFF + 4.0 * n * rounding(3 * n + 8)) * (v + s2)
         if not solved < 0.5 * s2:
-            raise ValueError(
-                "noise_variance is too small for so many records: the weights could not be "
-                "computed exactly enough."
-            )
+            raise ValueError("noise_variance is too small for exact weights of so many records.")
         weights = math.sqrt(n) / (s2 - solved)
         as_function = solved * weights / (2.0 * math.sqrt(s2))
         at_a_point = (rounding(n + 8) + 1.01 * kernel) * v * math.sqrt(n) * weights
@@ -111,11 +105,9 @@ class RecordsModel(DomainModel):
 
 
 def prior_norm_bound(shape: PosteriorShape) -> float:
-    """``2 sup (1 + c t) sqrt(v - t^2) / (v + r^2)``, t^2 <= v (1 - v), c = sqrt(n - 1) / r.
-
-    For a kernel of variance 1 and outputs within 1 of their centre. Every v lies in one of 4,000
-    cells; in a cell numerator and denominator take their own extremes.
-    """
+    """``2 sup (1 + c t) sqrt(v - t^2) / (v + r^2)``, t^2 <= v (1 - v), c = sqrt(n - 1) / r, for a
+    kernel of variance 1 and outputs within 1 of their centre. Every v lies in one of 4,000 cells;
+    in a cell numerator and denominator take their own extremes."""
     c = math.sqrt((shape.records - 1) / shape.ridge)
     high = shape.largest_variance
     edges = np.geomspace(min(shape.least_variance, high), high, CELLS + 1)
@@ -133,12 +125,9 @@ def prior_norm_bound(shape: PosteriorShape) -> float:
 
 
 def residual_room(kernel: Kernel, widths: Array) -> float:
-    """How large the computed residual may be, so that the true one is at most half the nugget.
-
-    For points of a box with sides ``widths`` (inputs,). Computing it errs by at most
-    ``gamma |l_a| |l_b|`` an entry, the kernel by its own error; both add up to at most the number of
-    points times that.
-    """
+    """How large the computed residual may be, so that the true one is at most half the nugget, for
+    points of a box with sides ``widths`` (inputs,). Computing it errs by at most
+    ``gamma |l_a| |l_b|`` an entry, the kernel by its own error, both times the number of points."""
     unseen = MOST_POINTS * (1.01 * rounding(MOST_POINTS + 4) + rounding_error(kernel, widths))
     room = (0.5 * NUGGET - unseen) * variance(kernel)
     if not room > NUGGET / 16.0 * variance(kernel):
@@ -181,7 +170,6 @@ class CheckedFactor:
         return FactorRows(points, np.hstack([side, corner]), residual)
 
     def accept(self, rows: FactorRows) -> None:
-        """Make further rows part of the factor."""
         self.catch_up(np.vstack([self.points, rows.points]), list(rows.lower), rows.residual)
 
     def catch_up(self, points: Array, rows: Sequence[Array], residual: float) -> None:

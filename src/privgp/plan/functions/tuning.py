@@ -1,11 +1,8 @@
 """Posteriors of many synthetic datasets at once: what kernel settings would do, before any data.
 
-For a unit kernel k and every draw j, ``K_j = Q diag(w) Q'`` once; then for any ridge r^2 the posterior
-mean at the points is ``H diag(1 / (w + r^2)) Q'y`` and its variance ``1 - H^2 / (w + r^2)``, H = k(T, X) Q.
-Nothing here is private: the draws come from a prior.
-"""
-
-from __future__ import annotations
+For a unit kernel k and every draw j, ``K_j = Q diag(w) Q'`` once; then for any ridge r^2 the
+posterior mean at the points is ``H diag(1 / (w + r^2)) Q'y`` and its variance
+``1 - H^2 / (w + r^2)``, H = k(T, X) Q. Nothing here is private: the draws come from a prior."""
 
 from dataclasses import dataclass, field
 
@@ -18,11 +15,8 @@ from privgp.types import Array
 
 @dataclass(frozen=True)
 class PriorDraws:
-    """Synthetic datasets and the functions they came from.
-
-    ``inputs`` (draws, records, columns), ``outputs`` (draws, records) about the centre of their
-    bounds, ``points`` (points, columns), ``truth`` (draws, points).
-    """
+    """Synthetic datasets, ``inputs`` (draws, records, columns) and ``outputs`` (draws, records)
+    about the centre of their bounds; their functions, ``truth`` (draws, points) at ``points``."""
 
     inputs: Array = field(repr=False)
     outputs: Array = field(repr=False)

@@ -1,10 +1,6 @@
-"""Varah's bound of the sensitivity to outputs, which needs no inverse and may be declared.
-
-For a strictly diagonally dominant K, ``||K^-1||_inf <= 1 / min_i (K_ii - sum_{j != i} |K_ij|)``. The
-least of these differences is the dominance. Proof and scope: docs/proofs/function.md.
-"""
-
-from __future__ import annotations
+"""Varah's bound of the sensitivity to outputs, which needs no inverse and may be declared. For a
+strictly diagonally dominant K, ``||K^-1||_inf`` is at most 1 over the dominance,
+``min_i (K_ii - sum_{j != i} |K_ij|)``. Proof and scope: docs/proofs/function.md."""
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -26,11 +22,9 @@ def dominance(kernel: Kernel, noise_variance: float, inputs: Array, counts: Arra
 def separated_dominance(
     kernel: Kernel, noise_variance: float, separation: float, rows: int
 ) -> float:
-    """A dominance that all inputs have whose one column is nowhere closer than ``separation``.
-
-    With k falling in the distance, ``v + s^2 - 2 sum_m k(m separation)``, m up to half the rows:
-    the m-th neighbour on either side is at least m times that away. Depends on no input.
-    """
+    """A dominance that all inputs have whose one column is nowhere closer than ``separation``. With
+    k falling in the distance, ``v + s^2 - 2 sum_m k(m separation)``, m up to half the rows: the
+    m-th neighbour on either side is at least m times that away. Depends on no input."""
     if not (np.isfinite(separation) and separation > 0):
         raise ValueError(f"separation must be positive and finite, got {separation}.")
     if rows < 1:

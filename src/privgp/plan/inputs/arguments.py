@@ -1,7 +1,5 @@
 """Public arguments, checked before anything is spent. Their values may appear in errors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -42,7 +40,6 @@ def check_bounds(name: str, bounds: Any) -> Pair:
 
 
 def whole_number(name: str, value: Any, most: int) -> int:
-    """A whole number from 1 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ValueError(f"{name} must be a whole number.")
     if not 1 <= int(value) <= most:
@@ -91,7 +88,7 @@ def _points(name: str, given: Any, columns: int) -> Array:
         points = points[:, None]
     if points.ndim != 2 or points.shape[1] != columns or len(points) == 0:
         raise ValueError(
-            f"{name} must be points with {columns} columns like X, got shape {points.shape}."
+            f"{name} must be points, {columns} columns like X, got shape {points.shape}."
         )
     if not np.all(np.isfinite(points)):
         raise ValueError(f"{name} contain NaN or infinity.")

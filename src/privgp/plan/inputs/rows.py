@@ -1,7 +1,5 @@
 """Rows of inputs that need not be in memory together: blocks, a public sample, and two threads."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

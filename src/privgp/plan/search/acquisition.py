@@ -1,7 +1,5 @@
 """Which setting to try next, given noisy scores: post-processing of what was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

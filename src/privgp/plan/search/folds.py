@@ -1,7 +1,5 @@
 """Cross-validation of a Gaussian process as linear maps: splits and weights, from inputs alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,10 +17,8 @@ Split = tuple[Integers, Integers]
 
 def public_splits(cv: Any, X: Array, groups: Any = None) -> list[Split]:
     """(train, test) row numbers of any scikit-learn splitter, number of folds, or list of splits.
-
     The splitter never sees outputs: one that needs them, such as StratifiedKFold, is refused. A
-    number of folds shuffles by a fixed public seed and keeps the rows of a person together.
-    """
+    number of folds shuffles by a fixed public seed and keeps the rows of a person together."""
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool) and 2 <= cv <= len(X):
         kind = KFold if groups is None else GroupKFold
         cv = kind(int(cv), shuffle=True, random_state=0)

@@ -1,7 +1,5 @@
 """What a search's budget buys, before anything private is read, also by Kusner's algorithms."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -30,14 +28,10 @@ REGRET = ("A", "tau")
 class SearchPlan:
     """A search that is ready to be made, with the noise it will have. All of it is public.
 
-    ``rows``: the number of validation records
-    ``width``: of the loss bounds
-    ``shares``: of the budget, one per measurement
-    ``has_final``: whether the last one measures the chosen setting once more
-    ``noise``: one per measurement, of the mean loss scaled to [0, 1]
-    ``constants``, ``prior``: of Kusner's algorithms
-    ``prior_mean``, ``prior_std``: of the scores, as Kusner's algorithms assume
-    """
+    ``rows``: validation records; ``width``: of the loss bounds; ``shares``: of the budget, one per
+    measurement; ``has_final``: whether the last one measures the chosen setting once more;
+    ``noise``: one per measurement, of the mean loss scaled to [0, 1]. Of Kusner's algorithms:
+    ``constants``, ``prior``, and ``prior_mean``, ``prior_std`` of the scores, as they assume."""
 
     method: str
     epsilon: float
@@ -66,12 +60,9 @@ class SearchPlan:
         return float(self.noise_std[-1])
 
     def theorem_bounds(self, a: float = CHANCE) -> dict[str, float]:
-        """The utility theorems of Kusner's algorithms as numbers, in units of the score.
-
-        Each holds but for probability delta + e^-a. Empty for the measured search.
-        ``setting``: how far the posterior mean at the chosen setting may fall short (theorem 2)
-        ``value``: how far the released value may be from the best (theorems 4 and 6)
-        """
+        """The utility theorems of Kusner's algorithms, in units of the score; empty for others.
+        Each holds but for probability delta + e^-a. ``setting``: how far the posterior mean at the
+        chosen setting may fall short (theorem 2); ``value``: and the released value (4, 6)."""
         if self.constants is None:
             return {}
         bounds = {"setting": self.constants.setting_bound, "value": self.constants.value_bound}
@@ -146,7 +137,6 @@ def kusner_plan(
 
 
 def _assumptions(assume: Any, defaults: dict[str, float], *, noise_free: bool) -> dict[str, float]:
-    """What was declared, or its default."""
     given = {} if assume is None else assume
     if not isinstance(given, Mapping) or set(given) - set(ASSUMED):
         raise ValueError(f"assume must be a dict with names among {', '.join(ASSUMED)}.")

@@ -1,11 +1,7 @@
-"""The settings a search may choose from: a finite list, each a point of the unit cube.
-
-An axis is ``(low, high)``, ``(low, high, "log-uniform")``, ``(low, high, "uniform")``, or a list of
-values. Axes of lists alone give all their combinations where these are not too many; otherwise the
-space is a low-discrepancy set of ``candidates`` settings, the same at every call. All is public.
-"""
-
-from __future__ import annotations
+"""The settings a search may choose from: a finite list, each a point of the unit cube. An axis is
+``(low, high)``, ``(low, high, "log-uniform")``, ``(low, high, "uniform")``, or a list of values.
+Lists alone give all their combinations where these are not too many; otherwise the space is a
+low-discrepancy set of ``candidates`` settings, the same at every call. All is public."""
 
 import math
 from collections.abc import Mapping
@@ -26,13 +22,9 @@ MOST_SETTINGS = 10_000
 
 @dataclass(frozen=True)
 class Space:
-    """The settings of a search.
-
-    ``settings``: the parameters that an estimator is given, one dict each
+    """The settings of a search: the parameters that an estimator is given, one dict each;
     ``points``: (settings, coordinates) in the unit cube, one coordinate per numerical axis and one
-    per value of a categorical one
-    ``whole``: whether these are all combinations
-    """
+    per value of a categorical one; ``whole``: whether these are all combinations."""
 
     names: tuple[str, ...]
     settings: tuple[dict[str, Any], ...] = field(repr=False)

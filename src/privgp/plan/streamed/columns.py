@@ -1,15 +1,11 @@
-"""What is measured of a row as a function of its inputs alone, and the sums that a plan needs of it.
-
-With inducing inputs Z the column of a row at x is ``b(x) = S k(Z, x)``, possibly divided by its
+"""What is measured of a row as a function of its inputs alone, and the sums that a plan needs of
+it. With inducing inputs Z the column of a row at x is ``b(x) = S k(Z, x)``, possibly divided by its
 norm: a matrix B of all columns is never formed, one pass over blocks of rows adds up what it takes
-to calibrate the noise and to describe the measurement. Proof: docs/proofs/inducing.md.
-"""
-
-from __future__ import annotations
+to calibrate the noise and to describe the measurement. Proof: docs/proofs/inducing.md."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.linalg import cho_solve
@@ -27,6 +23,31 @@ from privgp.types import Array
 
 # Columns of unit norm, but for rows so far from all inducing inputs that they say little of them.
 LEAST_NORM = 0.1
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over rows. ``largest``: an upper bound of all columns' norms, ``worst``: the column that
+    has it; ``absolute``: sum of |b|, (measured,); ``gram``: of b b^T; ``cross``: of b k(Z, x)^T,
+    (measured, nodes); ``kernel_gram``: of k(Z, x) k(Z, x)^T."""
+
+    rows: int
+    largest: float
+    worst: Array
+    absolute: Array
+    gram: Array
+    cross: Array
+    kernel_gram: Array
+
+    def __add__(self, other: Self) -> Self:
+        return replace(
+            self if self.largest >= other.largest else other,
+            rows=self.rows + other.rows,
+            absolute=self.absolute + other.absolute,
+            gram=self.gram + other.gram,
+            cross=self.cross + other.cross,
+            kernel_gram=self.kernel_gram + other.kernel_gram,
+        )
 
 
 @dataclass(frozen=True)
@@ -64,37 +85,10 @@ class Columns:
         )
 
     def totals(self, blocks: Iterable[Array]) -> Totals:
-        """One pass over all rows."""
         return total(in_blocks(lambda X: self.block(X)[1], blocks))
 
 
-@dataclass(frozen=True)
-class Totals:
-    """Sums over rows. ``largest``: an upper bound of all columns' norms, ``worst``: the column that
-    has it; ``absolute``: sum of |b|, (measured,); ``gram``: of b b^T; ``cross``: of b k(Z, x)^T,
-    (measured, nodes); ``kernel_gram``: of k(Z, x) k(Z, x)^T."""
-
-    rows: int
-    largest: float
-    worst: Array
-    absolute: Array
-    gram: Array
-    cross: Array
-    kernel_gram: Array
-
-    def __add__(self, other: Totals) -> Totals:
-        return replace(
-            self if self.largest >= other.largest else other,
-            rows=self.rows + other.rows,
-            absolute=self.absolute + other.absolute,
-            gram=self.gram + other.gram,
-            cross=self.cross + other.cross,
-            kernel_gram=self.kernel_gram + other.kernel_gram,
-        )
-
-
 def total(parts: Iterable[Totals]) -> Totals:
-    """Add them up, in order."""
     coming = iter(parts)
     first = next(coming, None)
     if first is None:
@@ -165,9 +159,7 @@ def streamed_strategy(columns: Columns, totals: Totals, *, energy: bool) -> Stre
 
 def streamed_functionals(columns: Columns, totals: Totals, residual_gram: Array) -> Functionals:
     """The measured numbers in terms of the function at Z: rows by ``J(x) = k(Z, Z)^-1 k(Z, x)``.
-
-    ``residual_gram``: the covariance of the measured sums that J leaves out, per k(x, x).
-    """
+    ``residual_gram``: the covariance of the measured sums that J leaves out, per k(x, x)."""
     L = stable_cholesky(evaluate(columns.kernel, columns.nodes))
     weights = cho_solve((L, True), totals.cross.T, check_finite=False).T
     half = cho_solve((L, True), totals.kernel_gram, check_finite=False)

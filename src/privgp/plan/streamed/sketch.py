@@ -1,10 +1,6 @@
 """From rows that stream past, and inducing inputs, to a Plan: one pass once the columns are known.
-
-Everything but that pass works on a public sample: starting hyperparameters, inducing inputs and
-the design, where every inducing input stands for the rows nearest to it. Sees inputs only.
-"""
-
-from __future__ import annotations
+Everything else works on a public sample: starting hyperparameters, inducing inputs and the design,
+where every inducing input stands for the rows nearest to it. Sees inputs only."""
 
 from dataclasses import dataclass, replace
 
@@ -115,10 +111,8 @@ def _smoothing_columns(
 
 
 def residual_gram(columns: Columns, seen: Array, rows: int) -> Array:
-    """``B (k(X, X) - q(X, X)) B^T / k(x, x)``: what sums over the rows hold beyond the function at Z.
-
-    Estimated from sampled rows, pairs of different rows and rows with themselves apart.
-    """
+    """``B (k(X, X) - q(X, X)) B^T / k(x, x)``: what sums over the rows hold beyond the function at
+    Z, estimated from sampled rows, pairs of different rows and rows with themselves apart."""
     prior, X = variance(columns.kernel), _some(seen, RESIDUAL_ROWS)
     B, K = columns.at(X)
     L = stable_cholesky(evaluate(columns.kernel, columns.nodes))
@@ -143,9 +137,7 @@ def _some(seen: Array, most: int) -> Array:
 
 def choose_inducing(seen: Array, count: int) -> Array:
     """``count`` centres of the rows (k-means on inputs scaled to their spread), without chance.
-
-    Fewer, if there are fewer distinct inputs or centres coincide.
-    """
+    Fewer, if there are fewer distinct inputs or centres coincide."""
     from sklearn.cluster import KMeans  # slow to import
 
     distinct = collapse(seen)[0]

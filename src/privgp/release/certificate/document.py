@@ -1,7 +1,5 @@
 """The certificate of a release, written from its plan and its guarantee."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 from collections.abc import Mapping
@@ -25,12 +23,9 @@ PACKAGES = ("privgp", "numpy", "scipy", "scikit-learn", "opendp", "dp-accounting
 def certificate(
     model: Any, *, holder: Mapping[str, str] | None = None, date: datetime | None = None
 ) -> dict[str, Any]:
-    """What a fitted or loaded model promises, as JSON that ``SCHEMA`` describes.
-
-    ``holder``: what only the data holder knows, by the names in ``wording.HOLDER`` (name, curator,
-    intended_use, justification, ...); the page asks for what is left out.
-    ``date``: of the release, with its time zone; when the model was fitted unless given.
-    """
+    """What a fitted or loaded model promises, as JSON that ``SCHEMA`` describes. ``holder``: what
+    only the data holder knows, by the names in ``wording.HOLDER``; the page asks for what is left
+    out. ``date``: of the release, with its time zone; of the fit unless given."""
     check_is_fitted(model)
     known, loaded = _holder(holder), vars(model).get("loaded_")
     written = _core(model) if loaded is None else deepcopy(loaded.certificate)
@@ -45,7 +40,6 @@ def certificate(
 
 
 def utc(date: datetime) -> str:
-    """A moment as text, in UTC to the second."""
     if date.tzinfo is None:
         raise ValueError("date must have a time zone.")
     return date.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,7 +1,5 @@
 """A certificate as one printable page without outside resources, for people who decide."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context
 from html import escape

@@ -1,7 +1,5 @@
 """The form of a certificate as a JSON Schema, and a check of it that needs no other package."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -1,9 +1,5 @@
-"""What a certificate says in words, in the fields that registries and guidelines ask for.
-
-``core``: the certificate without those fields; ``holder``: what only the data holder knows.
-"""
-
-from __future__ import annotations
+"""What a certificate says in words, in the fields that registries and guidelines ask for. ``core``:
+the certificate without those fields; ``holder``: what only the data holder knows."""
 
 from collections.abc import Mapping
 from typing import Any

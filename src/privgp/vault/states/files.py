@@ -1,7 +1,5 @@
 """What the files of functions and paths hold; those of earlier versions are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is kept of one private function, whether of outputs or of records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -20,11 +18,8 @@ from privgp.vault.states.kept import OTHER_PROMISE, Contents
 @dataclass(frozen=True, kw_only=True)
 class FunctionDraws:
     """What has been drawn of one function, and what is needed to go on: all of it is public here.
-
-    ``noise``: for the most coordinates there may be; ``seed``: for simulations, else None;
-    ``numbers``: the noisy coordinates. ``points`` (asked, columns) have ``answers`` (asked,) in units
-    of y; there are none through inducing inputs.
-    """
+    ``noise``: for the most coordinates there may be; ``numbers``: the noisy coordinates. ``points``
+    (asked, columns) have ``answers`` (asked,) in units of y; inducing inputs need none."""
 
     noise: GaussianNoise
     seed: Seed | None

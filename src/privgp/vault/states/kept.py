@@ -1,11 +1,6 @@
-"""What a curator keeps and answers from: drawn where it is asked for, stored, then answered.
-
-Every point is drawn once and always gets the same answer. Two copies would draw differently, so a
-state is neither copied nor used by two processes. Proofs: docs/proofs/function.md,
-function_records.md, path_rounding.md.
-"""
-
-from __future__ import annotations
+"""What a curator keeps and answers from: drawn where it is asked for, stored, then answered. Every
+point is drawn once and always gets the same answer. Two copies would draw differently, so a state
+is neither copied nor used by two processes. Proofs: docs/proofs/function.md, path_rounding.md."""
 
 import os
 import threading
@@ -40,11 +35,8 @@ TOO_MUCH = "it has drawn more than it may"
 
 @dataclass(frozen=True)
 class Contents:
-    """All there is to a function, or to some paths. A subclass says how they go on.
-
-    ``names``: of the input columns; ``model``: the public part; ``draws``: the private values and
-    all that was drawn, which alone changes.
-    """
+    """All there is to a function, or to some paths; a subclass says how they go on. ``model``: the
+    public part; ``draws``: the private values and all that was drawn, which alone changes."""
 
     guarantee: Guarantee
     names: tuple[str, ...] | None
@@ -103,7 +95,6 @@ class Kept:
 
     @classmethod
     def new(cls, contents: Contents, codec: Codec, path: PathLike | None) -> Self:
-        """``path``: a new file."""
         file = None if path is None else StateFile.create(path, contents, codec)
         return cls(contents, codec, file)
 
@@ -124,14 +115,11 @@ class Kept:
             return self._answers(X)
 
     def save(self, path: PathLike) -> None:
-        """Write a new file, and keep it up to date."""
         self._check_process()
         with self._lock:
             if self.file is not None:
                 path = self.file.path
-                raise RuntimeError(
-                    f"this state is kept in {path!r}: a second file would fall behind."
-                )
+                raise RuntimeError(f"it is kept in {path!r}: a second file would fall behind.")
             self.file = StateFile.create(path, self.contents, self._codec)
             self._unsaved = False
 

@@ -1,10 +1,6 @@
-"""A curator's lazy draws: one noisy coordinate for every new point, never a second one.
-
-The rows that are multiplied are public; their columns may not exceed ``limit`` in squared norm, all
-rows ever drawn together, whatever computed them. Proof: docs/proofs/function.md.
-"""
-
-from __future__ import annotations
+"""A curator's lazy draws: one noisy coordinate for every new point, never a second one. The rows
+that are multiplied are public; their columns may not exceed ``limit`` in squared norm, all rows
+ever drawn together, whatever computed them. Proof: docs/proofs/function.md."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -25,10 +21,8 @@ from privgp.vault.validate import clipped_outputs
 
 @dataclass(frozen=True, kw_only=True)
 class Draws(FunctionDraws):
-    """Draws of a function of outputs. Private: ``sums`` (inputs,) of the scaled outputs.
-
-    ``limit``, of ``squares`` (inputs,): squared norms of the columns drawn so far.
-    """
+    """Draws of a function of outputs. Private: ``sums`` (inputs,) of the scaled outputs. ``limit``,
+    of ``squares`` (inputs,): squared norms of the columns drawn so far."""
 
     sums: Annotated[Array, "inputs"] = field(repr=False)
     limit: Positive
@@ -62,11 +56,9 @@ def extended(draws: Draws, rows: Array) -> Draws:
 
 
 def within_limit(rows: Array, squares: Array, limit: float) -> tuple[Array, Array]:
-    """Rows whose columns, added to ``squares``, stay within the limit; and the new squares.
-
-    An entry that would go beyond it is made smaller: rounding errors of the factor do that by some
-    1e-10, and no error, however large, can do more.
-    """
+    """Rows whose columns, added to ``squares``, stay within the limit; and the new squares. An
+    entry that would go beyond it is made smaller: rounding errors of the factor do that by some
+    1e-10, and no error, however large, can do more."""
     total: Array = squares + np.square(rows).sum(axis=0)
     if np.all(total <= limit):
         return rows, total

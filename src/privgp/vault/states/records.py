@@ -1,10 +1,6 @@
-"""Lazy draws of a function of private records: one noisy coordinate for every new point.
-
-The function is ``k(., inputs) weights``; its coordinates at the points asked are L^-1 of its values,
-L public and stored as it was used. Proof: docs/proofs/function_records.md.
-"""
-
-from __future__ import annotations
+"""Lazy draws of a function of private records: one noisy coordinate for every new point. The
+function is ``k(., inputs) weights``; its coordinates at the points asked are L^-1 of its values, L
+public and stored as it was used. Proof: docs/proofs/function_records.md."""
 
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
@@ -32,11 +28,9 @@ from privgp.vault.validate import clipped_inputs, clipped_outputs
 
 @dataclass(frozen=True, kw_only=True)
 class RecordDraws(FunctionDraws):
-    """Draws of a function of records.
-
-    Private: ``inputs`` (records, columns), ``weights`` (records,), ``exact`` coordinates. Public:
-    ``lower``, the rows of L as they were used; ``residual``, the squared error of L.
-    """
+    """Draws of a function of records. Private: ``inputs`` (records, columns), ``weights``
+    (records,), ``exact`` coordinates. Public: ``lower``, the rows of L as they were used;
+    ``residual``, the squared error of L."""
 
     inputs: Annotated[Array, "records columns"] = field(repr=False)
     weights: Annotated[Array, "records"] = field(repr=False)
