@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from privgp import PrivateGPRegressor
-from privgp.gp.posterior import posterior
+from privgp.gp.inference.posterior import posterior
 from privgp.models.regressor import check_coverage
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.release.at_targets import AtTargets

@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from privgp import PrivateGPRegressor
+from privgp.gp.inference.posterior import posterior
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.measurement import Measurement
-from privgp.gp.posterior import posterior
 from privgp.plan import accuracy
 from privgp.plan.bins.scales import design_models as design_models_of_bins
 from privgp.plan.designs.hypotheses import design_models, several_scales

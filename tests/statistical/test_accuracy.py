@@ -9,8 +9,8 @@ from sklearn.datasets import load_diabetes
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from privgp import PrivateGPRegressor
+from privgp.gp.inference.posterior import mean_map
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.gp.posterior import mean_map
 from privgp.plan.build import Budget, Question, make_plan
 from tests.conftest import real_data
 

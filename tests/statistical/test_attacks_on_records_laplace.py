@@ -18,7 +18,7 @@ from scipy.stats import binomtest
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from privgp import PrivateGPRegressor
-from privgp.gp.posterior import posterior
+from privgp.gp.inference.posterior import posterior
 from privgp.plan.bins.bins import HalvedBins
 from privgp.privacy.noise import LAPLACE, laplace_noise
 from privgp.release.records import functionals_of

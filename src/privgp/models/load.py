@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.posterior import Posterior, posterior
+from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.threads import one_thread
 from privgp.models.kept import names_of
 from privgp.release.certificate import certificate

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.kernels.evaluate import variance as kernel_variance
-from privgp.gp.mixtures import Mixture
 from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
 from privgp.pictures.style import REACH, budget_text, limits, number
 from privgp.plan.inputs.arguments import check_bounds

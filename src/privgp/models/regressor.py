@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privgp.gp.learning import learn
+from privgp.gp.inference.learning import learn
+from privgp.gp.inference.posterior import posterior
 from privgp.gp.measurement import Measurement
-from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
 from privgp.models.inducing import fit_rows, plan_rows

@@ -1,6 +1,7 @@
 """A released function of two inputs as colour, which pales where the function is uncertain."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from matplotlib import colormaps

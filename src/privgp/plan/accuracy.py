@@ -15,10 +15,10 @@ from scipy.special import logsumexp, ndtri
 from scipy.stats import qmc
 from sklearn.gaussian_process.kernels import ConstantKernel
 
-from privgp.gp.evidence import condition
+from privgp.gp.inference.evidence import condition
+from privgp.gp.inference.posterior import posterior
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.measurement import Measurement
-from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother, inducing_smoother
 from privgp.gp.threads import one_thread

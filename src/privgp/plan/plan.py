@@ -11,8 +11,8 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from privgp.gp.functionals import Functionals
+from privgp.gp.inference.posterior import mean_map
 from privgp.gp.measurement import Measurement
-from privgp.gp.posterior import mean_map
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan import accuracy
 from privgp.plan.choice import AnyStrategy

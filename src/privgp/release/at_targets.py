@@ -5,9 +5,9 @@ from typing import Annotated, Self
 
 import numpy as np
 
+from privgp.gp.inference.mixtures import Mixture
+from privgp.gp.inference.posterior import Posterior
 from privgp.gp.measurement import Measurement
-from privgp.gp.mixtures import Mixture
-from privgp.gp.posterior import Posterior
 from privgp.plan.plan import Plan
 from privgp.types import Array, Integers, Positive
 

@@ -3,7 +3,7 @@ computed anew from the functionals, the measurement and the weighted models, to 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from privgp.gp.functionals import Functionals
+from privgp.gp.inference.posterior import posterior
 from privgp.gp.input_maps import InputMap
 from privgp.gp.measurement import Measurement
-from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals, counts_given

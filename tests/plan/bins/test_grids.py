@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from privgp.gp.inference.posterior import posterior
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.kernels.integral import integral_gram
 from privgp.gp.measurement import Measurement
-from privgp.gp.posterior import posterior
 from privgp.plan.bins.bins import Bins, Grid
 from privgp.plan.bins.build import Aim, aware_bins, best_bins, best_pure_bins, design_models
 from privgp.plan.bins.counts import bin_functionals, counts_given

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from privgp.gp.evidence import fit as explain
+from privgp.gp.inference.evidence import fit as explain
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother

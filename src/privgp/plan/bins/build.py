@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from privgp.gp.inference.posterior import posterior
 from privgp.gp.measurement import Measurement
-from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.bins.bins import Bins, Grid, HalvedBins
 from privgp.plan.bins.counts import bin_functionals, counts_given

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from privgp.gp.evidence import fit
+from privgp.gp.inference.evidence import fit
+from privgp.gp.inference.learning import learn
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.gp.learning import learn
 from privgp.gp.measurement import Measurement
 from privgp.gp.smoothers import choose_nodes, nystrom
 from privgp.plan.build import Budget, Question, functionals, make_plan

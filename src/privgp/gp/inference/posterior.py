@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from privgp.gp.evidence import condition
 from privgp.gp.functionals import Functionals
+from privgp.gp.inference.evidence import condition
+from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.measurement import Measurement
-from privgp.gp.mixtures import Mixture
 from privgp.gp.priors import Hyperparameters
 from privgp.types import Array
 

@@ -17,8 +17,8 @@ from scipy.special import logsumexp, ndtri
 from scipy.stats import chi2, qmc
 
 from privgp.gp.changes import list_changes, values
-from privgp.gp.evidence import Bending, Fit, condition, fit
 from privgp.gp.functionals import Functionals
+from privgp.gp.inference.evidence import Bending, Fit, condition, fit
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior

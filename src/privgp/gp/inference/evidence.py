@@ -15,9 +15,9 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.changes import values
 from privgp.gp.functionals import Functionals
+from privgp.gp.inference.laplace_noise import find_sites
 from privgp.gp.kernels.evaluate import value_and_pullback, variance
 from privgp.gp.kernels.registry import parts
-from privgp.gp.laplace_noise import find_sites
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.types import Array, Integers

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from privgp.gp.evidence import fit
+from privgp.gp.inference.evidence import fit
 from privgp.gp.kernels.integral import integral_gram
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters

@@ -14,13 +14,13 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from privgp.gp import learning
 from privgp.gp.changes import Change
-from privgp.gp.evidence import fit
 from privgp.gp.functionals import Functionals
-from privgp.gp.learning import _thinned, learn
+from privgp.gp.inference import learning
+from privgp.gp.inference.evidence import fit
+from privgp.gp.inference.learning import _thinned, learn
+from privgp.gp.inference.posterior import posterior
 from privgp.gp.measurement import Measurement
-from privgp.gp.posterior import posterior
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 
 ROWS = np.linspace(0.0, 1.0, 12)[:, None]

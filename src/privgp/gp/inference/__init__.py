@@ -1,0 +1,1 @@
+"""What measured numbers say: evidence, learning, and the posterior given them."""
