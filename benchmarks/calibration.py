@@ -213,6 +213,7 @@ def main() -> None:
         parser.error("--only names nothing that is known.")
     arguments.out.mkdir(parents=True, exist_ok=True)
     results = measure(names, arguments.releases, arguments.data, peers=not arguments.no_peers)
+    (arguments.out / "calibration.json").write_text(json.dumps(results, indent=2))
     before = None
     if arguments.before is not None:
         folder = arguments.out / "before"
@@ -221,7 +222,6 @@ def main() -> None:
         environment = {**os.environ, "PYTHONPATH": str(arguments.before.resolve())}
         subprocess.run([*command, "--out", str(folder)], check=True, env=environment)
         before = json.loads((folder / "calibration.json").read_text())
-    (arguments.out / "calibration.json").write_text(json.dumps(results, indent=2))
     show(results, before)
     if not arguments.no_peers:
         from benchmarks.calibration_picture import draw
