@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
-from privgp.gp.changes import SHAPES, Change, list_changes, values
+from privgp.gp.changes import SHAPES, Cell, Change, list_changes, values
 from privgp.gp.priors import MOST_CHANGES, Hyperparameters
 
 RNG = np.random.default_rng(0)
@@ -16,6 +16,15 @@ RNG = np.random.default_rng(0)
 
 def one(kind: str, slope: float = 2.0, std: float = 3.0) -> Change:
     return Change(kind, np.array([1.0]), np.array([[slope]]), std)
+
+
+def listed(cells: list[Cell]) -> list[Change]:
+    return [cell.change for cell in cells]
+
+
+def near(cells: list[Cell]) -> list[Change]:
+    rng = np.random.default_rng(1)
+    return [cell.anywhere(rng) for cell in cells]
 
 
 def test_every_kind_has_its_formula():
@@ -51,7 +60,8 @@ def test_the_list_is_for_the_range_of_the_points(columns, rows, constant):
     X = RNG.uniform(-3, 5, size=(rows, columns))
     if constant:
         X[:, -1] = 7.0
-    changes, shares = list_changes(X, 1.7)
+    cells, shares = list_changes(X, 1.7)
+    changes = listed(cells)
     assert len(changes) == len(shares)
     assert {change.kind for change in changes} == set(SHAPES)
     assert_allclose(shares.sum(), 1.0)
@@ -71,12 +81,14 @@ def test_the_list_moves_with_the_units_of_the_inputs(columns):
     X = RNG.uniform(size=(40, columns))
     scale = 10.0 ** np.arange(columns)
     plain, scaled = list_changes(X, 1.0)[0], list_changes(5.0 + X * scale, 1.0)[0]
-    assert_allclose(values(plain, X), values(scaled, 5.0 + X * scale), rtol=1e-6, atol=1e-9)
+    for take in (listed, near):
+        found = values(take(scaled), 5.0 + X * scale)
+        assert_allclose(values(take(plain), X), found, rtol=1e-6, atol=1e-9)
 
 
 def test_some_change_is_near_every_place():
     X = np.linspace(0, 10, 201)[:, None]
-    changes, _ = list_changes(X, 1.0)
+    changes = listed(list_changes(X, 1.0)[0])
     for kind in ("bump", "step"):
         found = np.abs(values([c for c in changes if c.kind == kind], X))
         if kind == "step":  # a jump between neighbours 0.05 apart
@@ -84,6 +96,31 @@ def test_some_change_is_near_every_place():
             assert np.count_nonzero(found.max(axis=0) > 0.05) == found.shape[1]
         else:
             assert found.max(axis=1).min() > 0.8
+
+
+def test_a_change_near_a_listed_one_lies_no_further_than_half_way_to_the_next():
+    X = np.linspace(0, 10, 201)[:, None]
+    cells = list_changes(X, 1.3)[0]
+    assert {cell.octaves for cell in cells if cell.change.kind == "bump"} == {1.0}
+    for cell, other in zip(cells, near(cells), strict=True):
+        assert (other.kind, other.std) == (cell.change.kind, 1.3)
+        assert np.all(np.abs(other.centre - cell.change.centre) <= 0.5 * cell.apart)
+        octaves = np.log2(other.slopes / cell.change.slopes)
+        assert np.all(np.abs(octaves) <= 0.5 * cell.octaves + 1e-12)
+    steps = np.sort([c.centre[0] for c in listed(cells) if c.kind == "step"])
+    assert_allclose([c.apart[0] for c in cells if c.change.kind == "step"], np.diff(steps)[0])
+
+
+def test_a_step_across_a_map_is_turned_no_further_than_half_way_to_the_next():
+    X = RNG.uniform(size=(40, 2)) * np.array([1.0, 3.0])
+    cells = [cell for cell in list_changes(X, 1.0)[0] if cell.change.kind == "step"]
+    width = X.max(axis=0) - X.min(axis=0)
+    cosines = []
+    for cell, other in zip(cells, near(cells), strict=True):
+        a, b = cell.change.slopes[0] * width, other.slopes[0] * width
+        cosines.append(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+    assert np.min(cosines) >= np.cos(0.5 * np.pi / 12)
+    assert np.min(cosines) < np.cos(0.4 * np.pi / 12)
 
 
 def test_a_model_with_changes_has_their_covariance():

@@ -15,24 +15,35 @@ from tests.recorded.cases import run, written
 FILE = Path(__file__).parent / "recorded.json"
 LEARNED = {"mean", "std", "std_of_outputs", "theta", "noise_variance"}
 PREDICTED = {"mean", "std", "std_of_outputs"}
+# What a plan expects is averaged over several lengthscales where these are learned; where they are
+# given, its range and the error over the range are those of ``EXPECTED_FIXED``.
+EXPECTED = {"expected_error", "expected_std", "expected_range"}
+EXPECTED_FIXED = {"expected_error", "expected_range"}
+PLANNED = LEARNED | EXPECTED
 # Groups are chosen for several lengthscales: noise of the same scale, on other sums.
-GROUPED = LEARNED | {"noise_std", "expected_error", "expected_std", "expected_range"}
+GROUPED = PLANNED | {"noise_std"}
+# The plan chooses how much the energy weighs beside the sums of bins under Laplace noise, and with it
+# the sensitivity that the noise covers.
+WEIGHED = GROUPED | {"measured_noise_std"}
+KERNELS = ("rbf", "exponential", "matern 3/2", "matern 5/2", "rational quadratic", "periodic")
 RENEWED: dict[str, dict[str, set[str]]] = {  # of every case, by variant ("": it has none)
     "default_1d": {"": GROUPED},
     "default_2d": {"": GROUPED},
     "default_4d": {"": GROUPED},
-    "fixed_default_kernel": {"": PREDICTED},  # Laplace noise
+    "fixed_default_kernel": {"": PREDICTED | EXPECTED_FIXED},  # Laplace noise
+    "every_kernel_fixed": {kernel: {"expected_error"} for kernel in KERNELS},
     "sum_with_white_noise": {"": GROUPED},
     "product_partly_fixed": {"": GROUPED},
-    "periodic_learned": {"": LEARNED},
+    "periodic_learned": {"": PLANNED},
     "few_targets": {"": GROUPED},
-    "groups": {"gaussian": LEARNED, "laplace": GROUPED},
-    "gaussian_noise": {"": LEARNED},
+    "groups": {"gaussian": PLANNED, "laplace": GROUPED},
+    "gaussian_noise": {"": PLANNED},
     "laplace_noise": {"": GROUPED},
-    "chosen_inducing_inputs": {"": LEARNED},
-    "given_inducing_inputs": {"": LEARNED},
-    "records_gaussian": {"1-D": LEARNED, "2-D": LEARNED},
-    "records_laplace": {"1-D": LEARNED, "2-D": LEARNED},
+    "chosen_inducing_inputs": {"": PLANNED},
+    "given_inducing_inputs": {"": PLANNED},
+    "records_gaussian": {"1-D": PLANNED, "2-D": PLANNED},
+    "records_laplace": {"1-D": WEIGHED, "2-D": WEIGHED},
+    "records_3d": {"gaussian": EXPECTED_FIXED, "laplace": EXPECTED_FIXED},
     "grid_search": {
         method: {"mean"} for method in ("measurement", "permute-and-flip", "exponential")
     },

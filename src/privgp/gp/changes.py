@@ -55,20 +55,22 @@ class Change:
 class Cell:
     """A listed change, and how far from it the next ones lie.
 
-    ``apart``: (columns,), of the centres; ``octaves``: of the widths; ``angle``: of directions.
+    ``apart``: (columns,), of the centres; ``octaves``: of the widths; ``angle``: of directions, on
+    a map whose ranges, ``width``, are of one length.
     """
 
     change: Change
     apart: Array
     octaves: float = 0.0
     angle: float = 0.0
+    width: Array | float = 1.0
 
     def anywhere(self, rng: np.random.Generator) -> Change:
         """A change from between this one and its neighbours."""
         shift, octaves, angle = rng.random(len(self.apart)), rng.random(), rng.random()
         slopes = self.change.slopes * 2.0 ** (self.octaves * (octaves - 0.5))
         if self.angle:
-            slopes = _turned(slopes, self.angle * (angle - 0.5))
+            slopes = _turned(slopes * self.width, self.angle * (angle - 0.5)) / self.width
         centre = self.change.centre + self.apart * (shift - 0.5)
         return replace(self.change, centre=centre, slopes=slopes)
 
@@ -108,7 +110,7 @@ def _steps(low: Array, width: Array, std: float) -> list[Cell]:
         for t in (np.arange(offsets) + 0.5) / offsets - 0.5:
             centre = low + width * (0.5 + t * reach * direction)
             apart = width * reach / offsets * np.abs(direction)
-            out.append(Cell(Change("step", centre, slopes, std), apart, 0.0, angle))
+            out.append(Cell(Change("step", centre, slopes, std), apart, 0.0, angle, width))
     return out
 
 

@@ -60,9 +60,16 @@ def case(request: pytest.FixtureRequest) -> tuple[Functionals, Measurement]:
 
 
 def bent(f: Functionals, t: Measurement) -> np.ndarray:
-    bending = Bending.of(f, t, values(CHANGES, f.nodes))
+    alone = Bending.of(f, t, values(CHANGES, f.nodes))
+    assert alone.sets == 1 + len(CHANGES)
+    bending = replace(alone, pairs=np.array(SETS[alone.sets :]))
     assert bending.sets == len(SETS)
-    return bending.log_evidence(KERNEL, NOISE, f.nodes)
+    numbers, energy = bending.log_evidence(KERNEL, NOISE, f.nodes)
+    for some, all_ in zip(
+        alone.log_evidence(KERNEL, NOISE, f.nodes), (numbers, energy), strict=True
+    ):
+        assert_allclose(some, all_[: alone.sets], rtol=1e-12)  # pairs change nothing else
+    return np.asarray(numbers + energy)
 
 
 def written_out(f: Functionals, t: Measurement) -> np.ndarray:
@@ -107,7 +114,11 @@ def test_a_model_is_conditioned_with_the_covariance_that_weighed_it(case):
         given = condition(f, silent, model)
         found = -0.5 * t.values @ given.solved - np.log(np.diag(given.factor)).sum()
         assert_allclose(found, log, rtol=1e-9)
-        assert given.gain == 0.0
+        assert_allclose(given.log_evidence, log, rtol=1e-9)
+        assert given.normal == given.log_evidence
+        assert_allclose(
+            condition(f, replace(silent, is_laplace=True), model).normal, log, rtol=1e-9
+        )
 
 
 @pytest.mark.parametrize("which", range(3))

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from privgp.gp.changes import Change
+from privgp.gp.changes import Cell, Change
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference import learning
 from privgp.gp.inference.evidence import fit
@@ -30,6 +30,7 @@ CHANGES = [
     Change("bump", np.array([0.2]), np.array([[10.0]]), 1.0),
     Change("edge", np.array([0.0]), np.array([[8.0]]), 1.0),
 ]
+CELLS = [Cell(change, apart=np.zeros(1)) for change in CHANGES]  # nothing else lies near them
 SHARES = np.array([0.5, 0.3, 0.2])
 SETS = [(), *((i,) for i in range(3)), *combinations(range(3), 2)]
 PRIOR = prior_about(Hyperparameters(ConstantKernel(1.0, "fixed") * RBF(0.4), 0.1), noise_free=True)
@@ -52,9 +53,9 @@ def problem(seed: int, noise_std: float, energy: bool = False) -> tuple[Function
 
 def enumerated(f: Functionals, t: Measurement, prior: Prior = PRIOR) -> list[Hyperparameters]:
     """Every set of changes at every point of a grid, with its weight."""
-    pairs = np.array([SHARES[i] * SHARES[j] for i, j in combinations(range(3), 2)])
+    pairs = np.array([2.0 * SHARES[i] * SHARES[j] for i, j in combinations(range(3), 2)])
     numbers = learning.NUMBERS
-    shares = np.concatenate([[numbers[0]], numbers[1] * SHARES, numbers[2] * pairs / pairs.sum()])
+    shares = np.concatenate([[numbers[0]], numbers[1] * SHARES, numbers[2] * pairs])
     models, logs = [], []
     for z in product(np.linspace(-4, 4, 19), repeat=prior.size):
         model = prior.at(np.array(z))
@@ -91,7 +92,7 @@ def exact(seed: int, noise_std: float) -> tuple[Functionals, Measurement, dict[s
 
 @pytest.fixture
 def few_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "list_changes", lambda X, std: (CHANGES, SHARES))
+    monkeypatch.setattr(learning, "list_changes", lambda X, std: (CELLS, SHARES))
 
 
 def differences(ours: dict[str, np.ndarray], exact: dict[str, np.ndarray]) -> dict[str, float]:
@@ -120,6 +121,7 @@ def test_the_average_is_near_the_sum_over_a_grid(case):
 @pytest.mark.usefixtures("few_changes")
 def test_with_many_draws_it_is_the_sum_over_a_grid(monkeypatch):
     monkeypatch.setattr(learning, "DRAWS", 200)
+    monkeypatch.setattr(learning, "FIRST_MODELS", 10**6)
     monkeypatch.setattr(learning, "MODELS", 10**6)
     f, t, grid = exact(0, 0.7)
     off = differences(summary(f, t, list(learn(f, t, [PRIOR]))), grid)
@@ -142,8 +144,8 @@ def test_enough_draws_carry_the_weight(seed, noise_std, monkeypatch):
     monkeypatch.setattr(learning, "_weighted", watched)
     f, t = problem(seed, noise_std, energy=True)
     learn(f, t, [PRIOR])
-    ((_, _, logs),) = seen
-    totals = logsumexp(logs, axis=1)
+    (drawn,) = seen
+    totals = logsumexp(drawn.logs, axis=1)
     shares = np.exp(totals - logsumexp(totals))
     assert 1.0 / np.square(shares).sum() >= learning.ENOUGH
 
