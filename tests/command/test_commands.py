@@ -313,7 +313,7 @@ def test_without_delta_the_release_is_pure(visits, tmp_path, mechanism):
     asked = (visits, "--inputs", "age", "--bounds", 0, 5000, "--epsilon", 1, "--delta", 0)
     planned = run("plan", *asked, *mechanism)
     assert planned.code == 0, planned
-    assert "What a budget buys (delta = 0)" in planned.out
+    assert "What a budget buys (delta = 0 offered)" in planned.out
     assert "delta = 0 (Laplace noise needs none)" in planned.out
     facts = json.loads(run("plan", *asked, *mechanism, "--json").out)
     assert (facts["delta"], facts["delta_offered"], facts["gap"]) == (0.0, 0.0, None)

@@ -1,10 +1,10 @@
 """Attacks on Laplace noise for whole records with the sampler that protects real releases, and its
 accuracy by simulation.
 
-A record that stays in its bin and moves its output from one bound to the other moves two numbers by 1
-each, of ``2 + w`` that are allowed. The event that both lie beyond their exact values then has
-probability 1/4 against ``e^(-2 epsilon / (2 + w)) / 4``. Bounds of such rates fail with probability
-at most 1e-6.
+A record that moves from the middle of the bounds in one bin to a bound in another moves four numbers,
+by 1, 1/2, 1/2 and the weight w of the energy: all of the ``2 + w`` that are allowed, whatever w the
+plan chooses. The event that all four lie beyond their exact values then has probability 1/16 against
+``e^-epsilon / 16``. Bounds of such rates fail with probability at most 1e-6.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ def attacked_epsilon(epsilon: float, noise_scale: float = 1.0) -> tuple[float, f
     """Confidence bounds of the log-ratio of the event's probabilities, and what it should be."""
     plan = planned(2000, epsilon=epsilon)
     X, u = np.full((2000, 1), 0.4), np.full(2000, 0.1)
-    u[0] = -1.0
+    X[0], u[0] = 0.9, 0.0
     low = without_noise(plan.strategy, (X, u), (-1.0, 1.0))
-    u[0] = 1.0
+    X[0], u[0] = 0.4, 1.0
     high = without_noise(plan.strategy, (X, u), (-1.0, 1.0))
     places = np.flatnonzero(high != low)
-    assert len(places) == 2
+    assert len(places) == 4
     signs = np.sign(high - low)[places]
-    noise = replace(plan.noise, size=2 * DRAWS, scale=plan.noise.scale * noise_scale)
+    noise = replace(plan.noise, size=4 * DRAWS, scale=plan.noise.scale * noise_scale)
     rates = []
     for exact in (high, low):
-        noisy = add_noise(np.tile(exact[places], DRAWS), noise).reshape(DRAWS, 2)
+        noisy = add_noise(np.tile(exact[places], DRAWS), noise).reshape(DRAWS, 4)
         beyond = np.all(signs * (noisy - high[places]) > 0, axis=1)
         hits = int(np.count_nonzero(beyond))
         rates.append(binomtest(hits, DRAWS).proportion_ci(1 - 5e-7, method="exact"))

@@ -135,7 +135,8 @@ def test_a_failure_after_the_draw_says_that_the_budget_is_spent(monkeypatch):
         return lambda values: [float("inf")] * len(values)
 
     sample._sampler.cache_clear()
-    monkeypatch.setattr(sample.measurements, "make_gaussian", broken)
+    law = noise_for(strategy).law
+    monkeypatch.setitem(sample.PROTECTING, law, (broken, sample.PROTECTING[law][1]))
     monkeypatch.setattr(sample, "_sampler", sample._sampler.__wrapped__)
     with pytest.raises(RuntimeError, match="count the budget as spent"):
         measure(y, BOUNDS, strategy, noise_for(strategy))

@@ -48,7 +48,10 @@ def pair_of(model: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair | N
     """What the best attack needs; None where it is not known."""
     if callable(model) or (hasattr(model, "fit") and hasattr(model, "release")):
         return None
-    raise TypeError("trade_off takes a Plan, an unfitted model, or a mechanism(dataset, rng).")
+    raise TypeError(
+        "trade_off takes a Plan, such as model.plan(X), an unfitted model, or a function "
+        "mechanism(dataset, rng) that returns numbers."
+    )
 
 
 @pair_of.register

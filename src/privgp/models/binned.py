@@ -48,7 +48,8 @@ class BinnedMeans(SpendingRegressor):
     ----------
     bins : int, or one int per input: bins per input, between the x_bounds.
     y_bounds : (low, high), public bounds of the outputs; values outside are clipped.
-    x_bounds : (low, high), or one pair per input: the box of the bins. None: that of a public X.
+    x_bounds : (low, high), or one pair per input: the box of the bins. None: that of a public X;
+        required with ``protect="records"``.
     epsilon, delta : the budget of one ``fit``; Laplace noise is pure: its delta is 0.
     noise : "laplace" or "gaussian"
     protect : "outputs" (inputs and counts are public, as in the papers) or "records"
@@ -112,7 +113,9 @@ class BinnedMeans(SpendingRegressor):
         low, high = np.array(domain_pairs("x_bounds", self.x_bounds)).T
         grid = Grid(low, high, self._shape(len(low)))
         if grid.count > MOST_PRIVATE_BINS:
-            raise ValueError(f"bins of records are at most {MOST_PRIVATE_BINS}, got {grid.count}.")
+            raise ValueError(
+                f"bins must make at most {MOST_PRIVATE_BINS} with protect='records', got {grid.count}."
+            )
         inputs = checked_inputs(X, len(low))
         y = checked_outputs(y, len(inputs))
         validate_data(self, X, skip_check_array=True)  # remembers names and number of columns

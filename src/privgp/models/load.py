@@ -51,7 +51,8 @@ def save(
 def load(path: str | os.PathLike[str]) -> PrivateGPRegressor:
     """The model of a .privgp file; it predicts to the last bit as the model that was saved, and has
     ``plan_summary_`` instead of ``plan_``. A damaged file, or one that needs a newer privgp, raises
-    ``DamagedFile``, a ValueError. The hashes inside detect damage, not forgery."""
+    ``DamagedFile``, a ValueError. The hashes inside detect damage, not forgery: trust a file
+    as far as the place it came from."""
     try:
         return _model_from(decode(unpack(read(path))))
     except DamagedFile as problem:

@@ -28,7 +28,8 @@ def save_plan(plan: Plan, path: str | os.PathLike[str], *, overwrite: bool = Fal
 
 def load_plan(path: str | os.PathLike[str]) -> Any:
     """The plan of a .plan file, which ``fit(X, y, plan=plan)`` takes like the one that was saved. A
-    damaged file, or noise or weights beyond its budget, raise ``DamagedFile``, a ValueError."""
+    damaged file, or noise or weights beyond its budget, raise ``DamagedFile``, a ValueError.
+    ``fit`` refuses a plan made for other rows or parameters."""
     try:
         return _checked(CODEC.decode(unpack(read(path), PLAN)))
     except DamagedFile as problem:

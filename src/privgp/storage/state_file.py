@@ -126,7 +126,9 @@ class StateFile:
         try:
             return cast(BinaryIO, open(self.path, "r+b", buffering=0))
         except OSError:
-            raise RuntimeError(f"{self.path!r} cannot be written: nothing is answered.") from None
+            raise RuntimeError(
+                f"{self.path!r} is gone or cannot be written: without it nothing is answered."
+            ) from None
 
     def _current(self, file: BinaryIO, draws: Draws) -> Mark:
         """Where the file stands, if this process left it there; else it is refused."""

@@ -157,14 +157,18 @@ def _one_at_a_time(y: Any, predictions: Any, function: Any) -> Array:
     values = np.empty(len(y))
     for i in range(len(y)):
         try:
-            one = np.asarray([y[i]]), np.asarray([predictions[i]])  # each of its own type
-            values[i] = np.asarray(function(*one)).item()
+            values[i] = np.asarray(function(_alone(y[i]), _alone(predictions[i]))).item()
         except Exception:
             raise ValueError(
                 "scoring must return one number for one record: it is called with arrays of one "
                 "output and one prediction."
             ) from None
     return values
+
+
+def _alone(value: Any) -> Any:
+    """An array of one record's value, of the type that this value has."""
+    return np.asarray([value])
 
 
 def _numbers(predictions: Any) -> Array:

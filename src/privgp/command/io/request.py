@@ -96,7 +96,8 @@ class Request(ReleaseOptions):
                 raise Refusal("--groups is not available with --protect records.")
             if self.inducing is not None:
                 raise Refusal(
-                    "--inducing does not go with --protect records: leave --inducing out."
+                    "--inducing does not go with --protect records, which measures bins, whose "
+                    "number does not grow with the rows: leave --inducing out."
                 )
         elif self.x_bounds:
             raise Refusal("--x-bounds is for --protect records only: public inputs need no bounds.")

@@ -63,7 +63,10 @@ def _with_scales(kernel: Kernel, scales: list[float]) -> Kernel:
 def _scales(text: str, columns: int) -> list[float]:
     values = [_positive(part, "--lengthscales") for part in text.split(":")]
     if len(values) not in (1, columns):
-        raise Refusal(f"--lengthscales: one number, or {columns} with colons, not {len(values)}.")
+        raise Refusal(
+            f"--lengthscales: give one number, or as many as there are inputs ({columns}) joined by "
+            f"colons, not {len(values)}."
+        )
     return values
 
 

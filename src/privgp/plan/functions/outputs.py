@@ -105,7 +105,9 @@ class FunctionModel:
         if sensitivity == "varah":
             actual = dominance(self.kernel, self.noise_variance, self.inputs, self.counts)
             if declared is not None and not actual >= declared:
-                raise ValueError("dominance is too large: these inputs lie closer together.")
+                raise ValueError(
+                    "dominance is too large: these inputs lie closer together than was declared."
+                )
             bound = varah_bound(actual if declared is None else declared)
         else:
             infinity, nonnegative = papers_bounds(inverse_covariance(self))
