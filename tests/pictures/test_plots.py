@@ -256,7 +256,7 @@ def test_the_planned_error_is_marked_between_no_noise_and_more_noise():
     assert np.all(np.diff(curve.get_ydata()) < 0)
     assert floor.get_ydata()[0] < np.min(curve.get_ydata())
     marked = [line for line in ax.lines if str(line.get_label()).startswith("planned")]
-    assert marked[0].get_ydata()[0] == plan.expected_error()
+    assert marked[-1].get_ydata()[0] == plan.expected_error()
 
 
 def test_an_unfitted_model_is_refused():

@@ -216,8 +216,8 @@ class HalvedBins(Bins):
         return rounding(self.rows + self.count + 8) * self.rows * largest * (1.0 + 1e-9)
 
     def furthest(self) -> tuple[Array, Array]:
-        """A record that stays in its bin: but for the small energy it moves as far as any, and few
-        numbers at once, which an attack sees best."""
+        """A record that stays in its bin: it moves 2 of the 2 + w that a record can, and few numbers
+        at once, which an attack sees best."""
         worst = self.matrix[:, int(np.argmax(np.abs(self.matrix).sum(axis=0)))]
         halves = np.append(np.zeros_like(worst), worst), np.append(worst, np.zeros_like(worst))
         return self.with_energy(halves[0], 1.0), self.with_energy(halves[1], 1.0)
