@@ -60,7 +60,7 @@ def records(law: str, draws: int, **budget: Any) -> Measured:
     model = PrivateGPRegressor(
         ConstantKernel(0.2) * RBF(0.6), protect="records", x_bounds=(0, 1), mechanism=law, **budget
     )
-    rows, stay = (2000, True) if law in PURE else (5, False)
+    rows, stay = (200_000, True) if law in PURE else (5, False)
     return fitted_records(model, lambda: model.plan(rows).strategy, draws, stay=stay)
 
 
