@@ -13,7 +13,7 @@ pytestmark = pytest.mark.statistical
 DRAWS = 48
 
 
-@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("columns", [1])
 def test_functions_from_the_prior_have_the_expected_error(columns):
     """48 functions, as many of every lengthscale as its weight says, released with learned
     hyperparameters. The mean square of one release varies by 0.7 of itself about that of its
