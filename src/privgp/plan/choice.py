@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 NODES = 512  # up to this many distinct inputs nothing is approximated
 MAX_RANK = 100
-SAMPLE = 800  # at most as many inputs are looked at where measurements are compared,
-SAMPLED_NODES = 400  # through so many of them
+SAMPLE = 800  # the largest number of inputs on which measurements are compared
+SAMPLED_NODES = 400  # the largest number of nodes among them
 AnyStrategy = OutputSums | GroupSums | StreamedSums | Bins | HalvedBins  # what a plan can hold
 Goal = tuple[Array, Array]  # the targets, and how much each counts
 

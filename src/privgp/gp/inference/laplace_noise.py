@@ -18,7 +18,7 @@ from privgp.types import Array
 
 SHARES = (0.9,) * 6 + (0.5,) * 10 + (0.2,) * 20  # of the way, step by step
 CLOSE = 0.01
-LEAST = 1e-6  # precision of a number that all others contradict
+LEAST = 1e-6  # times 1 / b^2: the precision of a number that all others contradict
 _LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
 
 

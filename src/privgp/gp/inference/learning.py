@@ -24,12 +24,12 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.types import Array, Integers
 
-DRAWS = 32  # about every proposal
+DRAWS = 32  # of the hyperparameters, about each proposal
 ROUNDS = 3
 ENOUGH = 12.0  # effective draws
 TAIL = 6.0  # degrees of freedom of the draws: heavier than the Laplace approximation
-MODELS = 64  # about as many are kept
-FIRST_MODELS = 112  # of which those are chosen
+MODELS = 64  # the approximate number of models that are kept
+FIRST_MODELS = 112  # the approximate number that they are chosen from
 FAR = 30.0  # standard deviations of the prior: nothing plausible lies there
 PAIRED = 32  # the most plausible changes, of which two may come together
 NUMBERS = (0.4, 0.4, 0.2)  # prior probabilities of no change, one and two
@@ -63,12 +63,17 @@ def learn(
         if draw != last:
             plain = priors[drawn.of[draw]].at(drawn.z[draw])
             smooth, last = plain.covariance(functionals.nodes), draw
-        # Weighted were listed changes and normal noise; taken are others near them, and the noise
-        # as it is.
         model = replace(plain, changes=tuple(cells[j].anywhere(rng) for j in sets[chosen]))
-        ours = condition(functionals, measurement, model, smooth)
+        try:
+            ours = condition(functionals, measurement, model, smooth)
+        except np.linalg.LinAlgError:  # the budget is spent, so the others must do
+            continue
+        # The weight so far is that of listed changes and normal noise. This model has changes near
+        # the listed ones, and the noise as it is.
         logs.append(np.log(weight) + ours.log_evidence - drawn.normal[draw, chosen])
         models.append(model)
+    if not models:
+        return (first.at(peak.z),)
     weights = np.exp(logs - logsumexp(logs))
     kept = [replace(models[i], weight=weight) for i, weight in _thinned(weights, MODELS)]
     return tuple(sorted(kept, key=lambda model: -model.weight))
@@ -191,30 +196,6 @@ def _alone(bending: Bending, prior: Prior, peak: _Proposal, shares: Array) -> _A
     return _Alone(logs.max(axis=0), tried[int(np.argmax(logs.max(axis=1)))])
 
 
-def _explain(
-    functionals: Functionals,
-    measurement: Measurement,
-    prior: Prior,
-    nodes: Array,
-    z: Array,
-    energy_variance: float | None = None,
-    gradient: bool = False,
-    changes: Array | None = None,
-) -> tuple[float, Fit]:
-    model = prior.at(z)
-    result = fit(
-        functionals,
-        measurement,
-        model.kernel,
-        model.noise_variance,
-        nodes,
-        gradient=gradient,
-        energy_variance=energy_variance,
-        changes=changes,
-    )
-    return result.log_evidence - 0.5 * float(z @ z), result
-
-
 def _climb(
     functionals: Functionals,
     measurement: Measurement,
@@ -227,7 +208,18 @@ def _climb(
     count = prior.size - prior.noise_free
 
     def explain(z: Array, spread: float | None = None, gradient: bool = False) -> tuple[float, Fit]:
-        return _explain(functionals, measurement, prior, nodes, z, spread, gradient, changes)
+        model = prior.at(z)
+        result = fit(
+            functionals,
+            measurement,
+            model.kernel,
+            model.noise_variance,
+            nodes,
+            gradient=gradient,
+            energy_variance=spread,
+            changes=changes,
+        )
+        return result.log_evidence - 0.5 * float(z @ z), result
 
     def slope(z: Array, spread: float) -> tuple[float, Array]:
         value, result = explain(z, spread, True)
