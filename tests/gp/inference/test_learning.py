@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from privgp.gp.changes import Cell, Change
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference import learning
-from privgp.gp.inference.evidence import fit
+from privgp.gp.inference.evidence import condition, fit
 from privgp.gp.inference.learning import _thinned, learn
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.measurement import Measurement
@@ -190,3 +190,20 @@ def test_a_thinned_mixture_has_nearly_the_mean_and_variance_of_the_whole(spread)
         off.append([(thin - mean) / std, thin_std / std - 1.0])
     assert np.all(np.abs(np.mean(off, axis=0)) < 0.05)
     assert np.all(np.sqrt(np.mean(np.square(off), axis=0)) < 0.15)
+
+
+@pytest.mark.parametrize("share", [2, 1])
+def test_a_model_that_cannot_be_conditioned_is_left_out(share, monkeypatch):
+    """Every second one fails, then all: something is still released, as the budget is spent."""
+    calls = []
+
+    def failing(*arguments):
+        calls.append(arguments)
+        if len(calls) % share == 0:
+            raise np.linalg.LinAlgError
+        return condition(*arguments)
+
+    monkeypatch.setattr(learning, "condition", failing)
+    models = learn(*problem(0, 0.5), (PRIOR,))
+    assert sum(model.weight for model in models) == pytest.approx(1.0)
+    assert (len(models) == 1) == (share == 1)
