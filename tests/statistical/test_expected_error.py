@@ -13,16 +13,14 @@ pytestmark = pytest.mark.statistical
 DRAWS = 48
 
 
-@pytest.mark.parametrize("columns", [1])
-def test_functions_from_the_prior_have_the_expected_error(columns):
+def test_functions_from_the_prior_have_the_expected_error():
     """48 functions, as many of every lengthscale as its weight says, released with learned
-    hyperparameters. The mean square of one release varies by 0.7 of itself about that of its
-    lengthscale, so the root of the mean by 5%: five standard deviations are 25%, which a release that
-    is a third worse or better than expected does not keep to."""
-    rng = np.random.default_rng(columns)
-    X = rng.uniform(0, 10, (150, columns))
-    lengthscale = np.full(columns, 2.9 * np.sqrt(columns))
-    kernel = ConstantKernel(0.3**2) * Matern(lengthscale, nu=2.5)
+    hyperparameters. The mean square of one release varies by 0.45 to 0.82 of itself about that
+    of its lengthscale, so the root of the mean by 5%: five standard deviations are 25%, which a release
+    that is a third worse or better than expected does not keep to. The ratio was 1.08."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0, 10, (150, 1))
+    kernel = ConstantKernel(0.3**2) * Matern(2.9, nu=2.5)
     settings = {"kernel": kernel, "noise_variance": 0.15**2, "y_bounds": (-1, 1), "delta": 1e-5}
     plan = PrivateGPRegressor(**settings).plan(X)
     weights, models = zip(*models_of(plan), strict=True)
