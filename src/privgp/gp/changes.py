@@ -21,6 +21,8 @@ STEP_WIDTH = 0.01
 BUMP_WIDTHS = (0.04, 0.08, 0.16)
 EDGE_WIDTHS = (0.05, 0.1, 0.2, 0.4)
 MAP_WIDTHS = (0.08, 0.14, 0.25)  # of bumps on maps
+# Prior probabilities of steps, bumps and edges: along one input, and on maps.
+ALONG, ACROSS = (0.5, 0.3, 0.2), (1 / 3, 1 / 3, 1 / 3)
 # How many there are.
 STEPS = 32  # along one input
 DIRECTIONS = 12  # of steps across a map
@@ -91,7 +93,10 @@ def list_changes(X: Array, std: float) -> tuple[list[Cell], Array]:
     low, high = X.min(axis=0), X.max(axis=0)
     width = np.where(high > low, high - low, 1.0)
     kinds = [_steps(low, width, std), _bumps(X, low, width, std), _edges(low, high, width, std)]
-    weights = [np.full(len(cells), 1.0 / len(cells) / len(kinds)) for cells in kinds]
+    shares = ALONG if len(low) == 1 else ACROSS
+    weights = [
+        np.full(len(cells), share / len(cells)) for cells, share in zip(kinds, shares, strict=True)
+    ]
     return [cell for cells in kinds for cell in cells], np.concatenate(weights)
 
 

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.kernels.evaluate import variance as kernel_variance
 from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
 from privgp.pictures.style import REACH, budget_text, limits, number
-from privgp.plan.inputs.arguments import check_bounds
 from privgp.types import Array
 
 if TYPE_CHECKING:
@@ -56,10 +54,10 @@ def ranges(model: PrivateGPRegressor, X: Array, observation: bool) -> tuple[Arra
     """Mean at the rows of X, and the 90% intervals of ``model.interval``, the widest first."""
     mixture = model.release_.mixture(X)
     bands = {}
-    if observation:
-        outputs = mixture.of_outputs(*check_bounds("y_bounds", model.y_bounds))
-        bands[OUTPUTS] = _ninety(outputs)
-    return mixture.weights @ mixture.means, bands | {TOTAL: _ninety(mixture)}
+    for name, of_outputs in ((OUTPUTS, True), (TOTAL, False))[not observation :]:
+        low, high = model._quantiles(mixture, (0.05, 0.95), of_outputs)
+        bands[name] = low, high
+    return mixture.weights @ mixture.means, bands
 
 
 def privacy_range(model: PrivateGPRegressor, X: Array, mean: Array, total: Band) -> Band:
@@ -99,11 +97,6 @@ def released_function(kept: Kept, output: str) -> Released:
         answered=(contents.draws.points, contents.draws.answers),
         bounds=contents.y_bounds,
     )
-
-
-def _ninety(mixture: Mixture) -> Band:
-    low, high = mixture.quantiles([0.05, 0.95])
-    return low, high
 
 
 def _range_of(inputs: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from numbers import Real
@@ -15,6 +16,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.inference.learning import learn
+from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
@@ -197,11 +199,21 @@ class PrivateGPRegressor(SpendingRegressor):
         with one_thread():
             for first in range(0, len(X), INTERVAL_ROWS):
                 rows = slice(first, first + INTERVAL_ROWS)
-                mixture = self.release_.mixture(X[rows])
-                if observation:
-                    mixture = mixture.of_outputs(*check_bounds("y_bounds", self.y_bounds))
-                ends[:, rows] = mixture.quantiles(levels)
+                ends[:, rows] = self._quantiles(self.release_.mixture(X[rows]), levels, observation)
         return ends[0], ends[1]
+
+    def _quantiles(self, mixture: Mixture, levels: Sequence[float], observation: bool) -> Array:
+        """Of the function, or of outputs: both lie within their bounds.
+
+        An unbiased release may lie beyond them, and so may its intervals.
+        """
+        low, high = check_bounds("y_bounds", self.y_bounds)
+        mixture = mixture.of_outputs(low, high) if observation else mixture
+        if self._at_targets is not None:
+            return mixture.quantiles(levels)
+        if observation:  # clipped, so that many may lie on a bound
+            return np.clip(mixture.quantiles(levels), low, high)
+        return mixture.quantiles_within(levels, low, high)
 
     def _observed(self, mean: Array, variance: Array) -> Array:
         """The variance of an output: at most (mean - low)(high - mean), as values in bounds have."""

@@ -144,7 +144,7 @@ def drawn_variances(plan: Plan, X: Array) -> Array:
 
 
 def some_targets(plan: Plan, most: int) -> tuple[Array, Array]:
-    """At most so many targets, evenly picked, and their shares of the whole weight."""
+    """``most`` targets or fewer, evenly picked, and their shares of the whole weight."""
     every = slice(0, None, -(-len(plan.targets) // most))
     weights = plan.target_weights[every]
     if not weights.sum() > 0.0:  # those that count were not picked

@@ -54,7 +54,7 @@ def problem(seed: int, noise_std: float, energy: bool = False) -> tuple[Function
 def enumerated(f: Functionals, t: Measurement, prior: Prior = PRIOR) -> list[Hyperparameters]:
     """Every set of changes at every point of a grid, with its weight."""
     pairs = np.array([2.0 * SHARES[i] * SHARES[j] for i, j in combinations(range(3), 2)])
-    numbers = learning.NUMBERS
+    numbers = learning.ALONG
     shares = np.concatenate([[numbers[0]], numbers[1] * SHARES, numbers[2] * pairs])
     models, logs = [], []
     for z in product(np.linspace(-4, 4, 19), repeat=prior.size):

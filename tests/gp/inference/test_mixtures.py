@@ -128,3 +128,19 @@ def test_outputs_vary_no_more_than_their_bounds_allow():
     outside = mixture([3.0], [0.4], noises=np.array([1.0])).of_outputs(-1.0, 1.0)
     assert_allclose(outside.variances, 0.4)  # never less than the function's own
     assert_array_equal(outputs.means, m.means)
+
+
+def test_within_bounds_the_rest_of_the_mixture_is_left_out():
+    m = mixture([0.0, 3.0], [1.0, 4.0], [0.3, 0.7])
+    low, high = -0.5, 4.0
+    found = m.quantiles_within(LEVELS, low, high)[:, 0]
+    first, whole = below(m, low), below(m, high) - below(m, low)
+    assert_allclose([(below(m, x) - first) / whole for x in found], LEVELS, rtol=1e-6, atol=1e-9)
+    assert_allclose(
+        m.quantiles_within(LEVELS, -1e3, 1e3), m.quantiles(LEVELS), rtol=1e-9, atol=1e-9
+    )
+
+
+def test_a_mixture_beyond_its_bounds_gives_the_nearer_bound():
+    m = mixture([[-50.0, 50.0]], [[1.0, 1.0]])
+    assert_array_equal(m.quantiles_within((0.05, 0.95), 0.0, 1.0), [[0.0, 1.0], [0.0, 1.0]])

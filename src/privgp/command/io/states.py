@@ -39,7 +39,7 @@ def writing(state: Path) -> Iterator[None]:
 @contextmanager
 def asking(state: Path, what: str, points: Array, more: int) -> Iterator[Step]:
     """From here on something may have been answered, and every answer is kept. Yields the steps of
-    a bar: those of ``answers`` at the points, and so many ``more``."""
+    a bar: those of ``answers`` at the points, and ``more`` others."""
     kept = f"every answer that was given is kept in '{state}', so ask again for the same {what}."
     try:
         with progress(-(-len(points) // BLOCK) + more) as step:

@@ -32,7 +32,8 @@ MODELS = 64  # the approximate number of models that are kept
 FIRST_MODELS = 112  # the approximate number that they are chosen from
 FAR = 30.0  # standard deviations of the prior: nothing plausible lies there
 PAIRED = 32  # the most plausible changes, of which two may come together
-NUMBERS = (0.4, 0.4, 0.2)  # prior probabilities of no change, one and two
+# Prior probabilities of no change, one and two: along one input, and on maps.
+ALONG, ACROSS = (0.25, 0.45, 0.3), (0.4, 0.4, 0.2)
 CHANGE_STD = 1.6  # std of a change's height, as a multiple of the function's
 
 
@@ -51,7 +52,8 @@ def learn(
     pairs = np.array(list(combinations(np.sort(best), 2)), dtype=np.int64).reshape(-1, 2)
     bending = replace(bending, pairs=pairs)
     both = 2.0 * shares[pairs[:, 0]] * shares[pairs[:, 1]]
-    log_shares = np.log(np.concatenate([[NUMBERS[0]], NUMBERS[1] * shares, NUMBERS[2] * both]))
+    none, one, two = ALONG if functionals.nodes.shape[1] == 1 else ACROSS
+    log_shares = np.log(np.concatenate([[none], one * shares, two * both]))
     sets = [(), *((i,) for i in range(len(cells))), *map(tuple, pairs)]
     bent = _climb(functionals, measurement, first, [alone.z], bending.shapes[:, best[:1]])
     drawn = _weighted(bending, priors, [peak, bent], log_shares)

@@ -11,6 +11,7 @@ from scipy.special import ndtr, ndtri
 from privgp.types import Array
 
 HALVINGS = 45
+LEAST_INSIDE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -32,19 +33,36 @@ class Mixture:
         noisy = np.minimum(self.variances + self.noises[:, None], most)
         return replace(self, variances=np.maximum(self.variances, noisy))
 
+    def below(self, values: Array | float) -> Array:
+        """At every point the share of the mixture below a value there."""
+        std = np.sqrt(np.maximum(self.variances, 1e-300))
+        return np.asarray(self.weights @ ndtr((values - self.means) / std))
+
     def quantiles(self, levels: Sequence[float]) -> Array:
         """At every point the values below which the mixture has these shares, (levels, points).
 
         By bisection between the least and the largest quantile of a component.
         """
         std = np.sqrt(np.maximum(self.variances, 1e-300))
-        out = []
-        for level in levels:
-            each = self.means + ndtri(level) * std
-            low, high = each.min(axis=0), each.max(axis=0)
-            for _ in range(HALVINGS):
-                middle = 0.5 * (low + high)
-                below = self.weights @ ndtr((middle - self.means) / std) < level
-                low, high = np.where(below, middle, low), np.where(below, high, middle)
-            out.append(0.5 * (low + high))
-        return np.array(out)
+        each = [self.means + ndtri(level) * std for level in levels]
+        return np.array(
+            [
+                self._bisected(level, one.min(axis=0), one.max(axis=0))
+                for level, one in zip(levels, each, strict=True)
+            ]
+        )
+
+    def quantiles_within(self, levels: Sequence[float], low: float, high: float) -> Array:
+        """The same of what is known to lie in [low, high]."""
+        first, last = self.below(low), self.below(high)
+        inside, ends = last - first, np.full((2, len(first)), ((low,), (high,)))
+        out = [self._bisected(first + level * inside, *ends) for level in levels]
+        # where next to nothing of the mixture lies inside, rounding would decide
+        return np.where(inside > LEAST_INSIDE, out, np.clip(self.quantiles(levels), low, high))
+
+    def _bisected(self, level: Array | float, low: Array, high: Array) -> Array:
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            below = self.below(middle) < level
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(0.5 * (low + high))
