@@ -141,7 +141,9 @@ class PrivateGPRegressor(SpendingRegressor):
         spends nothing. ValueError if no epsilon reaches the error.
         """
         if are_several(self.y_bounds):
-            raise ValueError("epsilon_for is for one output: give y_bounds as one pair (low, high).")
+            raise ValueError(
+                "epsilon_for is for one output: give y_bounds as one pair (low, high)."
+            )
         error = check_error(error)
 
         def planned(epsilon: float) -> Plan:
@@ -292,7 +294,8 @@ class PrivateGPRegressor(SpendingRegressor):
     def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
         """A new plan for these rows, or the given one if it was made for them."""
         if plan is None:
-            return self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
+            made: Plan = self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
+            return made
         self._question(rows.columns, groups)
         return accepted(self, plan, rows)
 
@@ -360,7 +363,8 @@ class PrivateGPRegressor(SpendingRegressor):
         self.released_at_ = utc(datetime.now(UTC))
         self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
         self.__dict__.pop("chosen_by_", None)
-        self.__dict__.pop("_each", None)
+        for several in ("_each", "output_names_"):
+            self.__dict__.pop(several, None)
         centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
         with one_thread():  # the nodes' matrices are small
             functionals, priors = plan.functionals, plan.priors

@@ -130,9 +130,7 @@ def plan_of(
     """The plan of a measurement that was chosen for a task."""
     kind = kind or Outputs(task.inputs, task.nodes)
     measured = functionals(strategy, task.factors[0])
-    return task.question.plan(
-        task.budget, strategy, measured, task.priors, task.goal, kind, rival
-    )
+    return task.question.plan(task.budget, strategy, measured, task.priors, task.goal, kind, rival)
 
 
 def _posterior_strategy(task: Task) -> tuple[OutputSums, OutputSums | None]:

@@ -14,7 +14,9 @@ from privgp.storage.codec import Codec
 CODEC = Codec(Plan | JointPlan, "plan", KERNELS)
 
 
-def save_plan(plan: Plan | JointPlan, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def save_plan(
+    plan: Plan | JointPlan, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
     """Write a plan that a model made. Equal plans give equal bytes."""
     if plan.made_for is None or not plan.fingerprint:
         raise ValueError("only a plan that a model made with plan(X) can be saved.")

@@ -22,7 +22,9 @@ def _add(digest: Any, value: Any) -> None:
     if isinstance(value, Kernel):
         value = [type(value).__name__, value.get_params(deep=False)]
     elif is_dataclass(value):
-        value = {each.name: getattr(value, each.name) for each in fields(value) if _told(value, each)}
+        value = {
+            each.name: getattr(value, each.name) for each in fields(value) if _told(value, each)
+        }
     if isinstance(value, dict):
         value = [part for name in sorted(value) for part in (name, value[name])]
     if value is None or isinstance(value, bool | str):

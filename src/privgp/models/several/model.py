@@ -18,7 +18,7 @@ from privgp.models.promise import OUTPUTS_ASSUMPTIONS, simulation
 from privgp.plan.parameters import Parameters
 from privgp.plan.several.arguments import checked_shares, output_bounds, per_output
 from privgp.plan.several.build import make_joint_plan
-from privgp.plan.several.plan import JointPlan, default_names
+from privgp.plan.several.plan import JointPlan
 from privgp.privacy.guarantee import PERSON, ROW, Guarantee, promise
 from privgp.release.certificate import utc
 from privgp.types import Array, Integers
@@ -40,7 +40,9 @@ def models_of(model: PrivateGPRegressor) -> tuple[PrivateGPRegressor, ...]:
     """An unfitted model of every output alone, with the whole budget."""
     for name, only in ALONE.items():
         if getattr(model, name) != only:
-            raise ValueError(f"several outputs go with {name}={only!r} only: release them one by one.")
+            raise ValueError(
+                f"several outputs go with {name}={only!r} only: release them one by one."
+            )
     bounds = output_bounds(model.y_bounds)
     checked_shares(model.shares, len(bounds))
     kernels = per_output("kernel", model.kernel, len(bounds))
@@ -59,7 +61,7 @@ def plan_several(model: PrivateGPRegressor, X: Array, people: Integers | None) -
     shares = checked_shares(model.shares, len(each))
     with one_thread():
         plan = make_joint_plan(X, questions, model._budget(), shares, people)
-    return cast(JointPlan, bound(model, plan, PublicRows.of(X, people)))
+    return cast(JointPlan, bound(model, cast(Any, plan), PublicRows.of(X, people)))
 
 
 def fit_several(model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Any) -> None:
@@ -74,17 +76,24 @@ def fit_several(model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: An
     else:
         each[0]._question(X.shape[1])
         made = cast(JointPlan, accepted(model, plan, public))
-    names = names or made.output_names or default_names(len(each))
-    made = replace(made, output_names=names)
+    if names is not None and made.output_names not in (None, names):
+        raise ValueError(
+            f"plan was made for the outputs {', '.join(made.names)}: give y with these columns, in "
+            "this order. Nothing was spent."
+        )
+    made = replace(made, output_names=names or made.names)
     measured = cast(
-        Any, measure(y, cast(Any, made.y_bounds), cast(Any, made.strategy), made.noise, simulation(model))
+        Any,
+        measure(
+            y, cast(Any, made.y_bounds), cast(Any, made.strategy), made.noise, simulation(model)
+        ),
     )
     del y
     _release(model, each, made, measured)
 
 
 def _release(
-    model: PrivateGPRegressor,
+    model: Any,
     each: tuple[PrivateGPRegressor, ...],
     plan: JointPlan,
     measured: tuple[Any, ...],
@@ -100,10 +109,10 @@ def _release(
     answer_by(model, each, plan.names)
 
 
-def answer_by(
-    model: PrivateGPRegressor, each: tuple[PrivateGPRegressor, ...], names: tuple[str, ...]
-) -> None:
+def answer_by(model: Any, each: tuple[PrivateGPRegressor, ...], names: tuple[str, ...]) -> None:
     """Predict by these fitted models, one per output."""
+    for single in ("release_", "functionals_", "_models", "_at_targets"):
+        model.__dict__.pop(single, None)  # of an earlier fit to one output
     for one in each:
         one.n_features_in_, one.guarantee_ = model.n_features_in_, model.guarantee_
     model._each, model.output_names_ = each, names

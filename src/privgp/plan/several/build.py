@@ -84,7 +84,7 @@ def planned_again(plan: JointPlan, epsilon: float) -> JointPlan:
     questions = [
         Question(
             y_bounds=own.y_bounds,  # type: ignore[arg-type]
-            kernel=own.kernel,  # type: ignore[arg-type]
+            kernel=own.kernel,
             noise_variance=own.noise_variance,  # type: ignore[arg-type]
             targets=own.targets,
             learned=own.hyperparameters == "learned",

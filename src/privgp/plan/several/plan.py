@@ -110,8 +110,9 @@ class JointPlan:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the plan, for the certificate of its release; the noise follows from the rest."""
-        left_out = {"noise", "parts"}
+        """SHA-256 of the plan, for the certificate of its release; the noise follows from the rest,
+        and the names of the outputs may become known later."""
+        left_out = {"noise", "parts", "output_names"}
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left_out}
         return fingerprint(self.strategy.law, own, [part.hash for part in self.parts])
 
@@ -130,7 +131,9 @@ class JointPlan:
         for one, other in zip(held, wanted, strict=True):
             same = (one.law, one.size) == (other.law, other.size)
             if not same or not abs(one.std - other.std) <= SAME_NOISE * other.std:
-                raise ValueError("plan holds other noise than its budget asks for. Nothing was spent.")
+                raise ValueError(
+                    "plan holds other noise than its budget asks for. Nothing was spent."
+                )
         if held == wanted:
             return self
         shared = zip(self.parts, wanted[1:], strict=True)
@@ -265,7 +268,9 @@ class JointPlan:
     def choice(self) -> str:
         """Which noise distribution it is, what several outputs cost with it, and why it was taken."""
         times = [1.0 / a for a in self.factors]
-        each = f"{times[0]:.3g}" if np.ptp(times) < 1e-9 else " and ".join(f"{t:.3g}" for t in times)
+        each = (
+            f"{times[0]:.3g}" if np.ptp(times) < 1e-9 else " and ".join(f"{t:.3g}" for t in times)
+        )
         kind = self.noise.describe()
         text = f"{kind} {each} times as large as for one output alone"
         if self.compared is None:
