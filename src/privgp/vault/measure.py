@@ -51,8 +51,8 @@ def _(strategy: OutputSums, data: Any, bounds: Pair) -> Array:
 def _(strategy: JointSums, data: Any, bounds: tuple[Pair, ...]) -> Array:
     """What every part measures of its output, times its factor."""
     columns = checked_columns(data, strategy.rows, len(strategy.parts))
-    each = zip(strategy.parts, columns.T, bounds, strict=True)
-    return strategy.joined([exact(part, column, pair) for part, column, pair in each])
+    each = zip(strategy.factors, strategy.parts, columns.T, bounds, strict=True)
+    return np.concatenate([a * exact(part, column, pair) for a, part, column, pair in each])
 
 
 @exact.register

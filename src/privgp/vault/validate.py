@@ -48,7 +48,7 @@ def checked_columns(y: Any, rows: int, columns: int) -> Array:
         raise ValueError("y must be numbers.") from None
     if len(values) != rows:
         raise ValueError(
-            f"y must have {columns} columns, one per pair of y_bounds, and one row for each of the "
+            "y must have one column per pair of y_bounds, and one row for each of the "
             f"{rows} rows of X."
         )
     if not np.all(np.isfinite(values)):

@@ -81,12 +81,11 @@ class JointSums:
         person = int(np.argmax(np.linalg.norm(reach, order, axis=0)))
         rows = np.flatnonzero(people == person)
         ends = [_of_rows(part, rows).furthest() for part in self.parts]
-        low, high = (self.joined(each) for each in zip(*ends, strict=True))
+        low, high = (
+            np.concatenate([a * t for a, t in zip(self.factors, each, strict=True)])
+            for each in zip(*ends, strict=True)
+        )
         return low, high
-
-    def joined(self, numbers: Sequence[Array]) -> Array:
-        """The numbers of all parts, each multiplied by its factor."""
-        return np.concatenate([a * t for a, t in zip(self.factors, numbers, strict=True)])
 
     def read(
         self, numbers: Array, noise: Noise, half_width: Sequence[float]
