@@ -1,6 +1,6 @@
 """Several outputs together or one by one: ``python -m benchmarks.several_outputs [PICTURE]``.
 
-What plans expect for 1 to 13 outputs, as a picture, and errors measured on held-out rows: the depth
+With the name of a picture: what plans expect for 1 to 13 outputs. Without: errors measured on held-out rows: the depth
 and the magnitude of earthquakes, and eight made-up outputs of 400 people. Simulated releases.
 """
 
@@ -25,6 +25,7 @@ EPSILON, DELTA = 1.0, 1e-5
 COUNTS = (1, 2, 3, 5, 8, 13)
 RELEASES = 8
 LOOKS = {
+    "one by one, Gaussian noise, epsilon / K each": (style.BLACK, "x", "--"),
     "one by one, epsilon / K each": (style.VERMILION, "s", "-"),
     "together, Laplace noise": (style.ORANGE, "v", ":"),
     "together, Gaussian noise": (style.SKY, "^", ":"),
@@ -48,8 +49,9 @@ def together(bounds: Sequence[Any], **settings: Any) -> PrivateGPRegressor:
 
 def planned_errors(count: int, X: Array) -> list[float]:
     """The expected error of one of so many outputs, as a share of its bounds, in the order of LOOKS."""
-    split = PrivateGPRegressor(y_bounds=(0, 1), epsilon=EPSILON / count, delta=DELTA / count)
-    errors = [split.plan(X).expected_error()]
+    part = {"y_bounds": (0, 1), "epsilon": EPSILON / count, "delta": DELTA / count}
+    split = [PrivateGPRegressor(**part, mechanism=law) for law in ("gaussian", "auto")]
+    errors = [one.plan(X).expected_error() for one in split]
     for law in ("laplace", "gaussian", "auto"):
         bounds = [(0, 1)] * count if count > 1 else (0, 1)
         plan = together(bounds, mechanism=law).plan(X)
@@ -125,6 +127,7 @@ def measured(X: Array, Y: Array, bounds: list[tuple[float, float]]) -> dict[str,
 def main() -> None:
     if len(sys.argv) > 1:
         picture(Path(sys.argv[1]))
+        return
     for name, load in (("earthquakes", quakes), ("eight outputs", eight)):
         for method, errors in measured(*load()).items():
             print(
