@@ -28,7 +28,15 @@ from privgp.audit.promises import Promise
 from privgp.plan.bins.bins import Bins
 from privgp.privacy.noise import PURE
 from tests.adversary.attacks import Chosen, Measured, Released
-from tests.adversary.neighbours import INPUTS, PEOPLE, ends, of_bins, of_columns, of_plan
+from tests.adversary.neighbours import (
+    INPUTS,
+    PEOPLE,
+    ends,
+    of_bins,
+    of_columns,
+    of_joint_plan,
+    of_plan,
+)
 from tests.models.looking_up import Column
 
 BUDGET = {"y_bounds": (0, 1), "epsilon": 8.0, "delta": 0.01}
@@ -40,6 +48,13 @@ def regressor(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Meas
     """Outputs are private: the worst person of the plan at either end of the bounds."""
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
+
+
+def several(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Measured:
+    """Two outputs of everybody are private: both of the worst person at either end of the bounds."""
+    model = PrivateGPRegressor(**{**BUDGET, "y_bounds": ((0, 1), (0, 1)), **settings})
+    worst = of_joint_plan(model, groups)
     return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
 
 
@@ -226,6 +241,17 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
         "people, laplace",
         PrivateGPRegressor,
         regressor(PEOPLE, mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9000),
+    ),
+    ("several outputs, gaussian", PrivateGPRegressor, several(mechanism="gaussian")),
+    (
+        "several outputs, laplace",
+        PrivateGPRegressor,
+        several(mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9000),
+    ),
+    (
+        "several outputs of people, gaussian",
+        PrivateGPRegressor,
+        several(PEOPLE, mechanism="gaussian", shares=(1, 3)),
     ),
     ("inducing", PrivateGPRegressor, regressor(inducing=3)),
     ("records, gaussian", PrivateGPRegressor, records("gaussian", 3500, **BUDGET)),

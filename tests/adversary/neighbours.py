@@ -42,6 +42,23 @@ def of_plan(model: PrivateGPRegressor, groups: Any = None) -> Callable[[], Pair]
     return pair
 
 
+def of_joint_plan(model: PrivateGPRegressor, groups: Any = None) -> Callable[[], Pair]:
+    """All outputs in (0, 1) of the person who moves the measurement of all of them most."""
+
+    def pair() -> Pair:
+        plan = model.plan(INPUTS, groups)
+        people = np.arange(len(INPUTS)) if groups is None else groups
+        order, count = 1 if plan.noise.pure else 2, len(plan.parts)
+        tables = (
+            np.column_stack([found] * count)
+            for found in _ends_of_people(people)  # the outputs are planned alike
+        )
+        found = max(tables, key=lambda u: _moved(plan.strategy, u, order, count))
+        return 0.5 - 0.5 * found, 0.5 + 0.5 * found
+
+    return pair
+
+
 def _ends_of_people(people: np.ndarray) -> Iterator[np.ndarray]:
     """One person's outputs at the ends of (-1, 1), in every way, all others in the middle."""
     for person in np.unique(people):
@@ -52,9 +69,10 @@ def _ends_of_people(people: np.ndarray) -> Iterator[np.ndarray]:
             yield outputs
 
 
-def _moved(strategy: Any, outputs: np.ndarray, order: int) -> float:
+def _moved(strategy: Any, outputs: np.ndarray, order: int, count: int = 1) -> float:
     """How far these outputs and their opposites are apart in what is measured."""
-    low, high = (exact(strategy, u, (-1.0, 1.0)) for u in (-outputs, outputs))
+    bounds: Any = (-1.0, 1.0) if count == 1 else ((-1.0, 1.0),) * count
+    low, high = (exact(strategy, u, bounds) for u in (-outputs, outputs))
     return float(np.linalg.norm(high - low, order))
 
 

@@ -85,7 +85,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--out": NEW, "--plot": PICTURE, "--certificate": tuple(n.format(".html") for n in NEW),
     "--inputs": ("", "nonsense", "age,", "age,age"), "--output": ("", "nonsense", "age"),
     "--groups": ("", "nonsense"), "--bounds": (*PAIR, "0"), "--epsilon": (*POSITIVE, "1e5"),
-    "--for-error": POSITIVE,
+    "--for-error": POSITIVE, "--shares": ("", "nonsense", "1,2", "0,1"),
     "--delta": (*POSITIVE, "1", "2"), "--domain": RANGES, "--x-bounds": (*PAIR[:-1], "a:b", "1", ""),
     "--kernel": TEXT_KERNEL, "--noise-variance": POSITIVE, "--noise-std": (*POSITIVE, "1,,2"),
     "--lengthscales": (*POSITIVE, "1,,2", "1:2"), "--inducing": COUNT, "--rows": COUNT,

@@ -29,8 +29,9 @@ def named(parameter: Any) -> str:
 
 
 def valued(command: str) -> list[Any]:
-    """The parameters that take a value."""
-    return [p for p in COMMANDS[command].params if not getattr(p, "is_flag", False)]
+    """The parameters that take a value and are told of."""
+    shown = [p for p in COMMANDS[command].params if not getattr(p, "hidden", False)]
+    return [p for p in shown if not getattr(p, "is_flag", False)]
 
 
 def words(command: str, values: dict[str, str]) -> list[str]:

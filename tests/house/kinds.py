@@ -8,8 +8,8 @@ from tests.house.source import House
 
 KINDS = {
     "Noise", "GaussianNoise", "LaplaceNoise",
-    "Strategy", "OutputSums", "GroupSums", "StreamedSums", "Bins", "HalvedBins", "BinSums",
-    "Plan", "FunctionModel", "RecordsModel", "PathModel",
+    "Strategy", "OutputSums", "GroupSums", "StreamedSums", "Bins", "HalvedBins", "BinSums", "JointSums",
+    "Plan", "JointPlan", "FunctionModel", "RecordsModel", "PathModel",
     "Draws", "RecordDraws", "PathDraws", "FunctionContents", "OutputsContents", "RecordsContents",
     "PathContents",
     "Posterior", "AtTargets",

@@ -10,9 +10,11 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
+from privgp.plan.several.arguments import factors
+from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.plan.streamed.columns import Columns, streamed_strategy
-from privgp.privacy.noise import LAPLACE
+from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.vault.measure import exact
 
 BOUNDS = (-1.0, 1.0)
@@ -25,7 +27,8 @@ class Row:
     """A strategy, made up data for it, and data that differ in one person's.
 
     ``exact``: of a strategy and data; ``weights``: the measured sums as a matrix of all rows, where
-    they are linear in the outputs.
+    they are linear in the outputs; ``read``: every strategy for one output with its noise and what
+    its released numbers say.
     """
 
     make: Callable[[np.random.Generator], Any]
@@ -33,6 +36,9 @@ class Row:
     neighbour: Callable[[Any, Any, np.random.Generator], Any]
     exact: Callable[[Any, Any], np.ndarray] = lambda strategy, data: exact(strategy, data, BOUNDS)
     weights: Callable[[Any], np.ndarray] | None = None
+    read: Callable[[Any, Any, Any, float], list[tuple[Any, Any, Any]]] = lambda s, t, noise, half: [
+        (s, noise, s.read(t, noise, half))
+    ]
 
 
 def _ends(rng: np.random.Generator, size: int) -> np.ndarray:
@@ -60,9 +66,10 @@ def _other_records(strategy: Any, data: Any, rng: np.random.Generator) -> Any:
     return np.where(first[:, None], fresh[0], X), np.where(first, fresh[1], y)
 
 
-def _sums(people: Any = None) -> Callable[[np.random.Generator], Any]:
+def _sums(people: Any = None, *, unit: bool = False) -> Callable[[np.random.Generator], Any]:
     def make(rng: np.random.Generator) -> Any:
         B, index = rng.standard_normal((3, 4)), np.arange(9) % 4
+        B = B / np.linalg.norm(B, axis=0) if unit else B
         return strategy_for_rows(B, index, people, energy=True, equal_weights=False)
 
     return make
@@ -74,6 +81,37 @@ def _groups(people: Any = None) -> Callable[[np.random.Generator], Any]:
         return strategy_of_groups(B, np.arange(9) % 4, people, energy=True)
 
     return make
+
+
+def _joint(people: Any = None, law: str = GAUSSIAN) -> Callable[[np.random.Generator], Any]:
+    """Three outputs of which each has sums of its own; everybody moves each of them as far."""
+
+    def make(rng: np.random.Generator) -> Any:
+        one = _groups(people)
+        if law == GAUSSIAN:
+            one = _sums(people, unit=True)
+        return JointSums(tuple(one(rng) for _ in range(3)), factors((1.0, 2.0, 3.0), law))
+
+    return make
+
+
+def _tables(strategy: Any, rng: np.random.Generator) -> Any:
+    return np.column_stack([_ends(rng, strategy.rows) for _ in strategy.parts])
+
+
+def _other_tables(strategy: Any, y: Any, rng: np.random.Generator) -> Any:
+    people = np.arange(strategy.rows) if strategy.people is None else strategy.people
+    mine = (people == rng.choice(people))[:, None]
+    return np.where(mine, -y if rng.uniform() < 0.5 else _tables(strategy, rng), y)
+
+
+def _exact_joint(strategy: Any, y: Any) -> np.ndarray:
+    return exact(strategy, y, (BOUNDS,) * len(strategy.parts))
+
+
+def _read_joint(strategy: Any, numbers: Any, noise: Any, half: float) -> Any:
+    read = strategy.read(numbers, noise, [half] * len(strategy.parts))
+    return list(zip(strategy.parts, strategy.noises(noise), read, strict=True))
 
 
 def _columns(rng: np.random.Generator) -> Any:
@@ -98,6 +136,20 @@ ROWS: dict[str, Row] = {
     "GroupSums": Row(_groups(), *OUTPUTS, weights=_of_rows),
     "GroupSums of people": Row(_groups(PEOPLE), *OUTPUTS, weights=_of_rows),
     "StreamedSums": Row(_columns, *OUTPUTS, _streamed, lambda s: s.columns.at(PLACES)[0]),
+    **{
+        f"JointSums of {name}": Row(
+            _joint(people, law),
+            *(_tables, _other_tables),
+            exact=lambda strategy, y: _exact_joint(strategy, y),
+            read=_read_joint,
+        )
+        for name, people, law in (
+            ("sums", None, GAUSSIAN),
+            ("sums of people", PEOPLE, GAUSSIAN),
+            ("groups", None, LAPLACE),
+            ("groups of people", PEOPLE, LAPLACE),
+        )
+    },
     "BinSums": Row(
         lambda rng: BinSums(LAPLACE, rng.permutation(np.arange(9) % 3), 3),
         *OUTPUTS,

@@ -67,10 +67,10 @@ def test_sizes_agree(row, seed):
     noise = noise_of(strategy, 1.0, 1e-5)
     assert noise.law == strategy.law
     assert noise.size == strategy.size
-    read = strategy.read(numbers, noise, 2.0)
-    assert len(read.values) == len(strategy.matrix)
-    assert read.noise_std == pytest.approx(strategy.sum_std(noise.std) * 2.0)
-    assert (read.energy is None) == (strategy.energy_weight == 0)
+    for one, own, read in row.read(strategy, numbers, noise, 2.0):
+        assert len(read.values) == len(one.matrix)
+        assert read.noise_std == pytest.approx(one.sum_std(own.std) * 2.0)
+        assert (read.energy is None) == (one.energy_weight == 0)
 
 
 @every_strategy

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import singledispatch
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -30,12 +30,13 @@ from privgp.models.search.grid import PrivateGridSearchCV
 from privgp.plan.functions.paths import MOST_PATHS
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.plan import Plan
+from privgp.plan.several.plan import JointPlan
 from privgp.types import Array, Random
 from privgp.vault.measure import exact
 from privgp.vault.scores import score_sensitivity
 from privgp.vault.select import CHOICES, choose
 from privgp.vault.states.outputs import within_limit
-from privgp.vault.validate import clipped_outputs
+from privgp.vault.validate import checked_columns, clipped_outputs
 
 PAIRS = "data and neighbour must both be (X, y), or data be X alone for the worst neighbours."
 # Steps from where the datasets differ, as shares of the domain's width.
@@ -71,6 +72,18 @@ def pair_of_plan(plan: Plan, data: Any, neighbour: Any, points: Any = None) -> N
         first, second = (clipped_outputs(y, strategy.rows, bounds) for y in (data, neighbour))
         _check_one_person(first != second, strategy.people)
         low, high = (exact(strategy, y, bounds) for y in (data, neighbour))
+    return NoisyPair(low, high, plan.noise, Promise.of(plan.noise.event))
+
+
+@pair_of.register
+def _(plan: JointPlan, data: Any, neighbour: Any, points: Any) -> NoisyPair:
+    """The measurements of two tables of several outputs."""
+    if data is None or neighbour is None:
+        return pair_of_plan(cast(Any, plan), data, neighbour)
+    strategy, bounds = plan.strategy, plan.y_bounds
+    first, second = (checked_columns(y, strategy.rows, len(bounds)) for y in (data, neighbour))
+    _check_one_person(np.any(first != second, axis=1), strategy.people)
+    low, high = (exact(strategy, y, cast(Any, bounds)) for y in (first, second))
     return NoisyPair(low, high, plan.noise, Promise.of(plan.noise.event))
 
 

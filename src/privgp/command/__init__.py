@@ -15,6 +15,8 @@ from privgp.command.app import app
 from privgp.command.errors import Failure, Refusal, one_line
 
 PAIRS = "--x-bounds"
+BOUNDS, FURTHER = "--bounds", "--further-bounds"  # of the first output, and of all others
+SEVERAL = ("plan", "release")  # commands that know several outputs
 INTERRUPTED = 130  # typer's answer to an interrupt that nobody caught
 COLLECT_AFTER = 50_000  # new objects: imports make more than that, and hardly any is garbage
 
@@ -35,12 +37,15 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def with_pairs_joined(arguments: Sequence[str]) -> list[str]:
-    """Every ``--x-bounds LO HI`` as ``--x-bounds=LO:HI``: repeated options take one word only."""
-    out, left = [], list(arguments)
+    """Every ``--x-bounds LO HI`` as ``--x-bounds=LO:HI``, and so all ``--bounds`` after the first:
+    repeated options take one word only."""
+    out: list[str] = []
+    left = list(arguments)
     while left:
         word = left.pop(0)
-        if word == PAIRS and len(left) >= 2 and all(map(_is_number, left[:2])):
-            word = f"{PAIRS}={left.pop(0)}:{left.pop(0)}"
+        again = word == BOUNDS and BOUNDS in out and out[0] in SEVERAL
+        if (word == PAIRS or again) and len(left) >= 2 and all(map(_is_number, left[:2])):
+            word = f"{FURTHER if again else PAIRS}={left.pop(0)}:{left.pop(0)}"
         out.append(word)
     return out
 

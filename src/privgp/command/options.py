@@ -39,11 +39,16 @@ def named_otherwise(where: str) -> Any:
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file.")]
 NEW_DATA_HELP = "A .csv or .parquet file with the input columns."
 NewData = Annotated[Path, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]
-Output = Annotated[str, plain("The private column.", metavar="COLUMN")]
+Output = Annotated[str, plain("The private column, or several such as a,b.", metavar="COLUMN")]
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
 
 # Privacy
 BOUNDS_HELP = "Public output bounds, chosen without seeing the data; values outside are clipped."
+OUTPUTS_BOUNDS_HELP = f"{BOUNDS_HELP} Several outputs: once for each, in their order."
+SHARES_HELP = (
+    "Of several outputs: such as 2,1. The noise of an output, relative to its bounds, goes with one "
+    "over its share. Default: equal."
+)
 Bounds = Annotated[tuple[float, float], privacy(BOUNDS_HELP, metavar="LO HI")]
 Epsilon = Annotated[float, privacy("The budget: smaller is more private.")]
 DELTA_HELP = (
@@ -100,9 +105,11 @@ class ReleaseOptions:
     """What a release is planned by, as given on the command line."""
 
     inputs: Annotated[str, plain(INPUTS_HELP, metavar="A,B")]
-    bounds: Bounds
+    bounds: Annotated[tuple[float, float], privacy(OUTPUTS_BOUNDS_HELP, metavar="LO HI")]
     epsilon: Epsilon
     delta: Delta
+    further_bounds: Annotated[list[str] | None, privacy("", hidden=True)] = None
+    shares: Annotated[str | None, privacy(SHARES_HELP, metavar="A,B")] = None
     groups: Annotated[str | None, privacy(GROUPS_HELP, metavar="COLUMN")] = None
     protect: Protect = "outputs"
     x_bounds: Annotated[list[str] | None, privacy(X_BOUNDS_HELP, metavar="LO HI")] = None

@@ -30,7 +30,7 @@ OUT_HELP = (
     "contains the inputs unless records are protected."
 )
 FOR_ERROR_HELP = "In the place of --epsilon: find the least that has this expected error."
-OUTPUT_HELP = "The private column: not read; the column may be absent."
+OUTPUT_HELP = "The private column or columns: not read; they may be absent."
 
 
 @o.taking(o.ReleaseOptions, epsilon=None)
@@ -50,6 +50,7 @@ def plan(
     from privgp.command.io.results import contains, drawn, write_picture
     from privgp.plan.file import save_plan
     from privgp.plan.replan import check_error, least_epsilon
+    from privgp.plan.several.arguments import are_several
 
     if (asked["epsilon"] is None) == (for_error is None):
         raise Refusal("Give either --epsilon or --for-error.")
@@ -59,6 +60,8 @@ def plan(
             check_error(for_error)
     request = Request(data=data, output=output, **asked)
     request.check()
+    if for_error is not None and are_several(request.y_bounds):
+        raise Refusal("--for-error is for one output: give --epsilon.")
     with progress(None if for_error is not None else 4 + len(EPSILONS)) as step:
         step("Counting the records" if request.inputs_are_private else "Reading the public columns")
         rows, people = request.public_rows()
@@ -77,7 +80,7 @@ def plan(
             text = made.describe()
             # What the text leaves out because it would take long, JSON leaves out too.
             gap = made.gap if made.is_quick else None
-            least, most = made.error_range()
+            error_range = [_plain(end) for end in made.error_range()]
         step("Writing and drawing")
         if out is not None:
             with public_computation(), whole_file(out) as part:
@@ -86,7 +89,7 @@ def plan(
             with public_computation():
                 write_picture(made.plot(), plot)
     facts = {**_facts(made, request, errors), "gap": gap, "description": text}
-    facts |= {"error_range": [least, most], "for_error": for_error}
+    facts |= {"error_range": error_range, "for_error": for_error}
     facts |= {"hash": made.hash, "plan": out, "plot": plot}
     written = [] if out is None else [f"Planned in {out}, hash {made.hash}.", contains(request)]
     told = EVERY_EPSILON if made.can_plan_again else SAME_MEASUREMENT
@@ -94,27 +97,49 @@ def plan(
     tell(facts, lines, None, as_json=json)
 
 
-def _errors_by_epsilon(made: Plan, step: Step) -> dict[float, float]:
-    """The expected error at several budgets, the planned one among them."""
-    errors = {}
+def _errors_by_epsilon(made: Any, step: Step) -> dict[float, Any]:
+    """The expected error at several budgets, the planned one among them; of several outputs a list."""
+    errors: dict[float, Any] = {}
     for epsilon in sorted({*EPSILONS, made.epsilon}):
         step(f"Computing what epsilon = {epsilon:g} buys")
         try:
-            errors[epsilon] = made.expected_error(epsilon)
+            errors[epsilon] = _plain(made.expected_error(epsilon))
         except ValueError:  # no noise can be calibrated there
-            errors[epsilon] = math.nan
+            errors[epsilon] = _plain(math.nan * made.expected_error())
     return errors
 
 
-def _error_table(made: Plan, errors: dict[float, float]) -> Table:
-    width = made.y_bounds[1] - made.y_bounds[0]
+def _error_table(made: Any, errors: dict[float, Any]) -> Table:
+    import numpy as np
+
+    widths = np.ptp(np.atleast_2d(made.y_bounds), axis=1)
     title = f"What a budget buys (delta = {made.delta:g} offered)"
-    headings = ("epsilon", "expected error", "of the bounds' width", "<- this plan")
-    rows = [(f"{e:g}", f"{v:.4g}", f"{100 * v / width:.3g}%") for e, v in errors.items()]
-    return table(title, headings, rows, [*errors].index(made.epsilon))
+    each = [""] if len(widths) == 1 else [f" of {name}" for name in made.names]
+    headings = [text for name in each for text in (f"expected error{name}", "of the bounds' width")]
+    rows = [
+        (
+            f"{e:g}",
+            *(
+                text
+                for pair in zip(np.atleast_1d(v), widths, strict=True)
+                for text in _cells(*pair)
+            ),
+        )
+        for e, v in errors.items()
+    ]
+    return table(title, ("epsilon", *headings, "<- this plan"), rows, [*errors].index(made.epsilon))
 
 
-def _facts(made: Any, request: Request, errors: dict[float, float]) -> dict[str, Any]:
+def _cells(error: float, width: float) -> tuple[str, str]:
+    return f"{error:.4g}", f"{100 * error / width:.3g}%"
+
+
+def _plain(value: Any) -> Any:
+    """A number, or a list of them where there are several outputs."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _facts(made: Any, request: Request, errors: dict[float, Any]) -> dict[str, Any]:
     inputs = "distinct_inputs" if request.inducing is None else "inducing"
     return {
         "epsilon": made.epsilon,

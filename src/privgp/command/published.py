@@ -55,7 +55,9 @@ def predict(
         check_coverage(coverage)
     model = open_stored(release, load_release)
     X = asked_rows(model, release, data, inputs)
-    names = [f"predicted_{name}" for name in NAMES] if {*NAMES} & {*X.columns} else [*NAMES]
+    each = [f"{name}_" for name in model.output_names_] if model._each else [""]
+    names = [output + name for output in each for name in NAMES]
+    names = [f"predicted_{name}" for name in names] if {*names} & {*X.columns} else names
     with progress(-(-X.height // BLOCK) + 1) as step:
         numbers = X.to_numpy().astype(float)
         predicted = _predictions(model, numbers, step, coverage=coverage, observation=observation)
@@ -64,17 +66,18 @@ def predict(
         columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
             write_picture(model.plot(observation=observation), plot)
-    mean, std, low, high = names
+    (mean, std, low, high), rest = names[:4], model.output_names_[1:] if model._each else ()
+    others = f" And so for {listed(rest)}." if rest else ""
     what = "a new output" if observation else "the function"
     lines = [
         f"Predicted {counted(X.height, 'row')} into {out}: {mean}, and {std} of {what}.",
-        f"From {low} to {high} is its interval of probability {coverage:g}.",
+        f"From {low} to {high} is its interval of probability {coverage:g}.{others}",
     ]
     facts = {
         "predictions": out,
         "rows": X.height,
         "columns": columns,
-        **dict(zip(NAMES, names, strict=True)),
+        **{name: _one_or_all(names[place::4]) for place, name in enumerate(NAMES)},
         "coverage": coverage,
         "observation": observation,
         "plot": plot,
@@ -83,7 +86,8 @@ def predict(
 
 
 def _predictions(model: Any, X: Array, step: Step, *, coverage: float, observation: bool) -> Array:
-    """Mean, std and interval (4, rows) by blocks of rows, so that any number fits into memory."""
+    """Mean, std and interval (4, rows), of several outputs (4 times their number, rows), by blocks of
+    rows, so that any number fits into memory."""
     import numpy as np
 
     from privgp.command.io.columns import answering, in_blocks
@@ -93,7 +97,9 @@ def _predictions(model: Any, X: Array, step: Step, *, coverage: float, observati
         with answering():
             spread = model.predict(rows, return_std=True, observation=observation)
             parts.append([*spread, *model.interval(rows, coverage, observation=observation)])
-    predicted = np.concatenate(parts, axis=-1)
+    predicted = np.concatenate(parts, axis=1)
+    if predicted.ndim == 3:  # (4, rows, outputs)
+        predicted = predicted.transpose(2, 0, 1).reshape(-1, len(X))
     if not np.all(np.isfinite(predicted)):
         raise Refusal("Some rows are too far away: their predictions would overflow.")
     return predicted
@@ -120,20 +126,34 @@ def inspect(
 
 
 def _description(model: Any) -> list[str]:
-    from privgp.command.io.kernel_text import write_kernel
     from privgp.models.kept import names_of
 
     names = names_of(model)
     inputs = f"{model.n_features_in_} without names" if names is None else listed(names)
+    each = zip(model.output_names_, model._each, strict=True) if model._each else [("", model)]
     contains = "none" if model.protect == "records" else "their values"
     return [
         model.guarantee_.describe(),
         "",
         f"Inputs: {inputs}; the file contains {contains}.",
-        f"Most plausible kernel: {write_kernel(model.kernel_, figures=4)}.",
-        f"Variance of an output about the function: {model.noise_variance_:.4g}.",
+        *(line for name, one in each for line in _learned(name, one)),
         "Error bars: 'privgp predict' gives intervals of the function, of new outputs with --observation.",
         "",
         "The plan it was made with:",
         *str(model.plan_summary_).splitlines(),
     ]
+
+
+def _learned(name: str, model: Any) -> list[str]:
+    """What was learned of an output; ``name``: empty where there is one alone."""
+    from privgp.command.io.kernel_text import write_kernel
+
+    of, output = (f" of {name}", name) if name else ("", "an output")
+    return [
+        f"Most plausible kernel{of}: {write_kernel(model.kernel_, figures=4)}.",
+        f"Variance of {output} about the function: {model.noise_variance_:.4g}.",
+    ]
+
+
+def _one_or_all(names: list[str]) -> str | list[str]:
+    return names[0] if len(names) == 1 else names

@@ -59,7 +59,7 @@ def release(
 def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: bool) -> None:
     """Refuse options that are missing, or that say what a plan says already."""
     for name, value in asked.items():
-        option = "--" + name.replace("_", "-")
+        option = "--bounds" if name == "further_bounds" else "--" + name.replace("_", "-")
         source = context.get_parameter_source(name)
         if by_plan and source is not None and source.name == "COMMANDLINE":
             raise Refusal(f"{option} does not go with --plan, which says it already.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,8 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.threads import one_thread
 from privgp.models.kept import names_of
+from privgp.models.several.stored import answer_from, joint_contents
+from privgp.plan.inputs.arguments import check_bounds
 from privgp.release.certificate import certificate
 from privgp.release.file import CODEC, Contents, decode
+from privgp.release.several import JointContents, OutputContents
 from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
 
 if TYPE_CHECKING:
@@ -66,10 +70,12 @@ def notice(model: PrivateGPRegressor) -> str:
     return NOTICE if model.inducing is None else NOTICE_INDUCING
 
 
-def _contents_of(model: PrivateGPRegressor) -> Contents:
-    loaded: Contents | None = vars(model).get("loaded_")
+def _contents_of(model: PrivateGPRegressor) -> Contents | JointContents:
+    loaded: Contents | JointContents | None = vars(model).get("loaded_")
     if loaded is not None:
         return loaded
+    if model._each:
+        return joint_contents(model)
     if len(model.measurements_) != 1:
         raise ValueError("only a model of one measurement can be saved.")
     plan = model.plan_
@@ -93,10 +99,11 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
     )
 
 
-def _model_from(contents: Contents) -> PrivateGPRegressor:
+@singledispatch
+def _model_from(contents: Any) -> PrivateGPRegressor:
     from privgp.models.regressor import PrivateGPRegressor  # which imports this module's save
 
-    c = contents
+    c: Contents = contents
     model = PrivateGPRegressor(**vars(c.parameters))
     model.n_features_in_ = c.columns
     if c.names is not None:
@@ -104,20 +111,30 @@ def _model_from(contents: Contents) -> PrivateGPRegressor:
     model.guarantee_ = c.guarantee
     model.measurements_ = (c.measurement,)
     model.functionals_ = c.functionals
-    model._answer_by(c.at_targets or _posterior(c), c.models, c.at_targets)
+    low, high = check_bounds("bounds", c.parameters.y_bounds)
+    centre = 0.5 * low + 0.5 * high
+    model._answer_by(c.at_targets or _posterior(c, centre), c.models, c.at_targets)
     model.noise_variance_ = c.noise_variance
     model.released_at_ = c.certificate["date"]
     model.loaded_ = c
     return model
 
 
-def _posterior(c: Contents) -> Posterior:
-    low, high = c.parameters.y_bounds
+@_model_from.register(JointContents)
+def _(contents: JointContents) -> PrivateGPRegressor:
+    from privgp.models.regressor import PrivateGPRegressor
+
+    model = PrivateGPRegressor(**vars(contents.parameters))
+    answer_from(model, contents, _posterior)
+    return model
+
+
+def _posterior(c: Contents | OutputContents, centre: float) -> Posterior:
     if len(c.models) * c.functionals.weights.size > MOST_ENTRIES:
         raise DamagedFile("it is larger than any release")
     try:
         with one_thread(), np.errstate(all="ignore"):
-            result = posterior(c.functionals, c.measurement, c.models, 0.5 * low + 0.5 * high)
+            result = posterior(c.functionals, c.measurement, c.models, centre)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         raise DamagedFile("its numbers do not make a posterior") from None
     parts = [part for each in result.components for part in (each.mean_weights, each.half)]

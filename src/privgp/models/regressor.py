@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_array
+from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.inference.learning import learn
@@ -26,6 +26,13 @@ from privgp.models.kept import names_of
 from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import regressor_guarantee, simulation
 from privgp.models.records import check_records, fit_records, given_counts, plan_records
+from privgp.models.several.model import (
+    fit_several,
+    intervals,
+    plan_several,
+    plot_several,
+    predicted,
+)
 from privgp.models.spending import SpendingRegressor
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs, target_points
@@ -33,6 +40,7 @@ from privgp.plan.inputs.rows import ArrayRows, Rows
 from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.replan import check_error, least_epsilon
+from privgp.plan.several.arguments import are_several
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
@@ -67,7 +75,8 @@ class PrivateGPRegressor(SpendingRegressor):
     noise_variance : variance of an output about the function (or a WhiteKernel in the kernel's
         top-level sum).
     y_bounds : (low, high), public bounds of the outputs, chosen without looking at them. Values
-        outside are clipped.
+        outside are clipped. One pair per column where y has several outputs, which are protected
+        together: then ``kernel`` and ``noise_variance`` may be lists of one per output.
     x_bounds : (low, high), or one such pair per input, for ``protect="records"``: public bounds of the
         inputs. Inputs outside are moved to them.
     epsilon, delta : the budget that one ``fit`` spends.
@@ -82,6 +91,8 @@ class PrivateGPRegressor(SpendingRegressor):
         are then read in blocks and nothing grows with their number. None: exact.
     mechanism : the noise distribution: "gaussian", on weighted sums of all outputs; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
+    shares : of several outputs: one positive number for each; the noise of an output, relative to
+        its bounds, goes with one over its share. None: equal.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
 
@@ -91,8 +102,12 @@ class PrivateGPRegressor(SpendingRegressor):
         measured, the most plausible kernel (on the inputs as its ``input_map_`` maps them), and the
         expected noise variance. None of them holds a private value. ``plan_summary_`` and
         ``released_at_`` tell the plan in words and the time of the fit; a loaded model has no ``plan_``.
+        With several outputs ``measurements_``, ``kernel_`` and ``noise_variance_`` have one entry per
+        output, all of one measurement, and ``output_names_`` has the names of y's columns.
 
     """
+
+    _each: ClassVar[tuple[Any, ...]] = ()  # the fitted models of several outputs
 
     kernel: Any = None
     noise_variance: float | None = None
@@ -108,6 +123,7 @@ class PrivateGPRegressor(SpendingRegressor):
     hyperparameters: str = "learned"
     inducing: Any = None
     mechanism: str = "auto"
+    shares: Any = None
     random_state: Any = None
 
     def plan(self, X: Any, groups: Any = None) -> Any:
@@ -116,7 +132,7 @@ class PrivateGPRegressor(SpendingRegressor):
         With ``protect="records"`` X may be the number of records: nothing else of it is used.
         """
         names = names_of(X)
-        if self.protect != "records":
+        if self.protect != "records" or are_several(self.y_bounds):
             X = check_array(X, dtype=np.float64, estimator=self)
         return named(self._plan(X, groups), names)
 
@@ -126,6 +142,10 @@ class PrivateGPRegressor(SpendingRegressor):
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
         spends nothing. ValueError if no epsilon reaches the error.
         """
+        if are_several(self.y_bounds):
+            raise ValueError(
+                "epsilon_for is for one output: give y_bounds as one pair (low, high)."
+            )
         error = check_error(error)
 
         def planned(epsilon: float) -> Plan:
@@ -142,6 +162,9 @@ class PrivateGPRegressor(SpendingRegressor):
         made for anything else is refused before anything is spent.
         """
         self._check_given(y)
+        if are_several(self.y_bounds):
+            fit_several(self, X, y, groups, plan)
+            return self
         if self.protect == "records":
             fit_records(self, X, y, groups, plan)
             return self
@@ -171,6 +194,9 @@ class PrivateGPRegressor(SpendingRegressor):
             raise ValueError("ask for return_std or return_cov, not both.")
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
+        if self._each:
+            asked = {"return_std": return_std, "return_cov": return_cov}
+            return predicted(self, X, **asked, observation=observation)
         with one_thread():
             if return_cov:
                 mean, covariance = self.release_.mean_and_covariance(X)
@@ -195,6 +221,8 @@ class PrivateGPRegressor(SpendingRegressor):
         check_is_fitted(self)
         levels = check_coverage(coverage)
         X = validate_data(self, X, reset=False, dtype=np.float64)
+        if self._each:
+            return intervals(self, X, coverage, observation)
         ends = np.empty((2, len(X)))
         with one_thread():
             for first in range(0, len(X), INTERVAL_ROWS):
@@ -234,6 +262,8 @@ class PrivateGPRegressor(SpendingRegressor):
         from privgp.pictures.curves import plot_released
 
         check_is_fitted(self)
+        if self._each:
+            return plot_several(self, ax, figure, observation)
         return plot_released(released_model(self, output, observation), ax, figure)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -253,7 +283,15 @@ class PrivateGPRegressor(SpendingRegressor):
         loaded = vars(self).get("loaded_")
         return str(self.plan_.summary() if loaded is None else loaded.plan_summary)
 
-    def _plan(self, X: Any, groups: Any, ranked: bool = False) -> Plan:
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = are_several(self.y_bounds)
+        tags.target_tags.single_output = not tags.target_tags.multi_output
+        return tags
+
+    def _plan(self, X: Any, groups: Any, ranked: bool = False) -> Any:
+        if are_several(self.y_bounds):
+            return plan_several(self, X, person_ids(groups, len(X)))
         if self.protect == "records":
             return plan_records(self, X, groups)
         if self.inducing is not None:
@@ -268,7 +306,8 @@ class PrivateGPRegressor(SpendingRegressor):
     def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
         """A new plan for these rows, or the given one if it was made for them."""
         if plan is None:
-            return self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
+            made: Plan = self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
+            return made
         self._question(rows.columns, groups)
         return accepted(self, plan, rows)
 
@@ -286,6 +325,8 @@ class PrivateGPRegressor(SpendingRegressor):
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         bounds = check_bounds("y_bounds", self.y_bounds)
+        if self.shares is not None:
+            raise ValueError("shares is for several outputs: give y_bounds one pair per output.")
         check_choice("protect", self.protect, ("outputs", "records"))
         check_choice("objective", self.objective, OBJECTIVES)
         check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
@@ -334,6 +375,8 @@ class PrivateGPRegressor(SpendingRegressor):
         self.released_at_ = utc(datetime.now(UTC))
         self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
         self.__dict__.pop("chosen_by_", None)
+        for several in ("_each", "output_names_"):
+            self.__dict__.pop(several, None)
         centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
         with one_thread():  # the nodes' matrices are small
             functionals, priors = plan.functionals, plan.priors

@@ -102,23 +102,35 @@ class Question:
 
 def make_plan(X: Array, question: Question, budget: Budget, people: Integers | None = None) -> Plan:
     """Choose the measurement. Sees inputs, never outputs."""
+    task = task_of(X, question, budget, people)
+    if question.objective != "posterior":
+        strategy, kind = _linear_strategy(task)
+        return plan_of(task, strategy, kind)
+    if question.reconstruct == "posterior":
+        strategy, rival = _posterior_strategy(task)
+        return plan_of(task, strategy, rival=rival)
+    raise ValueError(
+        "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
+    )
+
+
+def task_of(X: Array, question: Question, budget: Budget, people: Integers | None) -> Task:
+    """What a measurement at these inputs is chosen for."""
     priors = starting_priors(X, question, learned=question.energy)
     inputs, index = collapse(X)
     counts, start = np.bincount(index).astype(float), priors[0].start
     nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)
     goal = question.goal(inputs, counts)
-    task = Task(question, budget, priors, inputs, index, counts, nodes, people, goal)
-    rival, kind = None, Outputs(inputs, nodes)
-    if question.objective != "posterior":
-        strategy, kind = _linear_strategy(task)
-    elif question.reconstruct == "posterior":
-        strategy, rival = _posterior_strategy(task)
-    else:
-        raise ValueError(
-            "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
-        )
+    return Task(question, budget, priors, inputs, index, counts, nodes, people, goal)
+
+
+def plan_of(
+    task: Task, strategy: OutputSums, kind: Outputs | None = None, rival: OutputSums | None = None
+) -> Plan:
+    """The plan of a measurement that was chosen for a task."""
+    kind = kind or Outputs(task.inputs, task.nodes)
     measured = functionals(strategy, task.factors[0])
-    return question.plan(budget, strategy, measured, priors, goal, kind, rival)
+    return task.question.plan(task.budget, strategy, measured, task.priors, task.goal, kind, rival)
 
 
 def _posterior_strategy(task: Task) -> tuple[OutputSums, OutputSums | None]:

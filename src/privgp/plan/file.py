@@ -7,13 +7,16 @@ import numpy as np
 
 from privgp.gp.kernels.codec import KERNELS
 from privgp.plan.plan import Plan
+from privgp.plan.several.plan import JointPlan
 from privgp.storage.archive import PLAN, DamagedFile, check_target, pack, read, unpack, write
 from privgp.storage.codec import Codec
 
-CODEC = Codec(Plan, "plan", KERNELS)
+CODEC = Codec(Plan | JointPlan, "plan", KERNELS)
 
 
-def save_plan(plan: Plan, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def save_plan(
+    plan: Plan | JointPlan, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
     """Write a plan that a model made. Equal plans give equal bytes."""
     if plan.made_for is None or not plan.fingerprint:
         raise ValueError("only a plan that a model made with plan(X) can be saved.")
@@ -36,7 +39,7 @@ def load_plan(path: str | os.PathLike[str]) -> Any:
         raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
 
 
-def _checked(plan: Plan) -> Plan:
+def _checked(plan: Plan | JointPlan) -> Plan | JointPlan:
     """The plan, if its parts belong together, with the noise that its strategy needs."""
     try:
         with np.errstate(all="ignore"):

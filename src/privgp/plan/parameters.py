@@ -9,14 +9,14 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
-    check_bounds,
     domain_pairs,
     inducing_inputs,
     target_points,
 )
+from privgp.plan.several.arguments import AnyBounds, check_any_bounds
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.noise import LAWS
-from privgp.types import Array, Pair, Positive, Share, Within
+from privgp.types import Array, Pair, Positive, Share, Within, later
 
 OBJECTIVES = ("posterior", "trace", "max", "logdet")
 RECONSTRUCTIONS = ("posterior", "unbiased")
@@ -27,9 +27,9 @@ MECHANISMS = ("auto", *LAWS)
 class Parameters:
     """The arguments of a regressor's constructor. The seed of a simulation is dropped."""
 
-    kernel: Kernel | None
-    noise_variance: Positive | None
-    y_bounds: Pair
+    kernel: Kernel | tuple[Kernel | None, ...] | None
+    noise_variance: Positive | tuple[Positive | None, ...] | None
+    y_bounds: AnyBounds
     x_bounds: Pair | tuple[Pair, ...] | None
     epsilon: Annotated[float, Within(np.finfo(float).tiny, MAX_EPSILON)]
     delta: Share
@@ -40,25 +40,29 @@ class Parameters:
     reconstruct: Annotated[str, RECONSTRUCTIONS]
     hyperparameters: Annotated[str, ("learned", "fixed")]
     mechanism: Annotated[str, MECHANISMS]
+    shares: tuple[Positive, ...] | None = later(None)
 
     @classmethod
     def of(cls, given: Mapping[str, Any], columns: int) -> Self:
         """From arguments of the constructor, for inputs of this many columns."""
         x_bounds, inducing, noise = given["x_bounds"], given["inducing"], given["noise_variance"]
+        kernel = given["kernel"]
         converted = {
             "epsilon": float(given["epsilon"]),
             "delta": float(given["delta"]),
-            "noise_variance": None if noise is None else float(noise),
+            "kernel": tuple(kernel) if isinstance(kernel, list) else kernel,
+            "noise_variance": _numbers(noise),
             "y_bounds": _pairs(given["y_bounds"]),
             "x_bounds": None if x_bounds is None else _pairs(x_bounds),
             "targets": target_points(given["targets"], columns),
             "inducing": None if inducing is None else inducing_inputs(inducing, columns),
+            "shares": None if given["shares"] is None else tuple(map(float, given["shares"])),
         }
         return cls(**{name: given[name] for name in cls.__dataclass_fields__} | converted)
 
     def check_for(self, columns: int) -> None:
         """Refuse bounds and targets that do not go with inputs of this many columns."""
-        check_bounds("bounds", self.y_bounds)
+        check_any_bounds(self.y_bounds)
         target_points(self.targets, columns)
         if self.x_bounds is not None:  # one pair stands for all columns
             every = None if np.ndim(self.x_bounds) == 1 else columns
@@ -78,3 +82,10 @@ def _pairs(bounds: Any) -> Any:
     """(low, high), or one such pair per column, as tuples."""
     plain = np.asarray(bounds, dtype=float).tolist()
     return tuple(tuple(pair) if isinstance(pair, list) else pair for pair in plain)
+
+
+def _numbers(given: Any) -> Any:
+    """A number, None, or one of them per output as a tuple."""
+    if isinstance(given, list | tuple):
+        return tuple(_numbers(each) for each in given)
+    return None if given is None else float(given)

@@ -6,7 +6,7 @@ import os
 import warnings
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
@@ -46,6 +46,7 @@ class Plan:
     ``made_for``: what it was asked for; None if not made by a model
     """
 
+    OWN_AXES: ClassVar[bool] = True
     epsilon: float
     delta: float
     y_bounds: tuple[float, float]

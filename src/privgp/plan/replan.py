@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def planned_again(plan: Plan, epsilon: float) -> Plan:
     question = Question(
         y_bounds=plan.y_bounds,
         kernel=asked.kernel,
-        noise_variance=asked.noise_variance,
+        noise_variance=cast(float | None, asked.noise_variance),
         targets=asked.targets,
         objective=plan.objective,
         reconstruct=plan.reconstruct,

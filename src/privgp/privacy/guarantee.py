@@ -34,6 +34,11 @@ PERSON = Protected(
     "datasets with the same inputs and the same person identifiers that differ in the output values "
     "of one person's rows, within the declared bounds",
 )
+ROW = Protected(
+    "all output values of one row",
+    "datasets with the same inputs and the same number of rows that differ in the output values of "
+    "one row, all of them, within the declared bounds",
+)
 RECORDS = Protected(
     "one whole record (inputs and output)",
     "datasets with the same number of records that differ in one record, its inputs and its output, "

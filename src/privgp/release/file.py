@@ -12,16 +12,18 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.codec import KERNELS
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
+from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.parameters import Parameters
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
-from privgp.release.certificate import plan_hash, validate
+from privgp.release.certificate import plan_hash
 from privgp.release.old_files import OLD, renewed
+from privgp.release.several import JointContents
+from privgp.release.stated import check_models, check_stated
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Codec, Leaf, Leaves
 from privgp.types import Positive, Within
 
-MOST_MODELS = 256
 MOST_COLUMNS = 10_000
 
 
@@ -46,11 +48,7 @@ class Contents:
         """Refuse parts that do not belong together, as only a file can have them."""
         given, columns, at_targets = self.parameters, self.columns, self.at_targets
         given.check_for(columns)
-        for model in self.models:
-            model.check_for(columns)
-        total = sum(model.weight for model in self.models)
-        several = 1 <= len(self.models) <= MOST_MODELS
-        _holds(several and abs(total - 1.0) <= 1e-9, "models do not have weights that sum to one")
+        check_models(self.models, columns)
         if self.names is not None:
             _holds(len(self.names) == columns, "column names are not one per column")
         unbiased = given.reconstruct == "unbiased"
@@ -77,23 +75,9 @@ class Contents:
 
     def _check_certificate(self) -> None:
         """The certificate has its form and is about this release."""
-        stated, promised, given = self.certificate, self.guarantee, self.parameters
-        try:
-            validate(stated)
-        except ValueError:
-            raise DamagedFile("its certificate is broken") from None
-        budget = (promised.epsilon, promised.delta)
-        _holds(
-            (stated["epsilon"], stated["delta"]) == budget
-            and given.epsilon == promised.epsilon
-            and (given.delta == promised.delta or promised.is_pure)
-            and stated["unit"] == promised.unit
-            and stated["neighbours"] == promised.neighbours
-            and stated["simulation"] == promised.is_simulation
-            and stated["bounds"]["outputs"] == list(given.y_bounds)
-            and stated["plan_hash"] == plan_hash(self.functionals, given.y_bounds, *budget),
-            "certificate is not about its contents",
-        )
+        promised, bounds = self.guarantee, check_bounds("bounds", self.parameters.y_bounds)
+        measured = plan_hash(self.functionals, bounds, promised.epsilon, promised.delta)
+        check_stated(self.certificate, promised, self.parameters, measured)
 
 
 def _holds(holds: Any, problem: str) -> None:
@@ -120,10 +104,12 @@ class WrittenChange:
 
 
 CHANGES: Leaves = {Change: Leaf(WrittenChange, WrittenChange.of, WrittenChange.read)}
-CODEC = Codec(Contents, "release", {**KERNELS, **CHANGES})
+CODEC = Codec(Contents | JointContents, "release", {**KERNELS, **CHANGES})
 
 
-def decode(members: Mapping[str, bytes]) -> Contents:
+def decode(members: Mapping[str, bytes]) -> Contents | JointContents:
     """Read members back; whatever does not fit together raises ``DamagedFile``."""
-    contents: Contents = CODEC.decode(renewed(members) if OLD in members else members)
+    contents: Contents | JointContents = CODEC.decode(
+        renewed(members) if OLD in members else members
+    )
     return contents

@@ -194,10 +194,13 @@ class _Reader:
             declared = {n: t for n, t in declared.items() if n in tree or n not in _later(kind)}
         parts = dict(field.record(tree, what, ("type", *declared)))
         require(parts.pop("type") == kind.__name__, f"its {what} is of another kind")
+        around = self._lengths
+        self._lengths = {} if getattr(kind, "OWN_AXES", False) else around
         made = {
             name: self.value(parts[name], declared[name], name.replace("_", " "))
             for name in declared
         }
+        self._lengths = around
         return _made(what, lambda parts: kind(**parts), made)
 
     def _fitting(self, values: Array, what: str, axes: str | None) -> Array:

@@ -9,19 +9,24 @@ import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
+from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Pair, Random
 from privgp.vault.noise import add_noise
-from privgp.vault.validate import clipped_inputs, clipped_outputs
+from privgp.vault.validate import checked_columns, clipped_inputs, clipped_outputs
 
 
 def measure(
     data: Any, bounds: Pair, strategy: Strategy, noise: Noise, random_state: Random = None
 ) -> Measurement:
-    """Spend the budget once: validate, clip, compute, add noise. ``data``: y, or private (X, y)."""
+    """Spend the budget once: validate, clip, compute, add noise. ``data``: y, or private (X, y).
+
+    With several outputs: ``bounds`` has a pair for each, and the result is one of each.
+    """
     numbers = add_noise(exact(strategy, data, bounds), noise, random_state)
-    return strategy.read(numbers, noise, 0.5 * bounds[1] - 0.5 * bounds[0])
+    low, high = np.transpose(bounds)
+    return strategy.read(numbers, noise, (0.5 * high - 0.5 * low).tolist())
 
 
 @singledispatch
@@ -40,6 +45,14 @@ def _(strategy: OutputSums, data: Any, bounds: Pair) -> Array:
         return np.asarray(sums)
     energy = strategy.energy_weight * float(np.dot(strategy.energy_shares, u * u))
     return np.append(sums, energy)
+
+
+@exact.register
+def _(strategy: JointSums, data: Any, bounds: tuple[Pair, ...]) -> Array:
+    """What every part measures of its output, times its factor."""
+    columns = checked_columns(data, strategy.rows, len(strategy.parts))
+    each = zip(strategy.factors, strategy.parts, columns.T, bounds, strict=True)
+    return np.concatenate([a * exact(part, column, pair) for a, part, column, pair in each])
 
 
 @exact.register

@@ -36,6 +36,34 @@ def checked_outputs(y: Any, rows: int) -> Array:
     return values
 
 
+def checked_columns(y: Any, rows: int, columns: int) -> Array:
+    """Several outputs of every row as finite float64 numbers, (rows, columns)."""
+    try:
+        values = _table(y, columns)
+    except LookupError:
+        values = np.empty((0, columns))  # of another shape: refused below
+    except OverflowError:
+        raise ValueError("y must be finite numbers.") from None
+    except (TypeError, ValueError):
+        raise ValueError("y must be numbers.") from None
+    if len(values) != rows:
+        raise ValueError(
+            "y must have one column per pair of y_bounds, and one row for each of the "
+            f"{rows} rows of X."
+        )
+    if not np.all(np.isfinite(values)):
+        raise ValueError("Input y contains NaN or infinity.")
+    return values
+
+
+def column_names(y: Any) -> tuple[str, ...] | None:
+    """The names of a table's columns, which are public; None where it has none that are texts."""
+    names = getattr(y, "columns", None)
+    if names is None or not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(map(str, names))
+
+
 def clipped_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
     """Outputs clipped to their public bounds and scaled to [-1, 1], (rows,)."""
     values = checked_outputs(y, rows)

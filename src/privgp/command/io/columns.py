@@ -14,6 +14,7 @@ from privgp.command.io.screen import Step
 from privgp.command.io.tables import Source, batches, check_some, load, open_table
 from privgp.models.kept import names_of
 from privgp.plan.inputs.rows import BLOCK
+from privgp.plan.several.arguments import are_several
 from privgp.types import Array, Integers
 from privgp.vault.stream import equal_blocks
 from privgp.vault.validate import column_labels, column_numbers
@@ -21,14 +22,14 @@ from privgp.vault.validate import column_labels, column_numbers
 BATCH = 32 * BLOCK
 
 
-def split_names(text: str) -> list[str]:
-    """The names in --inputs, such as 'age,bmi'."""
+def split_names(text: str, option: str = "--inputs") -> list[str]:
+    """The names in --inputs, such as 'age,bmi', or in another option."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise Refusal("--inputs must be names of columns separated by commas, such as age,bmi.")
+        raise Refusal(f"{option} must be names of columns separated by commas, such as age,bmi.")
     for name in names:
         if names.count(name) > 1:
-            raise Refusal(f"--inputs names the column '{name}' twice.")
+            raise Refusal(f"{option} names the column '{name}' twice.")
     return names
 
 
@@ -105,9 +106,10 @@ def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -
         return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
 
 
-def made_up(X: pl.DataFrame, domain: Any, bounds: tuple[float, float]) -> tuple[Any, Array]:
+def made_up(X: pl.DataFrame, domain: Any, bounds: Any) -> tuple[Any, Array]:
     """Records to rehearse with: outputs, and inputs that are private, in the middle of their
-    bounds. ``domain``: the bounds of private inputs; None where inputs are public."""
+    bounds, of which several outputs have one pair each. ``domain``: the bounds of private inputs;
+    None where inputs are public."""
 
     def middle(bounds: tuple[float, float]) -> Array:
         return np.full(X.height, 0.5 * bounds[0] + 0.5 * bounds[1])
@@ -115,6 +117,8 @@ def made_up(X: pl.DataFrame, domain: Any, bounds: tuple[float, float]) -> tuple[
     if domain is not None:
         columns = zip(X.columns, domain, strict=True)
         X = pl.DataFrame({name: middle(pair) for name, pair in columns})
+    if are_several(bounds):
+        return X, np.column_stack([middle(pair) for pair in bounds])
     return X, middle(bounds)
 
 
@@ -128,6 +132,11 @@ def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:
             raise TypeError
         cells = column.to_numpy() if is_machine_number else column.to_list()
         return column_numbers(cells, frame.height)
+
+
+def output_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
+    """Several private outputs, under their names."""
+    return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
 
 
 def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Failure, Refusal, refusal
+from privgp.command.errors import Failure, Refusal, counted, refusal, refusing
 from privgp.command.io.axes import read_ranges, read_targets
 from privgp.command.io.columns import (
     FileRows,
@@ -18,6 +18,7 @@ from privgp.command.io.columns import (
     identifiers,
     input_columns,
     output_column,
+    output_columns,
     private_columns,
     split_names,
 )
@@ -32,8 +33,8 @@ from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.file import load_plan
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan
+from privgp.plan.several.arguments import are_several, checked_shares, output_bounds
 from privgp.privacy.budget import check_budget
-from privgp.types import Array
 
 TOO_EXTREME = (
     "The plan could not be computed: the numbers are too large or too small, so choose other units "
@@ -54,6 +55,20 @@ class Request(ReleaseOptions):
     seed: int | None = None
     plan: Any = None
     plan_path: Path | None = None
+
+    @property
+    def y_bounds(self) -> Any:
+        """The bounds of the output, or of every one of several."""
+        if not self.further_bounds:
+            return self.bounds
+        return (self.bounds, *read_ranges(self.further_bounds, None, "--bounds"))
+
+    @property
+    def output_names(self) -> list[str]:
+        """The private columns: one, unless there are bounds for several."""
+        if self.output is None or not are_several(self.y_bounds):
+            return [] if self.output is None else [self.output]
+        return split_names(self.output, "--output")
 
     @property
     def inputs_are_private(self) -> bool:
@@ -87,7 +102,11 @@ class Request(ReleaseOptions):
         """Refuse what is wrong whatever the file holds."""
         try:
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
-            check_bounds("--bounds", self.bounds)
+            if are_several(self.y_bounds):
+                for pair in output_bounds(self.y_bounds):
+                    check_bounds("--bounds", pair)
+            else:
+                check_bounds("--bounds", self.bounds)
         except ValueError as problem:
             raise refusal(problem) from None
         if self.inputs_are_private:
@@ -111,24 +130,60 @@ class Request(ReleaseOptions):
             raise Refusal("--output must name a column.")
         if self.groups is not None and not self.groups:
             raise Refusal("--groups must name a column.")
-        if self.output in self.input_names:
-            raise Refusal(f"The private output '{self.output}' cannot be among the --inputs.")
-        if self.output is not None and self.output == self.groups:
-            raise Refusal(f"The private output '{self.output}' cannot name the people.")
+        for output in self.output_names:
+            if output in self.input_names:
+                raise Refusal(f"The private output '{output}' cannot be among the --inputs.")
+            if output == self.groups:
+                raise Refusal(f"The private output '{output}' cannot name the people.")
+        self._check_several()
+
+    def _check_several(self) -> None:
+        """Refuse what does not go with several outputs, or is for them alone."""
+        if not are_several(self.y_bounds):
+            if self.shares is not None:
+                raise Refusal("--shares is for several outputs: give --bounds once for each.")
+            return
+        bounds, names = len(self.y_bounds), len(self.output_names)
+        if self.output is not None and bounds != names:
+            raise Refusal(
+                f"--bounds is there for {bounds} outputs, but --output names {counted(names, 'column')}."
+            )
+        planned = getattr(self.plan, "output_names", None)
+        if planned is not None and [*planned] != self.output_names:
+            raise Refusal(
+                f"'{self.plan_path}' is for the outputs {','.join(planned)}, in this order."
+            )
+        if self.inputs_are_private or self.inducing is not None:
+            option = "--protect records" if self.inputs_are_private else "--inducing"
+            raise Refusal(f"Several outputs do not go with {option}: release them one by one.")
+        self.read_shares()
+
+    def read_shares(self) -> tuple[float, ...] | None:
+        if self.shares is None:
+            return None
+        wrong = (
+            f"--shares must be {len(self.y_bounds)} positive numbers, one per output, such as 2,1."
+        )
+        with refusing(wrong, ValueError):
+            return checked_shares([float(s) for s in self.shares.split(",")], len(self.y_bounds))
 
     def model(self) -> PrivateGPRegressor:
         """The regressor that was asked for; reads the kernel and the targets."""
         return PrivateGPRegressor(
             kernel=None if self.kernel is None else read_kernel(self.kernel),
-            y_bounds=self.bounds,
+            y_bounds=self.y_bounds,
+            shares=self.read_shares(),
             x_bounds=self.domain(),
             targets=None if self.targets is None else read_targets(self.targets, self.input_names),
             random_state=self.seed,
             **{name: getattr(self, name) for name in AS_GIVEN},
         )
 
-    def named(self, plan: Plan) -> Plan:
-        return named(plan, tuple(self.input_names), self.groups)
+    def named(self, plan: Any) -> Any:
+        """The plan with the names of its columns."""
+        made = named(plan, tuple(self.input_names), self.groups)
+        several = are_several(self.y_bounds) and self.output is not None
+        return replace(cast(Any, made), output_names=tuple(self.output_names)) if several else made
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
@@ -143,10 +198,14 @@ class Request(ReleaseOptions):
             return file_rows(open_table(self.data), self.input_names), None
         return self.public_columns()
 
-    def all_columns(self, output: str) -> tuple[pl.DataFrame, Any, Array]:
+    def all_columns(self, output: str) -> tuple[pl.DataFrame, Any, Any]:
         """Inputs, person identifiers and outputs, every line of the table checked."""
-        source, frame = load_whole(self.data, [*self.public_names, output])
+        several = are_several(self.y_bounds)
+        names = self.output_names if several else [output]
+        source, frame = load_whole(self.data, [*self.public_names, *names])
         X, people = self._inputs_and_people(frame, source)
+        if several:
+            return X, people, output_columns(frame, names, source)
         return X, people, output_column(frame, output, source)
 
     def _inputs_and_people(self, frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Any]:
@@ -169,9 +228,13 @@ class PlannedRequest(Request):
         inducing = asked.inducing if asked.inducing is None else int(np.size(asked.inducing))
         return cls(
             plan=plan, plan_path=path, data=data, inputs=",".join(made.names), output=output,
-            groups=made.groups, bounds=asked.y_bounds, epsilon=asked.epsilon, delta=asked.delta,
+            groups=made.groups, bounds=np.ravel(asked.y_bounds)[:2].tolist(), epsilon=asked.epsilon, delta=asked.delta,
             protect=asked.protect, mechanism=asked.mechanism, inducing=inducing, seed=seed,
         )  # fmt: skip
+
+    @property
+    def y_bounds(self) -> Any:
+        return self.plan.y_bounds
 
     @property
     def input_names(self) -> list[str]:
@@ -190,7 +253,7 @@ def make_plan(model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, peopl
         X = X.height
     with public_computation():
         plan: Plan = plan_rows(model, X) if isinstance(X, FileRows) else model.plan(X, people)
-        if not math.isfinite(plan.starting_error):
+        if not np.all(np.isfinite(plan.starting_error)):
             raise ArithmeticError
     return plan
 

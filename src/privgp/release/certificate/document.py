@@ -2,7 +2,7 @@
 
 import hashlib
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -13,9 +13,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.functionals import Functionals
+from privgp.plan.fingerprint import fingerprint
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import wording
+from privgp.types import Pair
 
 PACKAGES = ("privgp", "numpy", "scipy", "scikit-learn", "opendp", "dp-accounting")
 
@@ -60,6 +62,14 @@ def plan_hash(
     return digest.hexdigest()
 
 
+def joint_hash(
+    measured: Sequence[Functionals], y_bounds: Sequence[Pair], epsilon: float, delta: float
+) -> str:
+    """The same of several outputs that are measured together."""
+    pairs = zip(measured, y_bounds, strict=True)
+    return fingerprint([plan_hash(each, pair, epsilon, delta) for each, pair in pairs])
+
+
 def _core(model: Any) -> dict[str, Any]:
     """The certificate of a fitted model without what the holder adds."""
     plan: Plan = model.plan_
@@ -70,8 +80,11 @@ def _core(model: Any) -> dict[str, Any]:
     fixed = wording.FIXED_RECORDS if records else wording.FIXED
     epsilons = [0.0, *(promised.epsilon * 2.0 ** (k / 4.0) for k in range(-16, 9))]
     inputs = f"inputs ({', '.join(map(str, names))})" if len(names) else "inputs"
-    private = f"the {inputs} and the output" if records else "the output"
-    bounds: dict[str, Any] = {"outputs": list(plan.y_bounds), "source": wording.BOUNDS_SOURCE}
+    several: tuple[Any, ...] = model._each  # the models of several outputs, if there are any
+    output = f"the outputs ({', '.join(model.output_names_)})" if several else "the output"
+    private = f"the {inputs} and {output}" if records else output
+    bounds: dict[str, Any] = {"outputs": np.array(plan.y_bounds).tolist()}
+    bounds["source"] = wording.BOUNDS_SOURCE
     if plan.x_bounds is not None:
         bounds["inputs"] = [list(pair) for pair in plan.x_bounds]
     return {
@@ -96,12 +109,11 @@ def _core(model: Any) -> dict[str, Any]:
             "the noisy measurement and all that follows from it",
         ],
         "private": [f"{private} of every row"],
+        **({"outputs": list(model.output_names_)} if several else {}),
         "bounds": bounds,
         "hyperparameters": {
             "source": vars(model).get("chosen_by_") or (wording.LEARNED if learned else fixed),
-            "kernel": str(model.kernel_),
-            "noise_variance": float(model.noise_variance_),
-            "models": 1 if at_targets else len(model.release_.components),
+            **_each_or_one([_learned(one) for one in several or (model,)]),
         },
         "mechanism": {
             "description": promised.mechanism,
@@ -116,13 +128,39 @@ def _core(model: Any) -> dict[str, Any]:
             "people": None if people is None else int(people.max()) + 1,
             "distinct_inputs": strategy.distinct_inputs,
             "measured_numbers": int(strategy.size),
-            "released": "values at the targets" if at_targets else "a function of the inputs",
+            "released": "values at the targets" if at_targets else wording.released(len(several)),
         },
         "software": _software(),
-        "plan_hash": plan_hash(model.functionals_, plan.y_bounds, promised.epsilon, promised.delta),
+        "plan_hash": _measured(model, promised),
         "plan": plan.hash,
-        "not_protected": wording.not_protected(promised.is_simulation, people is not None, records),
+        "not_protected": wording.not_protected(
+            promised.is_simulation, people is not None, records, len(several)
+        ),
     }
+
+
+def _learned(model: Any) -> dict[str, Any]:
+    """The most plausible model of one output, and how many are averaged."""
+    return {
+        "kernel": str(model.kernel_),
+        "noise_variance": float(model.noise_variance_),
+        "models": 1 if model._at_targets is not None else len(model.release_.components),
+    }
+
+
+def _each_or_one(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The facts about one output, or lists of them where there are several."""
+    if len(facts) == 1:
+        return dict(facts[0])
+    return {name: [fact[name] for fact in facts] for name in facts[0]}
+
+
+def _measured(model: Any, promised: Guarantee) -> str:
+    """The hash of what was measured."""
+    budget, bounds = (promised.epsilon, promised.delta), model.plan_.y_bounds
+    if not model._each:
+        return plan_hash(model.functionals_, bounds, *budget)
+    return joint_hash([one.functionals_ for one in model._each], bounds, *budget)
 
 
 def _holder(given: Mapping[str, str] | None) -> dict[str, str]:

@@ -5,9 +5,17 @@ from decimal import ROUND_CEILING, Context
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from privgp.privacy.guarantee import SIMULATION
 from privgp.release.certificate.schema import validate
-from privgp.release.certificate.wording import HOLDER, domain, kind_of_promise, versions
+from privgp.release.certificate.wording import (
+    HOLDER,
+    domain,
+    kind_of_promise,
+    output_bounds,
+    versions,
+)
 
 BLANK = "to be filled in by the data holder"
 
@@ -52,8 +60,8 @@ def page(certificate: Mapping[str, Any]) -> str:
 
 def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
     mechanism, hyperparameters, data = c["mechanism"], c["hyperparameters"], c["data"]
-    low, high = c["bounds"]["outputs"]
-    models = hyperparameters["models"]
+    models = int(np.max(hyperparameters["models"]))
+    noises = np.atleast_1d(hyperparameters["noise_variance"])
     return {
         "What is not protected": c["not_protected"],
         "What is private and what is public": {
@@ -64,11 +72,11 @@ def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
             "Assumptions": c["assumptions"],
         },
         "What was chosen, and how": {
-            "Bounds of the outputs": f"{low:g} to {high:g}: {c['bounds']['source']}",
+            "Bounds of the outputs": f"{output_bounds(c)}: {c['bounds']['source']}",
             "Bounds of the inputs": domain(c) or None,
             "Hyperparameters": hyperparameters["source"],
             "Most plausible kernel": hyperparameters["kernel"],
-            "Noise variance": f"{hyperparameters['noise_variance']:.4g}",
+            "Noise variance": ", ".join(f"{noise:.4g}" for noise in noises),
             "Models averaged": models if models > 1 else None,
         },
         "How it was done": {

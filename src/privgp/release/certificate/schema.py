@@ -25,6 +25,11 @@ def _list(of: Schema, least: int = 0, most: int | None = None) -> Schema:
     return {"type": "array", "items": of, **{name: n for name, n in limits.items() if n}}
 
 
+def _or_each(of: Schema, least: int, most: int | None = None) -> Schema:
+    """A value, or a list of such values."""
+    return {**of, **_list(of, least, most), "type": [of["type"], "array"]}
+
+
 def _record(*texts: str, **others: Schema) -> Schema:
     """An object with all of these texts and other properties, and nothing else."""
     properties = {**dict.fromkeys(texts, TEXT), **others}
@@ -73,15 +78,18 @@ GUIDELINE = _record(
 )
 BOUNDS = _record(
     "source",
-    outputs=_about("Values outside are clipped.", NUMBERS),
+    outputs=_about(
+        "Values outside are clipped. A pair, or one for each of several outputs.",
+        _list(_or_each({"type": "number"}, 2, 2), 2),
+    ),
     inputs=_about("Bounds of private inputs, a pair for each.", _list(NUMBERS, 1)),
 )
 BOUNDS["required"].remove("inputs")  # there are none where inputs are public
 HYPERPARAMETERS = _record(
     "source",
-    kernel=_about("The most plausible kernel.", TEXT),
-    noise_variance=POSITIVE,
-    models=_about("How many models are averaged.", COUNT),
+    kernel=_about("The most plausible kernel, or one for each output.", _or_each(TEXT, 2)),
+    noise_variance=_or_each(POSITIVE, 2),
+    models=_about("How many models are averaged, or how many for each.", _or_each(COUNT, 2)),
 )
 MECHANISM = _record(
     *("description", "sampler"),
@@ -115,6 +123,7 @@ SCHEMA: Schema = {
         assumptions=_about("What the promise takes for granted.", _list(TEXT)),
         public=_about("What is treated as public.", _list(TEXT, 1)),
         private=_about("What is private.", _list(TEXT, 1)),
+        outputs=_about("The names of several outputs, in their order.", _list(TEXT, 2)),
         bounds=_about("Bounds and where they came from.", BOUNDS),
         hyperparameters=_about("Hyperparameters and where they came from.", HYPERPARAMETERS),
         mechanism=MECHANISM,
@@ -130,6 +139,7 @@ SCHEMA: Schema = {
 }
 
 SCHEMA["required"].remove("plan")  # certificates of privgp 0.1 have none
+SCHEMA["required"].remove("outputs")  # there is one output unless they are named
 
 _TYPES: dict[str, tuple[type, ...]] = {
     **{"object": (dict,), "array": (list,), "string": (str,), "number": (int, float)},

@@ -49,14 +49,19 @@ ONE_OUTPUT = (
     "One output value is protected. If a person has several rows, all of that person's outputs "
     "together are protected less; person identifiers (groups) would protect them."
 )
+ONE_ROW = (
+    "All outputs of one row are protected together. If a person has several rows, all of them "
+    "together are protected less; person identifiers (groups) would protect them."
+)
 
 
-def not_protected(simulation: bool, people: bool, records: bool) -> list[str]:
-    """The limits of the promise, in plain sentences."""
+def not_protected(simulation: bool, people: bool, records: bool, several: int = 0) -> list[str]:
+    """The limits of the promise, in plain sentences. ``several``: how many outputs, if several."""
     what = "records" if records else "outputs"
+    one = ONE_ROW if several else ONE_OUTPUT
     return [
         *([SIMULATED] if simulation else []),
-        *(RECORDS_LIMITS if records else [*OUTPUTS_LIMITS, ONE_PERSON if people else ONE_OUTPUT]),
+        *(RECORDS_LIMITS if records else [*OUTPUTS_LIMITS, ONE_PERSON if people else one]),
         "Facts about groups are not protected: anyone may apply what the published function shows "
         "to any person, in the data or not.",
         f"Several releases compose: each further release of the same {what} weakens the promise.",
@@ -90,6 +95,33 @@ def domain(core: Mapping[str, Any]) -> str:
     return " x ".join(f"[{low:g}, {high:g}]" for low, high in core["bounds"].get("inputs", ()))
 
 
+def output_bounds(core: Mapping[str, Any]) -> str:
+    """The declared bounds of the outputs, by their names where there are several."""
+    pairs = core["bounds"]["outputs"]
+    if "outputs" not in core:
+        return f"{pairs[0]:g} to {pairs[1]:g}"
+    each = zip(core["outputs"], pairs, strict=True)
+    return ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in each)
+
+
+def private_outputs(core: Mapping[str, Any]) -> str:
+    """How many private outputs a row has, and between which bounds."""
+    pairs = core["bounds"]["outputs"]
+    if "outputs" not in core:
+        return f"one private output between {pairs[0]:g} and {pairs[1]:g}"
+    each = zip(core["outputs"], pairs, strict=True)
+    told = ", ".join(f"{name} between {low:g} and {high:g}" for name, (low, high) in each)
+    return f"{len(pairs)} private outputs, {told}"
+
+
+def released(several: int) -> str:
+    return (
+        f"{several} functions of the inputs, one per output"
+        if several
+        else "a function of the inputs"
+    )
+
+
 def threat(core: Mapping[str, Any]) -> str:
     known = "all other records" if domain(core) else "every input and all other outputs"
     return (
@@ -105,11 +137,10 @@ def versions(core: Mapping[str, Any]) -> str:
 def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, Any]:
     """A draft record in the fields of the OpenDP Deployments Registry, as its YAML names them."""
     mechanism = core["mechanism"]
-    low, high = core["bounds"]["outputs"]
     curator = {"data_curator_name": holder["curator"], "data_curator_type": holder["curator_type"]}
-    what, clipped = "public inputs, each with one private output", "outputs are"
+    what, clipped = f"public inputs, each with {private_outputs(core)}", "outputs are"
     if box := domain(core):
-        what = f"records, each with private inputs in {box} and one private output"
+        what = f"records, each with private inputs in {box} and {private_outputs(core)}"
         clipped = "inputs and outputs are"
     return {
         "status": "Draft",
@@ -127,7 +158,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
             },
             "dp_variant": {
                 "variant_name": "Approximate DP" if core["delta"] > 0 else "Pure DP",
-                "data_domain": f"{core['data']['rows']} {what} between {low:g} and {high:g}",
+                "data_domain": f"{core['data']['rows']} {what}",
                 "unprotected_quantities": " ".join(core["not_protected"]),
             },
             "privacy_loss": {

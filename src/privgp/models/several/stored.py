@@ -1,0 +1,52 @@
+"""A release of several outputs to and from what its file holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privgp.models.kept import names_of
+from privgp.models.several.model import answer_by, models_of
+from privgp.release.certificate import certificate
+from privgp.release.several import JointContents, OutputContents
+
+if TYPE_CHECKING:
+    from privgp.models.regressor import PrivateGPRegressor
+
+
+def joint_contents(model: PrivateGPRegressor) -> JointContents:
+    """What a file holds of a fitted model."""
+    outputs = [
+        OutputContents(one.measurements_[0], one.functionals_, one._models, one.noise_variance_)
+        for one in model._each
+    ]
+    return JointContents(
+        parameters=model._asked,
+        columns=int(model.n_features_in_),
+        names=names_of(model),
+        output_names=model.output_names_,
+        guarantee=model.guarantee_,
+        outputs=tuple(outputs),
+        plan_summary=model.plan_summary_,
+        certificate=certificate(model),
+    )
+
+
+def answer_from(model: PrivateGPRegressor, contents: JointContents, conditioned: Any) -> None:
+    """Let a model predict as the one that was saved. ``conditioned``: makes the posterior of an
+    output, from its contents and the middle of its bounds."""
+    c, each = contents, models_of(model)
+    model.n_features_in_ = c.columns
+    if c.names is not None:
+        model.feature_names_in_ = np.array(c.names, dtype=object)
+    model.guarantee_ = c.guarantee
+    for one, held in zip(each, c.outputs, strict=True):
+        low, high = one.y_bounds
+        one.measurements_ = (held.measurement,)
+        one.functionals_ = held.functionals
+        one._answer_by(conditioned(held, 0.5 * low + 0.5 * high), held.models)
+        one.noise_variance_ = held.noise_variance
+    answer_by(model, each, c.output_names)
+    model.released_at_ = c.certificate["date"]
+    model.loaded_ = c

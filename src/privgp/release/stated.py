@@ -1,0 +1,49 @@
+"""Whether the models and the certificate of a file are those of what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from privgp.gp.priors import Hyperparameters
+from privgp.plan.parameters import Parameters
+from privgp.privacy.guarantee import Guarantee
+from privgp.release.certificate import validate
+from privgp.storage.archive import DamagedFile, require
+
+MOST_MODELS = 256
+
+
+def check_models(models: Sequence[Hyperparameters], columns: int) -> None:
+    """Refuse models that are not for this many columns, or whose weights are broken."""
+    for model in models:
+        model.check_for(columns)
+    total = sum(model.weight for model in models)
+    several = 1 <= len(models) <= MOST_MODELS
+    fits = several and abs(total - 1.0) <= 1e-9
+    require(fits, "its models do not have weights that sum to one")
+
+
+def check_stated(
+    stated: Mapping[str, Any], promised: Guarantee, given: Parameters, measured: str
+) -> None:
+    """Refuse a certificate that has not its form, or is not about this release. ``measured``: the
+    hash of what was measured."""
+    try:
+        validate(stated)
+    except ValueError:
+        raise DamagedFile("its certificate is broken") from None
+    budget = (promised.epsilon, promised.delta)
+    require(
+        (stated["epsilon"], stated["delta"]) == budget
+        and given.epsilon == promised.epsilon
+        and (given.delta == promised.delta or promised.is_pure)
+        and stated["unit"] == promised.unit
+        and stated["neighbours"] == promised.neighbours
+        and stated["simulation"] == promised.is_simulation
+        and stated["bounds"]["outputs"] == np.array(given.y_bounds).tolist()
+        and stated["plan_hash"] == measured,
+        "its certificate is not about its contents",
+    )
