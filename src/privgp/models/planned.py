@@ -9,6 +9,7 @@ from privgp.models.kept import names_of
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.parameters import MadeFor, Parameters
 from privgp.plan.plan import Plan
+from privgp.privacy.sensitivity import scaled_change
 from privgp.types import Array, Integers
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Plan:
         and fingerprint(made_for.parameters) in (fingerprint(asked), fingerprint(learned))
         and (plan.epsilon, plan.delta) == (asked.epsilon, asked.delta)
         and plan.y_bounds == asked.y_bounds
+        and plan.strategy.change == scaled_change(asked.max_change, asked.y_bounds)
         and plan.rows == rows.count
         and (plan.x_bounds is not None) == (asked.protect == "records")
         and fingerprint(plan.strategy.people) == fingerprint(rows.people)

@@ -26,7 +26,13 @@ from privgp.models.promise import regressor_guarantee, simulation
 from privgp.models.records import check_records, fit_records, given_counts, plan_records
 from privgp.models.spending import SpendingRegressor
 from privgp.plan.build import Budget, Question, make_plan
-from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs, target_points
+from privgp.plan.inputs.arguments import (
+    check_bounds,
+    check_change,
+    check_choice,
+    inducing_inputs,
+    target_points,
+)
 from privgp.plan.inputs.rows import ArrayRows, Rows
 from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Parameters
 from privgp.plan.plan import Plan
@@ -80,6 +86,8 @@ class PrivateGPRegressor(SpendingRegressor):
         are then read in blocks and nothing grows with their number. None: exact.
     mechanism : the noise distribution: "gaussian", on weighted sums of all outputs; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
+    max_change : how much one person can change one output, 1 for a count of people; with ``groups``,
+        each of that person's outputs. None: from one bound to the other.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
 
@@ -106,6 +114,7 @@ class PrivateGPRegressor(SpendingRegressor):
     hyperparameters: str = "learned"
     inducing: Any = None
     mechanism: str = "auto"
+    max_change: float | None = None
     random_state: Any = None
 
     def plan(self, X: Any, groups: Any = None) -> Any:
@@ -308,6 +317,7 @@ class PrivateGPRegressor(SpendingRegressor):
             learned=self.hyperparameters == "learned",
             mechanism=self.mechanism,
             ranked=ranked,
+            max_change=check_change(self.max_change, self.protect),
         )
 
     def _release(

@@ -19,6 +19,7 @@ from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.plan import Plan
 from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_rows
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
+from privgp.privacy.sensitivity import WHOLE, scaled_change
 from privgp.types import Array, Integers
 
 
@@ -32,7 +33,11 @@ class Budget:
     @property
     def unit_std(self) -> float:
         """Std of the Gaussian noise that hides one output in [-1, 1]."""
-        return gaussian_noise(self.epsilon, self.delta, 1, 2.0, 0.0).std
+        return self.std_for(WHOLE)
+
+    def std_for(self, change: float) -> float:
+        """Std of the Gaussian noise that hides a number which a person changes by this much."""
+        return gaussian_noise(self.epsilon, self.delta, 1, change, 0.0).std
 
     def noise_of(self, strategy: Strategy) -> Noise:
         """The noise that hides one person in this measurement."""
@@ -56,6 +61,12 @@ class Question:
     learned: bool = True
     mechanism: str = "auto"
     ranked: bool = False
+    max_change: float | None = None
+
+    @property
+    def change(self) -> float:
+        """By how much a person changes an output scaled to [-1, 1] at most."""
+        return scaled_change(self.max_change, self.y_bounds)
 
     @property
     def half_width(self) -> float:
@@ -142,7 +153,12 @@ def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
     linear = design(smoother.weights, question.objective, weights)
     equal = question.reconstruct == "unbiased"
     strategy = strategy_for_rows(
-        linear.strategy, task.index, task.people, energy=question.energy, equal_weights=equal
+        linear.strategy,
+        task.index,
+        task.people,
+        energy=question.energy,
+        equal_weights=equal,
+        change=question.change,
     )
     unbiased = None
     if equal:  # undo what people with several rows scaled the design down by

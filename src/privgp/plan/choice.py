@@ -121,23 +121,25 @@ class Task:
 
 def weighted_sums(task: Task, law: str) -> OutputSums:
     """The noise-aware design; with several rows per person, redone once for the weights it gave."""
-    index, people, energy = task.index, task.people, task.question.energy
-    noise = (task.budget.unit_std * task.question.half_width) ** 2
+    index, people = task.index, task.people
+    asked = {"energy": task.question.energy, "change": task.question.change}
+    noise = (task.budget.std_for(task.question.change) * task.question.half_width) ** 2
     several = people is not None and len(np.unique(people)) < len(people)
-    strategy = strategy_for_rows(np.ones((1, len(task.inputs))), index, people, energy=energy)
+    strategy = strategy_for_rows(np.ones((1, len(task.inputs))), index, people, **asked)
     start = task.priors[0].start
     for _ in range(2 if several else 1):
         hypotheses = task.hypotheses(strategy)
         B = aware_matrix(hypotheses, start, task.inputs, task.counts, *task.goal, noise)
-        strategy = strategy_for_rows(B, index, people, energy=energy)
+        strategy = strategy_for_rows(B, index, people, **asked)
     return strategy
 
 
 def group_sums(task: Task, law: str) -> OutputSums:
     """Sums over groups of inputs, which pure epsilon protects however small delta is."""
-    index, people, energy = task.index, task.people, task.question.energy
+    index, people = task.index, task.people
+    asked = {"energy": task.question.energy, "change": task.question.change}
     unit = np.ones((1, len(task.inputs)))
-    one = strategy_of_groups(unit, index, people, energy=energy, law=law)
+    one = strategy_of_groups(unit, index, people, law=law, **asked)
     noise = (task.budget.noise_of(one).std * task.question.half_width) ** 2
     scales = task.scales(one)
 
@@ -146,7 +148,7 @@ def group_sums(task: Task, law: str) -> OutputSums:
 
     sampled = partition(scales, one.per_input(one.row_weights)[task.sample], left)
     B = indicators(sampled[task.nearest_sampled]).toarray()
-    return strategy_of_groups(B, index, people, energy=energy, law=law)
+    return strategy_of_groups(B, index, people, law=law, **asked)
 
 
 def indicators(groups: Integers) -> csr_array:

@@ -16,7 +16,7 @@ from privgp.plan.inputs.arguments import (
 )
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.noise import LAWS
-from privgp.types import Array, Pair, Positive, Share, Within
+from privgp.types import Array, Pair, Positive, Share, Within, later
 
 OBJECTIVES = ("posterior", "trace", "max", "logdet")
 RECONSTRUCTIONS = ("posterior", "unbiased")
@@ -40,15 +40,18 @@ class Parameters:
     reconstruct: Annotated[str, RECONSTRUCTIONS]
     hyperparameters: Annotated[str, ("learned", "fixed")]
     mechanism: Annotated[str, MECHANISMS]
+    max_change: Positive | None = later(None)
 
     @classmethod
     def of(cls, given: Mapping[str, Any], columns: int) -> Self:
         """From arguments of the constructor, for inputs of this many columns."""
         x_bounds, inducing, noise = given["x_bounds"], given["inducing"], given["noise_variance"]
+        change = given["max_change"]
         converted = {
             "epsilon": float(given["epsilon"]),
             "delta": float(given["delta"]),
             "noise_variance": None if noise is None else float(noise),
+            "max_change": None if change is None else float(change),
             "y_bounds": _pairs(given["y_bounds"]),
             "x_bounds": None if x_bounds is None else _pairs(x_bounds),
             "targets": target_points(given["targets"], columns),

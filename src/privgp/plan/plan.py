@@ -23,6 +23,7 @@ from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.noise import Noise
+from privgp.privacy.sensitivity import WHOLE, scaled_change
 from privgp.types import Array, Integers
 
 SAME_NOISE = 1e-9  # the order of sums may change the last digits
@@ -128,6 +129,7 @@ class Plan:
         promised = self.epsilon, self.delta, self.y_bounds
         fits = (
             promised == (asked.epsilon, asked.delta, asked.y_bounds)
+            and self.strategy.change == scaled_change(asked.max_change, asked.y_bounds)
             and (self.x_bounds is None) == public
             and (self.strategy.distinct_inputs is not None) == exact
             and len(self.strategy.matrix) == len(self.functionals.weights)
@@ -160,6 +162,15 @@ class Plan:
         """What will be spent, in words."""
         pure = f" ({self.noise.describe()} needs none)" if self.is_pure else ""
         return f"epsilon = {self.epsilon:g}, delta = {self.promised_delta:g}{pure}"
+
+    @property
+    def max_change(self) -> float | None:
+        """How much one person changes one output; None: from one bound to the other."""
+        if self.strategy.change >= WHOLE:
+            return None
+        made = self.made_for
+        asked = None if made is None else made.parameters.max_change
+        return self.strategy.change * self.half_width if asked is None else asked
 
     @property
     def half_width(self) -> float:
@@ -334,11 +345,14 @@ class Plan:
     @cached_property
     def _summary(self) -> str:
         low, high = self.y_bounds
+        changed = ""
+        if self.max_change is not None:
+            changed = f", of which one person changes one by at most {self.max_change:g}"
         averaged = "averaged over the lengthscales it was planned for"
         if not self.learns:
             averaged = "under the given hyperparameters"
         return (
-            f"Budget: {self.budget}; outputs in [{low:g}, {high:g}]{self.kind.domain()}.\n"
+            f"Budget: {self.budget}; outputs in [{low:g}, {high:g}]{changed}{self.kind.domain()}.\n"
             f"{self.kind.measured(self)}.\n"
             f"Privacy noise at the targets: {self.weighted(self.noise_std):.4g} (root mean square).\n"
             f"Expected error of the released function there{self.kind.condition}: "

@@ -46,6 +46,7 @@ def planned_again(plan: Plan, epsilon: float) -> Plan:
         reconstruct=plan.reconstruct,
         learned=asked.hyperparameters == "learned",
         mechanism=asked.mechanism,
+        max_change=asked.max_change,
     )
     strategy: Any = plan.strategy
     if plan.x_bounds is not None:

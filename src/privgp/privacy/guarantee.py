@@ -23,6 +23,10 @@ class Protected:
     unit: str
     neighbours: str
 
+    def by(self, change: float) -> Self:
+        """The same, with the most that one person changes an output by."""
+        return replace(self, neighbours=self.neighbours.format(change=change))
+
 
 OUTPUTS = Protected(
     "one output value",
@@ -33,6 +37,16 @@ PERSON = Protected(
     "all output values of one person",
     "datasets with the same inputs and the same person identifiers that differ in the output values "
     "of one person's rows, within the declared bounds",
+)
+COUNTS = Protected(
+    "one person's contribution to one output value",
+    "datasets with the same inputs and the same number of rows that differ in the output value of "
+    "one row, by at most {change:g}",
+)
+PERSON_COUNTS = Protected(
+    "one person's contributions to the output values of one group of rows",
+    "datasets with the same inputs and the same identifiers of groups that differ in the output "
+    "values of one group's rows, in each by at most {change:g}",
 )
 RECORDS = Protected(
     "one whole record (inputs and output)",

@@ -45,7 +45,8 @@ class Sketch:
 
     def finish(self, totals: Totals) -> Plan:
         """The plan, once the pass over the rows is done."""
-        strategy = streamed_strategy(self.columns, totals, energy=self.question.energy)
+        asked = {"energy": self.question.energy, "change": self.question.change}
+        strategy = streamed_strategy(self.columns, totals, **asked)
         left = residual_gram(self.columns, self.seen, totals.rows)
         measured = streamed_functionals(self.columns, totals, left)
         return self.question.plan(
@@ -78,7 +79,7 @@ def _aware_columns(
     nearest = np.argmax(evaluate(start.kernel, Z, seen), axis=0)
     counts = np.bincount(nearest, minlength=len(Z)) * (rows / len(seen))
     counts = np.maximum(counts, 1e-3 * rows / len(Z))
-    noise = (budget.unit_std * question.half_width) ** 2
+    noise = (budget.std_for(question.change) * question.half_width) ** 2
     goal, every = question.goal(Z, counts), np.arange(len(Z))
     hypotheses = hypotheses_for(design_models(priors), Z, every, Crowd(counts), *goal)
     B = aware_matrix(hypotheses, start, Z, counts, *goal, noise, MOST_MEASURED)
