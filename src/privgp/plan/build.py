@@ -44,7 +44,8 @@ class Question:
     """What is to be learned: everything public that a plan needs besides inputs and budget.
 
     ``ranked``: design also for a given kernel on ranked inputs, as is done for the default one, so
-    that the measurement serves kernels other than the one it is planned for.
+    that the measurement serves kernels other than the one it is planned for. ``squares``: whether
+    squared outputs tell more than outputs, as those of labels do not.
     """
 
     y_bounds: tuple[float, float]
@@ -56,15 +57,21 @@ class Question:
     learned: bool = True
     mechanism: str = "auto"
     ranked: bool = False
+    squares: bool = True
 
     @property
     def half_width(self) -> float:
         return 0.5 * (self.y_bounds[1] - self.y_bounds[0])
 
     @property
-    def energy(self) -> bool:
-        """Whether hyperparameters are learned, for which the energy is measured too."""
+    def adapts(self) -> bool:
+        """Whether hyperparameters are learned from the measurement."""
         return self.learned and self.reconstruct == "posterior"
+
+    @property
+    def energy(self) -> bool:
+        """Whether the sum of squared outputs is measured, for the sake of learning."""
+        return self.adapts and self.squares
 
     def goal(self, inputs: Array, counts: Array) -> Goal:
         """The targets; the inputs where none were given."""
@@ -102,7 +109,7 @@ class Question:
 
 def make_plan(X: Array, question: Question, budget: Budget, people: Integers | None = None) -> Plan:
     """Choose the measurement. Sees inputs, never outputs."""
-    priors = starting_priors(X, question, learned=question.energy)
+    priors = starting_priors(X, question, learned=question.adapts)
     inputs, index = collapse(X)
     counts, start = np.bincount(index).astype(float), priors[0].start
     nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)

@@ -105,7 +105,7 @@ class Task:
         masses, squares = rows.masses()
         ratio = masses.sum() / masses[self.sample].sum()
         sampled = Masses(ratio * masses[self.sample], ratio * squares[self.sample])
-        models = several_scales(models) if self.question.energy else models
+        models = several_scales(models) if self.question.adapts else models
         return hypotheses_for(models, inputs, nodes, sampled, goal, weights[every], whole=True)
 
     def scales(self, strategy: OutputSums) -> list[Hypothesis]:
