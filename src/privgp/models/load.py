@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.inference.posterior import Posterior, posterior
+from privgp.gp.inference.posterior import Posterior
 from privgp.gp.threads import one_thread
 from privgp.models.kept import names_of
+from privgp.models.rates import answer_to
 from privgp.release.certificate import certificate
 from privgp.release.file import CODEC, Contents, decode
+from privgp.release.rates import RatePosterior
 from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
 
 if TYPE_CHECKING:
@@ -90,6 +92,7 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
         noise_variance=model.noise_variance_,
         plan_summary=model.plan_summary_,
         certificate=certificate(model),
+        unit=plan.unit,
     )
 
 
@@ -111,13 +114,14 @@ def _model_from(contents: Contents) -> PrivateGPRegressor:
     return model
 
 
-def _posterior(c: Contents) -> Posterior:
+def _posterior(c: Contents) -> Posterior | RatePosterior:
     low, high = c.parameters.y_bounds
     if len(c.models) * c.functionals.weights.size > MOST_ENTRIES:
         raise DamagedFile("it is larger than any release")
     try:
         with one_thread(), np.errstate(all="ignore"):
-            result = posterior(c.functionals, c.measurement, c.models, 0.5 * low + 0.5 * high)
+            centre = 0.5 * low + 0.5 * high
+            result = answer_to(c.functionals, c.measurement, c.models, centre, c.unit)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         raise DamagedFile("its numbers do not make a posterior") from None
     parts = [part for each in result.components for part in (each.mean_weights, each.half)]

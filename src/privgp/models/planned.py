@@ -23,16 +23,17 @@ OTHER = (
 
 @dataclass(frozen=True)
 class PublicRows:
-    """What is public of the rows: their number, and the inputs and people where these are."""
+    """What is public of the rows: their number, and the inputs, people and exposures where these are."""
 
     count: int
     columns: int
     inputs: Array | None = None
     people: Integers | None = None
+    exposure: Array | None = None
 
     @classmethod
-    def of(cls, X: Array, people: Integers | None) -> Self:
-        return cls(X.shape[0], X.shape[1], X, people)
+    def of(cls, X: Array, people: Integers | None, exposure: Array | None = None) -> Self:
+        return cls(X.shape[0], X.shape[1], X, people, exposure)
 
 
 def bound(model: PrivateGPRegressor, plan: Plan, rows: PublicRows) -> Plan:

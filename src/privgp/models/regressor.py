@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
@@ -15,7 +15,6 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.inference.learning import learn
-from privgp.gp.inference.posterior import posterior
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
@@ -25,7 +24,9 @@ from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import regressor_guarantee, simulation
 from privgp.models.records import check_records, fit_records, given_counts, plan_records
 from privgp.models.spending import SpendingRegressor
+from privgp.models.rates import answer_to, check_exposed, check_likelihood
 from privgp.plan.build import Budget, Question, make_plan
+from privgp.plan.counts.exposures import Exposures, checked_exposure
 from privgp.plan.inputs.arguments import (
     check_bounds,
     check_change,
@@ -42,6 +43,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.release.at_targets import AtTargets, Release
 from privgp.release.certificate import utc
+from privgp.release.rates import learn_rates
 from privgp.types import Array
 from privgp.vault.measure import measure
 from privgp.vault.stream import with_outputs
@@ -86,6 +88,9 @@ class PrivateGPRegressor(SpendingRegressor):
         are then read in blocks and nothing grows with their number. None: exact.
     mechanism : the noise distribution: "gaussian", on weighted sums of all outputs; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
+    likelihood : "gaussian"; or "poisson": outputs are counts, and their rate per unit of ``exposure`` is
+        predicted. The kernel is then that of the rate's logarithm, and the noise variance that of a
+        count over its mean, 1 unless given. An observation is a count at one unit of exposure.
     max_change : how much one person can change one output, 1 for a count of people; with ``groups``,
         each of that person's outputs. None: from one bound to the other.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
@@ -114,20 +119,24 @@ class PrivateGPRegressor(SpendingRegressor):
     hyperparameters: str = "learned"
     inducing: Any = None
     mechanism: str = "auto"
+    likelihood: str = "gaussian"
     max_change: float | None = None
     random_state: Any = None
 
-    def plan(self, X: Any, groups: Any = None) -> Any:
+    def plan(self, X: Any, groups: Any = None, exposure: Any = None) -> Any:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used.
+        ``exposure``: as ``fit`` has it.
         """
         names = names_of(X)
         if self.protect != "records":
             X = check_array(X, dtype=np.float64, estimator=self)
-        return named(self._plan(X, groups), names)
+        return named(self._plan(X, groups, exposure=exposure), names)
 
-    def epsilon_for(self, X: Any, error: float, groups: Any = None) -> float:
+    def epsilon_for(
+        self, X: Any, error: float, groups: Any = None, exposure: Any = None
+    ) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
@@ -136,18 +145,23 @@ class PrivateGPRegressor(SpendingRegressor):
         error = check_error(error)
 
         def planned(epsilon: float) -> Plan:
-            plan: Plan = clone(self).set_params(epsilon=epsilon).plan(X, groups)
+            plan: Plan = clone(self).set_params(epsilon=epsilon).plan(X, groups, exposure)
             return plan
 
         return least_epsilon(planned, error)
 
-    def fit(self, X: Any, y: Any, groups: Any = None, plan: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, groups: Any = None, plan: Any = None, exposure: Any = None
+    ) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
 
         ``groups``: public person identifiers; all rows of one person are protected together.
         ``plan``: what ``plan(X, groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
+        ``exposure``: with ``likelihood="poisson"``, what every count is counted over, such as a
+        population or days at risk: public, positive, one per row. None: 1 each.
         """
+        check_exposed(self.likelihood, exposure)
         self._check_given(y)
         if self.protect == "records":
             fit_records(self, X, y, groups, plan)
@@ -158,7 +172,7 @@ class PrivateGPRegressor(SpendingRegressor):
             rows = ArrayRows(X)
             fit_rows(self, rows, with_outputs(rows.blocks(), y), groups, plan)
             return self
-        public = PublicRows.of(X, person_ids(groups, len(X)))
+        public = PublicRows.of(X, person_ids(groups, len(X)), self._exposure(exposure, len(X)))
         plan = self._plan_for(public, groups, plan)
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
@@ -214,6 +228,8 @@ class PrivateGPRegressor(SpendingRegressor):
 
     def _observed(self, mean: Array, variance: Array) -> Array:
         """The variance of an output: at most (mean - low)(high - mean), as values in bounds have."""
+        if self.likelihood == "poisson":  # at one unit of exposure, whatever bounds the counts have
+            return variance + self.noise_variance_ * mean
         low, high = check_bounds("y_bounds", self.y_bounds)
         most = (mean - low) * (high - mean)
         return np.maximum(variance, np.minimum(variance + self.noise_variance_, most))
@@ -250,22 +266,26 @@ class PrivateGPRegressor(SpendingRegressor):
         loaded = vars(self).get("loaded_")
         return str(self.plan_.summary() if loaded is None else loaded.plan_summary)
 
-    def _plan(self, X: Any, groups: Any, ranked: bool = False) -> Plan:
+    def _plan(self, X: Any, groups: Any, ranked: bool = False, exposure: Any = None) -> Plan:
+        check_exposed(self.likelihood, exposure)
         if self.protect == "records":
             return plan_records(self, X, groups)
         if self.inducing is not None:
             return plan_rows(self, ArrayRows(X), groups)
         question = self._question(X.shape[1], ranked=ranked)
         # Only the other objectives have matrices so large that threads do more than wait.
-        people = person_ids(groups, len(X))
+        people, exposure = person_ids(groups, len(X)), self._exposure(exposure, len(X))
+        if exposure is not None:
+            question = replace(question, exposures=Exposures.of(exposure, question.y_bounds))
         with one_thread() if question.objective == "posterior" else threads_for(len(X)):
             plan = make_plan(X, question, self._budget(), people)
-        return plan if ranked else bound(self, plan, PublicRows.of(X, people))
+        return plan if ranked else bound(self, plan, PublicRows.of(X, people, exposure))
 
     def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
         """A new plan for these rows, or the given one if it was made for them."""
         if plan is None:
-            return self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
+            inputs = rows.count if rows.inputs is None else rows.inputs
+            return self._plan(inputs, groups, exposure=rows.exposure)
         self._question(rows.columns, groups)
         return accepted(self, plan, rows)
 
@@ -275,6 +295,10 @@ class PrivateGPRegressor(SpendingRegressor):
         given = inducing_inputs(self.inducing, rows.columns)
         with one_thread():
             return sketch_plan(rows, question, self._budget(), given)
+
+    def _exposure(self, exposure: Any, rows: int) -> Array | None:
+        """The exposure of every row where outputs are counts."""
+        return checked_exposure(exposure, rows) if self.likelihood == "poisson" else None
 
     def _budget(self) -> Budget:
         return Budget(float(self.epsilon), float(self.delta))
@@ -288,6 +312,7 @@ class PrivateGPRegressor(SpendingRegressor):
         check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
+        check_likelihood(self, bounds)
         if self.noise_variance is not None and not isinstance(self.noise_variance, Real):
             raise ValueError("noise_variance must be a number or None.")
         if self.protect == "records":
@@ -318,6 +343,7 @@ class PrivateGPRegressor(SpendingRegressor):
             mechanism=self.mechanism,
             ranked=ranked,
             max_change=check_change(self.max_change, self.protect),
+            squares=self.likelihood != "poisson",
         )
 
     def _release(
@@ -328,6 +354,7 @@ class PrivateGPRegressor(SpendingRegressor):
         self.plan_ = plan
         # for a file, should a parameter be changed later
         self._asked = Parameters.of(self.get_params(deep=False), plan.targets.shape[1])
+        measurement = plan.kind.counted(plan, measurement)
         self.measurements_ = (measurement,)
         self.released_at_ = utc(datetime.now(UTC))
         self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
@@ -342,10 +369,12 @@ class PrivateGPRegressor(SpendingRegressor):
                 at_targets = laid_out(AtTargets.of(plan, measurement, centre))
                 self._answer_by(at_targets, (plan.start,), at_targets)
                 return
+            learning = learn if plan.unit is None else learn_rates
             if not models and self.hyperparameters == "learned":
-                models = learn(functionals, measurement, priors)
+                models = learning(functionals, measurement, priors)
             models = models or (plan.start,)
-            self._answer_by(posterior(self.functionals_, measurement, models, centre), models)
+            answer = answer_to(self.functionals_, measurement, models, centre, plan.unit)
+            self._answer_by(answer, models)
 
     def _answer_by(
         self,

@@ -13,6 +13,8 @@ from privgp.gp.input_maps import collapse
 from privgp.gp.priors import Prior
 from privgp.gp.smoothers import Nystrom, choose_nodes
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
+from privgp.plan.counts.exposures import Exposures
+from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.kinds import Outputs, Records, Unbiased
@@ -49,7 +51,8 @@ class Question:
     """What is to be learned: everything public that a plan needs besides inputs and budget.
 
     ``ranked``: design also for a given kernel on ranked inputs, as is done for the default one, so
-    that the measurement serves kernels other than the one it is planned for.
+    that the measurement serves kernels other than the one it is planned for. ``squares``: whether
+    squared outputs tell more than outputs, as those of labels do not.
     """
 
     y_bounds: tuple[float, float]
@@ -61,7 +64,9 @@ class Question:
     learned: bool = True
     mechanism: str = "auto"
     ranked: bool = False
+    squares: bool = True
     max_change: float | None = None
+    exposures: Exposures | None = None
 
     @property
     def change(self) -> float:
@@ -73,9 +78,19 @@ class Question:
         return 0.5 * (self.y_bounds[1] - self.y_bounds[0])
 
     @property
-    def energy(self) -> bool:
-        """Whether hyperparameters are learned, for which the energy is measured too."""
+    def adapts(self) -> bool:
+        """Whether hyperparameters are learned from the measurement."""
         return self.learned and self.reconstruct == "posterior"
+
+    @property
+    def energy(self) -> bool:
+        """Whether the sum of squared outputs is measured, for the sake of learning."""
+        return self.adapts and self.squares
+
+    def kind(self, inputs: Array, nodes: Integers) -> Outputs:
+        """What is planned at these inputs, of which ``nodes`` carry the function."""
+        counts = self.exposures
+        return Outputs(inputs, nodes) if counts is None else Rates(inputs, nodes, rate=counts.unit)
 
     def goal(self, inputs: Array, counts: Array) -> Goal:
         """The targets; the inputs where none were given."""
@@ -113,13 +128,16 @@ class Question:
 
 def make_plan(X: Array, question: Question, budget: Budget, people: Integers | None = None) -> Plan:
     """Choose the measurement. Sees inputs, never outputs."""
-    priors = starting_priors(X, question, learned=question.energy)
+    priors = starting_priors(X, question, learned=question.adapts)
     inputs, index = collapse(X)
     counts, start = np.bincount(index).astype(float), priors[0].start
+    sizes = counts
+    if question.exposures is not None:
+        sizes = np.bincount(index, question.exposures.expected)
     nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)
     goal = question.goal(inputs, counts)
-    task = Task(question, budget, priors, inputs, index, counts, nodes, people, goal)
-    rival, kind = None, Outputs(inputs, nodes)
+    task = Task(question, budget, priors, inputs, index, sizes, nodes, people, goal)
+    rival, kind = None, question.kind(inputs, nodes)
     if question.objective != "posterior":
         strategy, kind = _linear_strategy(task)
     elif question.reconstruct == "posterior":
@@ -174,6 +192,8 @@ def functionals(strategy: OutputSums, factor: Nystrom) -> Functionals:
     B, J = strategy.matrix, factor.interpolation
     per_input = strategy.per_input
     g, e = strategy.row_weights, strategy.energy_shares
+    if strategy.expected is not None:  # no energy is measured of counts
+        e = strategy.expected
     mass, squares = strategy.masses()
     unexplained = np.zeros_like(B)
     if factor.chosen.size < B.shape[1]:

@@ -20,6 +20,7 @@ from privgp.types import Array, Pair, Positive, Share, Within, later
 
 OBJECTIVES = ("posterior", "trace", "max", "logdet")
 RECONSTRUCTIONS = ("posterior", "unbiased")
+LIKELIHOODS = ("gaussian", "poisson")
 MECHANISMS = ("auto", *LAWS)
 
 
@@ -41,6 +42,7 @@ class Parameters:
     hyperparameters: Annotated[str, ("learned", "fixed")]
     mechanism: Annotated[str, MECHANISMS]
     max_change: Positive | None = later(None)
+    likelihood: Annotated[str, LIKELIHOODS] = later("gaussian")
 
     @classmethod
     def of(cls, given: Mapping[str, Any], columns: int) -> Self:

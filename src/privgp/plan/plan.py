@@ -16,6 +16,7 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan import accuracy
 from privgp.plan.choice import AnyStrategy
+from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
@@ -58,7 +59,7 @@ class Plan:
     functionals: Functionals = field(repr=False)
     noise: Noise = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
-    kind: Outputs | Records = field(repr=False)
+    kind: Outputs | Rates | Records = field(repr=False)
     rival: AnyStrategy | None = field(repr=False, default=None)
     fingerprint: str = field(repr=False, default="")
     made_for: MadeFor | None = field(repr=False, default=None)
@@ -82,6 +83,11 @@ class Plan:
     def unbiased(self) -> Unbiased | None:
         """How the papers' output is made from the measurement; None for a posterior."""
         return self.kind.unbiased
+
+    @property
+    def unit(self) -> float | None:
+        """The rate that rates are multiples of, where outputs are counts; None where they are not."""
+        return self.kind.unit
 
     @property
     def design_gap(self) -> float | None:

@@ -120,6 +120,7 @@ class OutputSums(Sums):
     ``energy_weight``: w, 0 when energies are not measured
     ``energy_shares``: (rows,), the factors e_i
     ``change``: by how much a person changes each of their scaled outputs at most
+    ``expected``: (rows,), for counts, what each would be at the unit rate; None for other outputs
     """
 
     matrix: Array
@@ -130,6 +131,12 @@ class OutputSums(Sums):
     energy_shares: Array
     law: Annotated[str, NOT_PURE] = GAUSSIAN
     change: Change = later(WHOLE)
+    expected: Array | None = later(None)
+
+    @property
+    def sizes(self) -> Array:
+        """How much of the function, and of its scatter, every output holds, (rows,)."""
+        return np.ones(self.rows) if self.expected is None else self.expected
 
     @property
     def rows(self) -> int:
@@ -148,14 +155,16 @@ class OutputSums(Sums):
         return np.bincount(self.index, values, minlength=self.distinct_inputs).astype(float)
 
     def masses(self) -> tuple[Array, Array]:
-        """Sums of the row weights, and of their squares, at every distinct input."""
-        g = self.row_weights
-        return self.per_input(g), self.per_input(g * g)
+        """Sums of the row weights, and of their squares, at every distinct input; times what every
+        row holds."""
+        g, sizes = self.row_weights, self.sizes
+        return self.per_input(g * sizes), self.per_input(g * g * sizes)
 
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
         rows, index, people, shares = self.index.size, self.index, self.people, self.energy_shares
-        per_row = (index, self.row_weights, shares, *([] if people is None else [people]))
+        given = [part for part in (people, self.expected) if part is not None]
+        per_row = (index, self.row_weights, shares, *given)
         fits = (
             self.matrix.ndim == 2
             and rows >= 1
@@ -195,7 +204,7 @@ class OutputSums(Sums):
     def float_error(self) -> float:
         """In the norm of the law, for sums of ``rows`` outputs and then of ``inputs`` products."""
         gamma = rounding(self.rows + self.distinct_inputs + 4)
-        sums = gamma * (np.abs(self.matrix) @ self.masses()[0])
+        sums = gamma * (np.abs(self.matrix) @ self.per_input(self.row_weights))
         energy = rounding(self.rows + 4) * self.energy_weight * float(self.energy_shares.sum())
         order = 1 if self.law in PURE else 2
         return float(np.linalg.norm(np.append(sums, energy), order)) * (1.0 + 1e-9)
@@ -266,6 +275,7 @@ def strategy_for_rows(
     energy: bool,
     equal_weights: bool = False,
     change: float = WHOLE,
+    expected: Array | None = None,
 ) -> OutputSums:
     """Scale a design with unit columns so that every person moves the measurement by at most about
     ``change``.
@@ -276,7 +286,7 @@ def strategy_for_rows(
     B = B / max(1.0, float(column_norms(B).max(initial=0.0)))
     ones, weight = np.ones(len(index)), energy_weight(change) if energy else 0.0
     if people is None:
-        return OutputSums(B, index, ones, None, weight, ones, change=change)
+        return OutputSums(B, index, ones, None, weight, ones, change=change, expected=expected)
     counts = np.bincount(people)
     allowed = np.ones(len(counts))
     if np.any(counts > 1):
@@ -288,7 +298,8 @@ def strategy_for_rows(
         B = B * float(scale.min())
         scale = np.ones(len(counts))
     shares = 1.0 / counts[people]
-    return OutputSums(B, index, scale[people], people, weight, shares, change=change)
+    weights = scale[people], people, weight, shares
+    return OutputSums(B, index, *weights, change=change, expected=expected)
 
 
 def strategy_of_groups(
@@ -299,6 +310,7 @@ def strategy_of_groups(
     energy: bool,
     law: str = LAPLACE,
     change: float = WHOLE,
+    expected: Array | None = None,
 ) -> GroupSums:
     """Sums for pure noise that every person moves by at most about ``change`` in all: k rows count
     1/k each."""
@@ -306,4 +318,4 @@ def strategy_of_groups(
     weight = MAX_TOTAL_ENERGY_WEIGHT if energy else 0.0  # costs nothing
     if change < WHOLE:
         weight = min(weight, CHANGED_TOTAL_SHARE / (WHOLE - change)) if energy else 0.0
-    return GroupSums(B, index, shares, people, weight, shares, law, change)
+    return GroupSums(B, index, shares, people, weight, shares, law, change, expected)

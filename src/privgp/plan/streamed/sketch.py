@@ -57,7 +57,7 @@ class Sketch:
 def sketch_plan(rows: Rows, question: Question, budget: Budget, inducing: int | Array) -> Sketch:
     """Choose inducing inputs and what is measured of a row."""
     seen = sample(rows, SAMPLE)
-    priors = starting_priors(seen, question, learned=question.energy)
+    priors = starting_priors(seen, question, learned=question.adapts)
     Z = choose_inducing(seen, inducing) if isinstance(inducing, int) else inducing
     inputs, index = collapse(_some(seen, TARGETS))
     goal = question.goal(inputs, np.bincount(index).astype(float))
