@@ -61,17 +61,17 @@ def plan(
     request.check()
     with progress(None if for_error is not None else 4 + len(EPSILONS)) as step:
         step("Counting the records" if request.inputs_are_private else "Reading the public columns")
-        rows, people = request.public_rows()
+        (rows, people), exposure = request.public_rows(), request.exposures()
         if for_error is not None:
 
             def planned(epsilon: float) -> Plan:
                 step(f"Planning for epsilon = {epsilon:.4g}")
-                return make_plan(replace(request, epsilon=epsilon).model(), rows, people)
+                return make_plan(replace(request, epsilon=epsilon).model(), rows, people, exposure)
 
             with public_computation():
                 request = replace(request, epsilon=least_epsilon(planned, for_error))
         step("Planning")
-        made = request.named(make_plan(request.model(), rows, people))
+        made = request.named(make_plan(request.model(), rows, people, exposure))
         with public_computation():
             errors = _errors_by_epsilon(made, step)
             text = made.describe()
@@ -107,9 +107,11 @@ def _errors_by_epsilon(made: Plan, step: Step) -> dict[float, float]:
 
 
 def _error_table(made: Plan, errors: dict[float, float]) -> Table:
-    width = made.y_bounds[1] - made.y_bounds[0]
+    width, share = made.y_bounds[1] - made.y_bounds[0], "of the bounds' width"
+    if made.unit is not None:
+        width, share = 1.0, "of the rate"
     title = f"What a budget buys (delta = {made.delta:g} offered)"
-    headings = ("epsilon", "expected error", "of the bounds' width", "<- this plan")
+    headings = ("epsilon", "expected error", share, "<- this plan")
     rows = [(f"{e:g}", f"{v:.4g}", f"{100 * v / width:.3g}%") for e, v in errors.items()]
     return table(title, headings, rows, [*errors].index(made.epsilon))
 

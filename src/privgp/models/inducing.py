@@ -43,9 +43,8 @@ def fit_rows(
     def finish(totals: Totals) -> Plan:
         if plan is None:
             return bound(model, sketch.finish(totals), PublicRows(rows.count, rows.columns))
-        held = plan.strategy
-        asked = {"energy": held.energy_weight > 0, "change": held.change}
-        strategy = streamed_strategy(columns, totals, **asked)
+        energy, change = plan.strategy.energy_weight > 0, plan.strategy.change
+        strategy = streamed_strategy(columns, totals, energy=energy, change=change)
         if fingerprint(strategy) != fingerprint(plan.strategy):  # it was made of other rows
             raise ValueError(OTHER)
         return plan  # type: ignore[no-any-return]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.kernels.evaluate import variance as kernel_variance
 from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
 from privgp.pictures.style import REACH, budget_text, limits, number
@@ -59,7 +59,7 @@ def ranges(model: PrivateGPRegressor, X: Array, observation: bool) -> tuple[Arra
     if observation:
         outputs = mixture.of_outputs(*check_bounds("y_bounds", model.y_bounds))
         bands[OUTPUTS] = _ninety(outputs)
-    return mixture.weights @ mixture.means, bands | {TOTAL: _ninety(mixture)}
+    return mixture.mean, bands | {TOTAL: _ninety(mixture)}
 
 
 def privacy_range(model: PrivateGPRegressor, X: Array, mean: Array, total: Band) -> Band:
@@ -101,7 +101,11 @@ def released_function(kept: Kept, output: str) -> Released:
     )
 
 
-def _ninety(mixture: Mixture) -> Band:
+class Spread(Protocol):
+    def quantiles(self, levels: Sequence[float]) -> Array: ...
+
+
+def _ninety(mixture: Spread) -> Band:
     low, high = mixture.quantiles([0.05, 0.95])
     return low, high
 

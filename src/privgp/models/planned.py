@@ -43,9 +43,15 @@ def bound(model: PrivateGPRegressor, plan: Plan, rows: PublicRows) -> Plan:
     return named(made, names_of(model))
 
 
-def named(plan: Plan, names: tuple[str, ...] | None, groups: str | None = None) -> Plan:
+def named(
+    plan: Plan,
+    names: tuple[str, ...] | None,
+    groups: str | None = None,
+    exposure: str | None = None,
+) -> Plan:
     assert plan.made_for is not None
-    return replace(plan, made_for=replace(plan.made_for, names=names, groups=groups))
+    made = replace(plan.made_for, names=names, groups=groups, exposure=exposure)
+    return replace(plan, made_for=made)
 
 
 def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Plan:

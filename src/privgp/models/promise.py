@@ -50,6 +50,7 @@ def simulation(model: Any) -> np.random.Generator | None:
 def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
     """What the measurement of a plan promises, of outputs or of records."""
     strategy = plan.strategy
+    assumptions: tuple[str, ...]
     if plan.x_bounds is not None:
         protected, assumptions = RECORDS, RECORDS_ASSUMPTIONS
         what = "records and their values over bins of the declared domain"

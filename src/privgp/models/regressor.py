@@ -22,9 +22,9 @@ from privgp.models.inducing import fit_rows, plan_rows
 from privgp.models.kept import names_of
 from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import regressor_guarantee, simulation
+from privgp.models.rates import answer_to, check_exposed, check_likelihood
 from privgp.models.records import check_records, fit_records, given_counts, plan_records
 from privgp.models.spending import SpendingRegressor
-from privgp.models.rates import answer_to, check_exposed, check_likelihood
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.counts.exposures import Exposures, checked_exposure
 from privgp.plan.inputs.arguments import (
@@ -134,9 +134,7 @@ class PrivateGPRegressor(SpendingRegressor):
             X = check_array(X, dtype=np.float64, estimator=self)
         return named(self._plan(X, groups, exposure=exposure), names)
 
-    def epsilon_for(
-        self, X: Any, error: float, groups: Any = None, exposure: Any = None
-    ) -> float:
+    def epsilon_for(self, X: Any, error: float, groups: Any = None, exposure: Any = None) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
@@ -220,7 +218,7 @@ class PrivateGPRegressor(SpendingRegressor):
         with one_thread():
             for first in range(0, len(X), INTERVAL_ROWS):
                 rows = slice(first, first + INTERVAL_ROWS)
-                mixture = self.release_.mixture(X[rows])
+                mixture: Any = self.release_.mixture(X[rows])
                 if observation:
                     mixture = mixture.of_outputs(*check_bounds("y_bounds", self.y_bounds))
                 ends[:, rows] = mixture.quantiles(levels)

@@ -72,11 +72,13 @@ class Parameters:
 
 @dataclass(frozen=True)
 class MadeFor:
-    """What a plan was asked for, with the names of the columns of inputs and of people, if known."""
+    """What a plan was asked for, with the names of the columns of inputs, of people and of exposures,
+    if known."""
 
     parameters: Parameters
     names: tuple[str, ...] | None = None
     groups: str | None = None
+    exposure: str | None = later(None)
 
 
 def _pairs(bounds: Any) -> Any:

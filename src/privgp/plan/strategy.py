@@ -218,7 +218,9 @@ class OutputSums(Sums):
         signs[rows] = self._worst_signs(rows)
         moved = self.matrix @ self.per_input(self.row_weights * signs)
         squares, other = float(self.energy_shares[rows].sum()), self.change - 1.0
-        return self.with_energy(-moved, squares), self.with_energy(other * moved, other**2 * squares)
+        return self.with_energy(-moved, squares), self.with_energy(
+            other * moved, other**2 * squares
+        )
 
     def _worst_signs(self, rows: Integers) -> Array:
         """The signs of one person's outputs that move the measurement most (all +1 for many rows)."""

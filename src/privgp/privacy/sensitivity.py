@@ -25,7 +25,10 @@ def scaled_change(max_change: float | None, bounds: tuple[float, float]) -> floa
     if max_change is None:
         return WHOLE
     # as the vault scales; that errs by two roundings of numbers of at most 1, before and after
-    moved = max_change / (0.5 * bounds[1] - 0.5 * bounds[0]) * (1.0 + 4.0 * UNIT_ROUNDOFF) + 8.0 * UNIT_ROUNDOFF
+    moved = (
+        max_change / (0.5 * bounds[1] - 0.5 * bounds[0]) * (1.0 + 4.0 * UNIT_ROUNDOFF)
+        + 8.0 * UNIT_ROUNDOFF
+    )
     return min(WHOLE, moved)
 
 

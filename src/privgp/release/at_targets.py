@@ -64,4 +64,6 @@ class AtTargets:
             ) from None
 
 
-Release = AtTargets | Posterior | RatePosterior  # what predicts after a release, whatever was measured
+Release = (
+    AtTargets | Posterior | RatePosterior
+)  # what predicts after a release, whatever was measured

@@ -54,6 +54,11 @@ class RateMixture:
         means = self.unit * LOG.mean(self.logs.means + 0.5 * self.logs.variances)
         return means, means**2 * np.expm1(np.minimum(self.logs.variances, 50.0))
 
+    @property
+    def mean(self) -> Array:
+        """Of the rate at every point, (points,)."""
+        return np.asarray(self.logs.weights @ self.moments()[0])
+
     def of_outputs(self, low: float, high: float) -> CountMixture:
         """Of counts at one unit of exposure, which bounds of the data do not bind."""
         means, variances = self.moments()

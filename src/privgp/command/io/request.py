@@ -19,6 +19,7 @@ from privgp.command.io.columns import (
     input_columns,
     output_column,
     private_columns,
+    read_inputs,
     split_names,
 )
 from privgp.command.io.files import open_stored
@@ -41,7 +42,7 @@ TOO_EXTREME = (
 )
 AS_GIVEN = (
     "noise_variance", "epsilon", "delta", "protect", "objective", "reconstruct", "hyperparameters",
-    "mechanism", "inducing",
+    "mechanism", "inducing", "max_change", "likelihood",
 )  # fmt: skip
 
 
@@ -111,6 +112,14 @@ class Request(ReleaseOptions):
             raise Refusal("--output must name a column.")
         if self.groups is not None and not self.groups:
             raise Refusal("--groups must name a column.")
+        if self.exposure is not None and self.likelihood != "poisson":
+            raise Refusal("--exposure is for --likelihood poisson only.")
+        if self.exposure is not None and not self.exposure:
+            raise Refusal("--exposure must name a column.")
+        if self.exposure is not None and self.exposure == self.output:
+            raise Refusal(f"The private output '{self.output}' cannot be the --exposure.")
+        if self.max_change is not None and not 0 < self.max_change < math.inf:
+            raise Refusal(f"--max-change must be positive, got {self.max_change:g}.")
         if self.output in self.input_names:
             raise Refusal(f"The private output '{self.output}' cannot be among the --inputs.")
         if self.output is not None and self.output == self.groups:
@@ -128,7 +137,13 @@ class Request(ReleaseOptions):
         )
 
     def named(self, plan: Plan) -> Plan:
-        return named(plan, tuple(self.input_names), self.groups)
+        return named(plan, tuple(self.input_names), self.groups, self.exposure)
+
+    def exposures(self) -> Array | None:
+        """The public exposure of every row, if a column of them is named."""
+        if self.exposure is None:
+            return None
+        return read_inputs(self.data, [self.exposure]).to_numpy()[:, 0].astype(np.float64)
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
@@ -171,6 +186,7 @@ class PlannedRequest(Request):
             plan=plan, plan_path=path, data=data, inputs=",".join(made.names), output=output,
             groups=made.groups, bounds=asked.y_bounds, epsilon=asked.epsilon, delta=asked.delta,
             protect=asked.protect, mechanism=asked.mechanism, inducing=inducing, seed=seed,
+            likelihood=asked.likelihood, exposure=made.exposure, max_change=asked.max_change,
         )  # fmt: skip
 
     @property
@@ -184,12 +200,20 @@ class PlannedRequest(Request):
         return PrivateGPRegressor(**vars(self.plan.made_for.parameters), random_state=self.seed)
 
 
-def make_plan(model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, people: Any) -> Plan:
+def make_plan(
+    model: PrivateGPRegressor,
+    X: pl.DataFrame | FileRows | int,
+    people: Any,
+    exposure: Array | None = None,
+) -> Plan:
     """The model's plan, from inputs in memory or in a file, or from the number of private records."""
     if model.protect == "records" and isinstance(X, pl.DataFrame):
         X = X.height
     with public_computation():
-        plan: Plan = plan_rows(model, X) if isinstance(X, FileRows) else model.plan(X, people)
+        if isinstance(X, FileRows):
+            plan: Plan = plan_rows(model, X)
+        else:
+            plan = model.plan(X, people, exposure)
         if not math.isfinite(plan.starting_error):
             raise ArithmeticError
     return plan

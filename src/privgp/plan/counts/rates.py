@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
@@ -41,7 +41,7 @@ class Rates(Outputs):
 
     def counted(self, plan: Plan, measurement: Measurement) -> Measurement:
         """The measured sums of counts themselves: the middle of the bounds is added back."""
-        strategy = plan.strategy
+        strategy: Any = plan.strategy
         middle = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
         rows = strategy.per_input(strategy.row_weights)
         return replace(measurement, values=measurement.values + middle * (strategy.matrix @ rows))

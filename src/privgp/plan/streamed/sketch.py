@@ -45,8 +45,8 @@ class Sketch:
 
     def finish(self, totals: Totals) -> Plan:
         """The plan, once the pass over the rows is done."""
-        asked = {"energy": self.question.energy, "change": self.question.change}
-        strategy = streamed_strategy(self.columns, totals, **asked)
+        energy, change = self.question.energy, self.question.change
+        strategy = streamed_strategy(self.columns, totals, energy=energy, change=change)
         left = residual_gram(self.columns, self.seen, totals.rows)
         measured = streamed_functionals(self.columns, totals, left)
         return self.question.plan(
