@@ -126,12 +126,14 @@ def _description(model: Any) -> list[str]:
     names = names_of(model)
     inputs = f"{model.n_features_in_} without names" if names is None else listed(names)
     contains = "none" if model.protect == "records" else "their values"
+    counts = model.likelihood == "poisson"
+    scattered = "a count over its mean" if counts else "an output about the function"
     return [
         model.guarantee_.describe(),
         "",
         f"Inputs: {inputs}; the file contains {contains}.",
         f"Most plausible kernel: {write_kernel(model.kernel_, figures=4)}.",
-        f"Variance of an output about the function: {model.noise_variance_:.4g}.",
+        f"Variance of {scattered}: {model.noise_variance_:.4g}.",
         "Error bars: 'privgp predict' gives intervals of the function, of new outputs with --observation.",
         "",
         "The plan it was made with:",

@@ -21,6 +21,7 @@ OUTPUTS_ASSUMPTIONS = (
     "kernel, bounds, targets and budget were chosen without looking at the outputs",
 )
 ONE_CHANGE = "one person changes one output value alone, and that by at most {change:g}"
+EXPOSURES = "the exposures are public, and were not computed from the counts"
 GROUP_CHANGE = (
     "one person changes the output values of one group of rows alone, each by at most {change:g}"
 )
@@ -61,6 +62,8 @@ def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
             protected = (COUNTS if alone else PERSON_COUNTS).by(plan.max_change)
             declared = ONE_CHANGE if alone else GROUP_CHANGE
             assumptions = *assumptions, declared.format(change=plan.max_change)
+        if plan.unit is not None:
+            assumptions = *assumptions, EXPOSURES
         what = "the values"
     squares = ", one of them of squares," if strategy.energy_weight > 0 else ","
     return promise(

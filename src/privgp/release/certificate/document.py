@@ -92,6 +92,7 @@ def _core(model: Any) -> dict[str, Any]:
             *([] if records else [f"the {inputs} of every row"]),
             "the number of rows",
             *([] if people is None else ["which rows belong to one person"]),
+            *([] if plan.unit is None else ["the exposure of every row"]),
             "bounds, kernel, targets and budget",
             "the noisy measurement and all that follows from it",
         ],
@@ -116,13 +117,21 @@ def _core(model: Any) -> dict[str, Any]:
             "people": None if people is None else int(people.max()) + 1,
             "distinct_inputs": strategy.distinct_inputs,
             "measured_numbers": int(strategy.size),
-            "released": "values at the targets" if at_targets else "a function of the inputs",
+            "released": _released(plan),
         },
         "software": _software(),
         "plan_hash": plan_hash(model.functionals_, plan.y_bounds, promised.epsilon, promised.delta),
         "plan": plan.hash,
-        "not_protected": wording.not_protected(promised.is_simulation, people is not None, records),
+        "not_protected": wording.not_protected(
+            promised.is_simulation, people is not None, records, plan.max_change
+        ),
     }
+
+
+def _released(plan: Plan) -> str:
+    if plan.unit is not None:
+        return "a rate per unit of exposure, as a function of the inputs"
+    return "a function of the inputs" if plan.unbiased is None else "values at the targets"
 
 
 def _holder(given: Mapping[str, str] | None) -> dict[str, str]:

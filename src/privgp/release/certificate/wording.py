@@ -51,12 +51,32 @@ ONE_OUTPUT = (
 )
 
 
-def not_protected(simulation: bool, people: bool, records: bool) -> list[str]:
-    """The limits of the promise, in plain sentences."""
+ONE_CHANGE = (
+    "One person's contribution to one output value is protected, at most {change:g} of it. The value "
+    "itself is not, and somebody who contributes to several values, or more to one, is protected less."
+)
+GROUP_CHANGE = (
+    "One person's contributions to the output values of one group of rows are protected, at most "
+    "{change:g} of each. The values themselves are not, and somebody who contributes to several groups, "
+    "or more to a value, is protected less."
+)
+
+
+def _whose(people: bool, change: float | None) -> str:
+    if change is None:
+        return ONE_PERSON if people else ONE_OUTPUT
+    return (GROUP_CHANGE if people else ONE_CHANGE).format(change=change)
+
+
+def not_protected(
+    simulation: bool, people: bool, records: bool, change: float | None = None
+) -> list[str]:
+    """The limits of the promise, in plain sentences. ``change``: the most that one person changes an
+    output by, where that was declared."""
     what = "records" if records else "outputs"
     return [
         *([SIMULATED] if simulation else []),
-        *(RECORDS_LIMITS if records else [*OUTPUTS_LIMITS, ONE_PERSON if people else ONE_OUTPUT]),
+        *(RECORDS_LIMITS if records else [*OUTPUTS_LIMITS, _whose(people, change)]),
         "Facts about groups are not protected: anyone may apply what the published function shows "
         "to any person, in the data or not.",
         f"Several releases compose: each further release of the same {what} weakens the promise.",
