@@ -50,7 +50,7 @@ class Areas:
         """Places, populations, true rates and cases."""
         rng = np.random.default_rng(release)
         X = rng.uniform(0, 100, size=(300, 2))
-        people = np.round(np.exp(rng.normal(np.log(4000), 0.7, size=300)))
+        people = np.rint(rng.lognormal(np.log(4000), 0.7, size=300))
         spots, heights = rng.uniform(0, 100, size=(4, 2)), rng.normal(0, self.contrast, size=4)
         apart = np.square(X[:, None] - spots).sum(axis=2) / 25.0**2
         rates = self.rate * np.exp(np.exp(-0.5 * apart) @ heights)
@@ -84,32 +84,34 @@ def milan(data: Path, way: dict[str, Any], releases: int) -> dict[str, Any]:
 
 def areas(made: Areas, releases: int) -> dict[str, Any]:
     """Errors as shares of ``made.rate``, of releases, without noise and with the linear link."""
-    private, without, linear, held, scores, linear_scores = [], [], [], [], [], []
-    for release in range(releases):
-        X, people, rates, cases = made.draw(release)
-        one, free = (made.model(e, release).fit(X, cases, exposure=people) for e in (1.0, NO_NOISE))
-        low, high = one.interval(X)
-        held.append(np.mean((low <= rates) & (rates <= high)))
-        logs, unit = one.release_.logs.mixture(X), one.plan_.unit
-        scores.append(np.mean(_scores(logs, np.log(rates / unit)) - np.log(rates)))
-        straight = linear_link(one)
-        linear_scores.append(np.mean(_scores(straight.mixture(X), rates / unit)) - np.log(unit))
-        found = unit * np.maximum(straight.mean_and_variance(X)[0], 0.0)
-        for errors, rate in (
-            (private, one.predict(X)), (without, free.predict(X)), (linear, found)
-        ):  # fmt: skip
-            errors.append(np.mean(np.square(rate / made.rate - rates / made.rate)))
-    root = {
-        "rmse": private, "rmse without noise": without, "rmse, linear link": linear
-    }  # fmt: skip
-    told = {name: round(float(np.sqrt(np.mean(errors))), 4) for name, errors in root.items()}
+    found = [_areas_once(made, release) for release in track(range(releases), made.name)]
+    told = {name: np.array([each[name] for each in found]) for name in found[0]}
+    root = {name: float(np.sqrt(np.mean(told[name]))) for name in ("private", "without", "linear")}
     return {
-        **told,
-        "ratio": round(told["rmse"] / told["rmse without noise"], 3),
-        "mean of ratios": _mean(np.sqrt(np.divide(private, without))),
-        "coverage": _mean(held),
-        "log score": _mean(scores),
-        "log score, linear link": _mean(linear_scores),
+        "rmse": round(root["private"], 4),
+        "rmse without noise": round(root["without"], 4),
+        "rmse, linear link": round(root["linear"], 4),
+        "ratio": round(root["private"] / root["without"], 3),
+        "mean of ratios": _mean(np.sqrt(told["private"] / told["without"])),
+        **{name: _mean(told[name]) for name in ("coverage", "log score", "log score, linear link")},
+    }
+
+
+def _areas_once(made: Areas, release: int) -> dict[str, float]:
+    X, people, rates, cases = made.draw(release)
+    one: Any = made.model(1.0, release).fit(X, cases, exposure=people)
+    free = made.model(NO_NOISE, release).fit(X, cases, exposure=people)
+    low, high = one.interval(X)
+    logs, unit, straight = one.release_.logs.mixture(X), one.plan_.unit, linear_link(one)
+    linear = unit * np.maximum(straight.mean_and_variance(X)[0], 0.0)
+    found = {"private": one.predict(X), "without": free.predict(X), "linear": linear}
+    return {
+        **{name: np.mean(np.square((rate - rates) / made.rate)) for name, rate in found.items()},
+        "coverage": np.mean((low <= rates) & (rates <= high)),
+        "log score": np.mean(_scores(logs, np.log(rates / unit)) - np.log(rates)),
+        "log score, linear link": np.mean(
+            _scores(straight.mixture(X), rates / unit) - np.log(unit)
+        ),
     }
 
 
@@ -153,7 +155,7 @@ def main() -> None:
     found: dict[str, Any] = {}
     for name, way in track(WAYS.items(), "Milan"):
         found[f"Milan, {name}"] = milan(given.data, way, given.releases)
-    for made in track(MAPS, "Areas"):
+    for made in MAPS:
         found[made.name] = areas(made, given.releases)
     print(json.dumps(found, indent=2))
 

@@ -66,6 +66,7 @@ def test_the_promise_names_who_is_protected() -> None:
     alone = quick(max_change=2.0).fit(X, Y).guarantee_
     assert alone.unit == "one person's contribution to one output value"
     assert "one row, by at most 2" in alone.neighbours
+    assert "at most 1.23456789" in quick(max_change=1.23456789).fit(X, Y).guarantee_.neighbours
     together = quick().fit(X, Y, AREAS).guarantee_
     assert "one group's rows, in each by at most 1" in together.neighbours
     assert any("exposures are public" in each for each in together.assumptions)

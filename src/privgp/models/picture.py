@@ -44,7 +44,7 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
         held="at their median",
         title=budget_text(promise.epsilon, promise.delta),
         names=getattr(model, "feature_names_in_", None),
-        output=output,
+        output=f"{output} per unit of exposure" if model.likelihood == "poisson" else output,
         curve="mean",
         public_inputs=nodes,
         simulation=promise.is_simulation,

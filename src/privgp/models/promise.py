@@ -13,6 +13,7 @@ from privgp.privacy.guarantee import (
     PERSON_COUNTS,
     RECORDS,
     Guarantee,
+    exactly,
     promise,
 )
 
@@ -20,10 +21,10 @@ OUTPUTS_ASSUMPTIONS = (
     "the inputs, the number of rows and any person identifiers are public",
     "kernel, bounds, targets and budget were chosen without looking at the outputs",
 )
-ONE_CHANGE = "one person changes one output value alone, and that by at most {change:g}"
+ONE_CHANGE = "one person changes one output value alone, and that by at most {change}"
 EXPOSURES = "the exposures are public, and were not computed from the counts"
 GROUP_CHANGE = (
-    "one person changes the output values of one group of rows alone, each by at most {change:g}"
+    "one person changes the output values of one group of rows alone, each by at most {change}"
 )
 RECORDS_ASSUMPTIONS = (
     "the number of records is public",
@@ -61,7 +62,7 @@ def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
             alone = strategy.people is None
             protected = (COUNTS if alone else PERSON_COUNTS).by(plan.max_change)
             declared = ONE_CHANGE if alone else GROUP_CHANGE
-            assumptions = *assumptions, declared.format(change=plan.max_change)
+            assumptions = *assumptions, declared.format(change=exactly(plan.max_change))
         if plan.unit is not None:
             assumptions = *assumptions, EXPOSURES
         what = "the values"

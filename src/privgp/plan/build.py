@@ -52,7 +52,8 @@ class Question:
 
     ``ranked``: design also for a given kernel on ranked inputs, as is done for the default one, so
     that the measurement serves kernels other than the one it is planned for. ``squares``: whether
-    squared outputs tell more than outputs, as those of labels do not.
+    squared outputs tell more than outputs, as those of labels do not. ``max_change``: how much one
+    person can change one output; ``exposures``: given where outputs are counts.
     """
 
     y_bounds: tuple[float, float]

@@ -23,6 +23,7 @@ from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
+from privgp.privacy.guarantee import exactly
 from privgp.privacy.noise import Noise
 from privgp.privacy.sensitivity import WHOLE, scaled_change
 from privgp.types import Array, Integers
@@ -353,7 +354,7 @@ class Plan:
         low, high = self.y_bounds
         changed = ""
         if self.max_change is not None:
-            changed = f", of which one person changes one by at most {self.max_change:g}"
+            changed = f", of which one person changes one by at most {exactly(self.max_change)}"
         averaged = "averaged over the lengthscales it was planned for"
         if not self.learns:
             averaged = "under the given hyperparameters"

@@ -177,6 +177,8 @@ class OutputSums(Sums):
         if fits and people is not None:  # all rows of a person have one weight
             fits = people.min() >= 0 and people.max() < rows
             fits = fits and np.all(self.person_weights()[people] == self.row_weights)
+        if self.expected is not None:
+            fits = fits and self.expected.min() > 0.0 == self.energy_weight
         if not fits:
             raise ValueError(NOT_TOGETHER)
 

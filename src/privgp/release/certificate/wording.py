@@ -4,7 +4,7 @@ the certificate without those fields; ``holder``: what only the data holder know
 from collections.abc import Mapping
 from typing import Any
 
-from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.guarantee import Guarantee, exactly
 from privgp.privacy.noise import Noise
 
 HOLDER = {
@@ -52,12 +52,12 @@ ONE_OUTPUT = (
 
 
 ONE_CHANGE = (
-    "One person's contribution to one output value is protected, at most {change:g} of it. The value "
+    "One person's contribution to one output value is protected, at most {change} of it. The value "
     "itself is not, and somebody who contributes to several values, or more to one, is protected less."
 )
 GROUP_CHANGE = (
     "One person's contributions to the output values of one group of rows are protected, at most "
-    "{change:g} of each. The values themselves are not, and somebody who contributes to several groups, "
+    "{change} of each. The values themselves are not, and somebody who contributes to several groups, "
     "or more to a value, is protected less."
 )
 
@@ -65,7 +65,7 @@ GROUP_CHANGE = (
 def _whose(people: bool, change: float | None) -> str:
     if change is None:
         return ONE_PERSON if people else ONE_OUTPUT
-    return (GROUP_CHANGE if people else ONE_CHANGE).format(change=change)
+    return (GROUP_CHANGE if people else ONE_CHANGE).format(change=exactly(change))
 
 
 def not_protected(
