@@ -30,14 +30,16 @@ def ends(row: int = 0, rows: int = 12) -> Callable[[], Pair]:
 
 
 def of_plan(model: PrivateGPRegressor, groups: Any = None) -> Callable[[], Pair]:
-    """Outputs in (0, 1) of the person who moves the measurement most."""
+    """Outputs in (0, 1) of the person who moves the measurement most, as far as that person may."""
 
     def pair() -> Pair:
         plan = model.plan(INPUTS, groups)
         people = np.arange(len(INPUTS)) if groups is None else groups
         order = 1 if plan.noise.pure else 2
         found = max(_ends_of_people(people), key=lambda u: _moved(plan.strategy, u, order))
-        return 0.5 - 0.5 * found, 0.5 + 0.5 * found
+        most = 1.0 if model.max_change is None else model.max_change
+        low = 0.5 - 0.5 * found
+        return low, low + most * found
 
     return pair
 

@@ -100,7 +100,8 @@ BAD: dict[str, tuple[str, ...]] = {
     "--protect": CHOICE, "--objective": CHOICE, "--reconstruct": CHOICE, "--mechanism": CHOICE,
     "--hyperparameters": CHOICE, "--law": CHOICE, "--sensitivity": CHOICE, "--by": CHOICE,
     "--method": CHOICE, "--estimator": CHOICE, "--task": CHOICE, "--loss": CHOICE,
-    "--acquisition": CHOICE,
+    "--acquisition": CHOICE, "--likelihood": CHOICE, "--exposure": ("", "nonsense", "cost"),
+    "--max-change": POSITIVE,
 }  # fmt: skip
 # Where a parameter of the same name is another thing.
 OWN: dict[tuple[str, str], tuple[str, ...]] = {
@@ -121,6 +122,8 @@ OWN: dict[tuple[str, str], tuple[str, ...]] = {
 BESIDE: dict[tuple[str, str], dict[str, str]] = {
     ("plan", "--x-bounds"): {"--protect": "records"},
     ("release", "--x-bounds"): {"--protect": "records"},
+    ("plan", "--exposure"): {"--likelihood": "poisson", "--output": "cost"},
+    ("release", "--exposure"): {"--likelihood": "poisson"},
     ("function create", "--domain"): {"--protect": "records"},
     ("function create", "--dominance"): {"--sensitivity": "varah"},
 }

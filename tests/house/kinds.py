@@ -12,7 +12,7 @@ KINDS = {
     "Plan", "JointPlan", "FunctionModel", "RecordsModel", "PathModel",
     "Draws", "RecordDraws", "PathDraws", "FunctionContents", "OutputsContents", "RecordsContents",
     "PathContents",
-    "Posterior", "AtTargets",
+    "Posterior", "AtTargets", "RatePosterior", "Rates",
 }  # fmt: skip
 
 # Places that still ask. Lines may only be removed.

@@ -57,6 +57,14 @@ def _other_outputs(strategy: Any, y: Any, rng: np.random.Generator) -> Any:
     return np.where(mine, sign * y if rng.uniform() < 0.5 else _ends(rng, len(y)), y)
 
 
+def _moved_outputs(strategy: Any, y: Any, rng: np.random.Generator) -> Any:
+    """One person's outputs moved by as much as they may, or by less."""
+    people = np.arange(strategy.rows) if strategy.people is None else strategy.people
+    mine = people == rng.choice(people)
+    moved = strategy.change * rng.choice([-1.0, 1.0, 1.0, float(rng.uniform(-1, 1))], size=len(y))
+    return np.where(mine, np.clip(y + moved, -1.0, 1.0), y)
+
+
 def _records(strategy: Any, rng: np.random.Generator) -> Any:
     return rng.uniform(size=(strategy.rows, 1)), _ends(rng, strategy.rows)
 
@@ -66,19 +74,21 @@ def _other_records(strategy: Any, data: Any, rng: np.random.Generator) -> Any:
     return np.where(first[:, None], fresh[0], X), np.where(first, fresh[1], y)
 
 
-def _sums(people: Any = None, *, unit: bool = False) -> Callable[[np.random.Generator], Any]:
+def _sums(
+    people: Any = None, *, unit: bool = False, **asked: Any
+) -> Callable[[np.random.Generator], Any]:
     def make(rng: np.random.Generator) -> Any:
         B, index = rng.standard_normal((3, 4)), np.arange(9) % 4
         B = B / np.linalg.norm(B, axis=0) if unit else B
-        return strategy_for_rows(B, index, people, energy=True, equal_weights=False)
+        return strategy_for_rows(B, index, people, **{"energy": True, **asked})
 
     return make
 
 
-def _groups(people: Any = None) -> Callable[[np.random.Generator], Any]:
+def _groups(people: Any = None, **asked: Any) -> Callable[[np.random.Generator], Any]:
     def make(rng: np.random.Generator) -> Any:
         B = np.eye(2)[rng.permutation([0, 1, 0, 1])].T
-        return strategy_of_groups(B, np.arange(9) % 4, people, energy=True)
+        return strategy_of_groups(B, np.arange(9) % 4, people, **{"energy": True, **asked})
 
     return make
 
@@ -114,9 +124,9 @@ def _read_joint(strategy: Any, numbers: Any, noise: Any, half: float) -> Any:
     return list(zip(strategy.parts, strategy.noises(noise), read, strict=True))
 
 
-def _columns(rng: np.random.Generator) -> Any:
+def _columns(rng: np.random.Generator, change: float = 2.0) -> Any:
     columns = Columns(RBF(0.3), PLACES[::4], rng.standard_normal((3, 3)), True)
-    return streamed_strategy(columns, columns.totals([PLACES]), energy=True)
+    return streamed_strategy(columns, columns.totals([PLACES]), energy=True, change=change)
 
 
 def _streamed(strategy: Any, u: np.ndarray) -> np.ndarray:
@@ -129,6 +139,8 @@ def _of_rows(strategy: Any) -> np.ndarray:
 
 
 OUTPUTS = (_outputs, _other_outputs)
+MOVED = (_outputs, _moved_outputs)
+COUNTS = {"energy": False, "change": 0.1, "expected": np.arange(1.0, 10.0)}
 RECORDS = (_records, _other_records)
 ROWS: dict[str, Row] = {
     "OutputSums": Row(_sums(), *OUTPUTS, weights=_of_rows),
@@ -150,6 +162,17 @@ ROWS: dict[str, Row] = {
             ("groups of people", PEOPLE, LAPLACE),
         )
     },
+    "OutputSums that change by 0.1": Row(_sums(change=0.1), *MOVED, weights=_of_rows),
+    "OutputSums that change by 1.5": Row(_sums(change=1.5), *MOVED, weights=_of_rows),
+    "OutputSums of people that change": Row(_sums(PEOPLE, change=0.1), *MOVED, weights=_of_rows),
+    "OutputSums of counts": Row(_sums(**COUNTS), *MOVED, weights=_of_rows),
+    "GroupSums that change by 0.1": Row(_groups(change=0.1), *MOVED, weights=_of_rows),
+    "GroupSums that change by 1.5": Row(_groups(change=1.5), *MOVED, weights=_of_rows),
+    "GroupSums of people that change": Row(_groups(PEOPLE, change=0.1), *MOVED, weights=_of_rows),
+    "GroupSums of counts of people": Row(_groups(PEOPLE, **COUNTS), *MOVED, weights=_of_rows),
+    "StreamedSums that change": Row(
+        lambda rng: _columns(rng, 0.1), *MOVED, _streamed, lambda s: s.columns.at(PLACES)[0]
+    ),
     "BinSums": Row(
         lambda rng: BinSums(LAPLACE, rng.permutation(np.arange(9) % 3), 3),
         *OUTPUTS,

@@ -19,8 +19,11 @@ from privgp.privacy.sensitivity import (
     column_norms,
     many_row_sensitivity,
     person_norms,
+    scaled_change,
     single_row_sensitivity,
+    total_sensitivity,
 )
+from privgp.vault.validate import clipped_outputs
 
 ENTRIES = st.floats(-1, 1).filter(lambda x: x == 0 or abs(x) > 1e-100)
 
@@ -93,6 +96,61 @@ def largest_change(norm, weight):
 @given(norm=st.floats(0, 2), weight=st.floats(0, 4))
 def test_the_energy_row_moves_no_further_than_said(norm, weight):
     assert largest_change(norm, weight) <= single_row_sensitivity(norm, weight) * (1 + 1e-12)
+
+
+def largest_small_change(norm, weight, most, order):
+    """The same over pairs that differ by at most ``most``, ends of that among them."""
+    u = np.linspace(-1, 1, 401)
+    change = np.append(np.linspace(0, most, 401), most)
+    v = np.clip(u[:, None] + change, -1.0, 1.0)
+    moved = np.stack([norm * (v - u[:, None]), weight * (v**2 - np.square(u)[:, None])])
+    return np.linalg.norm(moved, order, axis=0).max()
+
+
+@settings(max_examples=40)
+@given(norm=st.floats(0, 2), weight=st.floats(0, 4), most=st.floats(1e-3, 2))
+def test_a_small_change_moves_no_further_than_said_and_as_far(norm, weight, most):
+    single = single_row_sensitivity(norm, weight, most)
+    total = float(total_sensitivity(np.array([norm]), np.array([weight]), most)[0])
+    for claimed, order in ((single, 2), (total, 1)):
+        found = largest_small_change(norm, weight, most, order)
+        assert found <= claimed * (1 + 1e-12) + 1e-15
+        if most < 2.0 or order == 1:  # the old bound for whole changes is not always reached
+            assert found >= 0.999 * claimed - 1e-9
+
+
+@settings(max_examples=40)
+@given(
+    rows=st.integers(2, 5), weight=st.floats(0, 2), most=st.floats(0.01, 2), seed=st.integers(0, 2**31)
+)  # fmt: skip
+def test_small_changes_of_several_rows_move_no_further_than_said(rows, weight, most, seed):
+    rng = np.random.default_rng(seed)
+    B, shares = rng.standard_normal((3, rows)), rng.uniform(size=rows)
+    u = rng.choice([-1.0, 1.0, 0.0], size=(2000, rows))
+    v = np.clip(u + rng.choice([-most, most, 0.5 * most], size=u.shape), -1, 1)
+    moved = np.hypot(np.linalg.norm((u - v) @ B.T, axis=1), weight * np.abs((u**2 - v**2) @ shares))
+    norm = largest_norm(B, np.arange(rows))
+    assert moved.max() <= many_row_sensitivity(norm, weight, shares.sum(), most) * (1 + 1e-12)
+
+
+@settings(max_examples=200)
+@given(
+    low=st.floats(-1e6, 1e6),
+    width=st.floats(1e-3, 1e6),
+    at=st.floats(-0.2, 1.2),
+    share=st.floats(1e-9, 1.2),
+)
+def test_outputs_that_differ_by_a_change_are_no_further_apart_when_scaled(low, width, at, share):
+    """The vault's own arithmetic, in exact rationals."""
+    bounds = (low, low + width)
+    most = share * width
+    y = low + at * width
+    z = y + most
+    while Fraction(z) - Fraction(y) > Fraction(most):
+        z = float(np.nextafter(z, -np.inf))
+    u, v = clipped_outputs(np.array([y, z]), 2, bounds)
+    assert abs(Fraction(v) - Fraction(u)) <= Fraction(scaled_change(most, bounds))
+    assert scaled_change(None, bounds) == 2.0
 
 
 def test_the_largest_energy_weight_is_free_and_not_a_hair_more_is():

@@ -11,7 +11,7 @@ OPTIONS = {"y_bounds": "--bounds"} | {
         *("epsilon", "delta", "domain", "kernel", "noise_variance", "noise_std", "inducing"),
         *("sensitivity", "dominance", "extra_noise", "n_paths", "objective", "reconstruct"),
         *("mechanism", "targets", "threshold", "vote", "smoothing", "label_noise", "loss_bounds"),
-        *("protect", "x_bounds", "max_points", "coverage"),
+        *("protect", "x_bounds", "max_points", "coverage", "max_change", "likelihood", "exposure"),
     )
 }
 

@@ -100,6 +100,14 @@ HYPERPARAMETERS_HELP = "Learned from the private measurement at no cost, or as g
 MECHANISM_HELP = "The noise distribution; auto takes the one with the smaller expected error."
 
 
+MAX_CHANGE_HELP = (
+    "How much one person can change one output, such as 1 for a count of people. Default: from one "
+    "bound to the other."
+)
+LIKELIHOOD_HELP = "What outputs are: numbers, or counts (poisson), whose rate is then released."
+EXPOSURE_HELP = "With --likelihood poisson: the public column that counts are counted over."
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOptions:
     """What a release is planned by, as given on the command line."""
@@ -113,6 +121,7 @@ class ReleaseOptions:
     groups: Annotated[str | None, privacy(GROUPS_HELP, metavar="COLUMN")] = None
     protect: Protect = "outputs"
     x_bounds: Annotated[list[str] | None, privacy(X_BOUNDS_HELP, metavar="LO HI")] = None
+    max_change: Annotated[float | None, privacy(MAX_CHANGE_HELP)] = None
     kernel: Annotated[str | None, _KERNEL] = None
     noise_variance: NoiseVariance = None
     targets: Annotated[str | None, model(TARGETS_HELP, metavar="FILE|GRID")] = None
@@ -123,6 +132,8 @@ class ReleaseOptions:
     hyperparameters: Annotated[Literal["learned", "fixed"], model(HYPERPARAMETERS_HELP)] = "learned"
     inducing: Annotated[int | None, model(INDUCING_HELP, metavar="COUNT")] = None
     mechanism: Annotated[Law, model(MECHANISM_HELP)] = "auto"
+    likelihood: Annotated[Literal["gaussian", "poisson"], model(LIKELIHOOD_HELP)] = "gaussian"
+    exposure: Annotated[str | None, model(EXPOSURE_HELP, metavar="COLUMN")] = None
 
 
 def taking(

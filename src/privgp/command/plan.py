@@ -64,17 +64,17 @@ def plan(
         raise Refusal("--for-error is for one output: give --epsilon.")
     with progress(None if for_error is not None else 4 + len(EPSILONS)) as step:
         step("Counting the records" if request.inputs_are_private else "Reading the public columns")
-        rows, people = request.public_rows()
+        (rows, people), exposure = request.public_rows(), request.exposures()
         if for_error is not None:
 
             def planned(epsilon: float) -> Plan:
                 step(f"Planning for epsilon = {epsilon:.4g}")
-                return make_plan(replace(request, epsilon=epsilon).model(), rows, people)
+                return make_plan(replace(request, epsilon=epsilon).model(), rows, people, exposure)
 
             with public_computation():
                 request = replace(request, epsilon=least_epsilon(planned, for_error))
         step("Planning")
-        made = request.named(make_plan(request.model(), rows, people))
+        made = request.named(make_plan(request.model(), rows, people, exposure))
         with public_computation():
             errors = _errors_by_epsilon(made, step)
             text = made.describe()
@@ -112,10 +112,12 @@ def _errors_by_epsilon(made: Any, step: Step) -> dict[float, Any]:
 def _error_table(made: Any, errors: dict[float, Any]) -> Table:
     import numpy as np
 
-    widths = np.ptp(np.atleast_2d(made.y_bounds), axis=1)
+    widths, share = np.ptp(np.atleast_2d(made.y_bounds), axis=1), "of the bounds' width"
+    if made.unit is not None:
+        widths, share = np.ones(1), "of the rate"
     title = f"What a budget buys (delta = {made.delta:g} offered)"
     each = [""] if len(widths) == 1 else [f" of {name}" for name in made.names]
-    headings = [text for name in each for text in (f"expected error{name}", "of the bounds' width")]
+    headings = [text for name in each for text in (f"expected error{name}", share)]
     rows = [
         (
             f"{e:g}",

@@ -149,9 +149,11 @@ def _learned(name: str, model: Any) -> list[str]:
     from privgp.command.io.kernel_text import write_kernel
 
     of, output = (f" of {name}", name) if name else ("", "an output")
+    counts = model.likelihood == "poisson"
+    scattered = "a count over its mean" if counts else f"{output} about the function"
     return [
         f"Most plausible kernel{of}: {write_kernel(model.kernel_, figures=4)}.",
-        f"Variance of {output} about the function: {model.noise_variance_:.4g}.",
+        f"Variance of {scattered}: {model.noise_variance_:.4g}.",
     ]
 
 

@@ -43,7 +43,8 @@ def fit_rows(
     def finish(totals: Totals) -> Plan:
         if plan is None:
             return bound(model, sketch.finish(totals), PublicRows(rows.count, rows.columns))
-        strategy = streamed_strategy(columns, totals, energy=plan.strategy.energy_weight > 0)
+        energy, change = plan.strategy.energy_weight > 0, plan.strategy.change
+        strategy = streamed_strategy(columns, totals, energy=energy, change=change)
         if fingerprint(strategy) != fingerprint(plan.strategy):  # it was made of other rows
             raise ValueError(OTHER)
         return plan  # type: ignore[no-any-return]

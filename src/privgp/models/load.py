@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.inference.posterior import Posterior, posterior
+from privgp.gp.inference.posterior import Posterior
 from privgp.gp.threads import one_thread
 from privgp.models.kept import names_of
+from privgp.models.rates import answer_to
 from privgp.models.several.stored import answer_from, joint_contents
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.release.certificate import certificate
 from privgp.release.file import CODEC, Contents, decode
+from privgp.release.rates import RatePosterior
 from privgp.release.several import JointContents, OutputContents
 from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
 
@@ -96,6 +98,7 @@ def _contents_of(model: PrivateGPRegressor) -> Contents | JointContents:
         noise_variance=model.noise_variance_,
         plan_summary=model.plan_summary_,
         certificate=certificate(model),
+        unit=plan.unit,
     )
 
 
@@ -129,12 +132,12 @@ def _(contents: JointContents) -> PrivateGPRegressor:
     return model
 
 
-def _posterior(c: Contents | OutputContents, centre: float) -> Posterior:
+def _posterior(c: Contents | OutputContents, centre: float) -> Posterior | RatePosterior:
     if len(c.models) * c.functionals.weights.size > MOST_ENTRIES:
         raise DamagedFile("it is larger than any release")
     try:
         with one_thread(), np.errstate(all="ignore"):
-            result = posterior(c.functionals, c.measurement, c.models, centre)
+            result = answer_to(c.functionals, c.measurement, c.models, centre, c.unit)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         raise DamagedFile("its numbers do not make a posterior") from None
     parts = [part for each in result.components for part in (each.mean_weights, each.half)]

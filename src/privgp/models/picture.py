@@ -42,7 +42,7 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
         held="at their median",
         title=budget_text(promise.epsilon, promise.delta),
         names=getattr(model, "feature_names_in_", None),
-        output=output,
+        output=f"{output} per unit of exposure" if model.likelihood == "poisson" else output,
         curve="mean",
         public_inputs=nodes,
         simulation=promise.is_simulation,
@@ -57,7 +57,7 @@ def ranges(model: PrivateGPRegressor, X: Array, observation: bool) -> tuple[Arra
     for name, of_outputs in ((OUTPUTS, True), (TOTAL, False))[not observation :]:
         low, high = model._quantiles(mixture, (0.05, 0.95), of_outputs)
         bands[name] = low, high
-    return mixture.weights @ mixture.means, bands
+    return mixture.mean, bands
 
 
 def privacy_range(model: PrivateGPRegressor, X: Array, mean: Array, total: Band) -> Band:

@@ -22,16 +22,17 @@ OTHER = (
 
 @dataclass(frozen=True)
 class PublicRows:
-    """What is public of the rows: their number, and the inputs and people where these are."""
+    """What is public of the rows: their number, and the inputs, people and exposures where these are."""
 
     count: int
     columns: int
     inputs: Array | None = None
     people: Integers | None = None
+    exposure: Array | None = None
 
     @classmethod
-    def of(cls, X: Array, people: Integers | None) -> Self:
-        return cls(X.shape[0], X.shape[1], X, people)
+    def of(cls, X: Array, people: Integers | None, exposure: Array | None = None) -> Self:
+        return cls(X.shape[0], X.shape[1], X, people, exposure)
 
 
 def bound(model: PrivateGPRegressor, plan: Plan, rows: PublicRows) -> Plan:
@@ -41,9 +42,15 @@ def bound(model: PrivateGPRegressor, plan: Plan, rows: PublicRows) -> Plan:
     return named(made, names_of(model))
 
 
-def named(plan: Plan, names: tuple[str, ...] | None, groups: str | None = None) -> Plan:
+def named(
+    plan: Plan,
+    names: tuple[str, ...] | None,
+    groups: str | None = None,
+    exposure: str | None = None,
+) -> Plan:
     assert plan.made_for is not None
-    return replace(plan, made_for=replace(plan.made_for, names=names, groups=groups))
+    made = replace(plan.made_for, names=names, groups=groups, exposure=exposure)
+    return replace(plan, made_for=made)
 
 
 def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Plan:
@@ -60,6 +67,7 @@ def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Plan:
         and fingerprint(made_for.parameters) in (fingerprint(asked), fingerprint(learned))
         and (plan.epsilon, plan.delta) == (asked.epsilon, asked.delta)
         and plan.y_bounds == asked.y_bounds
+        and plan.strategy.change == asked.change
         and plan.rows == rows.count
         and (plan.x_bounds is not None) == (asked.protect == "records")
         and fingerprint(plan.strategy.people) == fingerprint(rows.people)

@@ -6,11 +6,25 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from privgp.plan.plan import Plan
-from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, promise
+from privgp.privacy.guarantee import (
+    COUNTS,
+    OUTPUTS,
+    PERSON,
+    PERSON_COUNTS,
+    RECORDS,
+    Guarantee,
+    exactly,
+    promise,
+)
 
 OUTPUTS_ASSUMPTIONS = (
     "the inputs, the number of rows and any person identifiers are public",
     "kernel, bounds, targets and budget were chosen without looking at the outputs",
+)
+ONE_CHANGE = "one person changes one output value alone, and that by at most {change}"
+EXPOSURES = "the exposures are public, and were not computed from the counts"
+GROUP_CHANGE = (
+    "one person changes the output values of one group of rows alone, each by at most {change}"
 )
 RECORDS_ASSUMPTIONS = (
     "the number of records is public",
@@ -38,11 +52,19 @@ def simulation(model: Any) -> np.random.Generator | None:
 def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
     """What the measurement of a plan promises, of outputs or of records."""
     strategy = plan.strategy
+    assumptions: tuple[str, ...]
     if plan.x_bounds is not None:
         protected, assumptions = RECORDS, RECORDS_ASSUMPTIONS
         what = "records and their values over bins of the declared domain"
     else:
         protected, assumptions = OUTPUTS if strategy.people is None else PERSON, OUTPUTS_ASSUMPTIONS
+        if plan.max_change is not None:
+            alone = strategy.people is None
+            protected = (COUNTS if alone else PERSON_COUNTS).by(plan.max_change)
+            declared = ONE_CHANGE if alone else GROUP_CHANGE
+            assumptions = *assumptions, declared.format(change=exactly(plan.max_change))
+        if plan.unit is not None:
+            assumptions = *assumptions, EXPOSURES
         what = "the values"
     squares = ", one of them of squares," if strategy.energy_weight > 0 else ","
     return promise(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -16,8 +16,6 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.inference.learning import learn
-from privgp.gp.inference.mixtures import Mixture
-from privgp.gp.inference.posterior import posterior
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
@@ -25,6 +23,7 @@ from privgp.models.inducing import fit_rows, plan_rows
 from privgp.models.kept import names_of
 from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import regressor_guarantee, simulation
+from privgp.models.rates import answer_to, check_exposed, check_likelihood
 from privgp.models.records import check_records, fit_records, given_counts, plan_records
 from privgp.models.several.model import (
     fit_several,
@@ -35,7 +34,14 @@ from privgp.models.several.model import (
 )
 from privgp.models.spending import SpendingRegressor
 from privgp.plan.build import Budget, Question, make_plan
-from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs, target_points
+from privgp.plan.counts.exposures import Exposures, checked_exposure
+from privgp.plan.inputs.arguments import (
+    check_bounds,
+    check_change,
+    check_choice,
+    inducing_inputs,
+    target_points,
+)
 from privgp.plan.inputs.rows import ArrayRows, Rows
 from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Parameters
 from privgp.plan.plan import Plan
@@ -46,6 +52,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.release.at_targets import AtTargets, Release
 from privgp.release.certificate import utc
+from privgp.release.rates import learn_rates
 from privgp.types import Array
 from privgp.vault.measure import measure
 from privgp.vault.stream import with_outputs
@@ -91,6 +98,11 @@ class PrivateGPRegressor(SpendingRegressor):
         are then read in blocks and nothing grows with their number. None: exact.
     mechanism : the noise distribution: "gaussian", on weighted sums of all outputs; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
+    likelihood : "gaussian"; or "poisson": outputs are counts, and their rate per unit of ``exposure`` is
+        predicted. The kernel is then that of the rate's logarithm, and the noise variance that of a
+        count over its mean, 1 unless given. An observation is a count at one unit of exposure.
+    max_change : how much one person can change one output, 1 for a count of people; with ``groups``,
+        each of that person's outputs. None: from one bound to the other.
     shares : of several outputs: one positive number for each; the noise of an output, relative to
         its bounds, goes with one over its share. None: equal.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
@@ -123,20 +135,23 @@ class PrivateGPRegressor(SpendingRegressor):
     hyperparameters: str = "learned"
     inducing: Any = None
     mechanism: str = "auto"
+    likelihood: str = "gaussian"
+    max_change: float | None = None
     shares: Any = None
     random_state: Any = None
 
-    def plan(self, X: Any, groups: Any = None) -> Any:
+    def plan(self, X: Any, groups: Any = None, exposure: Any = None) -> Any:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used.
+        ``exposure``: as ``fit`` has it.
         """
         names = names_of(X)
         if self.protect != "records" or are_several(self.y_bounds):
             X = check_array(X, dtype=np.float64, estimator=self)
-        return named(self._plan(X, groups), names)
+        return named(self._plan(X, groups, exposure=exposure), names)
 
-    def epsilon_for(self, X: Any, error: float, groups: Any = None) -> float:
+    def epsilon_for(self, X: Any, error: float, groups: Any = None, exposure: Any = None) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
@@ -149,18 +164,23 @@ class PrivateGPRegressor(SpendingRegressor):
         error = check_error(error)
 
         def planned(epsilon: float) -> Plan:
-            plan: Plan = clone(self).set_params(epsilon=epsilon).plan(X, groups)
+            plan: Plan = clone(self).set_params(epsilon=epsilon).plan(X, groups, exposure)
             return plan
 
         return least_epsilon(planned, error)
 
-    def fit(self, X: Any, y: Any, groups: Any = None, plan: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, groups: Any = None, plan: Any = None, exposure: Any = None
+    ) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
 
         ``groups``: public person identifiers; all rows of one person are protected together.
         ``plan``: what ``plan(X, groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
+        ``exposure``: with ``likelihood="poisson"``, what every count is counted over, such as a
+        population or days at risk: public, positive, one per row. None: 1 each.
         """
+        check_exposed(self.likelihood, exposure)
         self._check_given(y)
         if are_several(self.y_bounds):
             fit_several(self, X, y, groups, plan)
@@ -174,7 +194,7 @@ class PrivateGPRegressor(SpendingRegressor):
             rows = ArrayRows(X)
             fit_rows(self, rows, with_outputs(rows.blocks(), y), groups, plan)
             return self
-        public = PublicRows.of(X, person_ids(groups, len(X)))
+        public = PublicRows.of(X, person_ids(groups, len(X)), self._exposure(exposure, len(X)))
         plan = self._plan_for(public, groups, plan)
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
@@ -230,21 +250,23 @@ class PrivateGPRegressor(SpendingRegressor):
                 ends[:, rows] = self._quantiles(self.release_.mixture(X[rows]), levels, observation)
         return ends[0], ends[1]
 
-    def _quantiles(self, mixture: Mixture, levels: Sequence[float], observation: bool) -> Array:
+    def _quantiles(self, mixture: Any, levels: Sequence[float], observation: bool) -> Array:
         """Of the function, or of outputs: both lie within their bounds.
 
-        An unbiased release may lie beyond them, and so may its intervals.
+        An unbiased release may lie beyond them, and so may its intervals; rates are no outputs.
         """
         low, high = check_bounds("y_bounds", self.y_bounds)
         mixture = mixture.of_outputs(low, high) if observation else mixture
-        if self._at_targets is not None:
-            return mixture.quantiles(levels)
+        if self._at_targets is not None or self.likelihood == "poisson":
+            return np.asarray(mixture.quantiles(levels))
         if observation:  # clipped, so that many may lie on a bound
-            return np.clip(mixture.quantiles(levels), low, high)
-        return mixture.quantiles_within(levels, low, high)
+            return np.asarray(np.clip(mixture.quantiles(levels), low, high))
+        return np.asarray(mixture.quantiles_within(levels, low, high))
 
     def _observed(self, mean: Array, variance: Array) -> Array:
         """The variance of an output: at most (mean - low)(high - mean), as values in bounds have."""
+        if self.likelihood == "poisson":  # at one unit of exposure, whatever bounds the counts have
+            return variance + self.noise_variance_ * mean
         low, high = check_bounds("y_bounds", self.y_bounds)
         most = (mean - low) * (high - mean)
         return np.maximum(variance, np.minimum(variance + self.noise_variance_, most))
@@ -289,7 +311,8 @@ class PrivateGPRegressor(SpendingRegressor):
         tags.target_tags.single_output = not tags.target_tags.multi_output
         return tags
 
-    def _plan(self, X: Any, groups: Any, ranked: bool = False) -> Any:
+    def _plan(self, X: Any, groups: Any, ranked: bool = False, exposure: Any = None) -> Any:
+        check_exposed(self.likelihood, exposure)
         if are_several(self.y_bounds):
             return plan_several(self, X, person_ids(groups, len(X)))
         if self.protect == "records":
@@ -298,15 +321,18 @@ class PrivateGPRegressor(SpendingRegressor):
             return plan_rows(self, ArrayRows(X), groups)
         question = self._question(X.shape[1], ranked=ranked)
         # Only the other objectives have matrices so large that threads do more than wait.
-        people = person_ids(groups, len(X))
+        people, exposure = person_ids(groups, len(X)), self._exposure(exposure, len(X))
+        if exposure is not None:
+            question = replace(question, exposures=Exposures.of(exposure, question.y_bounds))
         with one_thread() if question.objective == "posterior" else threads_for(len(X)):
             plan = make_plan(X, question, self._budget(), people)
-        return plan if ranked else bound(self, plan, PublicRows.of(X, people))
+        return plan if ranked else bound(self, plan, PublicRows.of(X, people, exposure))
 
     def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
         """A new plan for these rows, or the given one if it was made for them."""
         if plan is None:
-            made: Plan = self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
+            inputs = rows.count if rows.inputs is None else rows.inputs
+            made: Plan = self._plan(inputs, groups, exposure=rows.exposure)
             return made
         self._question(rows.columns, groups)
         return accepted(self, plan, rows)
@@ -317,6 +343,10 @@ class PrivateGPRegressor(SpendingRegressor):
         given = inducing_inputs(self.inducing, rows.columns)
         with one_thread():
             return sketch_plan(rows, question, self._budget(), given)
+
+    def _exposure(self, exposure: Any, rows: int) -> Array | None:
+        """The exposure of every row where outputs are counts."""
+        return checked_exposure(exposure, rows) if self.likelihood == "poisson" else None
 
     def _budget(self) -> Budget:
         return Budget(float(self.epsilon), float(self.delta))
@@ -332,6 +362,7 @@ class PrivateGPRegressor(SpendingRegressor):
         check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
+        check_likelihood(self, bounds)
         if self.noise_variance is not None and not isinstance(self.noise_variance, Real):
             raise ValueError("noise_variance must be a number or None.")
         if self.protect == "records":
@@ -361,6 +392,8 @@ class PrivateGPRegressor(SpendingRegressor):
             learned=self.hyperparameters == "learned",
             mechanism=self.mechanism,
             ranked=ranked,
+            max_change=check_change(self.max_change, self.protect),
+            squares=self.likelihood != "poisson",
         )
 
     def _release(
@@ -371,6 +404,7 @@ class PrivateGPRegressor(SpendingRegressor):
         self.plan_ = plan
         # for a file, should a parameter be changed later
         self._asked = Parameters.of(self.get_params(deep=False), plan.targets.shape[1])
+        measurement = plan.kind.counted(plan, measurement)
         self.measurements_ = (measurement,)
         self.released_at_ = utc(datetime.now(UTC))
         self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
@@ -387,10 +421,12 @@ class PrivateGPRegressor(SpendingRegressor):
                 at_targets = laid_out(AtTargets.of(plan, measurement, centre))
                 self._answer_by(at_targets, (plan.start,), at_targets)
                 return
+            learning = learn if plan.unit is None else learn_rates
             if not models and self.hyperparameters == "learned":
-                models = learn(functionals, measurement, priors)
+                models = learning(functionals, measurement, priors)
             models = models or (plan.start,)
-            self._answer_by(posterior(self.functionals_, measurement, models, centre), models)
+            answer = answer_to(self.functionals_, measurement, models, centre, plan.unit)
+            self._answer_by(answer, models)
 
     def _answer_by(
         self,

@@ -13,12 +13,15 @@ from privgp.gp.input_maps import collapse
 from privgp.gp.priors import Prior
 from privgp.gp.smoothers import Nystrom, choose_nodes
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
+from privgp.plan.counts.exposures import Exposures
+from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.plan import Plan
 from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_rows
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
+from privgp.privacy.sensitivity import WHOLE, scaled_change
 from privgp.types import Array, Integers
 
 
@@ -32,7 +35,11 @@ class Budget:
     @property
     def unit_std(self) -> float:
         """Std of the Gaussian noise that hides one output in [-1, 1]."""
-        return gaussian_noise(self.epsilon, self.delta, 1, 2.0, 0.0).std
+        return self.std_for(WHOLE)
+
+    def std_for(self, change: float) -> float:
+        """Std of the Gaussian noise that hides a number which a person changes by this much."""
+        return gaussian_noise(self.epsilon, self.delta, 1, change, 0.0).std
 
     def noise_of(self, strategy: Strategy) -> Noise:
         """The noise that hides one person in this measurement."""
@@ -44,7 +51,9 @@ class Question:
     """What is to be learned: everything public that a plan needs besides inputs and budget.
 
     ``ranked``: design also for a given kernel on ranked inputs, as is done for the default one, so
-    that the measurement serves kernels other than the one it is planned for.
+    that the measurement serves kernels other than the one it is planned for. ``squares``: whether
+    squared outputs tell more than outputs, as those of labels do not. ``max_change``: how much one
+    person can change one output; ``exposures``: given where outputs are counts.
     """
 
     y_bounds: tuple[float, float]
@@ -56,15 +65,33 @@ class Question:
     learned: bool = True
     mechanism: str = "auto"
     ranked: bool = False
+    squares: bool = True
+    max_change: float | None = None
+    exposures: Exposures | None = None
+
+    @property
+    def change(self) -> float:
+        """By how much a person changes an output scaled to [-1, 1] at most."""
+        return scaled_change(self.max_change, self.y_bounds)
 
     @property
     def half_width(self) -> float:
         return 0.5 * (self.y_bounds[1] - self.y_bounds[0])
 
     @property
-    def energy(self) -> bool:
-        """Whether hyperparameters are learned, for which the energy is measured too."""
+    def adapts(self) -> bool:
+        """Whether hyperparameters are learned from the measurement."""
         return self.learned and self.reconstruct == "posterior"
+
+    @property
+    def energy(self) -> bool:
+        """Whether the sum of squared outputs is measured, for the sake of learning."""
+        return self.adapts and self.squares
+
+    def kind(self, inputs: Array, nodes: Integers) -> Outputs:
+        """What is planned at these inputs, of which ``nodes`` carry the function."""
+        counts = self.exposures
+        return Outputs(inputs, nodes) if counts is None else Rates(inputs, nodes, rate=counts.unit)
 
     def goal(self, inputs: Array, counts: Array) -> Goal:
         """The targets; the inputs where none were given."""
@@ -116,19 +143,22 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
 
 def task_of(X: Array, question: Question, budget: Budget, people: Integers | None) -> Task:
     """What a measurement at these inputs is chosen for."""
-    priors = starting_priors(X, question, learned=question.energy)
+    priors = starting_priors(X, question, learned=question.adapts)
     inputs, index = collapse(X)
     counts, start = np.bincount(index).astype(float), priors[0].start
+    sizes = counts
+    if question.exposures is not None:
+        sizes = np.bincount(index, question.exposures.expected)
     nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)
     goal = question.goal(inputs, counts)
-    return Task(question, budget, priors, inputs, index, counts, nodes, people, goal)
+    return Task(question, budget, priors, inputs, index, sizes, nodes, people, goal)
 
 
 def plan_of(
     task: Task, strategy: OutputSums, kind: Outputs | None = None, rival: OutputSums | None = None
 ) -> Plan:
     """The plan of a measurement that was chosen for a task."""
-    kind = kind or Outputs(task.inputs, task.nodes)
+    kind = kind or task.question.kind(task.inputs, task.nodes)
     measured = functionals(strategy, task.factors[0])
     return task.question.plan(task.budget, strategy, measured, task.priors, task.goal, kind, rival)
 
@@ -154,7 +184,12 @@ def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
     linear = design(smoother.weights, question.objective, weights)
     equal = question.reconstruct == "unbiased"
     strategy = strategy_for_rows(
-        linear.strategy, task.index, task.people, energy=question.energy, equal_weights=equal
+        linear.strategy,
+        task.index,
+        task.people,
+        energy=question.energy,
+        equal_weights=equal,
+        change=question.change,
     )
     unbiased = None
     if equal:  # undo what people with several rows scaled the design down by
@@ -170,6 +205,8 @@ def functionals(strategy: OutputSums, factor: Nystrom) -> Functionals:
     B, J = strategy.matrix, factor.interpolation
     per_input = strategy.per_input
     g, e = strategy.row_weights, strategy.energy_shares
+    if strategy.expected is not None:  # no energy is measured of counts
+        e = strategy.expected
     mass, squares = strategy.masses()
     unexplained = np.zeros_like(B)
     if factor.chosen.size < B.shape[1]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -49,7 +49,7 @@ Goal = tuple[Array, Array]  # the targets, and how much each counts
 
 @dataclass(frozen=True)
 class Task:
-    """What a measurement is chosen for."""
+    """What a measurement is chosen for. ``counts``: (inputs,), of rows, or of what they hold."""
 
     question: Question
     budget: Budget
@@ -60,6 +60,13 @@ class Task:
     nodes: Integers
     people: Integers | None
     goal: Goal
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What strategies are made with."""
+        question, counts = self.question, self.question.exposures
+        expected = None if counts is None else counts.expected
+        return {"energy": question.energy, "change": question.change, "expected": expected}
 
     @cached_property
     def factors(self) -> list[Nystrom]:
@@ -105,7 +112,7 @@ class Task:
         masses, squares = rows.masses()
         ratio = masses.sum() / masses[self.sample].sum()
         sampled = Masses(ratio * masses[self.sample], ratio * squares[self.sample])
-        models = several_scales(models) if self.question.energy else models
+        models = several_scales(models) if self.question.adapts else models
         return hypotheses_for(models, inputs, nodes, sampled, goal, weights[every], whole=True)
 
     def scales(self, strategy: OutputSums) -> list[Hypothesis]:
@@ -121,32 +128,34 @@ class Task:
 
 def weighted_sums(task: Task, law: str) -> OutputSums:
     """The noise-aware design; with several rows per person, redone once for the weights it gave."""
-    index, people, energy = task.index, task.people, task.question.energy
-    noise = (task.budget.unit_std * task.question.half_width) ** 2
+    index, people = task.index, task.people
+    asked = task.asked
+    noise = (task.budget.std_for(task.question.change) * task.question.half_width) ** 2
     several = people is not None and len(np.unique(people)) < len(people)
-    strategy = strategy_for_rows(np.ones((1, len(task.inputs))), index, people, energy=energy)
+    strategy = strategy_for_rows(np.ones((1, len(task.inputs))), index, people, **asked)
     start = task.priors[0].start
     for _ in range(2 if several else 1):
         hypotheses = task.hypotheses(strategy)
         B = aware_matrix(hypotheses, start, task.inputs, task.counts, *task.goal, noise)
-        strategy = strategy_for_rows(B, index, people, energy=energy)
+        strategy = strategy_for_rows(B, index, people, **asked)
     return strategy
 
 
 def group_sums(task: Task, law: str) -> OutputSums:
     """Sums over groups of inputs, which pure epsilon protects however small delta is."""
-    index, people, energy = task.index, task.people, task.question.energy
+    index, people = task.index, task.people
+    asked = task.asked
     unit = np.ones((1, len(task.inputs)))
-    one = strategy_of_groups(unit, index, people, energy=energy, law=law)
+    one = strategy_of_groups(unit, index, people, law=law, **asked)
     noise = (task.budget.noise_of(one).std * task.question.half_width) ** 2
     scales = task.scales(one)
 
     def left(groups: Integers) -> float:
         return log_left(indicators(groups), scales, noise)
 
-    sampled = partition(scales, one.per_input(one.row_weights)[task.sample], left)
+    sampled = partition(scales, one.masses()[0][task.sample], left)
     B = indicators(sampled[task.nearest_sampled]).toarray()
-    return strategy_of_groups(B, index, people, energy=energy, law=law)
+    return strategy_of_groups(B, index, people, law=law, **asked)
 
 
 def indicators(groups: Integers) -> csr_array:

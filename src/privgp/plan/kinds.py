@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 import numpy as np
 
 from privgp.gp.functionals import Functionals
+from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.accuracy import left_by_nodes, left_by_rows
 from privgp.plan.bins import scales
@@ -61,6 +62,11 @@ class Outputs:
     design_gap: Annotated[float, Within(infinite=True)] | None = None
 
     @property
+    def unit(self) -> float | None:
+        """The rate that rates are multiples of, where outputs are counts."""
+        return None
+
+    @property
     def is_quick(self) -> bool:
         return len(self.inputs) <= QUICK_INPUTS
 
@@ -79,6 +85,10 @@ class Outputs:
         wanted = (targets, len(plan.functionals.weights)), (targets,)
         return shapes == wanted and bool(np.all(made.variance >= 0.0))
 
+    def counted(self, plan: Plan, measurement: Measurement) -> Measurement:
+        """What was measured, as the reconstruction reads it."""
+        return measurement
+
     def models(self, priors: Sequence[Prior]) -> list[Hyperparameters]:
         """The weighted models that a measurement is chosen for where hyperparameters are learned."""
         return several_scales(design_models(priors))
@@ -94,7 +104,7 @@ class Outputs:
         nodes, strategy = plan.functionals.nodes, cast(Any, plan.strategy)
         if strategy.distinct_inputs is None:
             return left_by_nodes(model, nodes, plan.functionals.energy_gram, targets)
-        counts = np.bincount(strategy.index).astype(float)
+        counts = strategy.per_input(strategy.sizes)
         return left_by_rows(model, self.inputs, counts, nodes, targets)
 
     def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:
@@ -163,6 +173,7 @@ class Records:
     is_quick: ClassVar[bool] = True
     unread: ClassVar[str] = "neither an input nor an output"
     condition: ClassVar[str] = ", if records lie evenly over the domain"
+    unit: ClassVar[None] = None
     x_bounds: tuple[tuple[float, float], ...]
     default_kernel: bool
 
@@ -170,6 +181,10 @@ class Records:
         """Whether the bins are those of the domain; only a file can have others."""
         bins: Any = plan.strategy
         return np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high])
+
+    def counted(self, plan: Plan, measurement: Measurement) -> Measurement:
+        """What was measured, as the reconstruction reads it."""
+        return measurement
 
     def models(self, priors: Sequence[Prior]) -> list[Hyperparameters]:
         """The equally weighted models that bins are chosen for where hyperparameters are learned."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -16,10 +16,12 @@ from privgp.plan.inputs.arguments import (
 from privgp.plan.several.arguments import AnyBounds, check_any_bounds
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.noise import LAWS
+from privgp.privacy.sensitivity import scaled_change
 from privgp.types import Array, Pair, Positive, Share, Within, later
 
 OBJECTIVES = ("posterior", "trace", "max", "logdet")
 RECONSTRUCTIONS = ("posterior", "unbiased")
+LIKELIHOODS = ("gaussian", "poisson")
 MECHANISMS = ("auto", *LAWS)
 
 
@@ -40,18 +42,26 @@ class Parameters:
     reconstruct: Annotated[str, RECONSTRUCTIONS]
     hyperparameters: Annotated[str, ("learned", "fixed")]
     mechanism: Annotated[str, MECHANISMS]
+    max_change: Positive | None = later(None)
+    likelihood: Annotated[str, LIKELIHOODS] = later("gaussian")
     shares: tuple[Positive, ...] | None = later(None)
+
+    @property
+    def change(self) -> float:
+        """How far one person moves an output that is scaled to [-1, 1]; several move all the way."""
+        return scaled_change(self.max_change, cast(Pair, self.y_bounds))
 
     @classmethod
     def of(cls, given: Mapping[str, Any], columns: int) -> Self:
         """From arguments of the constructor, for inputs of this many columns."""
         x_bounds, inducing, noise = given["x_bounds"], given["inducing"], given["noise_variance"]
-        kernel = given["kernel"]
+        kernel, change = given["kernel"], given["max_change"]
         converted = {
             "epsilon": float(given["epsilon"]),
             "delta": float(given["delta"]),
             "kernel": tuple(kernel) if isinstance(kernel, list) else kernel,
             "noise_variance": _numbers(noise),
+            "max_change": None if change is None else float(change),
             "y_bounds": _pairs(given["y_bounds"]),
             "x_bounds": None if x_bounds is None else _pairs(x_bounds),
             "targets": target_points(given["targets"], columns),
@@ -71,11 +81,13 @@ class Parameters:
 
 @dataclass(frozen=True)
 class MadeFor:
-    """What a plan was asked for, with the names of the columns of inputs and of people, if known."""
+    """What a plan was asked for, with the names of the columns of inputs, of people and of exposures,
+    if known."""
 
     parameters: Parameters
     names: tuple[str, ...] | None = None
     groups: str | None = None
+    exposure: str | None = later(None)
 
 
 def _pairs(bounds: Any) -> Any:

@@ -16,13 +16,16 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan import accuracy
 from privgp.plan.choice import AnyStrategy
+from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
+from privgp.privacy.guarantee import exactly
 from privgp.privacy.noise import Noise
+from privgp.privacy.sensitivity import WHOLE
 from privgp.types import Array, Integers
 
 SAME_NOISE = 1e-9  # the order of sums may change the last digits
@@ -58,7 +61,7 @@ class Plan:
     functionals: Functionals = field(repr=False)
     noise: Noise = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
-    kind: Outputs | Records = field(repr=False)
+    kind: Outputs | Rates | Records = field(repr=False)
     rival: AnyStrategy | None = field(repr=False, default=None)
     fingerprint: str = field(repr=False, default="")
     made_for: MadeFor | None = field(repr=False, default=None)
@@ -82,6 +85,11 @@ class Plan:
     def unbiased(self) -> Unbiased | None:
         """How the papers' output is made from the measurement; None for a posterior."""
         return self.kind.unbiased
+
+    @property
+    def unit(self) -> float | None:
+        """The rate that rates are multiples of, where outputs are counts; None where they are not."""
+        return self.kind.unit
 
     @property
     def design_gap(self) -> float | None:
@@ -129,6 +137,7 @@ class Plan:
         promised = self.epsilon, self.delta, self.y_bounds
         fits = (
             promised == (asked.epsilon, asked.delta, asked.y_bounds)
+            and self.strategy.change == asked.change
             and (self.x_bounds is None) == public
             and (self.strategy.distinct_inputs is not None) == exact
             and len(self.strategy.matrix) == len(self.functionals.weights)
@@ -161,6 +170,15 @@ class Plan:
         """What will be spent, in words."""
         pure = f" ({self.noise.describe()} needs none)" if self.is_pure else ""
         return f"epsilon = {self.epsilon:g}, delta = {self.promised_delta:g}{pure}"
+
+    @property
+    def max_change(self) -> float | None:
+        """How much one person changes one output; None: from one bound to the other."""
+        if self.strategy.change >= WHOLE:
+            return None
+        made = self.made_for
+        asked = None if made is None else made.parameters.max_change
+        return self.strategy.change * self.half_width if asked is None else asked
 
     @property
     def half_width(self) -> float:
@@ -335,11 +353,14 @@ class Plan:
     @cached_property
     def _summary(self) -> str:
         low, high = self.y_bounds
+        changed = ""
+        if self.max_change is not None:
+            changed = f", of which one person changes one by at most {exactly(self.max_change)}"
         averaged = "averaged over the lengthscales it was planned for"
         if not self.learns:
             averaged = "under the given hyperparameters"
         return (
-            f"Budget: {self.budget}; outputs in [{low:g}, {high:g}]{self.kind.domain()}.\n"
+            f"Budget: {self.budget}; outputs in [{low:g}, {high:g}]{changed}{self.kind.domain()}.\n"
             f"{self.kind.measured(self)}.\n"
             f"Privacy noise at the targets: {self.weighted(self.noise_std):.4g} (root mean square).\n"
             f"Expected error of the released function there{self.kind.condition}: "

@@ -13,6 +13,7 @@ import numpy as np
 from privgp.gp.threads import one_thread, threads_for
 from privgp.plan.bins.build import make_records_plan
 from privgp.plan.build import Budget, Question, make_plan
+from privgp.plan.counts.exposures import Exposures
 from privgp.privacy.budget import MAX_EPSILON, check_budget
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ def planned_again(plan: Plan, epsilon: float) -> Plan:
         reconstruct=plan.reconstruct,
         learned=asked.hyperparameters == "learned",
         mechanism=asked.mechanism,
+        max_change=asked.max_change,
+        squares=plan.unit is None,
+        exposures=_exposures(plan),
     )
     strategy: Any = plan.strategy
     if plan.x_bounds is not None:
@@ -56,6 +60,11 @@ def planned_again(plan: Plan, epsilon: float) -> Plan:
         with one_thread() if plan.objective == "posterior" else threads_for(len(X)):
             again = make_plan(X, question, budget, strategy.people)
     return replace(again, made_for=replace(made, parameters=replace(asked, epsilon=epsilon)))
+
+
+def _exposures(plan: Plan) -> Exposures | None:
+    strategy: Any = plan.strategy
+    return None if plan.unit is None else Exposures(plan.unit, strategy.expected)
 
 
 def check_error(error: Any) -> float:

@@ -15,17 +15,22 @@ from privgp.privacy.sensitivity import (
     ENUMERATED_ROWS,
     MAX_ENERGY_WEIGHT,
     MAX_TOTAL_ENERGY_WEIGHT,
+    WHOLE,
     absolute_sums,
     column_norms,
     many_row_sensitivity,
     person_norms,
     single_row_sensitivity,
+    square_change,
     total_sensitivity,
 )
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, Within, later
 
 # With several rows per person the energy row costs budget; this weight costs 3% of the noise.
 SHARED_ENERGY_WEIGHT = 0.5
+# So it does where an output changes by less than its whole range; this share costs 2%.
+CHANGED_ENERGY_SHARE = 0.2
+CHANGED_TOTAL_SHARE = 0.02  # the same in the sum of absolute values
 NOT_TOGETHER = "the parts do not belong together."
 
 
@@ -37,6 +42,7 @@ class Strategy(Protocol):
     ``energy_weight``: of the sum of squared outputs, 0 when it is not measured
     ``distinct_inputs``: how many public ones; None where they are private or not counted
     ``size``: how many numbers are measured
+    ``change``: by how much a person changes an output in [-1, 1] at most
     """
 
     @property
@@ -53,6 +59,8 @@ class Strategy(Protocol):
     def distinct_inputs(self) -> int | None: ...
     @property
     def size(self) -> int: ...
+    @property
+    def change(self) -> float: ...
     def sensitivity(self) -> float:
         """How far one person, whose outputs lie in [-1, 1], can move the exact measurement."""
 
@@ -69,10 +77,14 @@ class Strategy(Protocol):
         """What released numbers say, in units of y."""
 
 
+Change = Annotated[float, Within(np.finfo(float).tiny, WHOLE)]  # of an output in [-1, 1]
+
+
 class Sums:
     """Sums, the energy last where it has a weight, under noise of one std: how they are read."""
 
     energy_weight: float
+    change: Change = WHOLE
 
     def sum_std(self, noise_std: float) -> float:
         return noise_std
@@ -107,6 +119,8 @@ class OutputSums(Sums):
     ``people``: (rows,), whose outputs are protected together, or None when every row is a person
     ``energy_weight``: w, 0 when energies are not measured
     ``energy_shares``: (rows,), the factors e_i
+    ``change``: by how much a person changes each of their scaled outputs at most
+    ``expected``: (rows,), for counts, what each would be at the unit rate; None for other outputs
     """
 
     matrix: Array
@@ -116,6 +130,13 @@ class OutputSums(Sums):
     energy_weight: float
     energy_shares: Array
     law: Annotated[str, NOT_PURE] = GAUSSIAN
+    change: Change = later(WHOLE)
+    expected: Array | None = later(None)
+
+    @property
+    def sizes(self) -> Array:
+        """How much of the function, and of its scatter, every output holds, (rows,)."""
+        return np.ones(self.rows) if self.expected is None else self.expected
 
     @property
     def rows(self) -> int:
@@ -134,14 +155,16 @@ class OutputSums(Sums):
         return np.bincount(self.index, values, minlength=self.distinct_inputs).astype(float)
 
     def masses(self) -> tuple[Array, Array]:
-        """Sums of the row weights, and of their squares, at every distinct input."""
-        g = self.row_weights
-        return self.per_input(g), self.per_input(g * g)
+        """Sums of the row weights, and of their squares, at every distinct input; times what every
+        row holds."""
+        g, sizes = self.row_weights, self.sizes
+        return self.per_input(g * sizes), self.per_input(g * g * sizes)
 
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
         rows, index, people, shares = self.index.size, self.index, self.people, self.energy_shares
-        per_row = (index, self.row_weights, shares, *([] if people is None else [people]))
+        given = [part for part in (people, self.expected) if part is not None]
+        per_row = (index, self.row_weights, shares, *given)
         fits = (
             self.matrix.ndim == 2
             and rows >= 1
@@ -154,6 +177,8 @@ class OutputSums(Sums):
         if fits and people is not None:  # all rows of a person have one weight
             fits = people.min() >= 0 and people.max() < rows
             fits = fits and np.all(self.person_weights()[people] == self.row_weights)
+        if self.expected is not None:
+            fits = fits and self.expected.min() > 0.0 == self.energy_weight
         if not fits:
             raise ValueError(NOT_TOGETHER)
 
@@ -162,12 +187,12 @@ class OutputSums(Sums):
         people, w = np.arange(self.rows) if self.people is None else self.people, self.energy_weight
         norms = person_norms(self.matrix, self.index, people) * self.person_weights()
         shares = np.bincount(people, self.energy_shares) * (1.0 + rounding(self.rows))
-        alone, moved = np.bincount(people) == 1, []
+        alone, moved, change = np.bincount(people) == 1, [], self.change
         if alone.any():
-            moved.append(single_row_sensitivity(float(norms[alone].max()), w))
+            moved.append(single_row_sensitivity(float(norms[alone].max()), w, change))
         if not alone.all():
             share = float(shares[~alone].max())
-            moved.append(many_row_sensitivity(float(norms[~alone].max()), w, share))
+            moved.append(many_row_sensitivity(float(norms[~alone].max()), w, share, change))
         return max(moved)
 
     def person_weights(self) -> Array:
@@ -181,7 +206,7 @@ class OutputSums(Sums):
     def float_error(self) -> float:
         """In the norm of the law, for sums of ``rows`` outputs and then of ``inputs`` products."""
         gamma = rounding(self.rows + self.distinct_inputs + 4)
-        sums = gamma * (np.abs(self.matrix) @ self.masses()[0])
+        sums = gamma * (np.abs(self.matrix) @ self.per_input(self.row_weights))
         energy = rounding(self.rows + 4) * self.energy_weight * float(self.energy_shares.sum())
         order = 1 if self.law in PURE else 2
         return float(np.linalg.norm(np.append(sums, energy), order)) * (1.0 + 1e-9)
@@ -194,8 +219,10 @@ class OutputSums(Sums):
         signs = np.zeros(self.rows)
         signs[rows] = self._worst_signs(rows)
         moved = self.matrix @ self.per_input(self.row_weights * signs)
-        squares = float(self.energy_shares[rows].sum())
-        return self.with_energy(-moved, squares), self.with_energy(moved, squares)
+        squares, other = float(self.energy_shares[rows].sum()), self.change - 1.0
+        return self.with_energy(-moved, squares), self.with_energy(
+            other * moved, other**2 * squares
+        )
 
     def _worst_signs(self, rows: Integers) -> Array:
         """The signs of one person's outputs that move the measurement most (all +1 for many rows)."""
@@ -215,7 +242,7 @@ class GroupSums(OutputSums):
     def sensitivity(self) -> float:
         """How far one person can move the exact measurement, in the sum of absolute values."""
         sums = absolute_sums(self.matrix)[self.index] * self.row_weights
-        moved = total_sensitivity(sums, self.energy_weight * self.energy_shares)
+        moved = total_sensitivity(sums, self.energy_weight * self.energy_shares, self.change)
         if self.people is not None:
             moved = np.bincount(self.people, moved).astype(float) * (1.0 + rounding(self.rows))
         return float(moved.max(initial=0.0))
@@ -237,34 +264,62 @@ def noise_of(strategy: Strategy, epsilon: float, delta: float) -> Noise:
     return noise_for(strategy.law, epsilon, delta, *size)
 
 
+def energy_weight(change: float) -> float:
+    """The weight of the energy beside columns of norm 1: free if outputs change as far as they can."""
+    if change >= WHOLE:
+        return MAX_ENERGY_WEIGHT
+    return min(0.5 * MAX_ENERGY_WEIGHT * max(change, 1.0), CHANGED_ENERGY_SHARE / (WHOLE - change))
+
+
 def strategy_for_rows(
-    B: Array, index: Integers, people: Integers | None, *, energy: bool, equal_weights: bool = False
+    B: Array,
+    index: Integers,
+    people: Integers | None,
+    *,
+    energy: bool,
+    equal_weights: bool = False,
+    change: float = WHOLE,
+    expected: Array | None = None,
 ) -> OutputSums:
-    """Scale a design with unit columns so that every person moves the measurement by at most 2.
+    """Scale a design with unit columns so that every person moves the measurement by at most about
+    ``change``.
 
     Each person's rows get a common weight of their own, unless ``equal_weights`` asks for one
     weight for all, as an unbiased release of ``C y`` needs.
     """
     B = B / max(1.0, float(column_norms(B).max(initial=0.0)))
-    ones, weight = np.ones(len(index)), MAX_ENERGY_WEIGHT if energy else 0.0
+    ones, weight = np.ones(len(index)), energy_weight(change) if energy else 0.0
     if people is None:
-        return OutputSums(B, index, ones, None, weight, ones)
+        return OutputSums(B, index, ones, None, weight, ones, change=change, expected=expected)
     counts = np.bincount(people)
     allowed = np.ones(len(counts))
     if np.any(counts > 1):
-        weight = SHARED_ENERGY_WEIGHT if energy else 0.0
-        allowed[counts > 1] = np.sqrt(1.0 - weight**2 / 4.0)
+        moved = square_change(change) / change
+        weight = 0.5 * SHARED_ENERGY_WEIGHT / moved if energy else 0.0
+        allowed[counts > 1] = np.sqrt(1.0 - (weight * moved) ** 2)
     scale = np.minimum(1.0, allowed / np.maximum(person_norms(B, index, people), 1e-300))
     if equal_weights:
         B = B * float(scale.min())
         scale = np.ones(len(counts))
-    return OutputSums(B, index, scale[people], people, weight, 1.0 / counts[people])
+    shares = 1.0 / counts[people]
+    weights = scale[people], people, weight, shares
+    return OutputSums(B, index, *weights, change=change, expected=expected)
 
 
 def strategy_of_groups(
-    B: Array, index: Integers, people: Integers | None, *, energy: bool, law: str = LAPLACE
+    B: Array,
+    index: Integers,
+    people: Integers | None,
+    *,
+    energy: bool,
+    law: str = LAPLACE,
+    change: float = WHOLE,
+    expected: Array | None = None,
 ) -> GroupSums:
-    """Sums for pure noise that every person moves by at most 2 in all: k rows count 1/k each."""
+    """Sums for pure noise that every person moves by at most about ``change`` in all: k rows count
+    1/k each."""
     shares = np.ones(len(index)) if people is None else 1.0 / np.bincount(people)[people]
     weight = MAX_TOTAL_ENERGY_WEIGHT if energy else 0.0  # costs nothing
-    return GroupSums(B, index, shares, people, weight, shares, law)
+    if change < WHOLE:
+        weight = min(weight, CHANGED_TOTAL_SHARE / (WHOLE - change)) if energy else 0.0
+    return GroupSums(B, index, shares, people, weight, shares, law, change, expected)

@@ -23,6 +23,16 @@ class Protected:
     unit: str
     neighbours: str
 
+    def by(self, change: float) -> Self:
+        """The same, with the most that one person changes an output by."""
+        return replace(self, neighbours=self.neighbours.format(change=exactly(change)))
+
+
+def exactly(change: float) -> str:
+    """A number in as few digits as say it, so that no promise is rounded."""
+    short = f"{change:g}"
+    return short if float(short) == change else repr(float(change))
+
 
 OUTPUTS = Protected(
     "one output value",
@@ -38,6 +48,16 @@ ROW = Protected(
     "all output values of one row",
     "datasets with the same inputs and the same number of rows that differ in the output values of "
     "one row, all of them, within the declared bounds",
+)
+COUNTS = Protected(
+    "one person's contribution to one output value",
+    "datasets with the same inputs and the same number of rows that differ in the output value of "
+    "one row, by at most {change}",
+)
+PERSON_COUNTS = Protected(
+    "one person's contributions to the output values of one group of rows",
+    "datasets with the same inputs and the same identifiers of groups that differ in the output "
+    "values of one group's rows, in each by at most {change}",
 )
 RECORDS = Protected(
     "one whole record (inputs and output)",

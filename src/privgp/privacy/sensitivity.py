@@ -1,6 +1,7 @@
 """How far one person can move a measurement, computed from the stored matrix. Outputs are scaled to
-[-1, 1], so one output changes by at most 2. All numbers here are upper bounds: rounding errors of
-their own computation are added. Proofs: docs/proofs/measure.md."""
+[-1, 1], so one output changes by at most 2, or by a declared ``change`` below that. All numbers
+here are upper bounds: rounding errors of their own computation are added. Proofs:
+docs/proofs/measure.md and docs/proofs/counts.md."""
 
 from itertools import product
 
@@ -15,6 +16,20 @@ MAX_ENERGY_WEIGHT = 2.7725**0.5
 # The largest w with delta (1 + w s) <= 2 whenever |delta| + |s| <= 2.
 MAX_TOTAL_ENERGY_WEIGHT = 0.5
 ENUMERATED_ROWS = 12
+WHOLE = 2.0  # the largest change of a scaled output: from one bound to the other
+
+
+def scaled_change(max_change: float | None, bounds: tuple[float, float]) -> float:
+    """How far an output in these bounds, scaled to [-1, 1], moves if it changes by at most
+    ``max_change``; None: by anything."""
+    if max_change is None:
+        return WHOLE
+    # as the vault scales; that errs by two roundings of numbers of at most 1, before and after
+    moved = (
+        max_change / (0.5 * bounds[1] - 0.5 * bounds[0]) * (1.0 + 4.0 * UNIT_ROUNDOFF)
+        + 8.0 * UNIT_ROUNDOFF
+    )
+    return min(WHOLE, moved)
 
 
 def column_norms(B: Array) -> Array:
@@ -73,21 +88,41 @@ def _norms_of_equal_size(B: Array, columns: Integers, norms: Array) -> Array:
     return bound
 
 
-def single_row_sensitivity(norm: float, energy_weight: float) -> float:
-    """Sensitivity of ``(B u, w sum u^2)`` to one output in [-1, 1]: 2 max(norm, w / w_max)."""
-    return 2.0 * max(norm, energy_weight / MAX_ENERGY_WEIGHT) * (1.0 + 4.0 * UNIT_ROUNDOFF)
+def single_row_sensitivity(norm: float, energy_weight: float, change: float = WHOLE) -> float:
+    """Sensitivity of ``(B u, w sum u^2)`` to one output in [-1, 1]: 2 max(norm, w / w_max).
+
+    With a change below 2: the largest ``d hypot(norm, w (2 - d))`` over ``d <= change``, which grows
+    with d up to ``(3 - sqrt(1 - 2 norm^2 / w^2)) / 2``, if that is real, and everywhere if not.
+    """
+    if change >= WHOLE:
+        return 2.0 * max(norm, energy_weight / MAX_ENERGY_WEIGHT) * (1.0 + 4.0 * UNIT_ROUNDOFF)
+    moves = [change]
+    if energy_weight * energy_weight >= 2.0 * norm * norm and energy_weight > 0.0:
+        turn = 1.5 - 0.5 * float(np.sqrt(max(0.0, 1.0 - 2.0 * (norm / energy_weight) ** 2)))
+        moves.append(min(turn, change))
+    most = max(d * float(np.hypot(norm, energy_weight * (2.0 - d))) for d in moves)
+    return most * (1.0 + 2.0**-40)  # beside the top the value falls off with the square
 
 
-def many_row_sensitivity(norm: float, energy_weight: float, energy_share: float) -> float:
+def many_row_sensitivity(
+    norm: float, energy_weight: float, energy_share: float, change: float = WHOLE
+) -> float:
     """The same for all outputs of a person whose energy weights add up to ``energy_share``."""
-    return float(np.hypot(2.0 * norm, energy_weight * energy_share)) * (1.0 + 8.0 * UNIT_ROUNDOFF)
+    squares = energy_weight * energy_share * square_change(change)
+    return float(np.hypot(change * norm, squares)) * (1.0 + 8.0 * UNIT_ROUNDOFF)
 
 
-def total_sensitivity(sums: Array, energy_weights: Array) -> Array:
+def square_change(change: float) -> float:
+    """How far the square of an output in [-1, 1] moves if the output moves by at most ``change``."""
+    return 1.0 if change >= 1.0 else change * (2.0 - change) * (1.0 + 8.0 * UNIT_ROUNDOFF)
+
+
+def total_sensitivity(sums: Array, energy_weights: Array, change: float = WHOLE) -> Array:
     """How far one output in [-1, 1] moves ``(B u, w sum u^2)`` in the sum of absolute values: of
-    every row the largest ``delta (n + w s)`` over ``delta + s <= 2``, n the column's own sum, is
-    ``2 n`` if ``2 w <= n``, else ``(n + 2 w)^2 / (4 w)``."""
+    every row the largest ``d (n + w s)`` over ``d <= change``, ``d + s <= 2``, n the column's own sum,
+    is ``c (n + w (2 - c))`` for c the change if ``2 w (c - 1) <= n``, else ``(n + 2 w)^2 / (4 w)``."""
     w = np.asarray(energy_weights, dtype=float)
     peak = np.square(sums + 2.0 * w) / np.maximum(4.0 * w, 1e-300)
-    most: Array = np.where(2.0 * w <= sums, 2.0 * sums, peak)
+    whole = change * (sums + w * (2.0 - change))
+    most: Array = np.where(2.0 * w * (change - 1.0) <= sums, whole, peak)
     return most * (1.0 + 8.0 * UNIT_ROUNDOFF)

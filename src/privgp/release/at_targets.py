@@ -9,6 +9,7 @@ from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.inference.posterior import Posterior
 from privgp.gp.measurement import Measurement
 from privgp.plan.plan import Plan
+from privgp.release.rates import RatePosterior
 from privgp.types import Array, Integers, Positive
 
 
@@ -63,4 +64,6 @@ class AtTargets:
             ) from None
 
 
-Release = AtTargets | Posterior  # what predicts after a release, whatever was measured
+Release = (
+    AtTargets | Posterior | RatePosterior
+)  # what predicts after a release, whatever was measured

@@ -22,7 +22,7 @@ from privgp.release.several import JointContents
 from privgp.release.stated import check_models, check_stated
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Codec, Leaf, Leaves
-from privgp.types import Positive, Within
+from privgp.types import Positive, Within, later
 
 MOST_COLUMNS = 10_000
 
@@ -30,7 +30,8 @@ MOST_COLUMNS = 10_000
 @dataclass(frozen=True)
 class Contents:
     """One release. ``parameters``: of the constructor; ``names``: of the input columns;
-    ``at_targets``: None for a posterior; ``noise_variance``: the expected one."""
+    ``at_targets``: None for a posterior; ``noise_variance``: the expected one; ``unit``: the rate that
+    rates are multiples of, where outputs are counts."""
 
     parameters: Parameters
     columns: Annotated[int, Within(1, MOST_COLUMNS)]
@@ -43,6 +44,7 @@ class Contents:
     noise_variance: Positive
     plan_summary: str
     certificate: dict[str, Any]
+    unit: Positive | None = later(None)
 
     def check(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
@@ -51,6 +53,8 @@ class Contents:
         check_models(self.models, columns)
         if self.names is not None:
             _holds(len(self.names) == columns, "column names are not one per column")
+        counts = given.likelihood == "poisson"
+        _holds((self.unit is not None) == counts, "unit of rates is broken")
         unbiased = given.reconstruct == "unbiased"
         _holds((at_targets is not None) == unbiased, "parameters are not those of its release")
         if at_targets is not None:

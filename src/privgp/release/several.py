@@ -22,6 +22,7 @@ class OutputContents:
     """One output: what was measured of it, and what was learned; as in ``Contents``."""
 
     OWN_AXES: ClassVar[bool] = True
+    unit: ClassVar[None] = None
     measurement: Measurement
     functionals: Functionals
     models: tuple[Hyperparameters, ...]

@@ -20,6 +20,7 @@ from privgp.command.io.columns import (
     output_column,
     output_columns,
     private_columns,
+    read_inputs,
     split_names,
 )
 from privgp.command.io.files import open_stored
@@ -35,6 +36,7 @@ from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several, checked_shares, output_bounds
 from privgp.privacy.budget import check_budget
+from privgp.types import Array
 
 TOO_EXTREME = (
     "The plan could not be computed: the numbers are too large or too small, so choose other units "
@@ -42,7 +44,7 @@ TOO_EXTREME = (
 )
 AS_GIVEN = (
     "noise_variance", "epsilon", "delta", "protect", "objective", "reconstruct", "hyperparameters",
-    "mechanism", "inducing",
+    "mechanism", "inducing", "max_change", "likelihood",
 )  # fmt: skip
 
 
@@ -130,11 +132,19 @@ class Request(ReleaseOptions):
             raise Refusal("--output must name a column.")
         if self.groups is not None and not self.groups:
             raise Refusal("--groups must name a column.")
+        if self.exposure is not None and self.likelihood != "poisson":
+            raise Refusal("--exposure is for --likelihood poisson only.")
+        if self.exposure is not None and not self.exposure:
+            raise Refusal("--exposure must name a column.")
+        if self.max_change is not None and not 0 < self.max_change < math.inf:
+            raise Refusal(f"--max-change must be positive, got {self.max_change:g}.")
         for output in self.output_names:
             if output in self.input_names:
                 raise Refusal(f"The private output '{output}' cannot be among the --inputs.")
             if output == self.groups:
                 raise Refusal(f"The private output '{output}' cannot name the people.")
+            if output == self.exposure:
+                raise Refusal(f"The private output '{output}' cannot be the --exposure.")
         self._check_several()
 
     def _check_several(self) -> None:
@@ -156,6 +166,8 @@ class Request(ReleaseOptions):
         if self.inputs_are_private or self.inducing is not None:
             option = "--protect records" if self.inputs_are_private else "--inducing"
             raise Refusal(f"Several outputs do not go with {option}: release them one by one.")
+        if self.likelihood != "gaussian" or self.max_change is not None:
+            raise Refusal("Several outputs do not go with counts: release them one by one.")
         self.read_shares()
 
     def read_shares(self) -> tuple[float, ...] | None:
@@ -181,9 +193,15 @@ class Request(ReleaseOptions):
 
     def named(self, plan: Any) -> Any:
         """The plan with the names of its columns."""
-        made = named(plan, tuple(self.input_names), self.groups)
+        made = named(plan, tuple(self.input_names), self.groups, self.exposure)
         several = are_several(self.y_bounds) and self.output is not None
         return replace(cast(Any, made), output_names=tuple(self.output_names)) if several else made
+
+    def exposures(self) -> Array | None:
+        """The public exposure of every row, if a column of them is named."""
+        if self.exposure is None:
+            return None
+        return read_inputs(self.data, [self.exposure]).to_numpy()[:, 0].astype(np.float64)
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
@@ -230,6 +248,7 @@ class PlannedRequest(Request):
             plan=plan, plan_path=path, data=data, inputs=",".join(made.names), output=output,
             groups=made.groups, bounds=np.ravel(asked.y_bounds)[:2].tolist(), epsilon=asked.epsilon, delta=asked.delta,
             protect=asked.protect, mechanism=asked.mechanism, inducing=inducing, seed=seed,
+            likelihood=asked.likelihood, exposure=made.exposure, max_change=asked.max_change,
         )  # fmt: skip
 
     @property
@@ -247,12 +266,20 @@ class PlannedRequest(Request):
         return PrivateGPRegressor(**vars(self.plan.made_for.parameters), random_state=self.seed)
 
 
-def make_plan(model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, people: Any) -> Plan:
+def make_plan(
+    model: PrivateGPRegressor,
+    X: pl.DataFrame | FileRows | int,
+    people: Any,
+    exposure: Array | None = None,
+) -> Plan:
     """The model's plan, from inputs in memory or in a file, or from the number of private records."""
     if model.protect == "records" and isinstance(X, pl.DataFrame):
         X = X.height
     with public_computation():
-        plan: Plan = plan_rows(model, X) if isinstance(X, FileRows) else model.plan(X, people)
+        if isinstance(X, FileRows):
+            plan: Plan = plan_rows(model, X)
+        else:
+            plan = model.plan(X, people, exposure)
         if not np.all(np.isfinite(plan.starting_error)):
             raise ArithmeticError
     return plan

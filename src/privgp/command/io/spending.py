@@ -28,11 +28,11 @@ def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
     if request.inducing is not None:
         return _prepared_in_parts(request, output, path, step)
     X, people, y = request.all_columns(output)
-    model = request.model()
+    model, exposure = request.model(), request.exposures()
     step("Planning and rehearsing")
-    plan = request.plan or request.named(make_plan(model, X, people))
-    rehearse(model, X, people, path, plan, request.plan_path)
-    return lambda: model.fit(X, y, people, plan)
+    plan = request.plan or request.named(make_plan(model, X, people, exposure))
+    rehearse(model, X, people, path, plan, request.plan_path, exposure)
+    return lambda: model.fit(X, y, people, plan, exposure)
 
 
 def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) -> Measure:
@@ -64,10 +64,11 @@ def rehearse(
     path: Path,
     plan: Any = None,
     plan_path: Path | None = None,
+    exposure: Any = None,
 ) -> None:
     """Release made-up values, measured as planned."""
     with rehearsal(model, path, plan_path) as trial:
-        trial.fit(*made_up(X, model.x_bounds, model.y_bounds), people, plan)
+        trial.fit(*made_up(X, model.x_bounds, model.y_bounds), people, plan, exposure)
 
 
 @contextmanager

@@ -26,6 +26,11 @@ class Mixture:
     weights: Array
     noises: Array
 
+    @property
+    def mean(self) -> Array:
+        """At every point, (points,)."""
+        return np.asarray(self.weights @ self.means)
+
     def of_outputs(self, low: float, high: float) -> Mixture:
         """The mixture of outputs in [low, high], which have variance (mean - low)(high - mean) at
         the most."""

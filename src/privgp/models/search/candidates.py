@@ -64,6 +64,11 @@ def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str)
             "PrivateGridSearchCV protects outputs: with protect='records' leave the hyperparameters "
             "to be learned, which costs nothing."
         )
+    if estimator.likelihood != "gaussian":
+        raise ValueError(
+            "PrivateGridSearchCV compares candidates for likelihood='gaussian': leave the "
+            "hyperparameters of rates to be learned, which costs nothing."
+        )
     if estimator.inducing is not None:
         raise ValueError(
             "PrivateGridSearchCV holds all rows at once: leave inducing=None, or leave the "

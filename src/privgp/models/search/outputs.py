@@ -194,7 +194,7 @@ def _guarantee(
         Protected(own.unit, own.neighbours),
         [Event(pure_epsilons=(spent,)), weakest] if spent else [weakest],
         (search.epsilon, search.delta),
-        assumptions=(own.assumptions[0], GRID_ASSUMPTION),
+        assumptions=(own.assumptions[0], GRID_ASSUMPTION, *own.assumptions[2:]),
         mechanism=mechanism,
         sampler=sampler,
         simulated=simulated,

@@ -33,6 +33,8 @@ ALONE = {
     "inducing": None,
     "objective": "posterior",
     "reconstruct": "posterior",
+    "likelihood": "gaussian",
+    "max_change": None,
 }
 
 

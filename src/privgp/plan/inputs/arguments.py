@@ -39,6 +39,21 @@ def check_bounds(name: str, bounds: Any) -> Pair:
     return low, high
 
 
+def check_change(max_change: Any, protect: str) -> float | None:
+    """How much one person can change one output: a positive number, or None."""
+    if max_change is None:
+        return None
+    if protect == "records":
+        raise ValueError(
+            "max_change does not go with protect='records', where a person changes a whole record: "
+            "leave max_change=None."
+        )
+    number = isinstance(max_change, Real) and not isinstance(max_change, bool)
+    if not number or not 1.0 / LARGEST <= float(max_change) <= LARGEST:
+        raise ValueError(f"max_change must be a positive number or None, got {max_change!r}.")
+    return float(max_change)
+
+
 def whole_number(name: str, value: Any, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ValueError(f"{name} must be a whole number.")

@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 from privgp.gp.input_maps import part_ranked, spreads
 from privgp.gp.kernels.noise import signal_and_noise, split_noise
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
+from privgp.plan.counts.rates import rate_priors
 from privgp.types import Array
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def starting_priors(X: Array, question: Question, *, learned: bool) -> tuple[Pri
         kernel, shares = default_kernel(X, width), RANK_SHARES if learned else RANK_SHARES[:1]
     else:
         shares = RANK_SHARES[::2] if question.ranked else RANK_SHARES[:1]
+    if question.exposures is not None:
+        return rate_priors(X, question, shares)
     default = (NOISE_SHARE * width) ** 2
     signal, noise = signal_and_noise(kernel, question.noise_variance, X.shape[1], default=default)
     white = split_noise(kernel)[1]

@@ -47,6 +47,8 @@ class JointPlan:
 
     x_bounds: ClassVar[None] = None
     unbiased: ClassVar[None] = None
+    unit: ClassVar[None] = None
+    max_change: ClassVar[None] = None
     epsilon: float
     delta: float
     parts: tuple[Plan, ...] = field(repr=False)

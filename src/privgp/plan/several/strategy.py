@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
 from privgp.plan.strategy import NOT_TOGETHER, GroupSums, OutputSums
 from privgp.privacy.noise import PURE, Noise
-from privgp.privacy.sensitivity import person_norms
+from privgp.privacy.sensitivity import WHOLE, person_norms
 from privgp.types import Array, Integers, Positive
 
 
@@ -26,6 +27,7 @@ class JointSums:
     ``factors``: a_k; noise of one size on all numbers is noise of ``1 / a_k`` times that size on t_k
     """
 
+    change: ClassVar[float] = WHOLE
     parts: tuple[OutputSums | GroupSums, ...]
     factors: tuple[Positive, ...]
 

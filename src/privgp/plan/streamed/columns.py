@@ -16,10 +16,10 @@ from privgp.gp.kernels.evaluate import check_kernel, evaluate
 from privgp.gp.rounding import rounding
 from privgp.gp.smoothers import stable_cholesky
 from privgp.plan.inputs.rows import in_blocks
-from privgp.plan.strategy import NOT_TOGETHER, Sums
+from privgp.plan.strategy import NOT_TOGETHER, Change, Sums, energy_weight
 from privgp.privacy.noise import GAUSSIAN
-from privgp.privacy.sensitivity import MAX_ENERGY_WEIGHT, column_norms, single_row_sensitivity
-from privgp.types import Array
+from privgp.privacy.sensitivity import WHOLE, column_norms, single_row_sensitivity
+from privgp.types import Array, later
 
 # Columns of unit norm, but for rows so far from all inducing inputs that they say little of them.
 LEAST_NORM = 0.1
@@ -109,6 +109,7 @@ class StreamedSums(Sums):
     worst: Array
     absolute: Array
     energy_weight: float
+    change: Change = later(WHOLE)
 
     def check(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
@@ -137,7 +138,7 @@ class StreamedSums(Sums):
 
     def sensitivity(self) -> float:
         """How far one output in [-1, 1] can move the exact measurement."""
-        return single_row_sensitivity(self.largest, self.energy_weight)
+        return single_row_sensitivity(self.largest, self.energy_weight, self.change)
 
     def float_error(self) -> float:
         """Bound of the rounding error of the computed measurement: sums of ``rows`` products."""
@@ -148,13 +149,18 @@ class StreamedSums(Sums):
 
     def furthest(self) -> tuple[Array, Array]:
         """Equal outputs but for the row with the largest column."""
-        return self.with_energy(-self.worst, 1.0), self.with_energy(self.worst, 1.0)
+        other = self.change - 1.0
+        return self.with_energy(-self.worst, 1.0), self.with_energy(other * self.worst, other**2)
 
 
-def streamed_strategy(columns: Columns, totals: Totals, *, energy: bool) -> StreamedSums:
-    """The energy is measured as far as it costs nothing beside columns of the largest norm."""
-    weight = MAX_ENERGY_WEIGHT * totals.largest * (1.0 - 2.0**-50) if energy else 0.0
-    return StreamedSums(columns, totals.rows, totals.largest, totals.worst, totals.absolute, weight)
+def streamed_strategy(
+    columns: Columns, totals: Totals, *, energy: bool, change: float = WHOLE
+) -> StreamedSums:
+    """The energy is measured as far as it costs nothing, or little, beside columns of the largest
+    norm."""
+    weight = energy_weight(change) * totals.largest * (1.0 - 2.0**-50) if energy else 0.0
+    of_rows = totals.rows, totals.largest, totals.worst, totals.absolute
+    return StreamedSums(columns, *of_rows, weight, change)
 
 
 def streamed_functionals(columns: Columns, totals: Totals, residual_gram: Array) -> Functionals:

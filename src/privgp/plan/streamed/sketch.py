@@ -45,7 +45,8 @@ class Sketch:
 
     def finish(self, totals: Totals) -> Plan:
         """The plan, once the pass over the rows is done."""
-        strategy = streamed_strategy(self.columns, totals, energy=self.question.energy)
+        energy, change = self.question.energy, self.question.change
+        strategy = streamed_strategy(self.columns, totals, energy=energy, change=change)
         left = residual_gram(self.columns, self.seen, totals.rows)
         measured = streamed_functionals(self.columns, totals, left)
         return self.question.plan(
@@ -56,7 +57,7 @@ class Sketch:
 def sketch_plan(rows: Rows, question: Question, budget: Budget, inducing: int | Array) -> Sketch:
     """Choose inducing inputs and what is measured of a row."""
     seen = sample(rows, SAMPLE)
-    priors = starting_priors(seen, question, learned=question.energy)
+    priors = starting_priors(seen, question, learned=question.adapts)
     Z = choose_inducing(seen, inducing) if isinstance(inducing, int) else inducing
     inputs, index = collapse(_some(seen, TARGETS))
     goal = question.goal(inputs, np.bincount(index).astype(float))
@@ -78,7 +79,7 @@ def _aware_columns(
     nearest = np.argmax(evaluate(start.kernel, Z, seen), axis=0)
     counts = np.bincount(nearest, minlength=len(Z)) * (rows / len(seen))
     counts = np.maximum(counts, 1e-3 * rows / len(Z))
-    noise = (budget.unit_std * question.half_width) ** 2
+    noise = (budget.std_for(question.change) * question.half_width) ** 2
     goal, every = question.goal(Z, counts), np.arange(len(Z))
     hypotheses = hypotheses_for(design_models(priors), Z, every, Crowd(counts), *goal)
     B = aware_matrix(hypotheses, start, Z, counts, *goal, noise, MOST_MEASURED)

@@ -105,6 +105,7 @@ def _core(model: Any) -> dict[str, Any]:
             *([] if records else [f"the {inputs} of every row"]),
             "the number of rows",
             *([] if people is None else ["which rows belong to one person"]),
+            *([] if plan.unit is None else ["the exposure of every row"]),
             "bounds, kernel, targets and budget",
             "the noisy measurement and all that follows from it",
         ],
@@ -128,13 +129,15 @@ def _core(model: Any) -> dict[str, Any]:
             "people": None if people is None else int(people.max()) + 1,
             "distinct_inputs": strategy.distinct_inputs,
             "measured_numbers": int(strategy.size),
-            "released": "values at the targets" if at_targets else wording.released(len(several)),
+            "released": wording.released(
+                len(several), at_targets=at_targets, rates=plan.unit is not None
+            ),
         },
         "software": _software(),
         "plan_hash": _measured(model, promised),
         "plan": plan.hash,
         "not_protected": wording.not_protected(
-            promised.is_simulation, people is not None, records, len(several)
+            promised.is_simulation, people is not None, records, len(several), plan.max_change
         ),
     }
 

@@ -4,7 +4,7 @@ the certificate without those fields; ``holder``: what only the data holder know
 from collections.abc import Mapping
 from typing import Any
 
-from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.guarantee import Guarantee, exactly
 from privgp.privacy.noise import Noise
 
 HOLDER = {
@@ -55,13 +55,32 @@ ONE_ROW = (
 )
 
 
-def not_protected(simulation: bool, people: bool, records: bool, several: int = 0) -> list[str]:
-    """The limits of the promise, in plain sentences. ``several``: how many outputs, if several."""
+ONE_CHANGE = (
+    "One person's contribution to one output value is protected, at most {change} of it. The value "
+    "itself is not, and somebody who contributes to several values, or more to one, is protected less."
+)
+GROUP_CHANGE = (
+    "One person's contributions to the output values of one group of rows are protected, at most "
+    "{change} of each. The values themselves are not, and somebody who contributes to several groups, "
+    "or more to a value, is protected less."
+)
+
+
+def _whose(people: bool, several: bool, change: float | None) -> str:
+    if change is None:
+        return ONE_PERSON if people else ONE_ROW if several else ONE_OUTPUT
+    return (GROUP_CHANGE if people else ONE_CHANGE).format(change=exactly(change))
+
+
+def not_protected(
+    simulation: bool, people: bool, records: bool, several: int = 0, change: float | None = None
+) -> list[str]:
+    """The limits of the promise, in plain sentences. ``several``: how many outputs, if several;
+    ``change``: the most that one person changes an output by, where that was declared."""
     what = "records" if records else "outputs"
-    one = ONE_ROW if several else ONE_OUTPUT
     return [
         *([SIMULATED] if simulation else []),
-        *(RECORDS_LIMITS if records else [*OUTPUTS_LIMITS, ONE_PERSON if people else one]),
+        *(RECORDS_LIMITS if records else [*OUTPUTS_LIMITS, _whose(people, several > 0, change)]),
         "Facts about groups are not protected: anyone may apply what the published function shows "
         "to any person, in the data or not.",
         f"Several releases compose: each further release of the same {what} weakens the promise.",
@@ -114,12 +133,12 @@ def private_outputs(core: Mapping[str, Any]) -> str:
     return f"{len(pairs)} private outputs, {told}"
 
 
-def released(several: int) -> str:
-    return (
-        f"{several} functions of the inputs, one per output"
-        if several
-        else "a function of the inputs"
-    )
+def released(several: int, *, at_targets: bool, rates: bool) -> str:
+    if several:
+        return f"{several} functions of the inputs, one per output"
+    if rates:
+        return "a rate per unit of exposure, as a function of the inputs"
+    return "values at the targets" if at_targets else "a function of the inputs"
 
 
 def threat(core: Mapping[str, Any]) -> str:

@@ -1,0 +1,179 @@
+"""The Gaussian process behind outcomes with a link, given noisy sums of them.
+
+The measured numbers are ``t = A (g(f) - c)`` plus the scatter of outcomes about g(f) plus noise. Given
+mean m and variance v of f at the nodes, g is replaced by the line that fits it best where f plausibly
+lies: ``g(f) ~ E g + E g' (f - m)`` (statistical linearisation; with v = 0 a Gauss-Newton step). What is
+left is a Gaussian problem with weights ``J = A diag(E g')``, numbers ``t - A (E g - c) + J m`` and the
+scatter ``B diag(mass E V) B^T``, which ``condition`` and ``posterior`` solve, Laplace noise included.
+Its solution gives the next m and v. An iteration that has not settled costs accuracy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import logsumexp
+
+from privgp.gp.changes import values
+from privgp.gp.functionals import Functionals
+from privgp.gp.inference.evidence import Conditioned, condition
+from privgp.gp.inference.learning import learn
+from privgp.gp.inference.posterior import Component, Posterior, posterior
+from privgp.gp.links import Link
+from privgp.gp.measurement import Measurement
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.types import Array
+
+STEPS = (1.0,) * 4 + (0.7,) * 8 + (0.4,) * 8 + (0.2,) * 10  # of the way, one by one
+ROUNDS = 2
+LEAST = 1e-6  # weights of models below it say nothing
+CLOSE = 3e-3  # of the prior's std: how far the mean may still move
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What was measured of outcomes with a link.
+
+    ``centre``: c, a number or (nodes,): what was subtracted from every outcome before it was summed.
+    ``functionals.energy_gram`` tells how many outcomes lie near every node.
+    """
+
+    functionals: Functionals
+    measurement: Measurement
+    link: Link
+    centre: float | Array
+
+    def linearised(self, mean: Array, variance: Array) -> tuple[Functionals, Measurement]:
+        """The Gaussian problem that stands for this one about f at the nodes, (nodes,) each."""
+        f, link, A = self.functionals, self.link, self.functionals.weights
+        slope = link.expected_slope(mean, variance)
+        J = A * slope
+        moved = A @ (link.expected(mean, variance) - self.centre) - J @ mean
+        # Where f at a row is not quite that at the nodes, the slope of the rows nearby carries it.
+        carried = np.sqrt(_row_averages(A, slope**2))
+        fixed = self._scatter(link.expected_variance(mean, variance))
+        if f.fixed_gram is not None:
+            fixed = fixed + f.fixed_gram
+        line = replace(
+            f,
+            weights=J,
+            noise_gram=np.zeros_like(f.noise_gram),
+            residual_gram=f.residual_gram * np.outer(carried, carried),
+            fixed_gram=fixed,
+            scatter=None if f.scatter is None else f.scatter * carried[:, None],
+        )
+        numbers = replace(
+            self.measurement, values=self.measurement.values - moved, energy=None, counts=None
+        )
+        return line, numbers
+
+    def _scatter(self, variance: Array) -> Array:
+        """``B diag(mass V) B^T`` from V at the nodes: exact where every input is a node."""
+        f = self.functionals
+        mass = np.maximum(f.energy_gram.sum(axis=1), 1e-12 * f.energy_total)
+        D = f.weights / np.sqrt(mass)
+        total = np.maximum(np.square(D).sum(axis=1), 1e-300)
+        D = D * np.sqrt(np.diag(f.noise_gram) / total)[:, None]
+        return np.asarray((D * variance) @ D.T)
+
+
+def _row_averages(A: Array, values: Array) -> Array:
+    """The averages of values at the nodes over what every number measures, (measured,)."""
+    weights = np.abs(A)
+    return np.asarray(weights @ values / np.maximum(weights.sum(axis=1), 1e-300))
+
+
+@dataclass(frozen=True)
+class Settled:
+    """One model given outcomes: the Gaussian problem that stands for them, and its solution.
+
+    ``mean``, ``variance``: (nodes,), of f at the nodes.
+    """
+
+    functionals: Functionals
+    measurement: Measurement
+    given: Conditioned
+    mean: Array
+    variance: Array
+
+    @property
+    def log_evidence(self) -> float:
+        return self.given.log_evidence
+
+
+def settle(outcomes: Outcomes, model: Hyperparameters, near: Settled | None = None) -> Settled:
+    """Linearise and condition in turn, from the prior or from a solution ``near``.
+
+    Always finite: a step that cannot be made is not made.
+    """
+    nodes = outcomes.functionals.nodes
+    smooth = replace(model, changes=()).covariance(nodes)
+    K = smooth
+    if model.changes:
+        heights = values(model.changes, nodes)
+        K = smooth + heights @ heights.T
+    prior = np.diag(K).copy()
+    mean = np.zeros(len(K)) if near is None else near.mean
+    variance = prior if near is None else np.minimum(near.variance, prior)
+    held: Settled | None = None
+    for step in STEPS:
+        line, numbers = outcomes.linearised(mean, variance)
+        try:
+            given = condition(line, numbers, model, smooth)
+        except np.linalg.LinAlgError:
+            break
+        JK = line.weights @ K
+        half = solve_triangular(given.factor, JK, lower=True, check_finite=False)
+        left = np.maximum(prior - np.square(half).sum(axis=0), 0.0)
+        found = JK.T @ given.solved
+        if not (np.all(np.isfinite(found)) and np.isfinite(given.log_evidence)):
+            break
+        held = Settled(line, numbers, given, found, left)
+        ahead = found - mean
+        mean, variance = mean + step * ahead, variance + step * (left - variance)
+        if np.abs(ahead).max() < CLOSE * np.sqrt(prior.max()):
+            break
+    if held is None:
+        raise np.linalg.LinAlgError("no step could be made.")
+    return held
+
+
+def learn_linked(outcomes: Outcomes, priors: Sequence[Prior]) -> tuple[Hyperparameters, ...]:
+    """Weighted models, most plausible first, as ``learn`` finds them for the Gaussian problem.
+
+    That problem is made again about the solution of the best model so far. In the end every model
+    has its own, and is weighted by the evidence of that.
+    """
+    near = settle(outcomes, priors[0].start)
+    for _ in range(ROUNDS):
+        models = learn(near.functionals, near.measurement, priors)
+        shared, near = near, settle(outcomes, models[0], near)
+    kept, logs = [], []
+    for model in models:
+        try:
+            before = condition(shared.functionals, shared.measurement, model).log_evidence
+            own = settle(outcomes, model, near).log_evidence
+        except np.linalg.LinAlgError:  # the budget is spent, so the others must do
+            continue
+        kept.append(model)
+        logs.append(np.log(model.weight) + own - before)
+    if not kept:
+        return models
+    weights = np.exp(logs - logsumexp(logs))
+    reweighted = [
+        replace(m, weight=float(w)) for m, w in zip(kept, weights, strict=True) if w > LEAST
+    ]
+    return tuple(sorted(reweighted, key=lambda model: -model.weight))
+
+
+def linked_posterior(outcomes: Outcomes, models: Sequence[Hyperparameters]) -> Posterior:
+    """The function given the outcomes, a mixture over the models, each with a Gaussian problem of its own."""
+    components: list[Component] = []
+    near = None
+    for model in models:
+        near = settle(outcomes, model, near)
+        components += posterior(near.functionals, near.measurement, (model,), 0.0).components
+    return Posterior(tuple(components), 0.0)

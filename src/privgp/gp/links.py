@@ -1,0 +1,66 @@
+"""Links: how a function without bounds gives the mean of an outcome that has them.
+
+An outcome at f has mean ``g(f)`` and variance ``V(f)``: a label is 1 with probability g(f), a count is
+Poisson with mean g(f). Every g grows with f, so quantiles of f give quantiles of g(f).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, logit, ndtr, ndtri
+
+from privgp.types import Array
+
+POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
+SHARES = _WEIGHTS / _WEIGHTS.sum()
+MOST_LOG = 50.0  # so that no power of e overflows when it is squared
+
+
+@dataclass(frozen=True)
+class Link:
+    """``mean``: g; ``slope``: g'; ``variance``: V; ``inverse``: of g. All act entry by entry."""
+
+    name: str
+    mean: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+    variance: Callable[[Array], Array]
+    inverse: Callable[[Array], Array]
+
+    def expected(self, mean: Array, variance: Array) -> Array:
+        """E g(f) for normal f."""
+        return _average(self.mean, mean, variance)
+
+    def expected_slope(self, mean: Array, variance: Array) -> Array:
+        return _average(self.slope, mean, variance)
+
+    def expected_variance(self, mean: Array, variance: Array) -> Array:
+        return _average(self.variance, mean, variance)
+
+
+def _average(g: Callable[[Array], Array], mean: Array, variance: Array) -> Array:
+    """E g(f) for normal f, by Gauss-Hermite quadrature; of any shape."""
+    std = np.sqrt(np.maximum(variance, 0.0))
+    return np.asarray(sum(w * g(mean + x * std) for x, w in zip(POINTS, SHARES, strict=True)))
+
+
+def _bernoulli(p: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """The variance of a label; all its links have p(-f) = 1 - p(f), so nothing is lost near 1."""
+    return lambda f: p(f) * p(-f)
+
+
+def _density(f: Array) -> Array:
+    return np.asarray(np.exp(-0.5 * f * f) / np.sqrt(2.0 * np.pi))
+
+
+def _power(f: Array) -> Array:
+    return np.asarray(np.exp(np.clip(f, -MOST_LOG, MOST_LOG)))
+
+
+LOGIT = Link("logit", expit, _bernoulli(expit), _bernoulli(expit), logit)
+PROBIT = Link("probit", ndtr, _density, _bernoulli(ndtr), ndtri)
+LOG = Link("log", _power, _power, _power, np.log)
+LINKS = {link.name: link for link in (LOGIT, PROBIT, LOG)}
+LABEL_LINKS = (LOGIT.name, PROBIT.name)

@@ -1,0 +1,51 @@
+"""Counts: which parameters go with them, and what answers once their sums are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from privgp.gp.functionals import Functionals
+from privgp.gp.inference.posterior import Posterior, posterior
+from privgp.gp.measurement import Measurement
+from privgp.gp.priors import Hyperparameters
+from privgp.plan.inputs.arguments import check_choice
+from privgp.plan.parameters import LIKELIHOODS
+from privgp.release.rates import RatePosterior, rate_posterior
+from privgp.types import Pair
+
+if TYPE_CHECKING:
+    from privgp.models.regressor import PrivateGPRegressor
+
+
+def check_likelihood(model: PrivateGPRegressor, bounds: Pair) -> None:
+    """Refuse what counts do not go with."""
+    check_choice("likelihood", model.likelihood, LIKELIHOODS)
+    if model.likelihood == "gaussian":
+        return
+    if bounds[0] < 0:
+        raise ValueError("likelihood='poisson' is for counts: y_bounds must not be negative.")
+    if model.protect == "records":
+        raise ValueError("likelihood='poisson' does not go with protect='records'.")
+    if model.inducing is not None:
+        raise ValueError("likelihood='poisson' does not go with inducing: leave inducing=None.")
+    if model.objective != "posterior" or model.reconstruct != "posterior":
+        raise ValueError("likelihood='poisson' has objective and reconstruct 'posterior' only.")
+
+
+def check_exposed(likelihood: str, exposure: Any) -> None:
+    if exposure is not None and likelihood != "poisson":
+        raise ValueError("exposure goes with likelihood='poisson' only: leave exposure=None.")
+
+
+def answer_to(
+    functionals: Functionals,
+    measurement: Measurement,
+    models: Sequence[Hyperparameters],
+    centre: float,
+    unit: float | None,
+) -> Posterior | RatePosterior:
+    """What predicts: the function itself, or, given the ``unit`` of rates, a rate."""
+    if unit is None:
+        return posterior(functionals, measurement, models, centre)
+    return rate_posterior(functionals, measurement, models, unit)

@@ -1,0 +1,45 @@
+"""Priors of the function behind a link, and of the probability that it gives.
+
+Measurements are chosen for the probability itself, as for any output in [0, 1]. Near an even
+probability it moves with the function by the link's slope there, which turns the units of one into
+those of the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
+
+from privgp.gp.links import Link
+from privgp.gp.priors import Prior
+
+LABEL_VARIANCE = 0.2  # of a label about its probability, between rare and even
+
+
+def steepest(link: Link) -> float:
+    """How far a probability moves with the function at most."""
+    return float(link.slope(np.zeros(1))[0])
+
+
+def scaled(kernel: Kernel, factor: float) -> Kernel:
+    """The kernel of a function that is ``factor`` times as large."""
+    if isinstance(kernel, Product) and isinstance(kernel.k1, ConstantKernel):
+        if kernel.k1.hyperparameter_constant_value.fixed:
+            factor, kernel = factor * float(np.sqrt(kernel.k1.constant_value)), kernel.k2
+    if abs(factor - 1.0) < 1e-12:
+        return kernel
+    return ConstantKernel(factor**2, "fixed") * kernel
+
+
+def behind(link: Link, prior: Prior) -> Prior:
+    """The prior of the function behind the link, from that of the probability."""
+    kernel = scaled(prior.start.kernel, 1.0 / steepest(link))
+    count = prior.size - prior.noise_free
+    return Prior(
+        start=replace(prior.start, kernel=kernel),
+        centre=prior.centre[:count],
+        root=prior.root[:count, :count],
+        noise_free=False,
+    )

@@ -1,0 +1,139 @@
+"""Released rates: the exponential of a Gaussian process, and counts that follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import gammainc
+
+from privgp.gp.functionals import Functionals
+from privgp.gp.inference.linked import Outcomes, learn_linked, linked_posterior
+from privgp.gp.inference.mixtures import HALVINGS, Mixture
+from privgp.gp.inference.posterior import Component, Posterior
+from privgp.gp.links import LOG
+from privgp.gp.measurement import Measurement
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.types import Array
+
+
+@dataclass(frozen=True)
+class CountMixture:
+    """Counts at one unit of exposure, as a mixture of gamma distributions: ``means`` and
+    ``variances``: (components, points); ``weights``: (components,), of sum 1."""
+
+    means: Array
+    variances: Array
+    weights: Array
+
+    def quantiles(self, levels: Sequence[float]) -> Array:
+        """At every point the values below which the mixture has these shares, (levels, points)."""
+        shape, scale = self.means**2 / self.variances, self.variances / self.means
+        most = (self.means + 40.0 * np.sqrt(self.variances) + 40.0 * scale).max(axis=0)
+        out = []
+        for level in levels:
+            low, high = np.zeros_like(most), most
+            for _ in range(HALVINGS):
+                middle = 0.5 * (low + high)
+                below = self.weights @ gammainc(shape, middle / scale) < level
+                low, high = np.where(below, middle, low), np.where(below, high, middle)
+            out.append(0.5 * (low + high))
+        return np.array(out)
+
+
+@dataclass(frozen=True)
+class RateMixture:
+    """``unit`` times the exponential of a mixture of normal distributions at every point."""
+
+    logs: Mixture
+    unit: float
+
+    def moments(self) -> tuple[Array, Array]:
+        """Means and variances of the rate under every component, (components, points)."""
+        means = self.unit * LOG.mean(self.logs.means + 0.5 * self.logs.variances)
+        return means, means**2 * np.expm1(np.minimum(self.logs.variances, 50.0))
+
+    @property
+    def mean(self) -> Array:
+        """Of the rate at every point, (points,)."""
+        return np.asarray(self.logs.weights @ self.moments()[0])
+
+    def of_outputs(self, low: float, high: float) -> CountMixture:
+        """Of counts at one unit of exposure, which bounds of the data do not bind."""
+        means, variances = self.moments()
+        scatter = self.logs.noises[:, None] * means
+        return CountMixture(means, variances + scatter, self.logs.weights)
+
+    def quantiles(self, levels: Sequence[float]) -> Array:
+        return np.asarray(self.unit * LOG.mean(self.logs.quantiles(levels)))
+
+
+@dataclass(frozen=True)
+class RatePosterior:
+    """Rates per unit of exposure anywhere; ``logs``: of their logarithms as multiples of ``unit``."""
+
+    logs: Posterior
+    unit: float
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        return self.logs.components
+
+    @property
+    def noise_variance(self) -> float:
+        """The variance of a count over its mean."""
+        return self.logs.noise_variance
+
+    def mixture(self, X: Array) -> RateMixture:
+        return RateMixture(self.logs.mixture(X), self.unit)
+
+    def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance of the rate at every row of X."""
+        mixture = self.mixture(X)
+        means, variances = mixture.moments()
+        weights = mixture.logs.weights
+        mean = weights @ means
+        return mean, weights @ (variances + np.square(means - mean))
+
+    def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
+        """Mean of the rate at the rows of X and their full covariance matrix."""
+        mean, square = np.zeros(len(X)), np.zeros((len(X), len(X)))
+        total = sum(c.model.weight for c in self.components)
+        for c in self.components:
+            alone = replace(c, model=replace(c.model, weight=1.0))
+            m, covariance = Posterior((alone,), 0.0).mean_and_covariance(X)
+            each = self.unit * LOG.mean(m + 0.5 * np.diag(covariance))
+            share = c.model.weight / total
+            mean += share * each
+            square += share * np.outer(each, each) * LOG.mean(covariance)
+        return mean, square - np.outer(mean, mean)
+
+    def privacy_variance(self, X: Array) -> Array:
+        """The part of the variance that the noise for privacy makes, to first order."""
+        return self.logs.privacy_variance(X) * np.square(self.mean_and_variance(X)[0])
+
+
+def _outcomes(functionals: Functionals, measurement: Measurement, dispersion: float) -> Outcomes:
+    """Sums of counts whose variance is ``dispersion`` times their mean."""
+    scattered = replace(functionals, noise_gram=dispersion * functionals.noise_gram)
+    return Outcomes(scattered, measurement, LOG, 0.0)
+
+
+def learn_rates(
+    functionals: Functionals, measurement: Measurement, priors: Sequence[Prior]
+) -> tuple[Hyperparameters, ...]:
+    """Weighted models of the logarithm of the rate, most plausible first."""
+    dispersion = priors[0].start.noise_variance
+    return learn_linked(_outcomes(functionals, measurement, dispersion), priors)
+
+
+def rate_posterior(
+    functionals: Functionals,
+    measurement: Measurement,
+    models: Sequence[Hyperparameters],
+    unit: float,
+) -> RatePosterior:
+    """The rate given noisy sums of counts."""
+    outcomes = _outcomes(functionals, measurement, models[0].noise_variance)
+    return RatePosterior(linked_posterior(outcomes, models), unit)
