@@ -33,6 +33,9 @@ class Link:
         """E g(f) for normal f."""
         return _average(self.mean, mean, variance)
 
+    def expected_square(self, mean: Array, variance: Array) -> Array:
+        return _average(lambda f: self.mean(f) ** 2, mean, variance)
+
     def expected_slope(self, mean: Array, variance: Array) -> Array:
         return _average(self.slope, mean, variance)
 

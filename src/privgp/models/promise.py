@@ -1,12 +1,23 @@
 """What a release of outputs or of records promises, and the noise of simulations."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from privgp.plan.plan import Plan
-from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, promise
+from privgp.privacy.guarantee import (
+    LABELLED_RECORDS,
+    LABELS,
+    OUTPUTS,
+    PERSON,
+    PERSON_LABELS,
+    RECORDS,
+    Guarantee,
+    Protected,
+    promise,
+)
 
 OUTPUTS_ASSUMPTIONS = (
     "the inputs, the number of rows and any person identifiers are public",
@@ -35,15 +46,32 @@ def simulation(model: Any) -> np.random.Generator | None:
     return generator(*seeds(model))
 
 
-def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
+@dataclass(frozen=True)
+class Told:
+    """What a promise says of outputs: who is protected, what is totalled, and how it is limited."""
+
+    outputs: Protected
+    person: Protected
+    records: Protected
+    values: str
+    limited: str
+
+
+VALUES = Told(OUTPUTS, PERSON, RECORDS, "values", "each value clipped to the declared range")
+OF_LABELS = Told(
+    LABELS, PERSON_LABELS, LABELLED_RECORDS, "labels", "each label counted in its declared class"
+)
+
+
+def regressor_guarantee(plan: Plan, *, simulated: bool, told: Told = VALUES) -> Guarantee:
     """What the measurement of a plan promises, of outputs or of records."""
     strategy = plan.strategy
     if plan.x_bounds is not None:
-        protected, assumptions = RECORDS, RECORDS_ASSUMPTIONS
-        what = "records and their values over bins of the declared domain"
+        protected, assumptions = told.records, RECORDS_ASSUMPTIONS
+        what = f"records and their {told.values} over bins of the declared domain"
     else:
-        protected, assumptions = OUTPUTS if strategy.people is None else PERSON, OUTPUTS_ASSUMPTIONS
-        what = "the values"
+        protected = told.outputs if strategy.people is None else told.person
+        assumptions, what = OUTPUTS_ASSUMPTIONS, f"the {told.values}"
     squares = ", one of them of squares," if strategy.energy_weight > 0 else ","
     return promise(
         protected,
@@ -51,8 +79,7 @@ def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
         (plan.epsilon, plan.delta),
         assumptions=assumptions,
         mechanism=f"{strategy.size} noisy total{'s' if strategy.size > 1 else ''} of {what}{squares} "
-        f"each value clipped to the declared range ({plan.noise.describe()}); everything else is "
-        "computed from them",
+        f"{told.limited} ({plan.noise.describe()}); everything else is computed from them",
         sampler=plan.noise.sampler,
         simulated=simulated,
     )

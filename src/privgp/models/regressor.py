@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -23,19 +20,20 @@ from privgp.models.inducing import fit_rows, plan_rows
 from privgp.models.kept import names_of
 from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import regressor_guarantee, simulation
+from privgp.models.published import Published
 from privgp.models.records import check_records, fit_records, given_counts, plan_records
 from privgp.models.spending import SpendingRegressor
-from privgp.plan.build import Budget, Question, make_plan
+from privgp.plan.build import Question, make_plan
 from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs, target_points
 from privgp.plan.inputs.rows import ArrayRows, Rows
 from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Parameters
 from privgp.plan.plan import Plan
-from privgp.plan.replan import check_error, least_epsilon
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.release.at_targets import AtTargets, Release
 from privgp.release.certificate import utc
+from privgp.release.file import Contents
 from privgp.types import Array
 from privgp.vault.measure import measure
 from privgp.vault.stream import with_outputs
@@ -53,7 +51,7 @@ def check_coverage(coverage: Any) -> tuple[float, float]:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateGPRegressor(SpendingRegressor):
+class PrivateGPRegressor(Published, SpendingRegressor):
     """Gaussian-process regression of private outputs, (epsilon, delta)-private.
 
     Parameters
@@ -117,20 +115,6 @@ class PrivateGPRegressor(SpendingRegressor):
         if self.protect != "records":
             X = check_array(X, dtype=np.float64, estimator=self)
         return named(self._plan(X, groups), names)
-
-    def epsilon_for(self, X: Any, error: float, groups: Any = None) -> float:
-        """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
-
-        Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
-        spends nothing. ValueError if no epsilon reaches the error.
-        """
-        error = check_error(error)
-
-        def planned(epsilon: float) -> Plan:
-            plan: Plan = clone(self).set_params(epsilon=epsilon).plan(X, groups)
-            return plan
-
-        return least_epsilon(planned, error)
 
     def fit(self, X: Any, y: Any, groups: Any = None, plan: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
@@ -224,23 +208,6 @@ class PrivateGPRegressor(SpendingRegressor):
         check_is_fitted(self)
         return plot_released(released_model(self, output, observation), ax, figure)
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the release to a .privgp file, which holds no output; see privgp.load.
-
-        Under ``protect="outputs"`` it holds inputs, which a warning says.
-        """
-        from privgp.models.load import notice, save
-
-        save(self, path, overwrite=overwrite)
-        if self.protect == "outputs":
-            warnings.warn(notice(self), UserWarning, stacklevel=2)
-
-    @property
-    def plan_summary_(self) -> str:
-        """What the plan said of itself; also where only a file is left of it."""
-        loaded = vars(self).get("loaded_")
-        return str(self.plan_.summary() if loaded is None else loaded.plan_summary)
-
     def _plan(self, X: Any, groups: Any, ranked: bool = False) -> Plan:
         if self.protect == "records":
             return plan_records(self, X, groups)
@@ -267,8 +234,8 @@ class PrivateGPRegressor(SpendingRegressor):
         with one_thread():
             return sketch_plan(rows, question, self._budget(), given)
 
-    def _budget(self) -> Budget:
-        return Budget(float(self.epsilon), float(self.delta))
+    def _parameters(self, columns: int) -> Parameters:
+        return Parameters.of(self.get_params(deep=False), columns)
 
     def _question(self, columns: int, groups: Any = None, ranked: bool = False) -> Question:
         """The parameters, checked, for this many input columns."""
@@ -317,7 +284,7 @@ class PrivateGPRegressor(SpendingRegressor):
         self.guarantee_ = regressor_guarantee(plan, simulated=self.random_state is not None)
         self.plan_ = plan
         # for a file, should a parameter be changed later
-        self._asked = Parameters.of(self.get_params(deep=False), plan.targets.shape[1])
+        self._asked = self._parameters(plan.targets.shape[1])
         self.measurements_ = (measurement,)
         self.released_at_ = utc(datetime.now(UTC))
         self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
@@ -336,6 +303,26 @@ class PrivateGPRegressor(SpendingRegressor):
                 models = learn(functionals, measurement, priors)
             models = models or (plan.start,)
             self._answer_by(posterior(self.functionals_, measurement, models, centre), models)
+
+    def _contents(self, parts: dict[str, Any]) -> Contents:
+        """What a file of this model holds, ``parts`` of which every model has."""
+        if len(self.measurements_) != 1:
+            raise ValueError("only a model of one measurement can be saved.")
+        return Contents(
+            models=self._models,
+            at_targets=self._at_targets,
+            noise_variance=self.noise_variance_,
+            **parts,
+        )
+
+    def _answer_from(self, held: Contents) -> None:
+        """Answer as the model did whose file held this."""
+        low, high = held.parameters.y_bounds
+        release = held.at_targets or posterior(
+            held.functionals, held.measurement, held.models, 0.5 * low + 0.5 * high
+        )
+        self._answer_by(release, held.models, held.at_targets)
+        self.noise_variance_ = held.noise_variance
 
     def _answer_by(
         self,

@@ -45,7 +45,7 @@ class Question:
 
     ``ranked``: design also for a given kernel on ranked inputs, as is done for the default one, so
     that the measurement serves kernels other than the one it is planned for. ``squares``: whether
-    squared outputs tell more than outputs, as those of labels do not.
+    squared outputs tell more than outputs, as those of labels do not. ``classes``: of labels.
     """
 
     y_bounds: tuple[float, float]
@@ -58,6 +58,7 @@ class Question:
     mechanism: str = "auto"
     ranked: bool = False
     squares: bool = True
+    classes: int = 2
 
     @property
     def half_width(self) -> float:

@@ -1,12 +1,15 @@
 """What a regressor was asked for, as plans and releases remember it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.links import LABEL_LINKS, LINKS
+from privgp.plan.classes.declared import Classes, declared_classes
+from privgp.plan.classes.latent import LABEL_VARIANCE, scaled, steepest
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
     check_bounds,
@@ -21,12 +24,21 @@ from privgp.types import Array, Pair, Positive, Share, Within
 OBJECTIVES = ("posterior", "trace", "max", "logdet")
 RECONSTRUCTIONS = ("posterior", "unbiased")
 MECHANISMS = ("auto", *LAWS)
+# What a probability is among outputs.
+PROBABILITY: dict[str, Any] = {
+    "y_bounds": (0.0, 1.0), "noise_variance": LABEL_VARIANCE, "inducing": None,
+    "objective": "posterior", "reconstruct": "posterior",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """The arguments of a regressor's constructor. The seed of a simulation is dropped."""
+    """The arguments of a regressor's constructor. The seed of a simulation is dropped.
 
+    ``estimator``: the name of the class that takes them.
+    """
+
+    estimator: ClassVar[str] = "PrivateGPRegressor"
     kernel: Kernel | None
     noise_variance: Positive | None
     y_bounds: Pair
@@ -54,7 +66,26 @@ class Parameters:
             "targets": target_points(given["targets"], columns),
             "inducing": None if inducing is None else inducing_inputs(inducing, columns),
         }
-        return cls(**{name: given[name] for name in cls.__dataclass_fields__} | converted)
+        return cls(**{each.name: given[each.name] for each in fields(cls)} | converted)
+
+    def arguments(self) -> dict[str, Any]:
+        """What the constructor of the estimator takes."""
+        return dict(vars(self))
+
+    def asks(self) -> dict[str, Any]:
+        """What a plan is asked besides bounds, objective and how to reconstruct."""
+        return {
+            "kernel": self.kernel,
+            "noise_variance": self.noise_variance,
+            "targets": self.targets,
+            "learned": self.hyperparameters == "learned",
+            "mechanism": self.mechanism,
+        }
+
+    def declared(self) -> str:
+        """What was declared of an output, in words."""
+        low, high = self.y_bounds
+        return f"outputs in [{low:g}, {high:g}]"
 
     def check_for(self, columns: int) -> None:
         """Refuse bounds and targets that do not go with inputs of this many columns."""
@@ -66,10 +97,46 @@ class Parameters:
 
 
 @dataclass(frozen=True)
+class LabelParameters(Parameters):
+    """The arguments of a classifier's constructor, and what they mean for its probabilities.
+
+    ``classes``: sorted; ``link``: from the function to the probability of a class.
+    """
+
+    estimator: ClassVar[str] = "PrivateGPClassifier"
+    classes: Classes
+    link: Annotated[str, LABEL_LINKS]
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], columns: int) -> Self:
+        """From arguments of the constructor, for inputs of this many columns."""
+        classes = declared_classes(given["classes"])
+        return super().of({**given, **PROBABILITY, "classes": classes}, columns)
+
+    def arguments(self) -> dict[str, Any]:
+        return {name: part for name, part in vars(self).items() if name not in PROBABILITY}
+
+    def asks(self) -> dict[str, Any]:
+        """The kernel is that of the function, so it is turned into one of the probability."""
+        kernel = None if self.kernel is None else scaled(self.kernel, steepest(LINKS[self.link]))
+        more = {"kernel": kernel, "squares": False, "classes": len(self.classes)}
+        return super().asks() | more
+
+    def declared(self) -> str:
+        return f"labels among {', '.join(map(str, self.classes))}"
+
+    def check_for(self, columns: int) -> None:
+        super().check_for(columns)
+        fixed = {name: getattr(self, name) for name in PROBABILITY}
+        if declared_classes(self.classes) != self.classes or fixed != PROBABILITY:
+            raise ValueError("classes are broken.")
+
+
+@dataclass(frozen=True)
 class MadeFor:
     """What a plan was asked for, with the names of the columns of inputs and of people, if known."""
 
-    parameters: Parameters
+    parameters: Parameters | LabelParameters
     names: tuple[str, ...] | None = None
     groups: str | None = None
 

@@ -334,11 +334,14 @@ class Plan:
     @cached_property
     def _summary(self) -> str:
         low, high = self.y_bounds
+        declared = f"outputs in [{low:g}, {high:g}]"
+        if self.made_for is not None:
+            declared = self.made_for.parameters.declared()
         averaged = "averaged over the lengthscales it was planned for"
         if not self.learns:
             averaged = "under the given hyperparameters"
         return (
-            f"Budget: {self.budget}; outputs in [{low:g}, {high:g}]{self.kind.domain()}.\n"
+            f"Budget: {self.budget}; {declared}{self.kind.domain()}.\n"
             f"{self.kind.measured(self)}.\n"
             f"Privacy noise at the targets: {self.weighted(self.noise_std):.4g} (root mean square).\n"
             f"Expected error of the released function there{self.kind.condition}: "

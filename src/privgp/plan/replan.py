@@ -39,13 +39,9 @@ def planned_again(plan: Plan, epsilon: float) -> Plan:
     budget = Budget(epsilon, plan.delta)
     question = Question(
         y_bounds=plan.y_bounds,
-        kernel=asked.kernel,
-        noise_variance=asked.noise_variance,
-        targets=asked.targets,
         objective=plan.objective,
         reconstruct=plan.reconstruct,
-        learned=asked.hyperparameters == "learned",
-        mechanism=asked.mechanism,
+        **asked.asks(),
     )
     strategy: Any = plan.strategy
     if plan.x_bounds is not None:

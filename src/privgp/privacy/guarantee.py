@@ -34,6 +34,20 @@ PERSON = Protected(
     "datasets with the same inputs and the same person identifiers that differ in the output values "
     "of one person's rows, within the declared bounds",
 )
+LABELS = Protected(
+    "one label",
+    "datasets with the same inputs and the same number of rows that differ in the label of one row",
+)
+PERSON_LABELS = Protected(
+    "all labels of one person",
+    "datasets with the same inputs and the same person identifiers that differ in the labels of one "
+    "person's rows",
+)
+LABELLED_RECORDS = Protected(
+    "one whole record (inputs and label)",
+    "datasets with the same number of records that differ in one record, its inputs, within the "
+    "declared bounds, and its label",
+)
 RECORDS = Protected(
     "one whole record (inputs and output)",
     "datasets with the same number of records that differ in one record, its inputs and its output, "

@@ -12,7 +12,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.codec import KERNELS
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.parameters import Parameters
+from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
 from privgp.release.certificate import plan_hash, validate
@@ -30,7 +30,7 @@ class Contents:
     """One release. ``parameters``: of the constructor; ``names``: of the input columns;
     ``at_targets``: None for a posterior; ``noise_variance``: the expected one."""
 
-    parameters: Parameters
+    parameters: Parameters | LabelParameters
     columns: Annotated[int, Within(1, MOST_COLUMNS)]
     names: tuple[str, ...] | None
     guarantee: Guarantee
@@ -46,11 +46,7 @@ class Contents:
         """Refuse parts that do not belong together, as only a file can have them."""
         given, columns, at_targets = self.parameters, self.columns, self.at_targets
         given.check_for(columns)
-        for model in self.models:
-            model.check_for(columns)
-        total = sum(model.weight for model in self.models)
-        several = 1 <= len(self.models) <= MOST_MODELS
-        _holds(several and abs(total - 1.0) <= 1e-9, "models do not have weights that sum to one")
+        check_models(self.models, columns)
         if self.names is not None:
             _holds(len(self.names) == columns, "column names are not one per column")
         unbiased = given.reconstruct == "unbiased"
@@ -96,6 +92,39 @@ class Contents:
         )
 
 
+@dataclass(frozen=True)
+class OneClass:
+    """What was measured of one class, and the models that were learned from it."""
+
+    measurement: Measurement
+    models: tuple[Hyperparameters, ...]
+
+
+@dataclass(frozen=True)
+class LabelContents(Contents):
+    """A release of labels; ``further``: the classes after the first, where there are three or more."""
+
+    further: tuple[OneClass, ...]
+
+    @property
+    def every_class(self) -> tuple[OneClass, ...]:
+        return OneClass(self.measurement, self.models), *self.further
+
+    def check(self) -> None:
+        super().check()
+        for each in self.further:
+            check_models(each.models, self.columns)
+
+
+def check_models(models: tuple[Hyperparameters, ...], columns: int) -> None:
+    """Refuse weighted models that no release has."""
+    for model in models:
+        model.check_for(columns)
+    several = 1 <= len(models) <= MOST_MODELS
+    whole = several and abs(sum(model.weight for model in models) - 1.0) <= 1e-9
+    _holds(whole, "models do not have weights that sum to one")
+
+
 def _holds(holds: Any, problem: str) -> None:
     if not holds:
         raise DamagedFile(f"its {problem}")
@@ -120,10 +149,9 @@ class WrittenChange:
 
 
 CHANGES: Leaves = {Change: Leaf(WrittenChange, WrittenChange.of, WrittenChange.read)}
-CODEC = Codec(Contents, "release", {**KERNELS, **CHANGES})
+CODEC = Codec(Contents | LabelContents, "release", {**KERNELS, **CHANGES})
 
 
-def decode(members: Mapping[str, bytes]) -> Contents:
+def decode(members: Mapping[str, bytes]) -> Any:
     """Read members back; whatever does not fit together raises ``DamagedFile``."""
-    contents: Contents = CODEC.decode(renewed(members) if OLD in members else members)
-    return contents
+    return CODEC.decode(renewed(members) if OLD in members else members)

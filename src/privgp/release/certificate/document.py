@@ -70,8 +70,12 @@ def _core(model: Any) -> dict[str, Any]:
     fixed = wording.FIXED_RECORDS if records else wording.FIXED
     epsilons = [0.0, *(promised.epsilon * 2.0 ** (k / 4.0) for k in range(-16, 9))]
     inputs = f"inputs ({', '.join(map(str, names))})" if len(names) else "inputs"
-    private = f"the {inputs} and the output" if records else "the output"
+    classes = [str(each) for each in getattr(model, "classes_", ())]
+    output = "label" if classes else "output"
+    private = f"the {inputs} and the {output}" if records else f"the {output}"
     bounds: dict[str, Any] = {"outputs": list(plan.y_bounds), "source": wording.BOUNDS_SOURCE}
+    if classes:
+        bounds["classes"] = classes
     if plan.x_bounds is not None:
         bounds["inputs"] = [list(pair) for pair in plan.x_bounds]
     return {
@@ -92,7 +96,7 @@ def _core(model: Any) -> dict[str, Any]:
             *([] if records else [f"the {inputs} of every row"]),
             "the number of rows",
             *([] if people is None else ["which rows belong to one person"]),
-            "bounds, kernel, targets and budget",
+            wording.declared(classes) + ", kernel, targets and budget",
             "the noisy measurement and all that follows from it",
         ],
         "private": [f"{private} of every row"],
@@ -100,7 +104,7 @@ def _core(model: Any) -> dict[str, Any]:
         "hyperparameters": {
             "source": vars(model).get("chosen_by_") or (wording.LEARNED if learned else fixed),
             "kernel": str(model.kernel_),
-            "noise_variance": float(model.noise_variance_),
+            **({} if classes else {"noise_variance": float(model.noise_variance_)}),
             "models": 1 if at_targets else len(model.release_.components),
         },
         "mechanism": {
@@ -116,12 +120,14 @@ def _core(model: Any) -> dict[str, Any]:
             "people": None if people is None else int(people.max()) + 1,
             "distinct_inputs": strategy.distinct_inputs,
             "measured_numbers": int(strategy.size),
-            "released": "values at the targets" if at_targets else "a function of the inputs",
+            "released": "values at the targets" if at_targets else wording.released(classes),
         },
         "software": _software(),
         "plan_hash": plan_hash(model.functionals_, plan.y_bounds, promised.epsilon, promised.delta),
         "plan": plan.hash,
-        "not_protected": wording.not_protected(promised.is_simulation, people is not None, records),
+        "not_protected": wording.not_protected(
+            promised.is_simulation, people is not None, records, classes
+        ),
     }
 
 

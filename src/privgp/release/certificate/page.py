@@ -53,6 +53,7 @@ def page(certificate: Mapping[str, Any]) -> str:
 def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
     mechanism, hyperparameters, data = c["mechanism"], c["hyperparameters"], c["data"]
     low, high = c["bounds"]["outputs"]
+    classes, source = c["bounds"].get("classes"), c["bounds"]["source"]
     models = hyperparameters["models"]
     return {
         "What is not protected": c["not_protected"],
@@ -64,11 +65,12 @@ def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
             "Assumptions": c["assumptions"],
         },
         "What was chosen, and how": {
-            "Bounds of the outputs": f"{low:g} to {high:g}: {c['bounds']['source']}",
+            "Bounds of the outputs": None if classes else f"{low:g} to {high:g}: {source}",
+            "Classes": f"{', '.join(classes)}: {source}" if classes else None,
             "Bounds of the inputs": domain(c) or None,
             "Hyperparameters": hyperparameters["source"],
             "Most plausible kernel": hyperparameters["kernel"],
-            "Noise variance": f"{hyperparameters['noise_variance']:.4g}",
+            "Noise variance": None if classes else f"{hyperparameters['noise_variance']:.4g}",
             "Models averaged": models if models > 1 else None,
         },
         "How it was done": {

@@ -76,6 +76,7 @@ BOUNDS = _record(
     outputs=_about("Values outside are clipped.", NUMBERS),
     inputs=_about("Bounds of private inputs, a pair for each.", _list(NUMBERS, 1)),
 )
+BOUNDS["properties"]["classes"] = _about("All labels that may occur.", _list(TEXT, 2))
 BOUNDS["required"].remove("inputs")  # there are none where inputs are public
 HYPERPARAMETERS = _record(
     "source",
@@ -83,6 +84,7 @@ HYPERPARAMETERS = _record(
     noise_variance=POSITIVE,
     models=_about("How many models are averaged.", COUNT),
 )
+HYPERPARAMETERS["required"].remove("noise_variance")  # labels have none
 MECHANISM = _record(
     *("description", "sampler"),
     noise_multipliers=_about("Noise std over sensitivity, for Gaussian noise.", _list(POSITIVE)),

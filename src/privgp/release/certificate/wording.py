@@ -1,7 +1,7 @@
 """What a certificate says in words, in the fields that registries and guidelines ask for. ``core``:
 the certificate without those fields; ``holder``: what only the data holder knows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privgp.privacy.guarantee import Guarantee
@@ -51,17 +51,40 @@ ONE_OUTPUT = (
 )
 
 
-def not_protected(simulation: bool, people: bool, records: bool) -> list[str]:
+def not_protected(
+    simulation: bool, people: bool, records: bool, classes: Sequence[str] = ()
+) -> list[str]:
     """The limits of the promise, in plain sentences."""
     what = "records" if records else "outputs"
-    return [
+    sentences = [
         *([SIMULATED] if simulation else []),
         *(RECORDS_LIMITS if records else [*OUTPUTS_LIMITS, ONE_PERSON if people else ONE_OUTPUT]),
         "Facts about groups are not protected: anyone may apply what the published function shows "
         "to any person, in the data or not.",
         f"Several releases compose: each further release of the same {what} weakens the promise.",
-        f"The promise fails if bounds, kernel, targets or budget were chosen by looking at {what}.",
+        f"The promise fails if {declared(classes)}, kernel, targets or budget were chosen by looking at "
+        f"{what}.",
     ]
+    if not classes:
+        return sentences
+    return [each.replace("output value", "output").replace("output", "label") for each in sentences]
+
+
+def released(classes: Sequence[str]) -> str:
+    return "a probability of every class" if classes else "a function of the inputs"
+
+
+def declared(classes: Sequence[str]) -> str:
+    return "classes" if classes else "bounds"
+
+
+def outputs(core: Mapping[str, Any]) -> tuple[str, str]:
+    """What a private output is, and what is done to it first."""
+    bounds = core["bounds"]
+    if "classes" in bounds:
+        return f"label among {', '.join(bounds['classes'])}", "labels are counted in their classes"
+    low, high = bounds["outputs"]
+    return f"output between {low:g} and {high:g}", "outputs are clipped to bounds"
 
 
 def floating_point(guarantee: Guarantee, noise: Noise) -> str:
@@ -105,12 +128,12 @@ def versions(core: Mapping[str, Any]) -> str:
 def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, Any]:
     """A draft record in the fields of the OpenDP Deployments Registry, as its YAML names them."""
     mechanism = core["mechanism"]
-    low, high = core["bounds"]["outputs"]
     curator = {"data_curator_name": holder["curator"], "data_curator_type": holder["curator_type"]}
-    what, clipped = "public inputs, each with one private output", "outputs are"
+    output, prepared = outputs(core)
+    what = f"public inputs, each with one private {output}"
     if box := domain(core):
-        what = f"records, each with private inputs in {box} and one private output"
-        clipped = "inputs and outputs are"
+        what = f"records, each with private inputs in {box} and one private {output}"
+        prepared = f"inputs and {prepared}"
     return {
         "status": "Draft",
         "tier": 3,
@@ -127,7 +150,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
             },
             "dp_variant": {
                 "variant_name": "Approximate DP" if core["delta"] > 0 else "Pure DP",
-                "data_domain": f"{core['data']['rows']} {what} between {low:g} and {high:g}",
+                "data_domain": f"{core['data']['rows']} {what}",
                 "unprotected_quantities": " ".join(core["not_protected"]),
             },
             "privacy_loss": {
@@ -149,7 +172,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
             },
             "accounting": {"post_processing": POST_PROCESSING, "composition": COMPOSITION},
             "implementation": {
-                "preprocessing_and_hyperparameter_tuning": f"{clipped} clipped to bounds "
+                "preprocessing_and_hyperparameter_tuning": f"{prepared} "
                 f"{core['bounds']['source']}; hyperparameters are "
                 f"{core['hyperparameters']['source']}",
                 "mechanisms": f"{mechanism['description']}. Sampler: {mechanism['sampler']}. "
