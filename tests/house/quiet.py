@@ -17,6 +17,7 @@ MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
 # ``plan`` is listed here once somebody saw that it is not handed a private value to compute on.
 FROM_PLAN = {
     "Bins", "HalvedBins", "BinSums", "OutputSums", "Strategy", "Columns", "Totals", "in_blocks", "Plan",
+    "ClassSums", "ClassGroupSums",
     "CheckedFactor", "FunctionModel", "RecordsModel", "PathModel", "path_model",
     "check_bounds", "check_choice", "check_inside", "SENSITIVITIES", "RECORD_SENSITIVITIES",
     "MAX_POINTS", "MOST_POINTS",

@@ -92,6 +92,11 @@ INDUCING_HELP = "For many rows: the number of inducing inputs. The table is then
 INPUTS_HELP = "Columns to predict from: public, unless records are protected."
 RECONSTRUCT_HELP = "A function that predicts anywhere, or unbiased values at the targets only."
 HYPERPARAMETERS_HELP = "Learned from the private measurement at no cost, or as given."
+CLASSES_HELP = (
+    "In the place of --bounds, where the output is a label: all labels that may occur, such as yes,no, "
+    "chosen without looking at them."
+)
+LINK_HELP = "With --classes: from the function to a probability."
 MECHANISM_HELP = "The noise distribution; auto takes the one with the smaller expected error."
 
 
@@ -100,7 +105,8 @@ class ReleaseOptions:
     """What a release is planned by, as given on the command line."""
 
     inputs: Annotated[str, plain(INPUTS_HELP, metavar="A,B")]
-    bounds: Bounds
+    bounds: Annotated[tuple[float, float] | None, privacy(BOUNDS_HELP, metavar="LO HI")] = None
+    classes: Annotated[str | None, privacy(CLASSES_HELP, metavar="A,B")] = None
     epsilon: Epsilon
     delta: Delta
     groups: Annotated[str | None, privacy(GROUPS_HELP, metavar="COLUMN")] = None
@@ -116,6 +122,7 @@ class ReleaseOptions:
     hyperparameters: Annotated[Literal["learned", "fixed"], model(HYPERPARAMETERS_HELP)] = "learned"
     inducing: Annotated[int | None, model(INDUCING_HELP, metavar="COUNT")] = None
     mechanism: Annotated[Law, model(MECHANISM_HELP)] = "auto"
+    link: Annotated[Literal["logit", "probit"], model(LINK_HELP)] = "logit"
 
 
 def taking(

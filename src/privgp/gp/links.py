@@ -14,7 +14,7 @@ from scipy.special import expit, logit, ndtr, ndtri
 
 from privgp.types import Array
 
-POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
+POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 SHARES = _WEIGHTS / _WEIGHTS.sum()
 MOST_LOG = 50.0  # so that no power of e overflows when it is squared
 

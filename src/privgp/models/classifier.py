@@ -211,7 +211,8 @@ class PrivateGPClassifier(Published, SpendingClassifier):
             if plan.x_bounds is not None:
                 functionals, priors = given_counts(plan, measurement)
             self.functionals_ = laid_out(functionals)
-            latent = tuple(behind(self._link, prior) for prior in priors)
+            default = self._asked.kernel is None
+            latent = tuple(behind(self._link, each, default=default) for each in priors)
             self._answer_by(
                 [
                     OneClass(each, self._models_for(each, latent))
@@ -256,6 +257,5 @@ class PrivateGPClassifier(Published, SpendingClassifier):
 
     def _answer_from(self, held: LabelContents) -> None:
         """Answer as the model did whose file held this."""
-        assert isinstance(held.parameters, LabelParameters)
         self._asked = held.parameters
         self._answer_by(list(held.every_class))

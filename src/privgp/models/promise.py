@@ -23,6 +23,10 @@ OUTPUTS_ASSUMPTIONS = (
     "the inputs, the number of rows and any person identifiers are public",
     "kernel, bounds, targets and budget were chosen without looking at the outputs",
 )
+LABELS_ASSUMPTIONS = (
+    OUTPUTS_ASSUMPTIONS[0],
+    "kernel, classes, targets and budget were chosen without looking at the labels",
+)
 RECORDS_ASSUMPTIONS = (
     "the number of records is public",
     "kernel, bounds of inputs and outputs, targets and budget were chosen without looking at "
@@ -55,11 +59,24 @@ class Told:
     records: Protected
     values: str
     limited: str
+    assumptions: tuple[str, ...]
 
 
-VALUES = Told(OUTPUTS, PERSON, RECORDS, "values", "each value clipped to the declared range")
+VALUES = Told(
+    OUTPUTS,
+    PERSON,
+    RECORDS,
+    "values",
+    "each value clipped to the declared range",
+    OUTPUTS_ASSUMPTIONS,
+)
 OF_LABELS = Told(
-    LABELS, PERSON_LABELS, LABELLED_RECORDS, "labels", "each label counted in its declared class"
+    LABELS,
+    PERSON_LABELS,
+    LABELLED_RECORDS,
+    "labels",
+    "each label counted in its declared class",
+    LABELS_ASSUMPTIONS,
 )
 
 
@@ -71,7 +88,7 @@ def regressor_guarantee(plan: Plan, *, simulated: bool, told: Told = VALUES) -> 
         what = f"records and their {told.values} over bins of the declared domain"
     else:
         protected = told.outputs if strategy.people is None else told.person
-        assumptions, what = OUTPUTS_ASSUMPTIONS, f"the {told.values}"
+        assumptions, what = told.assumptions, f"the {told.values}"
     squares = ", one of them of squares," if strategy.energy_weight > 0 else ","
     return promise(
         protected,

@@ -82,6 +82,10 @@ class Parameters:
             "mechanism": self.mechanism,
         }
 
+    def labels(self) -> list[str] | None:
+        """The declared classes as text; None where outputs are numbers."""
+        return None
+
     def declared(self) -> str:
         """What was declared of an output, in words."""
         low, high = self.y_bounds
@@ -122,8 +126,11 @@ class LabelParameters(Parameters):
         more = {"kernel": kernel, "squares": False, "classes": len(self.classes)}
         return super().asks() | more
 
+    def labels(self) -> list[str]:
+        return [str(each) for each in self.classes]
+
     def declared(self) -> str:
-        return f"labels among {', '.join(map(str, self.classes))}"
+        return f"labels among {', '.join(self.labels())}"
 
     def check_for(self, columns: int) -> None:
         super().check_for(columns)

@@ -30,7 +30,7 @@ class Contents:
     """One release. ``parameters``: of the constructor; ``names``: of the input columns;
     ``at_targets``: None for a posterior; ``noise_variance``: the expected one."""
 
-    parameters: Parameters | LabelParameters
+    parameters: Parameters
     columns: Annotated[int, Within(1, MOST_COLUMNS)]
     names: tuple[str, ...] | None
     guarantee: Guarantee
@@ -87,6 +87,8 @@ class Contents:
             and stated["neighbours"] == promised.neighbours
             and stated["simulation"] == promised.is_simulation
             and stated["bounds"]["outputs"] == list(given.y_bounds)
+            and stated["bounds"].get("classes") == given.labels()
+            and ("noise_variance" in stated["hyperparameters"]) == (given.labels() is None)
             and stated["plan_hash"] == plan_hash(self.functionals, given.y_bounds, *budget),
             "certificate is not about its contents",
         )
@@ -104,6 +106,7 @@ class OneClass:
 class LabelContents(Contents):
     """A release of labels; ``further``: the classes after the first, where there are three or more."""
 
+    parameters: LabelParameters
     further: tuple[OneClass, ...]
 
     @property
@@ -112,6 +115,8 @@ class LabelContents(Contents):
 
     def check(self) -> None:
         super().check()
+        classes = len(self.parameters.classes)
+        _holds(len(self.further) == (0 if classes == 2 else classes - 1), "classes are broken")
         for each in self.further:
             check_models(each.models, self.columns)
 

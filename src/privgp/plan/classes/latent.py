@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 from privgp.gp.links import Link
 from privgp.gp.priors import Prior
 
+CONSTANT_STD = 2.0  # on the logit scale, where a probability moves by a quarter at most
 LABEL_VARIANCE = 0.2  # of a label about its probability, between rare and even
 
 
@@ -33,12 +34,17 @@ def scaled(kernel: Kernel, factor: float) -> Kernel:
     return ConstantKernel(factor**2, "fixed") * kernel
 
 
-def behind(link: Link, prior: Prior) -> Prior:
-    """The prior of the function behind the link, from that of the probability."""
-    kernel = scaled(prior.start.kernel, 1.0 / steepest(link))
+def behind(link: Link, prior: Prior, *, default: bool) -> Prior:
+    """The prior of the function behind the link, from that of the probability.
+
+    ``default``: of the default kernel, whose constant may be further from even than its function.
+    """
+    kernel, steep = prior.start.kernel, steepest(link)
+    if default:
+        kernel = kernel.k1 + ConstantKernel((CONSTANT_STD / 4.0) ** 2, "fixed")
     count = prior.size - prior.noise_free
     return Prior(
-        start=replace(prior.start, kernel=kernel),
+        start=replace(prior.start, kernel=scaled(kernel, 1.0 / steep)),
         centre=prior.centre[:count],
         root=prior.root[:count, :count],
         noise_free=False,

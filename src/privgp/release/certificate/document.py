@@ -70,7 +70,7 @@ def _core(model: Any) -> dict[str, Any]:
     fixed = wording.FIXED_RECORDS if records else wording.FIXED
     epsilons = [0.0, *(promised.epsilon * 2.0 ** (k / 4.0) for k in range(-16, 9))]
     inputs = f"inputs ({', '.join(map(str, names))})" if len(names) else "inputs"
-    classes = [str(each) for each in getattr(model, "classes_", ())]
+    classes = model._asked.labels() or []
     output = "label" if classes else "output"
     private = f"the {inputs} and the {output}" if records else f"the {output}"
     bounds: dict[str, Any] = {"outputs": list(plan.y_bounds), "source": wording.BOUNDS_SOURCE}
