@@ -105,10 +105,10 @@ class ReleaseOptions:
     """What a release is planned by, as given on the command line."""
 
     inputs: Annotated[str, plain(INPUTS_HELP, metavar="A,B")]
-    bounds: Annotated[tuple[float, float] | None, privacy(BOUNDS_HELP, metavar="LO HI")] = None
-    classes: Annotated[str | None, privacy(CLASSES_HELP, metavar="A,B")] = None
+    bounds: Bounds
     epsilon: Epsilon
     delta: Delta
+    classes: Annotated[str | None, privacy(CLASSES_HELP, metavar="A,B")] = None
     groups: Annotated[str | None, privacy(GROUPS_HELP, metavar="COLUMN")] = None
     protect: Protect = "outputs"
     x_bounds: Annotated[list[str] | None, privacy(X_BOUNDS_HELP, metavar="LO HI")] = None

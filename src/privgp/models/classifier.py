@@ -174,6 +174,10 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         self._question(rows.columns, groups)
         return accepted(self, plan, rows)
 
+    def _made_up(self, rows: int) -> Any:
+        """Labels to rehearse with."""
+        return np.full(rows, declared_classes(self.classes)[0])
+
     def _parameters(self, columns: int) -> LabelParameters:
         return LabelParameters.of(self.get_params(deep=False), columns)
 

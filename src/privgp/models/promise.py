@@ -82,13 +82,13 @@ OF_LABELS = Told(
 
 def regressor_guarantee(plan: Plan, *, simulated: bool, told: Told = VALUES) -> Guarantee:
     """What the measurement of a plan promises, of outputs or of records."""
-    strategy = plan.strategy
+    strategy, assumptions = plan.strategy, told.assumptions
     if plan.x_bounds is not None:
         protected, assumptions = told.records, RECORDS_ASSUMPTIONS
         what = f"records and their {told.values} over bins of the declared domain"
     else:
         protected = told.outputs if strategy.people is None else told.person
-        assumptions, what = told.assumptions, f"the {told.values}"
+        what = f"the {told.values}"
     squares = ", one of them of squares," if strategy.energy_weight > 0 else ","
     return promise(
         protected,

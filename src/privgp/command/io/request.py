@@ -18,6 +18,7 @@ from privgp.command.io.columns import (
     identifiers,
     input_columns,
     output_column,
+    outputs,
     private_columns,
     split_names,
 )
@@ -25,24 +26,25 @@ from privgp.command.io.files import open_stored
 from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.tables import Source, count_rows, load, load_whole, open_table
 from privgp.command.options import ReleaseOptions
+from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.inducing import plan_rows
+from privgp.models.load import estimator_for
 from privgp.models.planned import named
 from privgp.models.records import domain as checked_domain
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.plan.classes.declared import declared_classes
 from privgp.plan.file import load_plan
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan
 from privgp.privacy.budget import check_budget
-from privgp.types import Array
+from privgp.vault.values import read_label
 
 TOO_EXTREME = (
     "The plan could not be computed: the numbers are too large or too small, so choose other units "
     "for the inputs, the bounds or the kernel."
 )
-AS_GIVEN = (
-    "noise_variance", "epsilon", "delta", "protect", "objective", "reconstruct", "hyperparameters",
-    "mechanism", "inducing",
-)  # fmt: skip
+OF_ALL = ("epsilon", "delta", "protect", "hyperparameters", "mechanism")
+NOT_OF_LABELS = ("noise_variance", "objective", "reconstruct", "inducing")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +87,11 @@ class Request(ReleaseOptions):
 
     def check(self) -> None:
         """Refuse what is wrong whatever the file holds."""
+        self._check_classes()
         try:
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
-            check_bounds("--bounds", self.bounds)
+            if self.classes is None:
+                check_bounds("--bounds", self.bounds)
         except ValueError as problem:
             raise refusal(problem) from None
         if self.inputs_are_private:
@@ -116,16 +120,46 @@ class Request(ReleaseOptions):
         if self.output is not None and self.output == self.groups:
             raise Refusal(f"The private output '{self.output}' cannot name the people.")
 
-    def model(self) -> PrivateGPRegressor:
-        """The regressor that was asked for; reads the kernel and the targets."""
-        return PrivateGPRegressor(
-            kernel=None if self.kernel is None else read_kernel(self.kernel),
-            y_bounds=self.bounds,
-            x_bounds=self.domain(),
-            targets=None if self.targets is None else read_targets(self.targets, self.input_names),
-            random_state=self.seed,
-            **{name: getattr(self, name) for name in AS_GIVEN},
-        )
+    @property
+    def class_names(self) -> list[str] | None:
+        """The declared classes, written as labels of a table are; None where outputs are numbers."""
+        if self.classes is None:
+            return None
+        return [read_label(name) or "" for name in self.classes.split(",")]
+
+    def _check_classes(self) -> None:
+        """Refuse classes that are none, and options that do not go with labels."""
+        if self.class_names is None:
+            if self.bounds is None:
+                raise Refusal("Missing option '--bounds': give it, or --classes for labels.")
+            return
+        try:
+            declared_classes(self.class_names)
+        except ValueError as problem:
+            raise refusal(problem) from None
+        if not all(self.class_names):
+            raise Refusal("--classes must be labels separated by commas, such as yes,no.")
+        if self.bounds is not None:
+            raise Refusal("--bounds does not go with --classes: labels have no bounds.")
+        for name in NOT_OF_LABELS:
+            if getattr(self, name) != getattr(ReleaseOptions, name):
+                raise Refusal(f"--{name.replace('_', '-')} does not go with --classes.")
+
+    def model(self) -> PrivateGPRegressor | PrivateGPClassifier:
+        """The model that was asked for; reads the kernel and the targets."""
+        shared: dict[str, Any] = {
+            "kernel": None if self.kernel is None else read_kernel(self.kernel),
+            "x_bounds": self.domain(),
+            "targets": None
+            if self.targets is None
+            else read_targets(self.targets, self.input_names),
+            "random_state": self.seed,
+            **{name: getattr(self, name) for name in OF_ALL},
+        }
+        if self.classes is not None:
+            return PrivateGPClassifier(classes=self.class_names, link=self.link, **shared)
+        only = {name: getattr(self, name) for name in NOT_OF_LABELS}
+        return PrivateGPRegressor(y_bounds=self.bounds, **shared, **only)
 
     def named(self, plan: Plan) -> Plan:
         return named(plan, tuple(self.input_names), self.groups)
@@ -143,10 +177,12 @@ class Request(ReleaseOptions):
             return file_rows(open_table(self.data), self.input_names), None
         return self.public_columns()
 
-    def all_columns(self, output: str) -> tuple[pl.DataFrame, Any, Array]:
+    def all_columns(self, output: str) -> tuple[pl.DataFrame, Any, Any]:
         """Inputs, person identifiers and outputs, every line of the table checked."""
         source, frame = load_whole(self.data, [*self.public_names, output])
         X, people = self._inputs_and_people(frame, source)
+        if self.classes is not None:
+            return X, people, outputs(frame, output, source, "classes")
         return X, people, output_column(frame, output, source)
 
     def _inputs_and_people(self, frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Any]:
@@ -166,10 +202,15 @@ class PlannedRequest(Request):
         made, asked = plan.made_for, plan.made_for.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
             raise Refusal(f"'{path}' does not name the columns it is for: make it by privgp plan.")
+        labels = asked.labels()
+        if labels is not None and labels != list(asked.arguments()["classes"]):
+            raise Refusal(f"'{path}' is for labels that are numbers: make it by privgp plan.")
         inducing = asked.inducing if asked.inducing is None else int(np.size(asked.inducing))
+        bounds: Any = None if labels else asked.y_bounds
         return cls(
             plan=plan, plan_path=path, data=data, inputs=",".join(made.names), output=output,
-            groups=made.groups, bounds=asked.y_bounds, epsilon=asked.epsilon, delta=asked.delta,
+            groups=made.groups, bounds=bounds,
+            classes=None if labels is None else ",".join(labels), epsilon=asked.epsilon, delta=asked.delta,
             protect=asked.protect, mechanism=asked.mechanism, inducing=inducing, seed=seed,
         )  # fmt: skip
 
@@ -180,11 +221,16 @@ class PlannedRequest(Request):
     def domain(self) -> Any:
         return self.plan.made_for.parameters.x_bounds
 
-    def model(self) -> PrivateGPRegressor:
-        return PrivateGPRegressor(**vars(self.plan.made_for.parameters), random_state=self.seed)
+    @property
+    def class_names(self) -> list[str] | None:
+        labels: list[str] | None = self.plan.made_for.parameters.labels()
+        return labels
+
+    def model(self) -> Any:
+        return estimator_for(self.plan.made_for.parameters).set_params(random_state=self.seed)
 
 
-def make_plan(model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, people: Any) -> Plan:
+def make_plan(model: Any, X: pl.DataFrame | FileRows | int, people: Any) -> Plan:
     """The model's plan, from inputs in memory or in a file, or from the number of private records."""
     if model.protect == "records" and isinstance(X, pl.DataFrame):
         X = X.height

@@ -16,10 +16,9 @@ from privgp.command.io.screen import Step
 from privgp.command.io.tables import check_lines, open_table
 from privgp.models.inducing import fit_rows
 from privgp.models.load import save
-from privgp.models.regressor import PrivateGPRegressor
 from privgp.storage.parts import part_beside
 
-Measure = Callable[[], PrivateGPRegressor]
+Measure = Callable[[], Any]
 
 
 def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
@@ -50,7 +49,7 @@ def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) ->
             each.feature_names_in_ = np.array(rows.names, dtype=object)
         fit_rows(trial, rows, ((X, np.full(len(X), middle)) for X in rows.blocks()), plan=plan)
 
-    def measure() -> PrivateGPRegressor:
+    def measure() -> Any:
         fit_rows(model, rows, rows.with_outputs(output), plan=plan)
         return model
 
@@ -58,7 +57,7 @@ def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) ->
 
 
 def rehearse(
-    model: PrivateGPRegressor,
+    model: Any,
     X: pl.DataFrame,
     people: Any,
     path: Path,
@@ -67,13 +66,12 @@ def rehearse(
 ) -> None:
     """Release made-up values, measured as planned."""
     with rehearsal(model, path, plan_path) as trial:
-        trial.fit(*made_up(X, model.x_bounds, model.y_bounds), people, plan)
+        inputs = made_up(X, model.x_bounds, (0.0, 1.0))[0]
+        trial.fit(inputs, model._made_up(X.height), people, plan)
 
 
 @contextmanager
-def rehearsal(
-    model: PrivateGPRegressor, path: Path, plan_path: Path | None
-) -> Iterator[PrivateGPRegressor]:
+def rehearsal(model: Any, path: Path, plan_path: Path | None) -> Iterator[Any]:
     """A model to fit to made-up values, which is then saved to a file that is removed: whatever
     would stop a release from being saved, after its budget is spent, should stop this one first."""
     trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
