@@ -100,7 +100,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--protect": CHOICE, "--objective": CHOICE, "--reconstruct": CHOICE, "--mechanism": CHOICE,
     "--hyperparameters": CHOICE, "--law": CHOICE, "--sensitivity": CHOICE, "--by": CHOICE,
     "--method": CHOICE, "--estimator": CHOICE, "--task": CHOICE, "--loss": CHOICE,
-    "--acquisition": CHOICE,
+    "--acquisition": CHOICE, "--link": CHOICE, "--classes": ("", "one", "a,a", "a,,b"),
 }  # fmt: skip
 # Where a parameter of the same name is another thing.
 OWN: dict[tuple[str, str], tuple[str, ...]] = {

@@ -68,7 +68,7 @@ def test_sizes_agree(row, seed):
     assert noise.law == strategy.law
     assert noise.size == strategy.size
     read = strategy.read(numbers, noise, 2.0)
-    assert len(read.values) == len(strategy.matrix)
+    assert len(read.values) == len(strategy.matrix) * getattr(strategy, "classes", 1)
     assert read.noise_std == pytest.approx(strategy.sum_std(noise.std) * 2.0)
     assert (read.energy is None) == (strategy.energy_weight == 0)
 

@@ -49,9 +49,13 @@ def _average(g: Callable[[Array], Array], mean: Array, variance: Array) -> Array
     return np.asarray(sum(w * g(mean + x * std) for x, w in zip(POINTS, SHARES, strict=True)))
 
 
-def _bernoulli(p: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The variance of a label; all its links have p(-f) = 1 - p(f), so nothing is lost near 1."""
-    return lambda f: p(f) * p(-f)
+# The variance of a label. Both links have p(-f) = 1 - p(f), so nothing is lost near 1.
+def _logit_variance(f: Array) -> Array:
+    return np.asarray(expit(f) * expit(-f))
+
+
+def _probit_variance(f: Array) -> Array:
+    return np.asarray(ndtr(f) * ndtr(-f))
 
 
 def _density(f: Array) -> Array:
@@ -62,8 +66,8 @@ def _power(f: Array) -> Array:
     return np.asarray(np.exp(np.clip(f, -MOST_LOG, MOST_LOG)))
 
 
-LOGIT = Link("logit", expit, _bernoulli(expit), _bernoulli(expit), logit)
-PROBIT = Link("probit", ndtr, _density, _bernoulli(ndtr), ndtri)
+LOGIT = Link("logit", expit, _logit_variance, _logit_variance, logit)
+PROBIT = Link("probit", ndtr, _density, _probit_variance, ndtri)
 LOG = Link("log", _power, _power, _power, np.log)
 LINKS = {link.name: link for link in (LOGIT, PROBIT, LOG)}
 LABEL_LINKS = (LOGIT.name, PROBIT.name)

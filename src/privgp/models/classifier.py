@@ -101,13 +101,13 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         made for anything else is refused before anything is spent.
         """
         self._check_given(y)
-        classes = declared_classes(self.classes)
         if self.protect == "records":
             rows = len(X) if hasattr(X, "__len__") else 0
-            y = shares_of_second(label_codes(y, classes, rows))
-            fit_records(self, X, y, groups, plan)
+            y = label_codes(y, declared_classes(self.classes), rows)
+            fit_records(self, X, shares_of_second(y), groups, plan)
             return self
         X = validate_data(self, X, dtype=np.float64)
+        classes = declared_classes(self.classes)
         y = label_codes(y, classes, len(X))
         if len(classes) == 2:
             y = shares_of_second(y)

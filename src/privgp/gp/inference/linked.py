@@ -139,8 +139,9 @@ def settle(
             break
         held = Settled(line, numbers, given, found, left)
         ahead = found - mean
+        most = max(np.abs(ahead).max() ** 2, CLOSE * np.abs(left - variance).max())
         mean, variance = mean + step * ahead, variance + step * (left - variance)
-        if np.abs(ahead).max() < CLOSE * np.sqrt(prior.max()):
+        if most < CLOSE**2 * prior.max():
             break
     if held is None:
         raise np.linalg.LinAlgError("no step could be made.")

@@ -23,7 +23,8 @@ def declared_classes(classes: Any) -> Classes:
         raise ValueError("classes must be a list of labels.")
     found = [each.item() if isinstance(each, np.generic) else each for each in classes]
     if not 2 <= len(found) <= MOST_CLASSES:
-        raise ValueError(f"classes must be 2 to {MOST_CLASSES} labels, got {len(found)}.")
+        got = "1 class" if len(found) == 1 else f"{len(found)} classes"
+        raise ValueError(f"classes must be 2 to {MOST_CLASSES} labels, got {got}.")
     if {type(each) for each in found} == {int, float}:
         found = [float(each) for each in found]
     if len({type(each) for each in found}) > 1 or type(found[0]) not in KINDS:
