@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from privgp import audit
     from privgp.models.binned import BinnedGP, BinnedMeans
+    from privgp.models.classifier import PrivateGPClassifier
     from privgp.models.function.estimator import PrivateFunction
     from privgp.models.load import load
     from privgp.models.paths import PosteriorPaths
@@ -28,6 +29,7 @@ __all__ = [
     "PosteriorPaths",
     "PrivateBayesSearchCV",
     "PrivateFunction",
+    "PrivateGPClassifier",
     "PrivateGPRegressor",
     "PrivateGridSearchCV",
     "audit",
@@ -45,6 +47,7 @@ _HOMES = {
     "PosteriorPaths": "privgp.models.paths",
     "PrivateBayesSearchCV": "privgp.models.search.bayes",
     "PrivateFunction": "privgp.models.function.estimator",
+    "PrivateGPClassifier": "privgp.models.classifier",
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGridSearchCV": "privgp.models.search.grid",
     "compose": "privgp.privacy.guarantee",

@@ -21,6 +21,7 @@ from privgp import (
     PosteriorPaths,
     PrivateBayesSearchCV,
     PrivateFunction,
+    PrivateGPClassifier,
     PrivateGPRegressor,
     PrivateGridSearchCV,
 )
@@ -56,6 +57,21 @@ def several(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Measur
     model = PrivateGPRegressor(**{**BUDGET, "y_bounds": ((0, 1), (0, 1)), **settings})
     worst = of_joint_plan(model, groups)
     return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
+
+
+def classifier(classes: int, *, draws: int = 3500, **settings: Any) -> Measured:
+    """Labels are private: all are of the first class, but one that changes to the second."""
+    settings = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", **settings}
+    model = PrivateGPClassifier(classes=range(classes), **settings)
+
+    def pair() -> Any:
+        plan = model.plan(INPUTS)
+        columns = np.abs(plan.strategy.matrix[:, plan.strategy.index])
+        y = np.zeros((2, len(INPUTS)), int)
+        y[1, int(np.argmax(np.linalg.norm(columns, 1 if plan.noise.pure else 2, axis=0)))] = 1
+        return y[0], y[1]
+
+    return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, pair, draws)
 
 
 def fitted_records(model: Any, bins: Callable[[], Any], draws: int, **where: Any) -> Measured:
@@ -285,6 +301,18 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("inducing", PrivateGPRegressor, regressor(inducing=3)),
     ("records, gaussian", PrivateGPRegressor, records("gaussian", 3500, **BUDGET)),
     ("records, laplace", PrivateGPRegressor, records("laplace", 30_000, **SMALL)),
+    ("two classes, gaussian", PrivateGPClassifier, classifier(2, mechanism="gaussian")),
+    (
+        "two classes, laplace",
+        PrivateGPClassifier,
+        classifier(2, mechanism="laplace", epsilon=2.5, draws=9000),
+    ),
+    ("three classes, gaussian", PrivateGPClassifier, classifier(3, mechanism="gaussian")),
+    (
+        "three classes, laplace",
+        PrivateGPClassifier,
+        classifier(3, mechanism="laplace", epsilon=2.5, draws=9000),
+    ),
     ("outputs, laplace", BinnedMeans, bins(BinnedMeans, "outputs", "laplace", **SMALL)),
     ("outputs, gaussian", BinnedMeans, bins(BinnedMeans, "outputs", "gaussian", **BUDGET)),
     ("records, gaussian", BinnedMeans, bins(BinnedMeans, "records", "gaussian", **BUDGET)),

@@ -32,6 +32,7 @@ ATTACKS = "privgp.audit."  # ask what would be promised
 BINS = tuple(f"{what}, {law}" for what in ("outputs", "records") for law in LAWS)
 OPTIONS = {
     "PrivateGPRegressor": (*BINS, *(f"people, {law}" for law in LAWS), "inducing"),
+    "PrivateGPClassifier": tuple(f"{n} classes, {law}" for n in ("two", "three") for law in LAWS),
     "BinnedMeans": BINS,
     "BinnedGP": BINS,
     "PrivateFunction": ("outputs", "inducing", "records"),

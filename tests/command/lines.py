@@ -102,6 +102,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--method": CHOICE, "--estimator": CHOICE, "--task": CHOICE, "--loss": CHOICE,
     "--acquisition": CHOICE, "--likelihood": CHOICE, "--exposure": ("", "nonsense", "cost"),
     "--max-change": POSITIVE,
+    "--link": CHOICE, "--classes": ("", "one", "a,a", "a,,b"),
 }  # fmt: skip
 # Where a parameter of the same name is another thing.
 OWN: dict[tuple[str, str], tuple[str, ...]] = {

@@ -9,10 +9,11 @@ from tests.house.source import House
 KINDS = {
     "Noise", "GaussianNoise", "LaplaceNoise",
     "Strategy", "OutputSums", "GroupSums", "StreamedSums", "Bins", "HalvedBins", "BinSums", "JointSums",
+    "ClassSums", "ClassGroupSums",
     "Plan", "JointPlan", "FunctionModel", "RecordsModel", "PathModel",
     "Draws", "RecordDraws", "PathDraws", "FunctionContents", "OutputsContents", "RecordsContents",
     "PathContents",
-    "Posterior", "AtTargets", "RatePosterior", "Rates",
+    "Posterior", "AtTargets", "RatePosterior", "Rates", "Probabilities",
 }  # fmt: skip
 
 # Places that still ask. Lines may only be removed.

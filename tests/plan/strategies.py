@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
+from privgp.plan.classes.sums import of_every_class
 from privgp.plan.several.arguments import factors
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
@@ -105,6 +106,32 @@ def _joint(people: Any = None, law: str = GAUSSIAN) -> Callable[[np.random.Gener
     return make
 
 
+def _labels(strategy: Any, rng: np.random.Generator) -> Any:
+    return rng.integers(0, strategy.classes, size=strategy.rows).astype(float)
+
+
+def _other_labels(strategy: Any, codes: Any, rng: np.random.Generator) -> Any:
+    people = np.arange(strategy.rows) if strategy.people is None else strategy.people
+    fresh = rng.integers(-1, strategy.classes, size=strategy.rows).astype(float)
+    one, other = rng.permutation(strategy.classes)[:2]
+    mine = people == rng.choice(people)
+    return np.where(mine, np.where(codes == one, other, fresh), codes)
+
+
+def _every_class(of: Callable[..., Any], people: Any = None) -> Callable[[Any], Any]:
+    """People whose rows point one way, so that the sum of their norms is how far they move."""
+
+    def make(rng: np.random.Generator) -> Any:
+        index = np.arange(9) % 4
+        if of is strategy_of_groups:
+            B = np.eye(2)[rng.permutation([0, 1, 0, 1])].T
+        else:
+            B = 1.0 + 0.05 * rng.standard_normal((3, 4))
+        return of_every_class(of(B, index, people, energy=False), 3)
+
+    return make
+
+
 def _tables(strategy: Any, rng: np.random.Generator) -> Any:
     return np.column_stack([_ends(rng, strategy.rows) for _ in strategy.parts])
 
@@ -141,12 +168,17 @@ def _of_rows(strategy: Any) -> np.ndarray:
 OUTPUTS = (_outputs, _other_outputs)
 MOVED = (_outputs, _moved_outputs)
 COUNTS = {"energy": False, "change": 0.1, "expected": np.arange(1.0, 10.0)}
+LABELS = (_labels, _other_labels)
 RECORDS = (_records, _other_records)
 ROWS: dict[str, Row] = {
     "OutputSums": Row(_sums(), *OUTPUTS, weights=_of_rows),
     "OutputSums of people": Row(_sums(PEOPLE), *OUTPUTS, weights=_of_rows),
     "GroupSums": Row(_groups(), *OUTPUTS, weights=_of_rows),
     "GroupSums of people": Row(_groups(PEOPLE), *OUTPUTS, weights=_of_rows),
+    "ClassSums": Row(_every_class(strategy_for_rows), *LABELS),
+    "ClassSums of people": Row(_every_class(strategy_for_rows, PEOPLE), *LABELS),
+    "ClassGroupSums": Row(_every_class(strategy_of_groups), *LABELS),
+    "ClassGroupSums of people": Row(_every_class(strategy_of_groups, PEOPLE), *LABELS),
     "StreamedSums": Row(_columns, *OUTPUTS, _streamed, lambda s: s.columns.at(PLACES)[0]),
     **{
         f"JointSums of {name}": Row(

@@ -20,6 +20,7 @@ from privgp.audit.promises import Promise, promise_of
 from privgp.audit.result import TradeOff, Trial
 from privgp.audit.trained import Sampler
 from privgp.gp.growing import Coordinates
+from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
 from privgp.models.regressor import PrivateGPRegressor
@@ -97,6 +98,14 @@ def _(model: PrivateGPRegressor, data: Any, neighbour: Any, points: Any) -> Nois
         return pair_of_plan(model.plan(rows), data, neighbour)
     X, y, v = _differ_in_outputs(data, neighbour)
     return pair_of_plan(model.plan(X), y, v)
+
+
+@pair_of.register
+def _(model: PrivateGPClassifier, data: Any, neighbour: Any, points: Any) -> NoisyPair:
+    """The measurements that ``fit`` would make of X and the worst labels."""
+    if neighbour is not None:
+        raise ValueError("of labels only the worst neighbours are attacked: give data=X alone.")
+    return pair_of_plan(model.plan(_inputs_alone(data)), None, None)
 
 
 @pair_of.register

@@ -97,6 +97,11 @@ INDUCING_HELP = "For many rows: the number of inducing inputs. The table is then
 INPUTS_HELP = "Columns to predict from: public, unless records are protected."
 RECONSTRUCT_HELP = "A function that predicts anywhere, or unbiased values at the targets only."
 HYPERPARAMETERS_HELP = "Learned from the private measurement at no cost, or as given."
+CLASSES_HELP = (
+    "In the place of --bounds, where the output is a label: all labels that may occur, such as yes,no, "
+    "chosen without looking at them."
+)
+LINK_HELP = "With --classes: from the function to a probability."
 MECHANISM_HELP = "The noise distribution; auto takes the one with the smaller expected error."
 
 
@@ -116,6 +121,7 @@ class ReleaseOptions:
     bounds: Annotated[tuple[float, float], privacy(OUTPUTS_BOUNDS_HELP, metavar="LO HI")]
     epsilon: Epsilon
     delta: Delta
+    classes: Annotated[str | None, privacy(CLASSES_HELP, metavar="A,B")] = None
     further_bounds: Annotated[list[str] | None, privacy("", hidden=True)] = None
     shares: Annotated[str | None, privacy(SHARES_HELP, metavar="A,B")] = None
     groups: Annotated[str | None, privacy(GROUPS_HELP, metavar="COLUMN")] = None
@@ -134,6 +140,7 @@ class ReleaseOptions:
     mechanism: Annotated[Law, model(MECHANISM_HELP)] = "auto"
     likelihood: Annotated[Literal["gaussian", "poisson"], model(LIKELIHOOD_HELP)] = "gaussian"
     exposure: Annotated[str | None, model(EXPOSURE_HELP, metavar="COLUMN")] = None
+    link: Annotated[Literal["logit", "probit"], model(LINK_HELP)] = "logit"
 
 
 def taking(

@@ -33,7 +33,7 @@ FOR_ERROR_HELP = "In the place of --epsilon: find the least that has this expect
 OUTPUT_HELP = "The private column or columns: not read; they may be absent."
 
 
-@o.taking(o.ReleaseOptions, epsilon=None)
+@o.taking(o.ReleaseOptions, bounds=None, epsilon=None)
 def plan(
     data: o.Data,
     output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
@@ -148,6 +148,7 @@ def _facts(made: Any, request: Request, errors: dict[float, Any]) -> dict[str, A
         "delta": made.promised_delta,
         "delta_offered": made.delta,
         "bounds": made.y_bounds,
+        "classes": request.class_names,
         "rows": made.rows,
         inputs: None if request.inputs_are_private else len(made.inputs),
         "measured": made.strategy.size,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal, counted, listed
@@ -15,16 +15,10 @@ from privgp.command.io.files import (
     check_files,
     open_stored,
 )
-from privgp.command.io.screen import Step, progress, tell
-
-if TYPE_CHECKING:
-    from privgp.types import Array
-
-BLOCK = 4096
+from privgp.command.io.screen import progress, tell
 
 OBSERVATION_HELP = "Give the std and the interval of a new output instead of the function's."
 COVERAGE_HELP = "The probability of the interval from low to high."
-NAMES = ("mean", "std", "low", "high")
 
 
 def predict(
@@ -38,13 +32,14 @@ def predict(
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Predict from a release: the inputs with columns mean, std, low and high. Free, as often as you
-    like."""
+    """Predict from a release: the inputs with columns mean, std, low and high; of labels, the most
+    probable one and the probability of each with its interval. Free, as often as you like."""
     check_files(
         [(release, RELEASES), (data, TABLES)], [(out, TABLES), (plot, PICTURES)], force=force
     )
     from polars import Series
 
+    from privgp.command.io.answers import answer_of
     from privgp.command.io.columns import answering, asked_rows
     from privgp.command.io.results import drawn, write_picture
     from privgp.command.io.tables import write_table
@@ -54,55 +49,33 @@ def predict(
     with answering():
         check_coverage(coverage)
     model = open_stored(release, load_release)
-    X = asked_rows(model, release, data, inputs)
-    each = [f"{name}_" for name in model.output_names_] if model._each else [""]
-    names = [output + name for output in each for name in NAMES]
-    names = [f"predicted_{name}" for name in names] if {*names} & {*X.columns} else names
-    with progress(-(-X.height // BLOCK) + 1) as step:
+    X, answer = asked_rows(model, release, data, inputs), answer_of(model)
+    if observation and answer.of_labels:
+        raise Refusal("--observation does not go with labels, whose probability says it already.")
+    taken = {*answer.names} & {*X.columns}
+    names = [f"predicted_{name}" for name in answer.names] if taken else [*answer.names]
+    with progress(answer.steps(X.height) + 1) as step:
         numbers = X.to_numpy().astype(float)
-        predicted = _predictions(model, numbers, step, coverage=coverage, observation=observation)
+        predicted = answer.at(numbers, step, coverage, observation)
         step("Writing")
         frame = X.with_columns(map(Series, names, predicted))
         columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
-            write_picture(model.plot(observation=observation), plot)
-    (mean, std, low, high), rest = names[:4], model.output_names_[1:] if model._each else ()
-    others = f" And so for {listed(rest)}." if rest else ""
-    what = "a new output" if observation else "the function"
+            write_picture(answer.plot(observation), plot)
     lines = [
-        f"Predicted {counted(X.height, 'row')} into {out}: {mean}, and {std} of {what}.",
-        f"From {low} to {high} is its interval of probability {coverage:g}.{others}",
+        f"Predicted {counted(X.height, 'row')} into {out}: {answer.told(names, observation)}",
+        f"{answer.interval(names)} of probability {coverage:g}.",
     ]
     facts = {
         "predictions": out,
         "rows": X.height,
         "columns": columns,
-        **{name: _one_or_all(names[place::4]) for place, name in enumerate(NAMES)},
+        **answer.facts(names),
         "coverage": coverage,
         "observation": observation,
         "plot": plot,
     }
     tell(facts, [*lines, *drawn(plot)], model.guarantee_, as_json=json)
-
-
-def _predictions(model: Any, X: Array, step: Step, *, coverage: float, observation: bool) -> Array:
-    """Mean, std and interval (4, rows), of several outputs (4 times their number, rows), by blocks of
-    rows, so that any number fits into memory."""
-    import numpy as np
-
-    from privgp.command.io.columns import answering, in_blocks
-
-    parts = []
-    for rows in in_blocks(model, X, BLOCK, step, "Predicting row"):
-        with answering():
-            spread = model.predict(rows, return_std=True, observation=observation)
-            parts.append([*spread, *model.interval(rows, coverage, observation=observation)])
-    predicted = np.concatenate(parts, axis=1)
-    if predicted.ndim == 3:  # (4, rows, outputs)
-        predicted = predicted.transpose(2, 0, 1).reshape(-1, len(X))
-    if not np.all(np.isfinite(predicted)):
-        raise Refusal("Some rows are too far away: their predictions would overflow.")
-    return predicted
 
 
 def inspect(
@@ -126,36 +99,18 @@ def inspect(
 
 
 def _description(model: Any) -> list[str]:
+    from privgp.command.io.answers import answer_of
     from privgp.models.kept import names_of
 
     names = names_of(model)
     inputs = f"{model.n_features_in_} without names" if names is None else listed(names)
-    each = zip(model.output_names_, model._each, strict=True) if model._each else [("", model)]
     contains = "none" if model.protect == "records" else "their values"
     return [
         model.guarantee_.describe(),
         "",
         f"Inputs: {inputs}; the file contains {contains}.",
-        *(line for name, one in each for line in _learned(name, one)),
-        "Error bars: 'privgp predict' gives intervals of the function, of new outputs with --observation.",
+        *answer_of(model).described(),
         "",
         "The plan it was made with:",
         *str(model.plan_summary_).splitlines(),
     ]
-
-
-def _learned(name: str, model: Any) -> list[str]:
-    """What was learned of an output; ``name``: empty where there is one alone."""
-    from privgp.command.io.kernel_text import write_kernel
-
-    of, output = (f" of {name}", name) if name else ("", "an output")
-    counts = model.likelihood == "poisson"
-    scattered = "a count over its mean" if counts else f"{output} about the function"
-    return [
-        f"Most plausible kernel{of}: {write_kernel(model.kernel_, figures=4)}.",
-        f"Variance of {scattered}: {model.noise_variance_:.4g}.",
-    ]
-
-
-def _one_or_all(names: list[str]) -> str | list[str]:
-    return names[0] if len(names) == 1 else names

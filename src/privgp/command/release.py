@@ -63,5 +63,7 @@ def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: b
         source = context.get_parameter_source(name)
         if by_plan and source is not None and source.name == "COMMANDLINE":
             raise Refusal(f"{option} does not go with --plan, which says it already.")
+        if name == "bounds" and asked["classes"] is not None:
+            continue
         if not by_plan and name in NEEDED and value is None:
             raise Refusal(f"Missing option '{option}': give it, or a --plan.")

@@ -14,7 +14,7 @@ from scipy.special import expit, logit, ndtr, ndtri
 
 from privgp.types import Array
 
-POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
+POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 SHARES = _WEIGHTS / _WEIGHTS.sum()
 MOST_LOG = 50.0  # so that no power of e overflows when it is squared
 
@@ -33,6 +33,9 @@ class Link:
         """E g(f) for normal f."""
         return _average(self.mean, mean, variance)
 
+    def expected_square(self, mean: Array, variance: Array) -> Array:
+        return _average(lambda f: self.mean(f) ** 2, mean, variance)
+
     def expected_slope(self, mean: Array, variance: Array) -> Array:
         return _average(self.slope, mean, variance)
 
@@ -46,9 +49,13 @@ def _average(g: Callable[[Array], Array], mean: Array, variance: Array) -> Array
     return np.asarray(sum(w * g(mean + x * std) for x, w in zip(POINTS, SHARES, strict=True)))
 
 
-def _bernoulli(p: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The variance of a label; all its links have p(-f) = 1 - p(f), so nothing is lost near 1."""
-    return lambda f: p(f) * p(-f)
+# The variance of a label. Both links have p(-f) = 1 - p(f), so nothing is lost near 1.
+def _logit_variance(f: Array) -> Array:
+    return np.asarray(expit(f) * expit(-f))
+
+
+def _probit_variance(f: Array) -> Array:
+    return np.asarray(ndtr(f) * ndtr(-f))
 
 
 def _density(f: Array) -> Array:
@@ -59,8 +66,8 @@ def _power(f: Array) -> Array:
     return np.asarray(np.exp(np.clip(f, -MOST_LOG, MOST_LOG)))
 
 
-LOGIT = Link("logit", expit, _bernoulli(expit), _bernoulli(expit), logit)
-PROBIT = Link("probit", ndtr, _density, _bernoulli(ndtr), ndtri)
+LOGIT = Link("logit", expit, _logit_variance, _logit_variance, logit)
+PROBIT = Link("probit", ndtr, _density, _probit_variance, ndtri)
 LOG = Link("log", _power, _power, _power, np.log)
 LINKS = {link.name: link for link in (LOGIT, PROBIT, LOG)}
 LABEL_LINKS = (LOGIT.name, PROBIT.name)

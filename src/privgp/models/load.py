@@ -5,28 +5,28 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.inference.posterior import Posterior
 from privgp.gp.threads import one_thread
 from privgp.models.kept import names_of
-from privgp.models.rates import answer_to
 from privgp.models.several.stored import answer_from, joint_contents
-from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.parameters import Parameters
 from privgp.release.certificate import certificate
 from privgp.release.file import CODEC, Contents, decode
-from privgp.release.rates import RatePosterior
 from privgp.release.several import JointContents, OutputContents
 from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
 
-if TYPE_CHECKING:
-    from privgp.models.regressor import PrivateGPRegressor
-
 __all__ = ["NOTICE", "NOTICE_INDUCING", "NOTICE_RECORDS", "DamagedFile", "load", "notice", "save"]
 
+# Where the estimators are, which import this module's save.
+ESTIMATORS = {
+    "PrivateGPRegressor": "privgp.models.regressor",
+    "PrivateGPClassifier": "privgp.models.classifier",
+}
 MOST_ENTRIES = 2**28  # of all components together, 2 GiB
 NOTICE = (
     "The file contains inputs: coordinates of the rows of X, which count as public. "
@@ -39,9 +39,7 @@ NOTICE_INDUCING = (
 NOTICE_RECORDS = "The file contains no input and no output of any record."
 
 
-def save(
-    model: PrivateGPRegressor, path: str | os.PathLike[str], *, overwrite: bool = False
-) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write what a fitted model released to one file that anybody may have; see ``notice``. Equal
     models give equal bytes. The file appears whole or not at all."""
     check_is_fitted(model)
@@ -54,7 +52,7 @@ def save(
     write(path, pack(members), overwrite=overwrite)
 
 
-def load(path: str | os.PathLike[str]) -> PrivateGPRegressor:
+def load(path: str | os.PathLike[str]) -> Any:
     """The model of a .privgp file; it predicts to the last bit as the model that was saved, and has
     ``plan_summary_`` instead of ``plan_``. A damaged file, or one that needs a newer privgp, raises
     ``DamagedFile``, a ValueError. The hashes inside detect damage, not forgery: trust a file
@@ -65,82 +63,78 @@ def load(path: str | os.PathLike[str]) -> PrivateGPRegressor:
         raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
 
 
-def notice(model: PrivateGPRegressor) -> str:
+def notice(model: Any) -> str:
     """What a file of this model holds of X. It never holds an output."""
     if model.protect == "records":
         return NOTICE_RECORDS
-    return NOTICE if model.inducing is None else NOTICE_INDUCING
+    return NOTICE if vars(model).get("inducing") is None else NOTICE_INDUCING
 
 
-def _contents_of(model: PrivateGPRegressor) -> Contents | JointContents:
+def _contents_of(model: Any) -> Contents | JointContents:
     loaded: Contents | JointContents | None = vars(model).get("loaded_")
     if loaded is not None:
         return loaded
     if model._each:
         return joint_contents(model)
-    if len(model.measurements_) != 1:
-        raise ValueError("only a model of one measurement can be saved.")
     plan = model.plan_
-    return Contents(
+    parts = {
         # The epsilon of the whole, should part of it have been spent on a choice of hyperparameters.
-        parameters=replace(
+        "parameters": replace(
             model._asked,
             epsilon=model.guarantee_.epsilon,
             x_bounds=plan.x_bounds or model._asked.x_bounds,
         ),
-        columns=int(model.n_features_in_),
-        names=names_of(model),
-        guarantee=model.guarantee_,
-        measurement=model.measurements_[0],
-        functionals=model.functionals_,
-        models=model._models,
-        at_targets=model._at_targets,
-        noise_variance=model.noise_variance_,
-        plan_summary=model.plan_summary_,
-        certificate=certificate(model),
-        unit=plan.unit,
-    )
+        "columns": int(model.n_features_in_),
+        "names": names_of(model),
+        "guarantee": model.guarantee_,
+        "measurement": model.measurements_[0],
+        "functionals": model.functionals_,
+        "plan_summary": model.plan_summary_,
+        "certificate": certificate(model),
+    }
+    contents: Contents = model._contents(parts)
+    return contents
+
+
+def estimator_for(parameters: Parameters) -> Any:
+    """An estimator with these parameters, of the kind that they are for."""
+    home = import_module(ESTIMATORS[parameters.estimator])
+    return getattr(home, parameters.estimator)(**parameters.arguments())
 
 
 @singledispatch
-def _model_from(contents: Any) -> PrivateGPRegressor:
-    from privgp.models.regressor import PrivateGPRegressor  # which imports this module's save
-
+def _model_from(contents: Any) -> Any:
     c: Contents = contents
-    model = PrivateGPRegressor(**vars(c.parameters))
+    model = estimator_for(c.parameters)
     model.n_features_in_ = c.columns
     if c.names is not None:
         model.feature_names_in_ = np.array(c.names, dtype=object)
     model.guarantee_ = c.guarantee
     model.measurements_ = (c.measurement,)
     model.functionals_ = c.functionals
-    low, high = check_bounds("bounds", c.parameters.y_bounds)
-    centre = 0.5 * low + 0.5 * high
-    model._answer_by(c.at_targets or _posterior(c, centre), c.models, c.at_targets)
-    model.noise_variance_ = c.noise_variance
+    answered(model, c)
     model.released_at_ = c.certificate["date"]
     model.loaded_ = c
     return model
 
 
 @_model_from.register(JointContents)
-def _(contents: JointContents) -> PrivateGPRegressor:
-    from privgp.models.regressor import PrivateGPRegressor
-
-    model = PrivateGPRegressor(**vars(contents.parameters))
-    answer_from(model, contents, _posterior)
+def _(contents: JointContents) -> Any:
+    model = estimator_for(contents.parameters)
+    answer_from(model, contents, answered)
     return model
 
 
-def _posterior(c: Contents | OutputContents, centre: float) -> Posterior | RatePosterior:
+def answered(model: Any, c: Contents | OutputContents) -> None:
+    """Let a model answer by what a file holds, or refuse that."""
     if len(c.models) * c.functionals.weights.size > MOST_ENTRIES:
         raise DamagedFile("it is larger than any release")
     try:
         with one_thread(), np.errstate(all="ignore"):
-            result = answer_to(c.functionals, c.measurement, c.models, centre, c.unit)
+            model._answer_from(c)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         raise DamagedFile("its numbers do not make a posterior") from None
-    parts = [part for each in result.components for part in (each.mean_weights, each.half)]
-    if not all(np.all(np.isfinite(part)) for part in parts):
-        raise DamagedFile("its numbers do not make a posterior")
-    return result
+    if c.at_targets is None:
+        held = model.release_.components
+        if not all(np.all(np.isfinite(p)) for c in held for p in (c.mean_weights, c.half)):
+            raise DamagedFile("its numbers do not make a posterior")

@@ -12,6 +12,7 @@ from privgp.pictures.style import REACH, budget_text, limits, number
 from privgp.types import Array
 
 if TYPE_CHECKING:
+    from privgp.models.classifier import PrivateGPClassifier
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.vault.states.kept import Kept
 
@@ -47,6 +48,30 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
         public_inputs=nodes,
         simulation=promise.is_simulation,
         targets=None if model._at_targets is None else model._at_targets.targets,
+    )
+
+
+def released_probability(model: PrivateGPClassifier, place: int, output: str) -> Released:
+    """The probability of the class at this place, with its 90% interval. ``output``: the label's name."""
+    nodes, promise = model.functionals_.nodes, model.guarantee_
+
+    def values(X: Array) -> tuple[Array, dict[str, Band]]:
+        low, high = model.release_.between(X, (0.05, 0.95))
+        return model.release_.at(X)[:, place], {TOTAL: (low[:, place], high[:, place])}
+
+    what = f"{output} = {model.classes_[place]}" if output else str(model.classes_[place])
+    return Released(
+        values=values,
+        extent=_range_of(nodes),
+        points=MODEL_POINTS[min(nodes.shape[1], 3) - 1],
+        held_at=np.median(nodes, axis=0),
+        held="at their median",
+        title=budget_text(promise.epsilon, promise.delta),
+        names=getattr(model, "feature_names_in_", None),
+        output=f"probability of {what}",
+        curve="probability",
+        public_inputs=nodes if model.protect == "outputs" else None,
+        simulation=promise.is_simulation,
     )
 
 

@@ -12,6 +12,7 @@ from privgp.plan.plan import Plan
 from privgp.types import Array, Integers
 
 if TYPE_CHECKING:
+    from privgp.models.classifier import PrivateGPClassifier
     from privgp.models.regressor import PrivateGPRegressor
 
 OTHER = (
@@ -35,9 +36,9 @@ class PublicRows:
         return cls(X.shape[0], X.shape[1], X, people, exposure)
 
 
-def bound(model: PrivateGPRegressor, plan: Plan, rows: PublicRows) -> Plan:
+def bound(model: PrivateGPRegressor | PrivateGPClassifier, plan: Plan, rows: PublicRows) -> Plan:
     """The plan with what it was made for, and the fingerprint of that."""
-    asked = Parameters.of(model.get_params(deep=False), rows.columns)
+    asked = model._parameters(rows.columns)
     made = replace(plan, fingerprint=_of(asked, plan, rows), made_for=MadeFor(asked))
     return named(made, names_of(model))
 
@@ -53,13 +54,13 @@ def named(
     return replace(plan, made_for=made)
 
 
-def accepted(model: PrivateGPRegressor, plan: Any, rows: PublicRows) -> Plan:
+def accepted(model: PrivateGPRegressor | PrivateGPClassifier, plan: Any, rows: PublicRows) -> Plan:
     """The plan, if it was made for this model and these rows, with the noise that it needs at the
     model's budget. Fixed hyperparameters also go with a plan that measures for learning."""
     made_for = getattr(plan, "made_for", None)
     if made_for is None:
         raise ValueError("plan must be what plan(X, groups) of such a model returned.")
-    asked = Parameters.of(model.get_params(deep=False), rows.columns)
+    asked = model._parameters(rows.columns)
     learned = replace(asked, hyperparameters="learned")
     # Whoever writes a file can write its fingerprint too: what the promise rests on is compared.
     same = (

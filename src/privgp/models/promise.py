@@ -1,5 +1,6 @@
 """What a release of outputs or of records promises, and the noise of simulations."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,15 @@ from sklearn.utils import check_random_state
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import (
     COUNTS,
+    LABELLED_RECORDS,
+    LABELS,
     OUTPUTS,
     PERSON,
     PERSON_COUNTS,
+    PERSON_LABELS,
     RECORDS,
     Guarantee,
+    Protected,
     exactly,
     promise,
 )
@@ -25,6 +30,10 @@ ONE_CHANGE = "one person changes one output value alone, and that by at most {ch
 EXPOSURES = "the exposures are public, and were not computed from the counts"
 GROUP_CHANGE = (
     "one person changes the output values of one group of rows alone, each by at most {change}"
+)
+LABELS_ASSUMPTIONS = (
+    OUTPUTS_ASSUMPTIONS[0],
+    "kernel, classes, targets and budget were chosen without looking at the labels",
 )
 RECORDS_ASSUMPTIONS = (
     "the number of records is public",
@@ -49,15 +58,44 @@ def simulation(model: Any) -> np.random.Generator | None:
     return generator(*seeds(model))
 
 
-def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
-    """What the measurement of a plan promises, of outputs or of records."""
-    strategy = plan.strategy
+@dataclass(frozen=True)
+class Told:
+    """What a promise says of outputs: who is protected, what is totalled, and how it is limited."""
+
+    outputs: Protected
+    person: Protected
+    records: Protected
+    values: str
+    limited: str
     assumptions: tuple[str, ...]
+
+
+VALUES = Told(
+    OUTPUTS,
+    PERSON,
+    RECORDS,
+    "values",
+    "each value clipped to the declared range",
+    OUTPUTS_ASSUMPTIONS,
+)
+OF_LABELS = Told(
+    LABELS,
+    PERSON_LABELS,
+    LABELLED_RECORDS,
+    "labels",
+    "each label counted in its declared class",
+    LABELS_ASSUMPTIONS,
+)
+
+
+def regressor_guarantee(plan: Plan, *, simulated: bool, told: Told = VALUES) -> Guarantee:
+    """What the measurement of a plan promises, of outputs or of records."""
+    strategy, assumptions = plan.strategy, told.assumptions
     if plan.x_bounds is not None:
-        protected, assumptions = RECORDS, RECORDS_ASSUMPTIONS
-        what = "records and their values over bins of the declared domain"
+        protected, assumptions = told.records, RECORDS_ASSUMPTIONS
+        what = f"records and their {told.values} over bins of the declared domain"
     else:
-        protected, assumptions = OUTPUTS if strategy.people is None else PERSON, OUTPUTS_ASSUMPTIONS
+        protected = told.outputs if strategy.people is None else told.person
         if plan.max_change is not None:
             alone = strategy.people is None
             protected = (COUNTS if alone else PERSON_COUNTS).by(plan.max_change)
@@ -65,7 +103,7 @@ def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
             assumptions = *assumptions, declared.format(change=exactly(plan.max_change))
         if plan.unit is not None:
             assumptions = *assumptions, EXPOSURES
-        what = "the values"
+        what = f"the {told.values}"
     squares = ", one of them of squares," if strategy.energy_weight > 0 else ","
     return promise(
         protected,
@@ -73,8 +111,7 @@ def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
         (plan.epsilon, plan.delta),
         assumptions=assumptions,
         mechanism=f"{strategy.size} noisy total{'s' if strategy.size > 1 else ''} of {what}{squares} "
-        f"each value clipped to the declared range ({plan.noise.describe()}); everything else is "
-        "computed from them",
+        f"{told.limited} ({plan.noise.describe()}); everything else is computed from them",
         sampler=plan.noise.sampler,
         simulated=simulated,
     )

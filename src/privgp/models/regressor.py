@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -23,6 +20,7 @@ from privgp.models.inducing import fit_rows, plan_rows
 from privgp.models.kept import names_of
 from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import regressor_guarantee, simulation
+from privgp.models.published import Published
 from privgp.models.rates import answer_to, check_exposed, check_likelihood
 from privgp.models.records import check_records, fit_records, given_counts, plan_records
 from privgp.models.several.model import (
@@ -33,7 +31,7 @@ from privgp.models.several.model import (
     predicted,
 )
 from privgp.models.spending import SpendingRegressor
-from privgp.plan.build import Budget, Question, make_plan
+from privgp.plan.build import Question, make_plan
 from privgp.plan.counts.exposures import Exposures, checked_exposure
 from privgp.plan.inputs.arguments import (
     check_bounds,
@@ -45,14 +43,15 @@ from privgp.plan.inputs.arguments import (
 from privgp.plan.inputs.rows import ArrayRows, Rows
 from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Parameters
 from privgp.plan.plan import Plan
-from privgp.plan.replan import check_error, least_epsilon
 from privgp.plan.several.arguments import are_several
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.release.at_targets import AtTargets, Release
 from privgp.release.certificate import utc
+from privgp.release.file import Contents
 from privgp.release.rates import learn_rates
+from privgp.release.several import OutputContents
 from privgp.types import Array
 from privgp.vault.measure import measure
 from privgp.vault.stream import with_outputs
@@ -70,7 +69,7 @@ def check_coverage(coverage: Any) -> tuple[float, float]:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateGPRegressor(SpendingRegressor):
+class PrivateGPRegressor(Published, SpendingRegressor):
     """Gaussian-process regression of private outputs, (epsilon, delta)-private.
 
     Parameters
@@ -119,8 +118,6 @@ class PrivateGPRegressor(SpendingRegressor):
 
     """
 
-    _each: ClassVar[tuple[Any, ...]] = ()  # the fitted models of several outputs
-
     kernel: Any = None
     noise_variance: float | None = None
     _: KW_ONLY
@@ -151,23 +148,17 @@ class PrivateGPRegressor(SpendingRegressor):
             X = check_array(X, dtype=np.float64, estimator=self)
         return named(self._plan(X, groups, exposure=exposure), names)
 
-    def epsilon_for(self, X: Any, error: float, groups: Any = None, exposure: Any = None) -> float:
+    def epsilon_for(self, X: Any, error: float, groups: Any = None, **given: Any) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
-        spends nothing. ValueError if no epsilon reaches the error.
+        spends nothing. ValueError if no epsilon reaches the error. ``exposure``: as ``fit`` has it.
         """
         if are_several(self.y_bounds):
             raise ValueError(
                 "epsilon_for is for one output: give y_bounds as one pair (low, high)."
             )
-        error = check_error(error)
-
-        def planned(epsilon: float) -> Plan:
-            plan: Plan = clone(self).set_params(epsilon=epsilon).plan(X, groups, exposure)
-            return plan
-
-        return least_epsilon(planned, error)
+        return super().epsilon_for(X, error, groups, **given)
 
     def fit(
         self, X: Any, y: Any, groups: Any = None, plan: Any = None, exposure: Any = None
@@ -288,23 +279,6 @@ class PrivateGPRegressor(SpendingRegressor):
             return plot_several(self, ax, figure, observation)
         return plot_released(released_model(self, output, observation), ax, figure)
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the release to a .privgp file, which holds no output; see privgp.load.
-
-        Under ``protect="outputs"`` it holds inputs, which a warning says.
-        """
-        from privgp.models.load import notice, save
-
-        save(self, path, overwrite=overwrite)
-        if self.protect == "outputs":
-            warnings.warn(notice(self), UserWarning, stacklevel=2)
-
-    @property
-    def plan_summary_(self) -> str:
-        """What the plan said of itself; also where only a file is left of it."""
-        loaded = vars(self).get("loaded_")
-        return str(self.plan_.summary() if loaded is None else loaded.plan_summary)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = are_several(self.y_bounds)
@@ -348,8 +322,13 @@ class PrivateGPRegressor(SpendingRegressor):
         """The exposure of every row where outputs are counts."""
         return checked_exposure(exposure, rows) if self.likelihood == "poisson" else None
 
-    def _budget(self) -> Budget:
-        return Budget(float(self.epsilon), float(self.delta))
+    def _made_up(self, rows: int) -> Array:
+        """Outputs to rehearse with, in the middle of their bounds."""
+        low, high = np.array(self.y_bounds, dtype=float).T
+        return np.full((rows, *np.shape(low)), 0.5 * low + 0.5 * high)
+
+    def _parameters(self, columns: int) -> Parameters:
+        return Parameters.of(self.get_params(deep=False), columns)
 
     def _question(self, columns: int, groups: Any = None, ranked: bool = False) -> Question:
         """The parameters, checked, for this many input columns."""
@@ -403,7 +382,7 @@ class PrivateGPRegressor(SpendingRegressor):
         self.guarantee_ = regressor_guarantee(plan, simulated=self.random_state is not None)
         self.plan_ = plan
         # for a file, should a parameter be changed later
-        self._asked = Parameters.of(self.get_params(deep=False), plan.targets.shape[1])
+        self._asked = self._parameters(plan.targets.shape[1])
         measurement = plan.kind.counted(plan, measurement)
         self.measurements_ = (measurement,)
         self.released_at_ = utc(datetime.now(UTC))
@@ -427,6 +406,26 @@ class PrivateGPRegressor(SpendingRegressor):
             models = models or (plan.start,)
             answer = answer_to(self.functionals_, measurement, models, centre, plan.unit)
             self._answer_by(answer, models)
+
+    def _contents(self, parts: dict[str, Any]) -> Contents:
+        """What a file of this model holds, ``parts`` of which every model has."""
+        if len(self.measurements_) != 1:
+            raise ValueError("only a model of one measurement can be saved.")
+        return Contents(
+            models=self._models,
+            at_targets=self._at_targets,
+            noise_variance=self.noise_variance_,
+            unit=self.plan_.unit,
+            **parts,
+        )
+
+    def _answer_from(self, held: Contents | OutputContents) -> None:
+        """Answer as the model did whose file held this."""
+        low, high = check_bounds("bounds", self.y_bounds)
+        numbers = held.functionals, held.measurement, held.models
+        release = held.at_targets or answer_to(*numbers, 0.5 * low + 0.5 * high, held.unit)
+        self._answer_by(release, held.models, held.at_targets)
+        self.noise_variance_ = held.noise_variance
 
     def _answer_by(
         self,

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 
@@ -25,6 +25,13 @@ class SpendingRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ig
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
+        return tags
+
+
+class SpendingClassifier(SpendsAtFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
         return tags
 
 

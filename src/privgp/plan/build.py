@@ -53,7 +53,7 @@ class Question:
     ``ranked``: design also for a given kernel on ranked inputs, as is done for the default one, so
     that the measurement serves kernels other than the one it is planned for. ``squares``: whether
     squared outputs tell more than outputs, as those of labels do not. ``max_change``: how much one
-    person can change one output; ``exposures``: given where outputs are counts.
+    person can change one output; ``exposures``: given where outputs are counts; ``classes``: of labels.
     """
 
     y_bounds: tuple[float, float]
@@ -68,6 +68,7 @@ class Question:
     squares: bool = True
     max_change: float | None = None
     exposures: Exposures | None = None
+    classes: int = 2
 
     @property
     def change(self) -> float:

@@ -15,6 +15,7 @@ from privgp.gp.input_maps import spreads
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, Smoother, exact_smoother
 from privgp.plan.bins.bins import Bins, HalvedBins
+from privgp.plan.classes.sums import ROOT_TWO, ClassGroupSums, ClassSums, of_every_class
 from privgp.plan.designs.hypotheses import (
     Masses,
     design_models,
@@ -43,7 +44,9 @@ NODES = 512  # up to this many distinct inputs nothing is approximated
 MAX_RANK = 100
 SAMPLE = 800  # the largest number of inputs on which measurements are compared
 SAMPLED_NODES = 400  # the largest number of nodes among them
-AnyStrategy = OutputSums | GroupSums | StreamedSums | Bins | HalvedBins  # what a plan can hold
+AnyStrategy = (  # what a plan can hold
+    OutputSums | GroupSums | StreamedSums | Bins | HalvedBins | ClassSums | ClassGroupSums
+)
 Goal = tuple[Array, Array]  # the targets, and how much each counts
 
 
@@ -128,9 +131,10 @@ class Task:
 
 def weighted_sums(task: Task, law: str) -> OutputSums:
     """The noise-aware design; with several rows per person, redone once for the weights it gave."""
-    index, people = task.index, task.people
-    asked = task.asked
-    noise = (task.budget.std_for(task.question.change) * task.question.half_width) ** 2
+    index, people, asked = task.index, task.people, task.asked
+    unit = task.budget.std_for(task.question.change)
+    unit *= 1.0 if task.question.classes == 2 else ROOT_TWO
+    noise = (unit * task.question.half_width) ** 2
     several = people is not None and len(np.unique(people)) < len(people)
     strategy = strategy_for_rows(np.ones((1, len(task.inputs))), index, people, **asked)
     start = task.priors[0].start
@@ -138,7 +142,7 @@ def weighted_sums(task: Task, law: str) -> OutputSums:
         hypotheses = task.hypotheses(strategy)
         B = aware_matrix(hypotheses, start, task.inputs, task.counts, *task.goal, noise)
         strategy = strategy_for_rows(B, index, people, **asked)
-    return strategy
+    return of_every_class(strategy, task.question.classes)
 
 
 def group_sums(task: Task, law: str) -> OutputSums:
@@ -146,7 +150,8 @@ def group_sums(task: Task, law: str) -> OutputSums:
     index, people = task.index, task.people
     asked = task.asked
     unit = np.ones((1, len(task.inputs)))
-    one = strategy_of_groups(unit, index, people, law=law, **asked)
+    classes = task.question.classes
+    one = of_every_class(strategy_of_groups(unit, index, people, law=law, **asked), classes)
     noise = (task.budget.noise_of(one).std * task.question.half_width) ** 2
     scales = task.scales(one)
 
@@ -155,7 +160,7 @@ def group_sums(task: Task, law: str) -> OutputSums:
 
     sampled = partition(scales, one.masses()[0][task.sample], left)
     B = indicators(sampled[task.nearest_sampled]).toarray()
-    return strategy_of_groups(B, index, people, law=law, **asked)
+    return of_every_class(strategy_of_groups(B, index, people, law=law, **asked), classes)
 
 
 def indicators(groups: Integers) -> csr_array:

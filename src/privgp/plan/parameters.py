@@ -1,12 +1,15 @@
 """What a regressor was asked for, as plans and releases remember it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Self, cast
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.links import LABEL_LINKS, LINKS
+from privgp.plan.classes.declared import Classes, declared_classes
+from privgp.plan.classes.latent import LABEL_VARIANCE, scaled, steepest
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
     domain_pairs,
@@ -23,12 +26,22 @@ OBJECTIVES = ("posterior", "trace", "max", "logdet")
 RECONSTRUCTIONS = ("posterior", "unbiased")
 LIKELIHOODS = ("gaussian", "poisson")
 MECHANISMS = ("auto", *LAWS)
+# What a probability is among outputs.
+PROBABILITY: dict[str, Any] = {
+    "y_bounds": (0.0, 1.0), "noise_variance": LABEL_VARIANCE, "inducing": None,
+    "objective": "posterior", "reconstruct": "posterior", "max_change": None,
+    "likelihood": "gaussian", "shares": None,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """The arguments of a regressor's constructor. The seed of a simulation is dropped."""
+    """The arguments of a regressor's constructor. The seed of a simulation is dropped.
 
+    ``estimator``: the name of the class that takes them.
+    """
+
+    estimator: ClassVar[str] = "PrivateGPRegressor"
     kernel: Kernel | tuple[Kernel | None, ...] | None
     noise_variance: Positive | tuple[Positive | None, ...] | None
     y_bounds: AnyBounds
@@ -68,7 +81,32 @@ class Parameters:
             "inducing": None if inducing is None else inducing_inputs(inducing, columns),
             "shares": None if given["shares"] is None else tuple(map(float, given["shares"])),
         }
-        return cls(**{name: given[name] for name in cls.__dataclass_fields__} | converted)
+        return cls(**{each.name: given[each.name] for each in fields(cls)} | converted)
+
+    def arguments(self) -> dict[str, Any]:
+        """What the constructor of the estimator takes."""
+        return dict(vars(self))
+
+    def asks(self) -> dict[str, Any]:
+        """What a plan is asked besides bounds, objective and how to reconstruct."""
+        return {
+            "kernel": self.kernel,
+            "noise_variance": self.noise_variance,
+            "targets": self.targets,
+            "learned": self.hyperparameters == "learned",
+            "mechanism": self.mechanism,
+            "max_change": self.max_change,
+            "squares": self.likelihood == "gaussian",
+        }
+
+    def labels(self) -> list[str] | None:
+        """The declared classes as text; None where outputs are numbers."""
+        return None
+
+    def declared(self) -> str:
+        """What was declared of an output, in words."""
+        low, high = cast(Pair, self.y_bounds)
+        return f"outputs in [{low:g}, {high:g}]"
 
     def check_for(self, columns: int) -> None:
         """Refuse bounds and targets that do not go with inputs of this many columns."""
@@ -79,12 +117,51 @@ class Parameters:
             domain_pairs("bounds", self.x_bounds, every)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LabelParameters(Parameters):
+    """The arguments of a classifier's constructor, and what they mean for its probabilities.
+
+    ``classes``: sorted; ``link``: from the function to the probability of a class.
+    """
+
+    estimator: ClassVar[str] = "PrivateGPClassifier"
+    classes: Classes
+    link: Annotated[str, LABEL_LINKS]
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], columns: int) -> Self:
+        """From arguments of the constructor, for inputs of this many columns."""
+        classes = declared_classes(given["classes"])
+        return super().of({**given, **PROBABILITY, "classes": classes}, columns)
+
+    def arguments(self) -> dict[str, Any]:
+        return {name: part for name, part in vars(self).items() if name not in PROBABILITY}
+
+    def asks(self) -> dict[str, Any]:
+        """The kernel is that of the function, so it is turned into one of the probability."""
+        kernel = None if self.kernel is None else scaled(self.kernel, steepest(LINKS[self.link]))
+        more = {"kernel": kernel, "squares": False, "classes": len(self.classes)}
+        return super().asks() | more
+
+    def labels(self) -> list[str]:
+        return [str(each) for each in self.classes]
+
+    def declared(self) -> str:
+        return f"labels among {', '.join(self.labels())}"
+
+    def check_for(self, columns: int) -> None:
+        super().check_for(columns)
+        fixed = {name: getattr(self, name) for name in PROBABILITY}
+        if declared_classes(self.classes) != self.classes or fixed != PROBABILITY:
+            raise ValueError("classes are broken.")
+
+
 @dataclass(frozen=True)
 class MadeFor:
     """What a plan was asked for, with the names of the columns of inputs, of people and of exposures,
     if known."""
 
-    parameters: Parameters
+    parameters: Parameters | LabelParameters
     names: tuple[str, ...] | None = None
     groups: str | None = None
     exposure: str | None = later(None)

@@ -353,6 +353,9 @@ class Plan:
     @cached_property
     def _summary(self) -> str:
         low, high = self.y_bounds
+        declared = f"outputs in [{low:g}, {high:g}]"
+        if self.made_for is not None:
+            declared = self.made_for.parameters.declared()
         changed = ""
         if self.max_change is not None:
             changed = f", of which one person changes one by at most {exactly(self.max_change)}"
@@ -360,7 +363,7 @@ class Plan:
         if not self.learns:
             averaged = "under the given hyperparameters"
         return (
-            f"Budget: {self.budget}; outputs in [{low:g}, {high:g}]{changed}{self.kind.domain()}.\n"
+            f"Budget: {self.budget}; {declared}{changed}{self.kind.domain()}.\n"
             f"{self.kind.measured(self)}.\n"
             f"Privacy noise at the targets: {self.weighted(self.noise_std):.4g} (root mean square).\n"
             f"Expected error of the released function there{self.kind.condition}: "

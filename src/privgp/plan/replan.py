@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,16 +40,10 @@ def planned_again(plan: Plan, epsilon: float) -> Plan:
     budget = Budget(epsilon, plan.delta)
     question = Question(
         y_bounds=plan.y_bounds,
-        kernel=asked.kernel,
-        noise_variance=cast(float | None, asked.noise_variance),
-        targets=asked.targets,
         objective=plan.objective,
         reconstruct=plan.reconstruct,
-        learned=asked.hyperparameters == "learned",
-        mechanism=asked.mechanism,
-        max_change=asked.max_change,
-        squares=plan.unit is None,
         exposures=_exposures(plan),
+        **asked.asks(),
     )
     strategy: Any = plan.strategy
     if plan.x_bounds is not None:

@@ -59,6 +59,20 @@ PERSON_COUNTS = Protected(
     "datasets with the same inputs and the same identifiers of groups that differ in the output "
     "values of one group's rows, in each by at most {change}",
 )
+LABELS = Protected(
+    "one label",
+    "datasets with the same inputs and the same number of rows that differ in the label of one row",
+)
+PERSON_LABELS = Protected(
+    "all labels of one person",
+    "datasets with the same inputs and the same person identifiers that differ in the labels of one "
+    "person's rows",
+)
+LABELLED_RECORDS = Protected(
+    "one whole record (inputs and label)",
+    "datasets with the same number of records that differ in one record, its inputs, within the "
+    "declared bounds, and its label",
+)
 RECORDS = Protected(
     "one whole record (inputs and output)",
     "datasets with the same number of records that differ in one record, its inputs and its output, "

@@ -13,7 +13,7 @@ from privgp.gp.kernels.codec import KERNELS
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.parameters import Parameters
+from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
 from privgp.release.certificate import plan_hash
@@ -84,6 +84,33 @@ class Contents:
         check_stated(self.certificate, promised, self.parameters, measured)
 
 
+@dataclass(frozen=True)
+class OneClass:
+    """What was measured of one class, and the models that were learned from it."""
+
+    measurement: Measurement
+    models: tuple[Hyperparameters, ...]
+
+
+@dataclass(frozen=True)
+class LabelContents(Contents):
+    """A release of labels; ``further``: the classes after the first, where there are three or more."""
+
+    parameters: LabelParameters
+    further: tuple[OneClass, ...] = ()
+
+    @property
+    def every_class(self) -> tuple[OneClass, ...]:
+        return OneClass(self.measurement, self.models), *self.further
+
+    def check(self) -> None:
+        super().check()
+        classes = len(self.parameters.classes)
+        _holds(len(self.further) == (0 if classes == 2 else classes - 1), "classes are broken")
+        for each in self.further:
+            check_models(each.models, self.columns)
+
+
 def _holds(holds: Any, problem: str) -> None:
     if not holds:
         raise DamagedFile(f"its {problem}")
@@ -108,12 +135,9 @@ class WrittenChange:
 
 
 CHANGES: Leaves = {Change: Leaf(WrittenChange, WrittenChange.of, WrittenChange.read)}
-CODEC = Codec(Contents | JointContents, "release", {**KERNELS, **CHANGES})
+CODEC = Codec(Contents | LabelContents | JointContents, "release", {**KERNELS, **CHANGES})
 
 
-def decode(members: Mapping[str, bytes]) -> Contents | JointContents:
+def decode(members: Mapping[str, bytes]) -> Any:
     """Read members back; whatever does not fit together raises ``DamagedFile``."""
-    contents: Contents | JointContents = CODEC.decode(
-        renewed(members) if OLD in members else members
-    )
-    return contents
+    return CODEC.decode(renewed(members) if OLD in members else members)

@@ -23,6 +23,7 @@ class OutputContents:
 
     OWN_AXES: ClassVar[bool] = True
     unit: ClassVar[None] = None
+    at_targets: ClassVar[None] = None
     measurement: Measurement
     functionals: Functionals
     models: tuple[Hyperparameters, ...]

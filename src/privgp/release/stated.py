@@ -44,6 +44,8 @@ def check_stated(
         and stated["neighbours"] == promised.neighbours
         and stated["simulation"] == promised.is_simulation
         and stated["bounds"]["outputs"] == np.array(given.y_bounds).tolist()
+        and stated["bounds"].get("classes") == given.labels()
+        and ("noise_variance" in stated["hyperparameters"]) == (given.labels() is None)
         and stated["plan_hash"] == measured,
         "its certificate is not about its contents",
     )

@@ -9,12 +9,18 @@ import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
+from privgp.plan.classes.sums import ClassGroupSums, ClassSums
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Pair, Random
 from privgp.vault.noise import add_noise
-from privgp.vault.validate import checked_columns, clipped_inputs, clipped_outputs
+from privgp.vault.validate import (
+    checked_columns,
+    checked_outputs,
+    clipped_inputs,
+    clipped_outputs,
+)
 
 
 def measure(
@@ -45,6 +51,17 @@ def _(strategy: OutputSums, data: Any, bounds: Pair) -> Array:
         return np.asarray(sums)
     energy = strategy.energy_weight * float(np.dot(strategy.energy_shares, u * u))
     return np.append(sums, energy)
+
+
+@exact.register(ClassSums)
+@exact.register(ClassGroupSums)
+def _(strategy: Any, data: Any, bounds: Pair) -> Array:
+    """``B s`` of every class. ``data``: places of labels among the classes, or other numbers."""
+    codes = checked_outputs(data, strategy.rows)
+    weights, inputs = strategy.row_weights, strategy.distinct_inputs
+    each = (np.where(codes == place, weights, -weights) for place in range(strategy.classes))
+    sums = [np.bincount(strategy.index, u, minlength=inputs) for u in each]
+    return np.concatenate([strategy.matrix @ s for s in sums])
 
 
 @exact.register

@@ -1,7 +1,7 @@
 """What every command that plans a release is asked, checked before any table is read."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from privgp.command.io.columns import (
     input_columns,
     output_column,
     output_columns,
+    outputs,
     private_columns,
     read_inputs,
     split_names,
@@ -27,25 +28,30 @@ from privgp.command.io.files import open_stored
 from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.tables import Source, count_rows, load, load_whole, open_table
 from privgp.command.options import ReleaseOptions
+from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.inducing import plan_rows
+from privgp.models.load import estimator_for
 from privgp.models.planned import named
 from privgp.models.records import domain as checked_domain
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.plan.classes.declared import declared_classes
 from privgp.plan.file import load_plan
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several, checked_shares, output_bounds
 from privgp.privacy.budget import check_budget
 from privgp.types import Array
+from privgp.vault.values import read_label
 
 TOO_EXTREME = (
     "The plan could not be computed: the numbers are too large or too small, so choose other units "
     "for the inputs, the bounds or the kernel."
 )
+OF_ALL = ("epsilon", "delta", "protect", "hyperparameters", "mechanism")
 AS_GIVEN = (
-    "noise_variance", "epsilon", "delta", "protect", "objective", "reconstruct", "hyperparameters",
-    "mechanism", "inducing", "max_change", "likelihood",
+    "noise_variance", "objective", "reconstruct", "inducing", "max_change", "likelihood",
 )  # fmt: skip
+NOT_OF_LABELS = (*AS_GIVEN, "exposure", "shares")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +108,13 @@ class Request(ReleaseOptions):
 
     def check(self) -> None:
         """Refuse what is wrong whatever the file holds."""
+        self._check_classes()
         try:
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
             if are_several(self.y_bounds):
                 for pair in output_bounds(self.y_bounds):
                     check_bounds("--bounds", pair)
-            else:
+            elif self.classes is None:
                 check_bounds("--bounds", self.bounds)
         except ValueError as problem:
             raise refusal(problem) from None
@@ -179,16 +186,47 @@ class Request(ReleaseOptions):
         with refusing(wrong, ValueError):
             return checked_shares([float(s) for s in self.shares.split(",")], len(self.y_bounds))
 
-    def model(self) -> PrivateGPRegressor:
-        """The regressor that was asked for; reads the kernel and the targets."""
+    @property
+    def class_names(self) -> list[str] | None:
+        """The declared classes, written as labels of a table are; None where outputs are numbers."""
+        if self.classes is None:
+            return None
+        return [read_label(name) or "" for name in self.classes.split(",")]
+
+    def _check_classes(self) -> None:
+        """Refuse classes that are none, and options that do not go with labels."""
+        if self.class_names is None:
+            if self.bounds is None:
+                raise Refusal("Missing option '--bounds': give it, or --classes for labels.")
+            return
+        try:
+            declared_classes(self.class_names)
+        except ValueError as problem:
+            raise refusal(problem) from None
+        if not all(self.class_names):
+            raise Refusal("--classes must be labels separated by commas, such as yes,no.")
+        if self.bounds is not None:
+            raise Refusal("--bounds does not go with --classes: labels have no bounds.")
+        for name in NOT_OF_LABELS:
+            if getattr(self, name) != getattr(ReleaseOptions, name):
+                raise Refusal(f"--{name.replace('_', '-')} does not go with --classes.")
+
+    def model(self) -> PrivateGPRegressor | PrivateGPClassifier:
+        """The model that was asked for; reads the kernel and the targets."""
+        shared: dict[str, Any] = {
+            "kernel": None if self.kernel is None else read_kernel(self.kernel),
+            "x_bounds": self.domain(),
+            "targets": None
+            if self.targets is None
+            else read_targets(self.targets, self.input_names),
+            "random_state": self.seed,
+            **{name: getattr(self, name) for name in OF_ALL},
+        }
+        if self.classes is not None:
+            return PrivateGPClassifier(classes=self.class_names, link=self.link, **shared)
+        only = {name: getattr(self, name) for name in AS_GIVEN}
         return PrivateGPRegressor(
-            kernel=None if self.kernel is None else read_kernel(self.kernel),
-            y_bounds=self.y_bounds,
-            shares=self.read_shares(),
-            x_bounds=self.domain(),
-            targets=None if self.targets is None else read_targets(self.targets, self.input_names),
-            random_state=self.seed,
-            **{name: getattr(self, name) for name in AS_GIVEN},
+            y_bounds=self.y_bounds, shares=self.read_shares(), **shared, **only
         )
 
     def named(self, plan: Any) -> Any:
@@ -197,11 +235,12 @@ class Request(ReleaseOptions):
         several = are_several(self.y_bounds) and self.output is not None
         return replace(cast(Any, made), output_names=tuple(self.output_names)) if several else made
 
-    def exposures(self) -> Array | None:
-        """The public exposure of every row, if a column of them is named."""
+    def exposures(self) -> dict[str, Array]:
+        """The public exposure of every row for ``plan`` and ``fit``, if a column of them is named."""
         if self.exposure is None:
-            return None
-        return read_inputs(self.data, [self.exposure]).to_numpy()[:, 0].astype(np.float64)
+            return {}
+        exposure = read_inputs(self.data, [self.exposure]).to_numpy()[:, 0].astype(np.float64)
+        return {"exposure": exposure}
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
@@ -224,6 +263,8 @@ class Request(ReleaseOptions):
         X, people = self._inputs_and_people(frame, source)
         if several:
             return X, people, output_columns(frame, names, source)
+        if self.classes is not None:
+            return X, people, outputs(frame, output, source, "classes")
         return X, people, output_column(frame, output, source)
 
     def _inputs_and_people(self, frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Any]:
@@ -243,10 +284,15 @@ class PlannedRequest(Request):
         made, asked = plan.made_for, plan.made_for.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
             raise Refusal(f"'{path}' does not name the columns it is for: make it by privgp plan.")
+        labels = asked.labels()
+        if labels is not None and labels != list(asked.arguments()["classes"]):
+            raise Refusal(f"'{path}' is for labels that are numbers: make it by privgp plan.")
         inducing = asked.inducing if asked.inducing is None else int(np.size(asked.inducing))
+        bounds: Any = None if labels else np.ravel(asked.y_bounds)[:2].tolist()
         return cls(
             plan=plan, plan_path=path, data=data, inputs=",".join(made.names), output=output,
-            groups=made.groups, bounds=np.ravel(asked.y_bounds)[:2].tolist(), epsilon=asked.epsilon, delta=asked.delta,
+            groups=made.groups, bounds=bounds, classes=None if labels is None else ",".join(labels),
+            epsilon=asked.epsilon, delta=asked.delta,
             protect=asked.protect, mechanism=asked.mechanism, inducing=inducing, seed=seed,
             likelihood=asked.likelihood, exposure=made.exposure, max_change=asked.max_change,
         )  # fmt: skip
@@ -262,15 +308,20 @@ class PlannedRequest(Request):
     def domain(self) -> Any:
         return self.plan.made_for.parameters.x_bounds
 
-    def model(self) -> PrivateGPRegressor:
-        return PrivateGPRegressor(**vars(self.plan.made_for.parameters), random_state=self.seed)
+    @property
+    def class_names(self) -> list[str] | None:
+        labels: list[str] | None = self.plan.made_for.parameters.labels()
+        return labels
+
+    def model(self) -> Any:
+        return estimator_for(self.plan.made_for.parameters).set_params(random_state=self.seed)
 
 
 def make_plan(
-    model: PrivateGPRegressor,
+    model: Any,
     X: pl.DataFrame | FileRows | int,
     people: Any,
-    exposure: Array | None = None,
+    exposures: Mapping[str, Array] | None = None,
 ) -> Plan:
     """The model's plan, from inputs in memory or in a file, or from the number of private records."""
     if model.protect == "records" and isinstance(X, pl.DataFrame):
@@ -279,7 +330,7 @@ def make_plan(
         if isinstance(X, FileRows):
             plan: Plan = plan_rows(model, X)
         else:
-            plan = model.plan(X, people, exposure)
+            plan = model.plan(X, people, **(exposures or {}))
         if not np.all(np.isfinite(plan.starting_error)):
             raise ArithmeticError
     return plan

@@ -10,7 +10,6 @@ from privgp.command.io.files import whole_file
 from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, tell
 from privgp.models.load import save
-from privgp.models.regressor import PrivateGPRegressor
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import certificate, page
 
@@ -24,7 +23,7 @@ class Results:
     plot: Path | None
     force: bool
 
-    def write(self, model: PrivateGPRegressor, output: str, saved: list[Path], step: Step) -> None:
+    def write(self, model: Any, output: str, saved: list[Path], step: Step) -> None:
         """Write what was asked for; the release comes first and is noted once it is complete."""
         step("Writing the release")
         save(model, self.release, overwrite=self.force)

@@ -1,6 +1,6 @@
 """Before a release: read, plan and rehearse. From then on: say what is spent if something stops it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from privgp.command.io.screen import Step
 from privgp.command.io.tables import check_lines, open_table
 from privgp.models.inducing import fit_rows
 from privgp.models.load import save
-from privgp.models.regressor import PrivateGPRegressor
 from privgp.storage.parts import part_beside
+from privgp.types import Array
 
-Measure = Callable[[], PrivateGPRegressor]
+Measure = Callable[[], Any]
 
 
 def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
@@ -28,11 +28,11 @@ def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
     if request.inducing is not None:
         return _prepared_in_parts(request, output, path, step)
     X, people, y = request.all_columns(output)
-    model, exposure = request.model(), request.exposures()
+    model, exposures = request.model(), request.exposures()
     step("Planning and rehearsing")
-    plan = request.plan or request.named(make_plan(model, X, people, exposure))
-    rehearse(model, X, people, path, plan, request.plan_path, exposure)
-    return lambda: model.fit(X, y, people, plan, exposure)
+    plan = request.plan or request.named(make_plan(model, X, people, exposures))
+    rehearse(model, X, people, path, plan, request.plan_path, exposures)
+    return lambda: model.fit(X, y, people, plan, **exposures)
 
 
 def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) -> Measure:
@@ -50,7 +50,7 @@ def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) ->
             each.feature_names_in_ = np.array(rows.names, dtype=object)
         fit_rows(trial, rows, ((X, np.full(len(X), middle)) for X in rows.blocks()), plan=plan)
 
-    def measure() -> PrivateGPRegressor:
+    def measure() -> Any:
         fit_rows(model, rows, rows.with_outputs(output), plan=plan)
         return model
 
@@ -58,23 +58,22 @@ def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) ->
 
 
 def rehearse(
-    model: PrivateGPRegressor,
+    model: Any,
     X: pl.DataFrame,
     people: Any,
     path: Path,
     plan: Any = None,
     plan_path: Path | None = None,
-    exposure: Any = None,
+    exposures: Mapping[str, Array] | None = None,
 ) -> None:
     """Release made-up values, measured as planned."""
     with rehearsal(model, path, plan_path) as trial:
-        trial.fit(*made_up(X, model.x_bounds, model.y_bounds), people, plan, exposure)
+        inputs = made_up(X, model.x_bounds, (0.0, 1.0))[0]
+        trial.fit(inputs, model._made_up(X.height), people, plan, **(exposures or {}))
 
 
 @contextmanager
-def rehearsal(
-    model: PrivateGPRegressor, path: Path, plan_path: Path | None
-) -> Iterator[PrivateGPRegressor]:
+def rehearsal(model: Any, path: Path, plan_path: Path | None) -> Iterator[Any]:
     """A model to fit to made-up values, which is then saved to a file that is removed: whatever
     would stop a release from being saved, after its budget is spent, should stop this one first."""
     trial = clone(model).set_params(hyperparameters="fixed", random_state=0)

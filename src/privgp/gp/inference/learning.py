@@ -81,6 +81,13 @@ def learn(
     return tuple(sorted(kept, key=lambda model: -model.weight))
 
 
+def most_plausible(
+    functionals: Functionals, measurement: Measurement, prior: Prior
+) -> Hyperparameters:
+    """The best model without changes: where ``learn`` starts."""
+    return prior.at(_climb(functionals, measurement, prior, _starts(prior.size)).z)
+
+
 @dataclass(frozen=True)
 class _Drawn:
     """Draws ``z`` of the hyperparameters, ``of`` which prior each is, and, with every set of changes,

@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 from privgp.gp.changes import values
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import Conditioned, condition
-from privgp.gp.inference.learning import learn
+from privgp.gp.inference.learning import learn, most_plausible
 from privgp.gp.inference.posterior import Component, Posterior, posterior
 from privgp.gp.links import Link
 from privgp.gp.measurement import Measurement
@@ -29,8 +29,9 @@ from privgp.types import Array
 
 STEPS = (1.0,) * 4 + (0.7,) * 8 + (0.4,) * 8 + (0.2,) * 10  # of the way, one by one
 ROUNDS = 2
+FEW = 3  # steps from the best model's solution tell how plausible another model is
 LEAST = 1e-6  # weights of models below it say nothing
-CLOSE = 3e-3  # of the prior's std: how far the mean may still move
+CLOSE = 1e-2  # of the prior's std: how far the mean may still move
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,12 @@ class Settled:
         return self.given.log_evidence
 
 
-def settle(outcomes: Outcomes, model: Hyperparameters, near: Settled | None = None) -> Settled:
+def settle(
+    outcomes: Outcomes,
+    model: Hyperparameters,
+    near: Settled | None = None,
+    steps: Sequence[float] = STEPS,
+) -> Settled:
     """Linearise and condition in turn, from the prior or from a solution ``near``.
 
     Always finite: a step that cannot be made is not made.
@@ -119,7 +125,7 @@ def settle(outcomes: Outcomes, model: Hyperparameters, near: Settled | None = No
     mean = np.zeros(len(K)) if near is None else near.mean
     variance = prior if near is None else np.minimum(near.variance, prior)
     held: Settled | None = None
-    for step in STEPS:
+    for step in steps:
         line, numbers = outcomes.linearised(mean, variance)
         try:
             given = condition(line, numbers, model, smooth)
@@ -133,8 +139,9 @@ def settle(outcomes: Outcomes, model: Hyperparameters, near: Settled | None = No
             break
         held = Settled(line, numbers, given, found, left)
         ahead = found - mean
+        most = max(np.abs(ahead).max() ** 2, CLOSE * np.abs(left - variance).max())
         mean, variance = mean + step * ahead, variance + step * (left - variance)
-        if np.abs(ahead).max() < CLOSE * np.sqrt(prior.max()):
+        if most < CLOSE**2 * prior.max():
             break
     if held is None:
         raise np.linalg.LinAlgError("no step could be made.")
@@ -149,13 +156,15 @@ def learn_linked(outcomes: Outcomes, priors: Sequence[Prior]) -> tuple[Hyperpara
     """
     near = settle(outcomes, priors[0].start)
     for _ in range(ROUNDS):
-        models = learn(near.functionals, near.measurement, priors)
-        shared, near = near, settle(outcomes, models[0], near)
+        best = most_plausible(near.functionals, near.measurement, priors[0])
+        near = settle(outcomes, best, near)
+    models, shared = learn(near.functionals, near.measurement, priors), near
+    near = settle(outcomes, models[0], near)
     kept, logs = [], []
     for model in models:
         try:
             before = condition(shared.functionals, shared.measurement, model).log_evidence
-            own = settle(outcomes, model, near).log_evidence
+            own = settle(outcomes, model, near, STEPS[:FEW]).log_evidence
         except np.linalg.LinAlgError:  # the budget is spent, so the others must do
             continue
         kept.append(model)

@@ -33,20 +33,18 @@ def joint_contents(model: PrivateGPRegressor) -> JointContents:
     )
 
 
-def answer_from(model: PrivateGPRegressor, contents: JointContents, conditioned: Any) -> None:
-    """Let a model predict as the one that was saved. ``conditioned``: makes the posterior of an
-    output, from its contents and the middle of its bounds."""
+def answer_from(model: PrivateGPRegressor, contents: JointContents, answered: Any) -> None:
+    """Let a model predict as the one that was saved. ``answered``: lets the model of one output answer
+    by its contents."""
     c, each = contents, models_of(model)
     model.n_features_in_ = c.columns
     if c.names is not None:
         model.feature_names_in_ = np.array(c.names, dtype=object)
     model.guarantee_ = c.guarantee
     for one, held in zip(each, c.outputs, strict=True):
-        low, high = one.y_bounds
         one.measurements_ = (held.measurement,)
         one.functionals_ = held.functionals
-        one._answer_by(conditioned(held, 0.5 * low + 0.5 * high), held.models)
-        one.noise_variance_ = held.noise_variance
+        answered(one, held)
     answer_by(model, each, c.output_names)
     model.released_at_ = c.certificate["date"]
     model.loaded_ = c

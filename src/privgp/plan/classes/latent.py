@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 from privgp.gp.links import Link
 from privgp.gp.priors import Prior
 
+CONSTANT_STD = 2.0  # on the logit scale, where a probability moves by a quarter at most
 LABEL_VARIANCE = 0.2  # of a label about its probability, between rare and even
 
 
@@ -25,20 +26,25 @@ def steepest(link: Link) -> float:
 
 def scaled(kernel: Kernel, factor: float) -> Kernel:
     """The kernel of a function that is ``factor`` times as large."""
-    if isinstance(kernel, Product) and isinstance(kernel.k1, ConstantKernel):
-        if kernel.k1.hyperparameter_constant_value.fixed:
-            factor, kernel = factor * float(np.sqrt(kernel.k1.constant_value)), kernel.k2
+    first = getattr(kernel, "k1", None) if isinstance(kernel, Product) else None
+    if isinstance(first, ConstantKernel) and first.hyperparameter_constant_value.fixed:
+        factor, kernel = factor * float(np.sqrt(first.constant_value)), kernel.k2
     if abs(factor - 1.0) < 1e-12:
         return kernel
     return ConstantKernel(factor**2, "fixed") * kernel
 
 
-def behind(link: Link, prior: Prior) -> Prior:
-    """The prior of the function behind the link, from that of the probability."""
-    kernel = scaled(prior.start.kernel, 1.0 / steepest(link))
+def behind(link: Link, prior: Prior, *, default: bool) -> Prior:
+    """The prior of the function behind the link, from that of the probability.
+
+    ``default``: of the default kernel, whose constant may be further from even than its function.
+    """
+    kernel, steep = prior.start.kernel, steepest(link)
+    if default:
+        kernel = kernel.k1 + ConstantKernel((CONSTANT_STD / 4.0) ** 2, "fixed")
     count = prior.size - prior.noise_free
     return Prior(
-        start=replace(prior.start, kernel=kernel),
+        start=replace(prior.start, kernel=scaled(kernel, 1.0 / steep)),
         centre=prior.centre[:count],
         root=prior.root[:count, :count],
         noise_free=False,

@@ -25,9 +25,8 @@ class SharedBudget(Budget):
     shares: tuple[float, ...]
     place: int
 
-    @property
-    def unit_std(self) -> float:
-        return super().unit_std / factors(self.shares, GAUSSIAN)[self.place]
+    def std_for(self, change: float) -> float:
+        return super().std_for(change) / factors(self.shares, GAUSSIAN)[self.place]
 
     def noise_of(self, strategy: Strategy) -> Noise:
         noise = super().noise_of(strategy)

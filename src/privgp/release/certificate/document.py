@@ -81,10 +81,14 @@ def _core(model: Any) -> dict[str, Any]:
     epsilons = [0.0, *(promised.epsilon * 2.0 ** (k / 4.0) for k in range(-16, 9))]
     inputs = f"inputs ({', '.join(map(str, names))})" if len(names) else "inputs"
     several: tuple[Any, ...] = model._each  # the models of several outputs, if there are any
-    output = f"the outputs ({', '.join(model.output_names_)})" if several else "the output"
+    classes = model._asked.labels() or []
+    output = "the label" if classes else "the output"
+    output = f"the outputs ({', '.join(model.output_names_)})" if several else output
     private = f"the {inputs} and {output}" if records else output
     bounds: dict[str, Any] = {"outputs": np.array(plan.y_bounds).tolist()}
     bounds["source"] = wording.BOUNDS_SOURCE
+    if classes:
+        bounds["classes"] = classes
     if plan.x_bounds is not None:
         bounds["inputs"] = [list(pair) for pair in plan.x_bounds]
     return {
@@ -106,7 +110,7 @@ def _core(model: Any) -> dict[str, Any]:
             "the number of rows",
             *([] if people is None else ["which rows belong to one person"]),
             *([] if plan.unit is None else ["the exposure of every row"]),
-            "bounds, kernel, targets and budget",
+            wording.declared(classes) + ", kernel, targets and budget",
             "the noisy measurement and all that follows from it",
         ],
         "private": [f"{private} of every row"],
@@ -130,24 +134,30 @@ def _core(model: Any) -> dict[str, Any]:
             "distinct_inputs": strategy.distinct_inputs,
             "measured_numbers": int(strategy.size),
             "released": wording.released(
-                len(several), at_targets=at_targets, rates=plan.unit is not None
+                len(several), classes, at_targets=at_targets, rates=plan.unit is not None
             ),
         },
         "software": _software(),
         "plan_hash": _measured(model, promised),
         "plan": plan.hash,
         "not_protected": wording.not_protected(
-            promised.is_simulation, people is not None, records, len(several), plan.max_change
+            promised.is_simulation,
+            people is not None,
+            records,
+            len(several),
+            plan.max_change,
+            classes,
         ),
     }
 
 
 def _learned(model: Any) -> dict[str, Any]:
     """The most plausible model of one output, and how many are averaged."""
+    noise = vars(model).get("noise_variance_")  # labels have none
     return {
         "kernel": str(model.kernel_),
-        "noise_variance": float(model.noise_variance_),
-        "models": 1 if model._at_targets is not None else len(model.release_.components),
+        **({} if noise is None else {"noise_variance": float(noise)}),
+        "models": len(model.release_.components) if vars(model).get("_at_targets") is None else 1,
     }
 
 

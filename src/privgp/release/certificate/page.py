@@ -61,7 +61,8 @@ def page(certificate: Mapping[str, Any]) -> str:
 def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
     mechanism, hyperparameters, data = c["mechanism"], c["hyperparameters"], c["data"]
     models = int(np.max(hyperparameters["models"]))
-    noises = np.atleast_1d(hyperparameters["noise_variance"])
+    noises = np.atleast_1d(hyperparameters.get("noise_variance", []))
+    classes, source = c["bounds"].get("classes"), c["bounds"]["source"]
     return {
         "What is not protected": c["not_protected"],
         "What is private and what is public": {
@@ -72,11 +73,12 @@ def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
             "Assumptions": c["assumptions"],
         },
         "What was chosen, and how": {
-            "Bounds of the outputs": f"{output_bounds(c)}: {c['bounds']['source']}",
+            "Bounds of the outputs": None if classes else f"{output_bounds(c)}: {source}",
+            "Classes": f"{', '.join(classes)}: {source}" if classes else None,
             "Bounds of the inputs": domain(c) or None,
             "Hyperparameters": hyperparameters["source"],
             "Most plausible kernel": hyperparameters["kernel"],
-            "Noise variance": ", ".join(f"{noise:.4g}" for noise in noises),
+            "Noise variance": ", ".join(f"{noise:.4g}" for noise in noises) or None,
             "Models averaged": models if models > 1 else None,
         },
         "How it was done": {

@@ -84,6 +84,7 @@ BOUNDS = _record(
     ),
     inputs=_about("Bounds of private inputs, a pair for each.", _list(NUMBERS, 1)),
 )
+BOUNDS["properties"]["classes"] = _about("All labels that may occur.", _list(TEXT, 2))
 BOUNDS["required"].remove("inputs")  # there are none where inputs are public
 HYPERPARAMETERS = _record(
     "source",
@@ -91,6 +92,7 @@ HYPERPARAMETERS = _record(
     noise_variance=_or_each(POSITIVE, 2),
     models=_about("How many models are averaged, or how many for each.", _or_each(COUNT, 2)),
 )
+HYPERPARAMETERS["required"].remove("noise_variance")  # labels have none
 MECHANISM = _record(
     *("description", "sampler"),
     noise_multipliers=_about("Noise std over sensitivity, for Gaussian noise.", _list(POSITIVE)),

@@ -1,7 +1,7 @@
 """What a certificate says in words, in the fields that registries and guidelines ask for. ``core``:
 the certificate without those fields; ``holder``: what only the data holder knows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privgp.privacy.guarantee import Guarantee, exactly
@@ -73,19 +73,38 @@ def _whose(people: bool, several: bool, change: float | None) -> str:
 
 
 def not_protected(
-    simulation: bool, people: bool, records: bool, several: int = 0, change: float | None = None
+    simulation: bool,
+    people: bool,
+    records: bool,
+    several: int = 0,
+    change: float | None = None,
+    classes: Sequence[str] = (),
 ) -> list[str]:
     """The limits of the promise, in plain sentences. ``several``: how many outputs, if several;
     ``change``: the most that one person changes an output by, where that was declared."""
     what = "records" if records else "outputs"
-    return [
+    sentences = [
         *([SIMULATED] if simulation else []),
         *(RECORDS_LIMITS if records else [*OUTPUTS_LIMITS, _whose(people, several > 0, change)]),
         "Facts about groups are not protected: anyone may apply what the published function shows "
         "to any person, in the data or not.",
         f"Several releases compose: each further release of the same {what} weakens the promise.",
-        f"The promise fails if bounds, kernel, targets or budget were chosen by looking at {what}.",
+        f"The promise fails if {declared(classes)}, kernel, targets or budget were chosen by looking at "
+        f"{what}.",
     ]
+    if not classes:
+        return sentences
+    return [each.replace("output value", "output").replace("output", "label") for each in sentences]
+
+
+def declared(classes: Sequence[str]) -> str:
+    return "classes" if classes else "bounds"
+
+
+def preparation(core: Mapping[str, Any]) -> str:
+    """What is done to private outputs first."""
+    classes = "classes" in core["bounds"]
+    return "labels are counted in their classes" if classes else "outputs are clipped to bounds"
 
 
 def floating_point(guarantee: Guarantee, noise: Noise) -> str:
@@ -116,7 +135,9 @@ def domain(core: Mapping[str, Any]) -> str:
 
 def output_bounds(core: Mapping[str, Any]) -> str:
     """The declared bounds of the outputs, by their names where there are several."""
-    pairs = core["bounds"]["outputs"]
+    pairs, classes = core["bounds"]["outputs"], core["bounds"].get("classes")
+    if classes:
+        return f"one private label among {', '.join(classes)}"
     if "outputs" not in core:
         return f"{pairs[0]:g} to {pairs[1]:g}"
     each = zip(core["outputs"], pairs, strict=True)
@@ -125,7 +146,9 @@ def output_bounds(core: Mapping[str, Any]) -> str:
 
 def private_outputs(core: Mapping[str, Any]) -> str:
     """How many private outputs a row has, and between which bounds."""
-    pairs = core["bounds"]["outputs"]
+    pairs, classes = core["bounds"]["outputs"], core["bounds"].get("classes")
+    if classes:
+        return f"one private label among {', '.join(classes)}"
     if "outputs" not in core:
         return f"one private output between {pairs[0]:g} and {pairs[1]:g}"
     each = zip(core["outputs"], pairs, strict=True)
@@ -133,7 +156,9 @@ def private_outputs(core: Mapping[str, Any]) -> str:
     return f"{len(pairs)} private outputs, {told}"
 
 
-def released(several: int, *, at_targets: bool, rates: bool) -> str:
+def released(several: int, classes: Sequence[str], *, at_targets: bool, rates: bool) -> str:
+    if classes:
+        return "a probability of every class"
     if several:
         return f"{several} functions of the inputs, one per output"
     if rates:
@@ -157,10 +182,10 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
     """A draft record in the fields of the OpenDP Deployments Registry, as its YAML names them."""
     mechanism = core["mechanism"]
     curator = {"data_curator_name": holder["curator"], "data_curator_type": holder["curator_type"]}
-    what, clipped = f"public inputs, each with {private_outputs(core)}", "outputs are"
+    what, prepared = f"public inputs, each with {private_outputs(core)}", preparation(core)
     if box := domain(core):
         what = f"records, each with private inputs in {box} and {private_outputs(core)}"
-        clipped = "inputs and outputs are"
+        prepared = f"inputs and {prepared}"
     return {
         "status": "Draft",
         "tier": 3,
@@ -199,7 +224,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
             },
             "accounting": {"post_processing": POST_PROCESSING, "composition": COMPOSITION},
             "implementation": {
-                "preprocessing_and_hyperparameter_tuning": f"{clipped} clipped to bounds "
+                "preprocessing_and_hyperparameter_tuning": f"{prepared} "
                 f"{core['bounds']['source']}; hyperparameters are "
                 f"{core['hyperparameters']['source']}",
                 "mechanisms": f"{mechanism['description']}. Sampler: {mechanism['sampler']}. "

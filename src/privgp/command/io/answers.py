@@ -1,0 +1,152 @@
+"""What is written of a release at new rows: a function with its error bars, or probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from privgp.command.errors import Refusal, listed
+from privgp.command.io.columns import answering, in_blocks
+from privgp.command.io.kernel_text import write_kernel
+from privgp.command.io.screen import Step
+from privgp.types import Array
+
+BLOCK = 4096
+ERROR_BARS = "Error bars: 'privgp predict' gives intervals of the function, of new outputs with --observation."
+
+
+@dataclass(frozen=True)
+class OfFunction:
+    """Mean, std and interval of a function, or of new outputs."""
+
+    of_labels: ClassVar[bool] = False
+    model: Any
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return "mean", "std", "low", "high"
+
+    def steps(self, rows: int) -> int:
+        return -(-rows // BLOCK)
+
+    def at(self, X: Array, step: Step, coverage: float, observation: bool) -> list[Any]:
+        """A column for every name, by blocks of rows, so that any number fits into memory."""
+        parts = []
+        for rows in in_blocks(self.model, X, BLOCK, step, "Predicting row"):
+            with answering():
+                parts.append(self._block(rows, coverage, observation))
+        columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
+        if not all(np.all(np.isfinite(each)) for each in columns if each.dtype.kind == "f"):
+            raise Refusal("Some rows are too far away: their predictions would overflow.")
+        return columns
+
+    def _block(self, rows: Any, coverage: float, observation: bool) -> list[Any]:
+        spread = self.model.predict(rows, return_std=True, observation=observation)
+        return [*spread, *self.model.interval(rows, coverage, observation=observation)]
+
+    def plot(self, observation: bool) -> Any:
+        return self.model.plot(observation=observation)
+
+    def told(self, names: Sequence[str], observation: bool) -> str:
+        what = "a new output" if observation else "the function"
+        return f"{names[0]}, and {names[1]} of {what}."
+
+    def interval(self, names: Sequence[str]) -> str:
+        return f"From {names[2]} to {names[3]} is its interval"
+
+    def facts(self, names: Sequence[str]) -> dict[str, Any]:
+        """The columns' names for a program."""
+        return dict(zip(self.names, names, strict=True))
+
+    def described(self) -> list[str]:
+        return [*learned(self.model), ERROR_BARS]
+
+
+@dataclass(frozen=True)
+class OfSeveral(OfFunction):
+    """The same of every output."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        outputs, each = self.model.output_names_, super().names
+        return tuple(f"{output}_{name}" for output in outputs for name in each)
+
+    def _block(self, rows: Any, coverage: float, observation: bool) -> list[Any]:
+        each = np.array(super()._block(rows, coverage, observation))  # (4, rows, outputs)
+        return [*each.transpose(2, 0, 1).reshape(-1, each.shape[1])]
+
+    def told(self, names: Sequence[str], observation: bool) -> str:
+        others = listed(self.model.output_names_[1:])
+        return f"{super().told(names, observation)[:-1]}, and so for {others}."
+
+    def facts(self, names: Sequence[str]) -> dict[str, Any]:
+        return {name: [*names[place::4]] for place, name in enumerate(super().names)}
+
+    def described(self) -> list[str]:
+        each = zip(self.model._each, self.model.output_names_, strict=True)
+        return [*(line for one, name in each for line in learned(one, name)), ERROR_BARS]
+
+
+@dataclass(frozen=True)
+class OfLabels(OfFunction):
+    """The most probable class, and the probability of each with its interval."""
+
+    of_labels: ClassVar[bool] = True
+
+    @property
+    def classes(self) -> list[str]:
+        return [str(each) for each in self.model.classes_]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        kinds = ("probability", "low", "high")
+        return "label", *(f"{kind}_{each}" for kind in kinds for each in self.classes)
+
+    def _block(self, rows: Any, coverage: float, observation: bool) -> list[Any]:
+        probabilities = self.model.predict_proba(rows)
+        label = self.model.classes_[np.argmax(probabilities, axis=1)]
+        return [label, *probabilities.T, *np.hstack(self.model.interval(rows, coverage)).T]
+
+    def plot(self, observation: bool) -> Any:
+        return self.model.plot()
+
+    def told(self, names: Sequence[str], observation: bool) -> str:
+        count = len(self.classes)
+        return f"{names[0]}, the most probable class, and {listed(names[1 : 1 + count])}."
+
+    def interval(self, names: Sequence[str]) -> str:
+        count = len(self.classes)
+        return f"From {names[1 + count]} to {names[1 + 2 * count]}, and so on, are their intervals"
+
+    def described(self) -> list[str]:
+        return [
+            kernel_line(self.model),
+            f"Classes: {listed(self.classes)}.",
+            "Error bars: 'privgp predict' gives the probability of every class and its interval.",
+        ]
+
+
+def answer_of(model: Any) -> OfFunction:
+    """What is written of this model."""
+    if is_classifier(model):
+        return OfLabels(model)
+    return OfSeveral(model) if model._each else OfFunction(model)
+
+
+def kernel_line(model: Any, of: str = "") -> str:
+    return f"Most plausible kernel{of}: {write_kernel(model.kernel_, figures=4)}."
+
+
+def learned(model: Any, output: str = "") -> list[str]:
+    """What was learned of an output; ``output``: its name where there are several."""
+    scattered = f"{output or 'an output'} about the function"
+    if model.likelihood == "poisson":
+        scattered = "a count over its mean"
+    return [
+        kernel_line(model, f" of {output}" if output else ""),
+        f"Variance of {scattered}: {model.noise_variance_:.4g}.",
+    ]

@@ -1,0 +1,265 @@
+"""PrivateGPClassifier: a scikit-learn classifier that spends its budget once, in ``fit``."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privgp.gp.inference.linked import learn_linked, linked_posterior
+from privgp.gp.links import LABEL_LINKS, LINKS, Link
+from privgp.gp.measurement import Measurement
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.threads import laid_out, one_thread
+from privgp.models.kept import names_of
+from privgp.models.planned import PublicRows, accepted, bound, named
+from privgp.models.promise import OF_LABELS, regressor_guarantee, simulation
+from privgp.models.published import Published
+from privgp.models.records import fit_records, given_counts, plan_records
+from privgp.models.regressor import check_coverage
+from privgp.models.spending import SpendingClassifier
+from privgp.plan.build import Question, make_plan
+from privgp.plan.classes.declared import declared_classes
+from privgp.plan.classes.latent import LABEL_VARIANCE, behind
+from privgp.plan.inputs.arguments import check_choice
+from privgp.plan.parameters import MECHANISMS, LabelParameters
+from privgp.plan.plan import Plan
+from privgp.privacy.budget import check_budget
+from privgp.release.certificate import utc
+from privgp.release.classes import Probabilities, outcomes_of, per_class
+from privgp.release.file import LabelContents, OneClass
+from privgp.types import Array
+from privgp.vault.labels import label_codes, shares_of_second
+from privgp.vault.measure import measure
+from privgp.vault.validate import person_ids
+
+
+@dataclass(eq=False, repr=False)
+class PrivateGPClassifier(Published, SpendingClassifier):
+    """Gaussian-process classification of private labels, (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel of the function behind the link, as for ``PrivateGPRegressor``. None:
+        Matern 5/2 with a lengthscale from the public X, plus a constant.
+    classes : all labels that may occur, two or more, chosen without looking at them: all numbers or
+        all text. A label that is none of them is counted in no class, and nobody is told.
+    x_bounds : (low, high), or one such pair per input, for ``protect="records"``: public bounds of the
+        inputs. Inputs outside are moved to them.
+    epsilon, delta : the budget that one ``fit`` spends.
+    protect : "outputs": labels are private; or "records": inputs and labels are, of two classes.
+    targets : points where the release should be accurate; None: the rows of X.
+    hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
+    link : from the function to a probability: "logit" or "probit".
+    mechanism : the noise distribution: "gaussian", on weighted sums of all labels; "laplace", on sums
+        over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
+    random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
+        None: the noise that protects.
+
+    Attributes
+    ----------
+    classes_ : the declared classes, sorted; columns of probabilities are in their order.
+    guarantee_, plan_, kernel_ : what was promised and planned, and the most plausible kernel (on the
+        inputs as its ``input_map_`` maps them) of the function behind the link.
+    measurements_ : the sums of every class; of two classes, of the second. All are of one mechanism.
+
+    """
+
+    kernel: Any = None
+    _: KW_ONLY
+    classes: Any = None
+    x_bounds: Any = None
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    protect: str = "outputs"
+    targets: Any = None
+    hyperparameters: str = "learned"
+    link: str = "logit"
+    mechanism: str = "auto"
+    random_state: Any = None
+
+    def plan(self, X: Any, groups: Any = None) -> Any:
+        """What a ``fit`` on these inputs would measure and how accurate the probability of a class
+        would be. Spends nothing.
+
+        With ``protect="records"`` X may be the number of records: nothing else of it is used.
+        """
+        names = names_of(X)
+        if self.protect != "records":
+            X = check_array(X, dtype=np.float64, estimator=self)
+        return named(self._plan(X, groups), names)
+
+    def fit(self, X: Any, y: Any, groups: Any = None, plan: Any = None) -> Self:
+        """Measure once, with noise, and learn from the measurement. The only call that spends.
+
+        ``groups``: public person identifiers; all rows of one person are protected together.
+        ``plan``: what ``plan(X, groups)`` returned, which is then measured and not made again. A plan
+        made for anything else is refused before anything is spent.
+        """
+        self._check_given(y)
+        if self.protect == "records":
+            rows = len(X) if hasattr(X, "__len__") else 0
+            y = label_codes(y, declared_classes(self.classes), rows)
+            fit_records(self, X, shares_of_second(y), groups, plan)
+            return self
+        X = validate_data(self, X, dtype=np.float64)
+        classes = declared_classes(self.classes)
+        y = label_codes(y, classes, len(X))
+        if len(classes) == 2:
+            y = shares_of_second(y)
+        public = PublicRows.of(X, person_ids(groups, len(X)))
+        plan = self._plan_for(public, groups, plan)
+        measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
+        del y
+        self._release(plan, measurement)
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of every class at the rows of X, (rows, classes). Free, deterministic."""
+        X = self._asked_at(X)
+        with one_thread():
+            return self.release_.at(X)
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class at every row of X."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[np.argmax(probabilities, axis=1)]
+
+    def interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
+        """The ends (low, high), each (rows, classes), of an interval that holds the probability of a
+        class, the function behind it, with this coverage. Free, like ``predict``."""
+        levels = check_coverage(coverage)
+        X = self._asked_at(X)
+        with one_thread():
+            return self.release_.between(X, levels)
+
+    def plot(
+        self, ax: Any = None, *, figure: Any = None, output: str = "", label: Any = None
+    ) -> Any:
+        """The probability of a class as a curve, map or slices with its 90% interval.
+
+        ``label``: of the class, the last one unless given; ``output``: the name of the label.
+        """
+        from privgp.models.picture import released_probability
+        from privgp.pictures.curves import plot_released
+
+        check_is_fitted(self)
+        label = self.classes_[-1] if label is None else label
+        places = np.flatnonzero(self.classes_ == label)
+        if len(places) != 1:
+            raise ValueError("label must be one of the classes.")
+        return plot_released(released_probability(self, int(places[0]), output), ax, figure)
+
+    def _asked_at(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _plan(self, X: Any, groups: Any) -> Plan:
+        if self.protect == "records":
+            return plan_records(self, X, groups)
+        question = self._question(X.shape[1])
+        people = person_ids(groups, len(X))
+        with one_thread():
+            plan = make_plan(X, question, self._budget(), people)
+        return bound(self, plan, PublicRows.of(X, people))
+
+    def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
+        """A new plan for these rows, or the given one if it was made for them."""
+        if plan is None:
+            return self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
+        self._question(rows.columns, groups)
+        return accepted(self, plan, rows)
+
+    def _made_up(self, rows: int) -> Any:
+        """Labels to rehearse with."""
+        return np.full(rows, declared_classes(self.classes)[0])
+
+    def _parameters(self, columns: int) -> LabelParameters:
+        return LabelParameters.of(self.get_params(deep=False), columns)
+
+    def _question(self, columns: int, groups: Any = None) -> Question:
+        """The parameters, checked, for this many input columns."""
+        check_budget(self.epsilon, self.delta, pure=True)
+        classes = declared_classes(self.classes)
+        check_choice("protect", self.protect, ("outputs", "records"))
+        check_choice("mechanism", self.mechanism, MECHANISMS)
+        check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
+        check_choice("link", self.link, LABEL_LINKS)
+        check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
+        if self.protect == "records":
+            if len(classes) > 2:
+                raise ValueError(
+                    "protect='records' takes two classes: merge some, or fit each one."
+                )
+            if groups is not None:
+                raise ValueError("groups are not available with protect='records'.")
+        asked = self._parameters(columns)
+        return Question(y_bounds=(0.0, 1.0), **asked.asks())
+
+    def _release(self, plan: Plan, measurement: Measurement) -> None:
+        """All that follows from a measurement: post-processing."""
+        simulated = self.random_state is not None
+        self.guarantee_ = regressor_guarantee(plan, simulated=simulated, told=OF_LABELS)
+        self.plan_ = plan
+        # for a file, should a parameter be changed later
+        self._asked = self._parameters(plan.targets.shape[1])
+        classes = len(self._asked.classes)
+        self.released_at_ = utc(datetime.now(UTC))
+        self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
+        with one_thread():
+            functionals, priors = plan.functionals, plan.priors
+            if plan.x_bounds is not None:
+                functionals, priors = given_counts(plan, measurement)
+            self.functionals_ = laid_out(functionals)
+            default = self._asked.kernel is None
+            latent = tuple(behind(self._link, each, default=default) for each in priors)
+            self._answer_by(
+                [
+                    OneClass(each, self._models_for(each, latent))
+                    for each in per_class(measurement, classes)
+                ]
+            )
+
+    def _models_for(
+        self, measurement: Measurement, priors: tuple[Prior, ...]
+    ) -> tuple[Hyperparameters, ...]:
+        """The weighted models of the function of one class."""
+        if self.hyperparameters == "fixed":
+            return (priors[0].start,)
+        return learn_linked(outcomes_of(self.functionals_, measurement, self._link), priors)
+
+    @property
+    def _link(self) -> Link:
+        return LINKS[self._asked.link]
+
+    def _answer_by(self, held: list[OneClass]) -> None:
+        """Answer from what was measured and learned of every class."""
+        self.classes_ = np.array(self._asked.classes)
+        self.measurements_ = tuple(each.measurement for each in held)
+        functions = (
+            linked_posterior(outcomes_of(self.functionals_, c.measurement, self._link), c.models)
+            for c in held
+        )
+        self.release_, self._held = Probabilities(tuple(functions), self._link), tuple(held)
+        self.kernel_ = held[0].models[0].kernel
+        self.input_map_ = held[0].models[0].input_map
+
+    def _contents(self, parts: dict[str, Any]) -> LabelContents:
+        """What a file of this model holds, ``parts`` of which every model has."""
+        first, *further = self._held
+        return LabelContents(
+            models=first.models,
+            at_targets=None,
+            noise_variance=LABEL_VARIANCE,
+            further=tuple(further),
+            **parts,
+        )
+
+    def _answer_from(self, held: LabelContents) -> None:
+        """Answer as the model did whose file held this."""
+        self._asked = held.parameters
+        self._answer_by(list(held.every_class))

@@ -1,0 +1,66 @@
+"""What every model that is published has: its budget, its least epsilon, its file, its certificate."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sklearn.base import clone
+
+from privgp.plan.build import Budget
+from privgp.plan.plan import Plan
+from privgp.plan.replan import check_error, least_epsilon
+
+
+class Published:
+    _each: ClassVar[tuple[Any, ...]] = ()  # the fitted models of several outputs
+    epsilon: float
+    delta: float
+    protect: str
+    plan: Any
+    plan_: Any
+
+    def epsilon_for(self, X: Any, error: float, groups: Any = None, **given: Any) -> float:
+        """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
+
+        Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
+        spends nothing. ValueError if no epsilon reaches the error.
+        """
+        error = check_error(error)
+
+        def planned(epsilon: float) -> Plan:
+            plan: Plan = clone(self).set_params(epsilon=epsilon).plan(X, groups, **given)
+            return plan
+
+        return least_epsilon(planned, error)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the release to a .privgp file, which holds no output; see privgp.load.
+
+        Under ``protect="outputs"`` it holds inputs, which a warning says.
+        """
+        from privgp.models.load import notice, save
+
+        save(self, path, overwrite=overwrite)
+        if self.protect == "outputs":
+            warnings.warn(notice(self), UserWarning, stacklevel=2)
+
+    def certificate(
+        self, *, holder: Mapping[str, str] | None = None, date: datetime | None = None
+    ) -> dict[str, Any]:
+        """What was promised, as JSON; see privgp.release.certificate."""
+        from privgp.release.certificate import certificate
+
+        return certificate(self, holder=holder, date=date)
+
+    @property
+    def plan_summary_(self) -> str:
+        """What the plan said of itself; also where only a file is left of it."""
+        loaded = vars(self).get("loaded_")
+        return str(self.plan_.summary() if loaded is None else loaded.plan_summary)
+
+    def _budget(self) -> Budget:
+        return Budget(float(self.epsilon), float(self.delta))

@@ -1,0 +1,88 @@
+"""What was released of labels: the probability of every class anywhere, and how uncertain it is.
+
+Two classes have one function behind a link. More have one each, given the sums of their own class
+alone: every one is a posterior by itself, and together they are moved so that they sum to 1, each in
+proportion to its variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privgp.gp.functionals import Functionals
+from privgp.gp.inference.linked import Outcomes
+from privgp.gp.inference.posterior import Component, Posterior
+from privgp.gp.links import Link
+from privgp.gp.measurement import Measurement
+from privgp.types import Array
+
+MIDDLE = 0.5  # of 0 and 1, about which labels are summed
+LEAST = 1e-6  # of a probability among several
+ROWS = 4096  # at a time: every model has a mean and a variance at each
+
+
+def per_class(measurement: Measurement, classes: int) -> tuple[Measurement, ...]:
+    """The sums of every class, of which two classes have one in all."""
+    parts = np.split(measurement.values, 1 if classes == 2 else classes)
+    return tuple(replace(measurement, values=part) for part in parts)
+
+
+def outcomes_of(functionals: Functionals, measurement: Measurement, link: Link) -> Outcomes:
+    """What was measured of the labels of one class."""
+    return Outcomes(functionals, measurement, link, MIDDLE)
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """``functions``: the one behind the link of the second of two classes, or one per class."""
+
+    functions: tuple[Posterior, ...]
+    link: Link
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        return tuple(part for each in self.functions for part in each.components)
+
+    def at(self, X: Array) -> Array:
+        """The probability of every class at the rows of X, (rows, classes)."""
+        return np.concatenate([self._at(X[rows]) for rows in _blocks(X)])
+
+    def _at(self, X: Array) -> Array:
+        moments = [self._moments(function, X) for function in self.functions]
+        if len(moments) == 1:
+            second = moments[0][0]
+            return np.column_stack([1.0 - second, second])
+        mean, variance = (np.column_stack(each) for each in zip(*moments, strict=True))
+        missing = 1.0 - mean.sum(axis=1, keepdims=True)
+        total = np.maximum(variance.sum(axis=1, keepdims=True), 1e-300)
+        moved = np.maximum(mean + missing * variance / total, LEAST)
+        return np.asarray(moved / moved.sum(axis=1, keepdims=True))
+
+    def _moments(self, function: Posterior, X: Array) -> tuple[Array, Array]:
+        """Mean and variance of the probability that one function gives."""
+        mixture = function.mixture(X)
+        first = mixture.weights @ self.link.expected(mixture.means, mixture.variances)
+        second = mixture.weights @ self.link.expected_square(mixture.means, mixture.variances)
+        return first, np.maximum(second - first**2, 0.0)
+
+    def between(self, X: Array, levels: Sequence[float]) -> tuple[Array, Array]:
+        """The ends, (rows, classes) each, of the interval between these levels."""
+        ends = [self._between(X[rows], levels) for rows in _blocks(X)]
+        low, high = (np.concatenate(each) for each in zip(*ends, strict=True))
+        return low, high
+
+    def _between(self, X: Array, levels: Sequence[float]) -> tuple[Array, Array]:
+        each = [self.link.mean(f.mixture(X).quantiles(levels)) for f in self.functions]
+        if len(each) == 1:
+            low, high = each[0]
+            return np.column_stack([1.0 - high, low]), np.column_stack([1.0 - low, high])
+        low, high = (np.column_stack(ends) for ends in zip(*each, strict=True))
+        together = self._at(X)  # that they sum to 1 may move one beyond its own interval
+        return np.minimum(low, together), np.maximum(high, together)
+
+
+def _blocks(X: Array) -> list[slice]:
+    return [slice(first, first + ROWS) for first in range(0, max(len(X), 1), ROWS)]

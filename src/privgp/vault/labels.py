@@ -1,0 +1,63 @@
+"""Private labels compared with the declared classes, each by itself.
+
+A label that was not declared belongs to no class: it is counted in none, and nobody is told. A missing
+one is refused, like a missing number. Proof: docs/proofs/classes.md.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import DataConversionWarning
+
+from privgp.types import Array
+from privgp.vault.values import NUMBER, TEXT, column, is_typed, label
+
+NO_CLASS = -1.0
+SOME = "y must have a label in every row, without NaN or infinity."
+
+
+def label_codes(y: Any, classes: Sequence[Any], rows: int) -> Array:
+    """The place of every label among the classes, ``NO_CLASS`` where it is none of them, (rows,)."""
+    found, is_table = None, False
+    try:
+        found, is_table = column(y)
+    except LookupError:
+        pass  # of another shape: refused below
+    except TypeError:
+        raise ValueError("y must be labels, one for each row.") from None
+    if is_table:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected.",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+    if found is None or len(found) != rows:
+        raise ValueError(f"y must be one-dimensional, one label for each of the {rows} rows of X.")
+    if isinstance(found, np.ndarray) and is_typed(found):  # all entries at once, which is the same
+        _check_type(found, classes)
+        if found.dtype.kind == "f" and not np.all(np.isfinite(found)):
+            raise ValueError(SOME)
+        codes = np.full(rows, NO_CLASS)
+        for place, name in enumerate(classes):
+            codes[found == name] = place
+        return codes
+    labels = [label(value) for value in found]
+    if any(each is None for each in labels):
+        raise ValueError(SOME)
+    places = {label(name): float(place) for place, name in enumerate(classes)}
+    return np.array([places.get(each, NO_CLASS) for each in labels])
+
+
+def _check_type(y: np.ndarray, classes: Sequence[Any]) -> None:
+    """Refuse an array whose type, which its owner chose for all entries, is not that of the classes."""
+    first = label(classes[0])
+    kinds = {NUMBER: "biuf", TEXT: "U"}
+    if first is None or y.dtype.kind not in kinds.get(first[0], ""):
+        raise ValueError("y and classes must be of one type: both numbers, or both text.")
+
+
+def shares_of_second(codes: Array) -> Array:
+    """Of two classes, 1 for the second, 0 for the first and one half for none."""
+    return np.where(codes == NO_CLASS, 0.5, codes)
