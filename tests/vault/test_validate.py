@@ -195,5 +195,6 @@ def test_tables_are_read_cell_by_cell(y):
 
 def test_names_of_columns_are_texts_or_none():
     assert column_names(pd.DataFrame({"a": [1], "b": [2]})) == ("a", "b")
+    assert column_names(pd.DataFrame([[1, 2]], columns=["a", "a"])) is None
     assert column_names(pd.DataFrame([[1, 2]])) is None
     assert column_names(np.ones((2, 2))) is None
