@@ -49,7 +49,7 @@ def together(bounds: Sequence[Any], **settings: Any) -> PrivateGPRegressor:
 
 def planned_errors(count: int, X: Array) -> list[float]:
     """The expected error of one of so many outputs, as a share of its bounds, in the order of LOOKS."""
-    part = {"y_bounds": (0, 1), "epsilon": EPSILON / count, "delta": DELTA / count}
+    part: dict[str, Any] = {"y_bounds": (0, 1), "epsilon": EPSILON / count, "delta": DELTA / count}
     split = [PrivateGPRegressor(**part, mechanism=law) for law in ("gaussian", "auto")]
     errors = [one.plan(X).expected_error() for one in split]
     for law in ("laplace", "gaussian", "auto"):
@@ -99,19 +99,23 @@ def errors_of(models: Any, X: Array, Y: Array, Z: Array, T: Array) -> Array:
         predicted = np.column_stack([model.fit(X, y).predict(Z) for model, y in pairs])
     else:
         predicted = models.fit(X, Y).predict(Z)
-    return np.sqrt(np.mean((predicted - T) ** 2, axis=0))
+    return np.asarray(np.sqrt(np.mean((predicted - T) ** 2, axis=0)))
 
 
 def measured(X: Array, Y: Array, bounds: list[tuple[float, float]]) -> dict[str, Array]:
     """Errors as shares of the bounds' widths, the root mean square over releases and outputs."""
     found: dict[str, list[Array]] = {}
     count, widths = len(bounds), np.ptp(bounds, axis=1)
-    half = {"epsilon": EPSILON / count, "delta": DELTA / count}
-    gaussian = {"epsilon": composed_epsilon(count), "delta": DELTA, "mechanism": "gaussian"}
+    half: dict[str, Any] = {"epsilon": EPSILON / count, "delta": DELTA / count}
+    gaussian: dict[str, Any] = {
+        "epsilon": composed_epsilon(count),
+        "delta": DELTA,
+        "mechanism": "gaussian",
+    }
     for release in range(RELEASES):
         order = np.random.default_rng(release).permutation(len(X))
         test, train = np.split(order, [len(X) // 4])
-        seeded = {"random_state": release}
+        seeded: dict[str, Any] = {"random_state": release}
         tried = {
             "together": together(bounds, **seeded),
             "epsilon / K each": one_by_one(bounds, **half, **seeded),

@@ -28,7 +28,7 @@ def short_traces(code: str, divisor: float) -> list[bytes]:
     return [struct.pack(code, value / divisor) for value in SENTINELS]
 
 
-@pytest.fixture(scope="module", params=["posterior", "unbiased", "fixed", "groups"])
+@pytest.fixture(scope="module", params=["posterior", "unbiased", "fixed", "groups", "several"])
 def fitted(request):
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(30, 1))
@@ -39,12 +39,13 @@ def fitted(request):
         "fixed": {"hyperparameters": "fixed"},
     }.get(request.param, {})
     groups = np.arange(30) // 3 if request.param == "groups" else None
-    model = PrivateGPRegressor(y_bounds=(-2, 2), **settings)
+    several = request.param == "several"
+    model = PrivateGPRegressor(y_bounds=[(-2, 2)] * 2 if several else (-2, 2), **settings)
     records: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: records.append(record.getMessage())
     logging.getLogger().addHandler(handler)
-    model.fit(X, y, groups=groups)
+    model.fit(X, np.column_stack([y, y[::-1]]) if several else y, groups=groups)
     logging.getLogger().removeHandler(handler)
     return model, records, y
 

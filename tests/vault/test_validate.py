@@ -16,7 +16,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import DataConversionWarning
 
-from privgp.vault.validate import checked_outputs, clipped_outputs
+from privgp.vault.validate import checked_columns, checked_outputs, clipped_outputs, column_names
 
 SECRET = 739271.5
 TEXT = "Eleanor739271"
@@ -149,3 +149,52 @@ def test_clipping_looks_at_one_row_at_a_time():
     y[2] = 1e9
     changed = clipped_outputs(y, 6, (-1.0, 1.0))
     assert_array_equal(np.delete(u, 2), np.delete(changed, 2))
+
+
+TABLES = {
+    "nan": [[SECRET, np.nan], [1.0, 2.0]],
+    "infinity": np.array([[SECRET, np.inf], [1.0, 2.0]]),
+    "text": [[SECRET, TEXT], [1.0, 2.0]],
+    "none": pd.DataFrame({"a": [SECRET, None], "b": [1.0, 2.0]}),
+    "objects": np.array([[object(), SECRET], [1.0, 2.0]], dtype=object),
+    "complex": np.array([[SECRET + 1j, 2], [1, 2]]),
+    "days": np.full((2, 2), np.datetime64("2739-01-01")),
+    "beyond float64": [[10**400, SECRET], [1, 2]],
+    "ragged": [[SECRET, 1.0], [2.0]],
+    "one column": [[SECRET], [1.0]],
+    "no columns": [SECRET, 1.0],
+    "three columns": [[SECRET, 1.0, 2.0]] * 2,
+    "one row": [[SECRET, 1.0]],
+    "three dimensions": np.full((2, 2, 1), SECRET),
+    "number": SECRET,
+    "empty": [],
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_that_are_not_two_finite_numbers_per_row_are_refused_without_showing_them(name):
+    with pytest.raises(ValueError, match="y ") as caught:
+        checked_columns(TABLES[name], 2, 2)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "739271" not in shown
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [[1, 2.5], [True, Decimal("0.25")]],
+        np.array([[1, 2.5], [1, 0.25]], dtype=object),
+        pd.DataFrame({"a": [1, 1], "b": [2.5, 0.25]}),
+        [np.array([1.0, 2.5]), (1, Fraction(1, 4))],
+    ],
+)
+def test_tables_are_read_cell_by_cell(y):
+    assert_array_equal(checked_columns(y, 2, 2), [[1.0, 2.5], [1.0, 0.25]])
+
+
+def test_names_of_columns_are_texts_or_none():
+    assert column_names(pd.DataFrame({"a": [1], "b": [2]})) == ("a", "b")
+    assert column_names(pd.DataFrame([[1, 2]], columns=["a", "a"])) is None
+    assert column_names(pd.DataFrame([[1, 2]])) is None
+    assert column_names(np.ones((2, 2))) is None

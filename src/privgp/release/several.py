@@ -58,6 +58,7 @@ class JointContents:
         given.check_for(self.columns)
         declared = len(output_bounds(given.y_bounds))
         require(count == declared == len(self.output_names), "its outputs are not one per pair")
+        require(len({*self.output_names}) == count, "its outputs do not have names of their own")
         checked_shares(given.shares, count)
         if self.names is not None:
             require(len(self.names) == self.columns, "its column names are not one per column")

@@ -57,11 +57,11 @@ def checked_columns(y: Any, rows: int, columns: int) -> Array:
 
 
 def column_names(y: Any) -> tuple[str, ...] | None:
-    """The names of a table's columns, which are public; None where it has none that are texts."""
+    """The names of a table's columns, which are public; None unless they are different texts."""
     names = getattr(y, "columns", None)
     if names is None or not all(isinstance(name, str) for name in names):
         return None
-    return tuple(map(str, names))
+    return tuple(map(str, names)) if len({*names}) == len(names) else None
 
 
 def clipped_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:

@@ -83,6 +83,9 @@ def test_a_larger_share_has_less_noise_and_the_others_pay():
     assert ratios == pytest.approx([np.sqrt(5) / 2 / np.sqrt(2), np.sqrt(5) / np.sqrt(2)])
     assert favoured.expected_error()[0] < equal.expected_error()[0]
     assert favoured.expected_error()[1] > equal.expected_error()[1]
+    # relative to their bounds both are the same problem, so equal shares are the best on average
+    gains = np.log(favoured.expected_error() / equal.expected_error())
+    assert gains.mean() > 0.0
 
 
 def test_the_plan_takes_the_better_noise_and_says_why():

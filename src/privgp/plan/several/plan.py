@@ -127,6 +127,7 @@ class JointPlan:
 
     def with_noise_for(self, epsilon: float, delta: float) -> Self:
         """The plan with the noise that its strategy needs; refused if it holds other noise."""
+        self.strategy.check()
         needed = joint_noise(self.strategy, epsilon, delta)
         held = (self.noise, *(part.noise for part in self.parts))
         wanted = (needed, *self.strategy.noises(needed))
