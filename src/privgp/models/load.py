@@ -92,7 +92,7 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
         noise_variance=model.noise_variance_,
         plan_summary=model.plan_summary_,
         certificate=certificate(model),
-        unit=plan.unit,
+        unit_rate=plan.unit,
     )
 
 
@@ -121,7 +121,7 @@ def _posterior(c: Contents) -> Posterior | RatePosterior:
     try:
         with one_thread(), np.errstate(all="ignore"):
             centre = 0.5 * low + 0.5 * high
-            result = answer_to(c.functionals, c.measurement, c.models, centre, c.unit)
+            result = answer_to(c.functionals, c.measurement, c.models, centre, c.unit_rate)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         raise DamagedFile("its numbers do not make a posterior") from None
     parts = [part for each in result.components for part in (each.mean_weights, each.half)]

@@ -1,7 +1,7 @@
 """One SHA-256 of public values of any kind: numbers, text, arrays, kernels, dataclasses."""
 
 import hashlib
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,9 @@ def _add(digest: Any, value: Any) -> None:
     if isinstance(value, Kernel):
         value = [type(value).__name__, value.get_params(deep=False)]
     elif is_dataclass(value):
-        value = {each.name: getattr(value, each.name) for each in fields(value)}
+        value = {
+            each.name: getattr(value, each.name) for each in fields(value) if _told(value, each)
+        }
     if isinstance(value, dict):
         value = [part for name in sorted(value) for part in (name, value[name])]
     if value is None or isinstance(value, bool | str):
@@ -36,6 +38,14 @@ def _add(digest: Any, value: Any) -> None:
     digest.update(f"parts {len(value)}".encode())
     for part in value:
         _add(digest, part)
+
+
+def _told(value: Any, each: Field[Any]) -> bool:
+    """Whether a field counts: one that came later does not while it is None, or the number or text
+    that it is by default, so that fingerprints of older versions stay what they were."""
+    held = getattr(value, each.name)
+    usual = held is None or (isinstance(held, str | float) and held == each.default)
+    return "later" not in each.metadata or not usual
 
 
 def _numbers(value: Any) -> Array | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import gammainc
 
 from privgp.gp.functionals import Functionals
-from privgp.gp.inference.linked import Outcomes, learn_linked, linked_posterior
+from privgp.gp.inference.linked import Outcomes, Settled, learn_linked, settle
 from privgp.gp.inference.mixtures import HALVINGS, Mixture
-from privgp.gp.inference.posterior import Component, Posterior
+from privgp.gp.inference.posterior import Component, Posterior, posterior
 from privgp.gp.links import LOG
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
@@ -124,8 +125,11 @@ def learn_rates(
     functionals: Functionals, measurement: Measurement, priors: Sequence[Prior]
 ) -> tuple[Hyperparameters, ...]:
     """Weighted models of the logarithm of the rate, most plausible first."""
-    dispersion = priors[0].start.noise_variance
-    return learn_linked(_outcomes(functionals, measurement, dispersion), priors)
+    start = priors[0].start
+    try:
+        return learn_linked(_outcomes(functionals, measurement, start.noise_variance), priors)
+    except np.linalg.LinAlgError:  # the budget is spent, so the prior must do
+        return (start,)
 
 
 def rate_posterior(
@@ -134,6 +138,24 @@ def rate_posterior(
     models: Sequence[Hyperparameters],
     unit: float,
 ) -> RatePosterior:
-    """The rate given noisy sums of counts."""
+    """The rate given noisy sums of counts. Models that cannot be conditioned are left out."""
     outcomes = _outcomes(functionals, measurement, models[0].noise_variance)
-    return RatePosterior(linked_posterior(outcomes, models), unit)
+    components: list[Component] = []
+    near = None
+    for model in models:
+        found = _settled(outcomes, model, near)
+        if found is None:
+            continue
+        near = found
+        components += posterior(near.functionals, near.measurement, (model,), 0.0).components
+    if not components:
+        raise np.linalg.LinAlgError("no model could be conditioned.")
+    return RatePosterior(Posterior(tuple(components), 0.0), unit)
+
+
+def _settled(outcomes: Outcomes, model: Hyperparameters, near: Settled | None) -> Settled | None:
+    """The solution of one model, from that of another or else from the prior; None: there is none."""
+    for start in (near, None) if near is not None else (None,):
+        with suppress(np.linalg.LinAlgError):
+            return settle(outcomes, model, start)
+    return None

@@ -132,7 +132,7 @@ def settle(outcomes: Outcomes, model: Hyperparameters, near: Settled | None = No
         if not (np.all(np.isfinite(found)) and np.isfinite(given.log_evidence)):
             break
         held = Settled(line, numbers, given, found, left)
-        ahead = found - mean
+        ahead = np.clip(found - mean, -outcomes.link.reach, outcomes.link.reach)
         mean, variance = mean + step * ahead, variance + step * (left - variance)
         if np.abs(ahead).max() < CLOSE * np.sqrt(prior.max()):
             break
