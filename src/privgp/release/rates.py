@@ -141,21 +141,24 @@ def rate_posterior(
     """The rate given noisy sums of counts. Models that cannot be conditioned are left out."""
     outcomes = _outcomes(functionals, measurement, models[0].noise_variance)
     components: list[Component] = []
-    near = None
+    near, astray = None, None
     for model in models:
-        found = _settled(outcomes, model, near)
-        if found is None:
-            continue
-        near = found
-        components += posterior(near.functionals, near.measurement, (model,), 0.0).components
-    if not components:
+        for start in (near, None) if near is not None else (None,):
+            with suppress(np.linalg.LinAlgError):
+                found = settle(outcomes, model, start)
+                line = posterior(found.functionals, found.measurement, (model,), 0.0)
+                if _holds(line, found):
+                    near, components = found, [*components, *line.components]
+                    break
+                astray = astray or line
+    if components:
+        return RatePosterior(Posterior(tuple(components), 0.0), unit)
+    if astray is None:
         raise np.linalg.LinAlgError("no model could be conditioned.")
-    return RatePosterior(Posterior(tuple(components), 0.0), unit)
+    return RatePosterior(astray, unit)
 
 
-def _settled(outcomes: Outcomes, model: Hyperparameters, near: Settled | None) -> Settled | None:
-    """The solution of one model, from that of another or else from the prior; None: there is none."""
-    for start in (near, None) if near is not None else (None,):
-        with suppress(np.linalg.LinAlgError):
-            return settle(outcomes, model, start)
-    return None
+def _holds(line: Posterior, found: Settled) -> bool:
+    """Whether the solution lies where its line was fitted, not further off than lines reach."""
+    mean = line.mixture(found.functionals.nodes).means[0]
+    return bool(np.allclose(mean, found.mean, rtol=1e-6, atol=1e-3))

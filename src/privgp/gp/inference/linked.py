@@ -131,8 +131,8 @@ def settle(outcomes: Outcomes, model: Hyperparameters, near: Settled | None = No
         found = JK.T @ given.solved
         if not (np.all(np.isfinite(found)) and np.isfinite(given.log_evidence)):
             break
-        held = Settled(line, numbers, given, found, left)
         ahead = np.clip(found - mean, -outcomes.link.reach, outcomes.link.reach)
+        held = Settled(line, numbers, given, mean + ahead, left)
         mean, variance = mean + step * ahead, variance + step * (left - variance)
         if np.abs(ahead).max() < CLOSE * np.sqrt(prior.max()):
             break
