@@ -141,9 +141,11 @@ def rate_posterior(
     """The rate given noisy sums of counts. Models that cannot be conditioned are left out."""
     outcomes = _outcomes(functionals, measurement, models[0].noise_variance)
     components: list[Component] = []
-    near, astray = None, None
+    near: Settled | None = None
+    astray: Posterior | None = None
     for model in models:
-        for start in (near, None) if near is not None else (None,):
+        starts: list[Settled | None] = [None] if near is None else [near, None]
+        for start in starts:
             with suppress(np.linalg.LinAlgError):
                 found = settle(outcomes, model, start)
                 line = posterior(found.functionals, found.measurement, (model,), 0.0)
