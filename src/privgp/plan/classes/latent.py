@@ -25,9 +25,9 @@ def steepest(link: Link) -> float:
 
 def scaled(kernel: Kernel, factor: float) -> Kernel:
     """The kernel of a function that is ``factor`` times as large."""
-    if isinstance(kernel, Product) and isinstance(kernel.k1, ConstantKernel):
-        if kernel.k1.hyperparameter_constant_value.fixed:
-            factor, kernel = factor * float(np.sqrt(kernel.k1.constant_value)), kernel.k2
+    first = getattr(kernel, "k1", None) if isinstance(kernel, Product) else None
+    if isinstance(first, ConstantKernel) and first.hyperparameter_constant_value.fixed:
+        factor, kernel = factor * float(np.sqrt(first.constant_value)), kernel.k2
     if abs(factor - 1.0) < 1e-12:
         return kernel
     return ConstantKernel(factor**2, "fixed") * kernel
