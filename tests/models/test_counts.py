@@ -143,6 +143,19 @@ def test_quantiles_of_counts_are_those_of_the_mixture() -> None:
     assert_allclose(found, np.quantile(drawn, [0.1, 0.5, 0.9]), rtol=0.01)
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 10.0])
+def test_extreme_counts_leave_finite_rates(epsilon: float) -> None:
+    """A full and an empty row side by side: lines are followed no further than they hold."""
+    few, exposure = X[:2], np.array([0.12, 1.7])
+    for y in ([1000.0, 0.0], [0.0, 0.0], [1000.0, 1000.0]):
+        settings = {"y_bounds": (0, 1000), "epsilon": epsilon, "mechanism": "gaussian"}
+        model = counts(**settings).fit(few, y, exposure=exposure)
+        mean, std = model.predict(few, return_std=True)
+        assert np.all(np.isfinite(mean) & np.isfinite(std) & (mean > 0))
+        if epsilon > 1:
+            assert_allclose(mean * exposure, y, rtol=0.2, atol=10.0)
+
+
 def test_a_file_predicts_to_the_last_bit(tmp_path: Any) -> None:
     model = counts().fit(X, Y, AREAS, exposure=EXPOSURE)
     with warnings.catch_warnings():

@@ -21,13 +21,17 @@ MOST_LOG = 50.0  # so that no power of e overflows when it is squared
 
 @dataclass(frozen=True)
 class Link:
-    """``mean``: g; ``slope``: g'; ``variance``: V; ``inverse``: of g. All act entry by entry."""
+    """``mean``: g; ``slope``: g'; ``variance``: V; ``inverse``: of g. All act entry by entry.
+
+    ``reach``: how far a line may be followed away from where it was fitted.
+    """
 
     name: str
     mean: Callable[[Array], Array]
     slope: Callable[[Array], Array]
     variance: Callable[[Array], Array]
     inverse: Callable[[Array], Array]
+    reach: float = np.inf
 
     def expected(self, mean: Array, variance: Array) -> Array:
         """E g(f) for normal f."""
@@ -68,6 +72,6 @@ def _power(f: Array) -> Array:
 
 LOGIT = Link("logit", expit, _logit_variance, _logit_variance, logit)
 PROBIT = Link("probit", ndtr, _density, _probit_variance, ndtri)
-LOG = Link("log", _power, _power, _power, np.log)
+LOG = Link("log", _power, _power, _power, np.log, 2.0)
 LINKS = {link.name: link for link in (LOGIT, PROBIT, LOG)}
 LABEL_LINKS = (LOGIT.name, PROBIT.name)

@@ -9,7 +9,7 @@ from privgp.models.kept import names_of
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.parameters import MadeFor, Parameters
 from privgp.plan.plan import Plan
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, later
 
 if TYPE_CHECKING:
     from privgp.models.classifier import PrivateGPClassifier
@@ -29,7 +29,7 @@ class PublicRows:
     columns: int
     inputs: Array | None = None
     people: Integers | None = None
-    exposure: Array | None = None
+    exposure: Array | None = later(None)
 
     @classmethod
     def of(cls, X: Array, people: Integers | None, exposure: Array | None = None) -> Self:

@@ -415,7 +415,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             models=self._models,
             at_targets=self._at_targets,
             noise_variance=self.noise_variance_,
-            unit=self.plan_.unit,
+            unit_rate=self.plan_.unit,
             **parts,
         )
 
@@ -423,7 +423,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         """Answer as the model did whose file held this."""
         low, high = check_bounds("bounds", self.y_bounds)
         numbers = held.functionals, held.measurement, held.models
-        release = held.at_targets or answer_to(*numbers, 0.5 * low + 0.5 * high, held.unit)
+        release = held.at_targets or answer_to(*numbers, 0.5 * low + 0.5 * high, held.unit_rate)
         self._answer_by(release, held.models, held.at_targets)
         self.noise_variance_ = held.noise_variance
 

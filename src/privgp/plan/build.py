@@ -35,11 +35,11 @@ class Budget:
     @property
     def unit_std(self) -> float:
         """Std of the Gaussian noise that hides one output in [-1, 1]."""
-        return self.std_for(WHOLE)
+        return gaussian_noise(self.epsilon, self.delta, 1, WHOLE, 0.0).std
 
     def std_for(self, change: float) -> float:
         """Std of the Gaussian noise that hides a number which a person changes by this much."""
-        return gaussian_noise(self.epsilon, self.delta, 1, change, 0.0).std
+        return self.unit_std * change / WHOLE
 
     def noise_of(self, strategy: Strategy) -> Noise:
         """The noise that hides one person in this measurement."""

@@ -41,11 +41,11 @@ def _add(digest: Any, value: Any) -> None:
 
 
 def _told(value: Any, each: Field[Any]) -> bool:
-    """Whether a field counts: one that came later does not while it has its default, so that
-    fingerprints of older versions stay what they were."""
-    held, default = getattr(value, each.name), each.default
-    has_default = held is default or (isinstance(held, str | float) and held == default)
-    return "later" not in each.metadata or not has_default
+    """Whether a field counts: one that came later does not while it is None, or the number or text
+    that it is by default, so that fingerprints of older versions stay what they were."""
+    held = getattr(value, each.name)
+    usual = held is None or (isinstance(held, str | float) and held == each.default)
+    return "later" not in each.metadata or not usual
 
 
 def _numbers(value: Any) -> Array | None:

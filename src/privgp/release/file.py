@@ -30,7 +30,7 @@ MOST_COLUMNS = 10_000
 @dataclass(frozen=True)
 class Contents:
     """One release. ``parameters``: of the constructor; ``names``: of the input columns;
-    ``at_targets``: None for a posterior; ``noise_variance``: the expected one; ``unit``: the rate that
+    ``at_targets``: None for a posterior; ``noise_variance``: the expected one; ``unit_rate``: the one that
     rates are multiples of, where outputs are counts."""
 
     parameters: Parameters
@@ -44,7 +44,7 @@ class Contents:
     noise_variance: Positive
     plan_summary: str
     certificate: dict[str, Any]
-    unit: Positive | None = later(None)
+    unit_rate: Positive | None = later(None)
 
     def check(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
@@ -54,7 +54,7 @@ class Contents:
         if self.names is not None:
             _holds(len(self.names) == columns, "column names are not one per column")
         counts = given.likelihood == "poisson"
-        _holds((self.unit is not None) == counts, "unit of rates is broken")
+        _holds((self.unit_rate is not None) == counts, "unit of rates is broken")
         unbiased = given.reconstruct == "unbiased"
         _holds((at_targets is not None) == unbiased, "parameters are not those of its release")
         if at_targets is not None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import gammainc
 
 from privgp.gp.functionals import Functionals
-from privgp.gp.inference.linked import Outcomes, learn_linked, linked_posterior
+from privgp.gp.inference.linked import Outcomes, Settled, learn_linked, settle
 from privgp.gp.inference.mixtures import HALVINGS, Mixture
-from privgp.gp.inference.posterior import Component, Posterior
+from privgp.gp.inference.posterior import Component, Posterior, posterior
 from privgp.gp.links import LOG
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
@@ -124,8 +125,11 @@ def learn_rates(
     functionals: Functionals, measurement: Measurement, priors: Sequence[Prior]
 ) -> tuple[Hyperparameters, ...]:
     """Weighted models of the logarithm of the rate, most plausible first."""
-    dispersion = priors[0].start.noise_variance
-    return learn_linked(_outcomes(functionals, measurement, dispersion), priors)
+    start = priors[0].start
+    try:
+        return learn_linked(_outcomes(functionals, measurement, start.noise_variance), priors)
+    except np.linalg.LinAlgError:  # the budget is spent, so the prior must do
+        return (start,)
 
 
 def rate_posterior(
@@ -134,6 +138,29 @@ def rate_posterior(
     models: Sequence[Hyperparameters],
     unit: float,
 ) -> RatePosterior:
-    """The rate given noisy sums of counts."""
+    """The rate given noisy sums of counts. Models that cannot be conditioned are left out."""
     outcomes = _outcomes(functionals, measurement, models[0].noise_variance)
-    return RatePosterior(linked_posterior(outcomes, models), unit)
+    components: list[Component] = []
+    near: Settled | None = None
+    astray: Posterior | None = None
+    for model in models:
+        starts: list[Settled | None] = [None] if near is None else [near, None]
+        for start in starts:
+            with suppress(np.linalg.LinAlgError):
+                found = settle(outcomes, model, start)
+                line = posterior(found.functionals, found.measurement, (model,), 0.0)
+                if _holds(line, found):
+                    near, components = found, [*components, *line.components]
+                    break
+                astray = astray or line
+    if components:
+        return RatePosterior(Posterior(tuple(components), 0.0), unit)
+    if astray is None:
+        raise np.linalg.LinAlgError("no model could be conditioned.")
+    return RatePosterior(astray, unit)
+
+
+def _holds(line: Posterior, found: Settled) -> bool:
+    """Whether the solution lies where its line was fitted, not further off than lines reach."""
+    mean = line.mixture(found.functionals.nodes).means[0]
+    return bool(np.allclose(mean, found.mean, rtol=1e-6, atol=1e-3))

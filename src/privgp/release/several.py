@@ -22,7 +22,7 @@ class OutputContents:
     """One output: what was measured of it, and what was learned; as in ``Contents``."""
 
     OWN_AXES: ClassVar[bool] = True
-    unit: ClassVar[None] = None
+    unit_rate: ClassVar[None] = None
     at_targets: ClassVar[None] = None
     measurement: Measurement
     functionals: Functionals

@@ -137,8 +137,8 @@ def settle(
         found = JK.T @ given.solved
         if not (np.all(np.isfinite(found)) and np.isfinite(given.log_evidence)):
             break
-        held = Settled(line, numbers, given, found, left)
-        ahead = found - mean
+        ahead = np.clip(found - mean, -outcomes.link.reach, outcomes.link.reach)
+        held = Settled(line, numbers, given, mean + ahead, left)
         most = max(np.abs(ahead).max() ** 2, CLOSE * np.abs(left - variance).max())
         mean, variance = mean + step * ahead, variance + step * (left - variance)
         if most < CLOSE**2 * prior.max():
