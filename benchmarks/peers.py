@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+from sklearn.metrics import log_loss
 
-from benchmarks.accuracy import BESIDE, diabetes, kung
-from privgp import PrivateGPRegressor
+from benchmarks.accuracy import BESIDE, diabetes, kung, malaria
+from privgp import PrivateGPClassifier, PrivateGPRegressor
 from privgp.gp.smoothers import exact_smoother
 from privgp.plan.designs.workload import design
 from privgp.types import Array
@@ -138,6 +140,61 @@ def accuracy(X: Array, y: Array, y_bounds: Any, x_bounds: Any, releases: int) ->
     return found
 
 
+def loss(probabilities: Any, y: Array, classes: Any) -> float:
+    """Log loss over all releases; no probability counts as less than one in a million."""
+    return float(np.mean([
+        log_loss(y, np.clip(each, 1e-6, 1.0), labels=classes) for each in np.asarray(probabilities)
+    ]))  # fmt: skip
+
+
+def labels(X: Array, y: Array, x_bounds: Any, releases: int) -> dict[str, Any]:
+    """Log loss on a quarter of the rows, with pure epsilon for all; diffprivlib protects records."""
+    order = np.random.default_rng(0).permutation(len(X))
+    test, train = np.split(order, [len(X) // 4])
+    classes, low_high = np.unique(y), np.array(x_bounds, dtype=float)
+    settings: dict[str, Any] = {"classes": classes, "epsilon": EPSILON, "delta": 0.0}
+    ways = {"labels": {}, "records": {"protect": "records", "x_bounds": x_bounds}}
+    shares = np.bincount(np.searchsorted(classes, y[train])) / len(train)
+    found: dict[str, Any] = {
+        "releases": releases,
+        "constant": loss([np.tile(shares, (len(test), 1))], y[test], classes),
+    }
+    for private, way in ways.items():
+        if private == "records" and len(classes) > 2:
+            continue
+        found[f"privgp, {private} private"] = loss(
+            [
+                PrivateGPClassifier(**settings, **way, random_state=seed)
+                .fit(X[train], y[train])
+                .predict_proba(X[test])
+                for seed in range(releases)
+            ],
+            y[test],
+            classes,
+        )
+    peer = there("labels", X=X[train], y=y[train], test=X[test], epsilon=EPSILON,
+                 x_bounds=low_high.T, releases=releases)  # fmt: skip
+    if "failed" in peer:
+        return found | {"diffprivlib": peer}
+    found["diffprivlib logistic regression"] = loss(peer["logistic"], y[test], classes)
+    found["diffprivlib naive Bayes"] = loss(peer["bayes"], y[test], classes)
+    return found | {"versions": peer["versions"]}
+
+
+def label_tasks(data: Path) -> dict[str, tuple[Array, Array, Any]]:
+    """Inputs, labels and declared bounds of the inputs."""
+    flowers, cells = load_iris(), load_breast_cancer()
+    tasks = {
+        "iris by sepal": (flowers.data[:, :2], flowers.target, ((4, 8), (2, 4.5))),
+        "tumours by radius and texture": (cells.data[:, :2], cells.target, ((5, 30), (5, 40))),
+    }
+    if (data / "gambia_malaria.csv").exists():
+        X, y = malaria(data)
+        place = ((340_000, 630_000), (1_450_000, 1_520_000))
+        tasks["malaria by place"] = X.astype(float), y.astype(int), place
+    return tasks
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
@@ -158,6 +215,9 @@ def main() -> None:
             report["kung"] = {"skipped": f"no data in {asked.data}"}
         else:
             report["kung"] = accuracy(X, y, (75, 175), (0, 90), releases)
+    with Console(stderr=True).status("labels, beside diffprivlib"):
+        for name, task in label_tasks(asked.data).items():
+            report[name] = labels(*task, releases)
     print(json.dumps(report, indent=2))
 
 

@@ -105,7 +105,29 @@ def diffprivlib(problem: Any) -> dict[str, Any]:
     return {"linear": linear, "binned": binned, "versions": versions("diffprivlib")}
 
 
-TASKS = {"dp4gp": dp4gp, "convex": convex, "diffprivlib": diffprivlib}
+def labels(problem: Any) -> dict[str, Any]:
+    """Logistic regression and naive Bayes of diffprivlib: probabilities of many releases."""
+    models = import_module("diffprivlib.models")
+    y, epsilon = problem["y"], float(problem["epsilon"])
+    low, high = problem["x_bounds"]
+    # Logistic regression wants rows of bounded norm: the domain becomes a cube about 0.
+    X, test = ((2.0 * np.clip(rows, low, high) - low - high) / (high - low)
+               for rows in (problem["X"], problem["test"]))  # fmt: skip
+    norm, box = float(np.sqrt(len(low))), (-np.ones(len(low)), np.ones(len(low)))
+    logistic, bayes = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed in range(int(problem["releases"])):
+            model = models.LogisticRegression(
+                epsilon=epsilon, data_norm=norm, max_iter=1000, random_state=seed
+            )
+            logistic.append(model.fit(X, y).predict_proba(test).tolist())
+            naive = models.GaussianNB(epsilon=epsilon, bounds=box, random_state=seed)
+            bayes.append(naive.fit(X, y).predict_proba(test).tolist())
+    return {"logistic": logistic, "bayes": bayes, "versions": versions("diffprivlib")}
+
+
+TASKS = {"dp4gp": dp4gp, "convex": convex, "diffprivlib": diffprivlib, "labels": labels}
 
 
 def main() -> None:

@@ -191,7 +191,9 @@ def test_the_reference_has_every_public_name(name):
 
 
 CALLS = {
-    "PrivateGPRegressor": "PrivateGPRegressor plan epsilon_for fit predict interval plot save",
+    "PrivateGPRegressor": "PrivateGPRegressor plan epsilon_for fit predict interval plot save "
+    "certificate",
+    "PrivateGPClassifier": "PrivateGPClassifier plan fit predict_proba interval plot",
     "PrivateFunction": "PrivateFunction fit release plot save_state load_state",
     "PrivateBayesSearchCV": "PrivateBayesSearchCV plan fit predict",
     "PrivateGridSearchCV": "PrivateGridSearchCV fit describe",
@@ -222,6 +224,7 @@ def test_the_reference_shows_signatures_as_they_are(title, call):
         (kind.__name__, parameter)
         for kind in (
             privgp.PrivateGPRegressor,
+            privgp.PrivateGPClassifier,
             privgp.PrivateBayesSearchCV,
             privgp.PrivateGridSearchCV,
         )

@@ -23,7 +23,7 @@ from privgp.models.records import fit_records, given_counts, plan_records
 from privgp.models.regressor import check_coverage
 from privgp.models.spending import SpendingClassifier
 from privgp.plan.build import Question, make_plan
-from privgp.plan.classes.declared import declared_classes
+from privgp.plan.classes.declared import Classes, declared_classes
 from privgp.plan.classes.latent import LABEL_VARIANCE, behind
 from privgp.plan.inputs.arguments import check_choice
 from privgp.plan.parameters import MECHANISMS, LabelParameters
@@ -103,7 +103,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         self._check_given(y)
         if self.protect == "records":
             rows = len(X) if hasattr(X, "__len__") else 0
-            y = label_codes(y, declared_classes(self.classes), rows)
+            y = label_codes(y, self._declared(groups), rows)
             fit_records(self, X, shares_of_second(y), groups, plan)
             return self
         X = validate_data(self, X, dtype=np.float64)
@@ -181,22 +181,24 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     def _parameters(self, columns: int) -> LabelParameters:
         return LabelParameters.of(self.get_params(deep=False), columns)
 
+    def _declared(self, groups: Any) -> Classes:
+        """The classes, if what is to be protected goes with them and with the groups."""
+        classes = declared_classes(self.classes)
+        if self.protect == "records" and len(classes) > 2:
+            raise ValueError("protect='records' takes two classes: merge some of them.")
+        if self.protect == "records" and groups is not None:
+            raise ValueError("groups are not available with protect='records': leave groups=None.")
+        return classes
+
     def _question(self, columns: int, groups: Any = None) -> Question:
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
-        classes = declared_classes(self.classes)
+        self._declared(groups)
         check_choice("protect", self.protect, ("outputs", "records"))
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
         check_choice("link", self.link, LABEL_LINKS)
         check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
-        if self.protect == "records":
-            if len(classes) > 2:
-                raise ValueError(
-                    "protect='records' takes two classes: merge some, or fit each one."
-                )
-            if groups is not None:
-                raise ValueError("groups are not available with protect='records'.")
         asked = self._parameters(columns)
         return Question(y_bounds=(0.0, 1.0), **asked.asks())
 
