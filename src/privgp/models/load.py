@@ -70,26 +70,25 @@ def _contents_of(model: PrivateGPRegressor) -> Contents:
     loaded: Contents | None = vars(model).get("loaded_")
     if loaded is not None:
         return loaded
-    if len(model.measurements_) != 1:
-        raise ValueError("only a model of one measurement can be saved.")
-    plan = model.plan_
-    return Contents(
+    plan, epsilon = model.plan_, model._asked.epsilon
+    if len(model.measurements_) == 1:
         # The epsilon of the whole, should part of it have been spent on a choice of hyperparameters.
+        epsilon = model.guarantee_.epsilon
+    return Contents(
         parameters=replace(
-            model._asked,
-            epsilon=model.guarantee_.epsilon,
-            x_bounds=plan.x_bounds or model._asked.x_bounds,
+            model._asked, epsilon=epsilon, x_bounds=plan.x_bounds or model._asked.x_bounds
         ),
         columns=int(model.n_features_in_),
         names=names_of(model),
         guarantee=model.guarantee_,
-        measurement=model.measurements_[0],
+        measurement=model._measured,
         functionals=model.functionals_,
         models=model._models,
         at_targets=model._at_targets,
         noise_variance=model.noise_variance_,
         plan_summary=model.plan_summary_,
         certificate=certificate(model),
+        spent=model._spent,
     )
 
 
@@ -102,7 +101,8 @@ def _model_from(contents: Contents) -> PrivateGPRegressor:
     if c.names is not None:
         model.feature_names_in_ = np.array(c.names, dtype=object)
     model.guarantee_ = c.guarantee
-    model.measurements_ = (c.measurement,)
+    model._measured, model._spent = c.measurement, c.spent
+    model.measurements_ = tuple(each.measurement for each in c.spent) or (c.measurement,)
     model.functionals_ = c.functionals
     model._answer_by(c.at_targets or _posterior(c), c.models, c.at_targets)
     model.noise_variance_ = c.noise_variance

@@ -25,6 +25,7 @@ from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import regressor_guarantee, simulation
 from privgp.models.records import check_records, fit_records, given_counts, plan_records
 from privgp.models.spending import SpendingRegressor
+from privgp.models.updates import refine, spent_first, update
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs, target_points
 from privgp.plan.inputs.rows import ArrayRows, Rows
@@ -154,6 +155,29 @@ class PrivateGPRegressor(SpendingRegressor):
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
+        return self
+
+    def update(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Measure rows of new people and learn from all measurements together. Spends their budget.
+
+        Each person's data is measured once, so the promise stays (epsilon, delta) for everybody,
+        provided that nobody is in two batches. What is measured is planned knowing the release so far;
+        X, groups and parameters must not have been chosen by looking at outputs.
+        """
+        self._check_given(y)
+        update(self, X, y, groups)
+        return self
+
+    def refine(
+        self, X: Any, y: Any, epsilon: float, delta: float = 0.0, groups: Any = None
+    ) -> Self:
+        """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
+
+        ``guarantee_`` then states the total, which counts for all of these people. What is measured is
+        planned knowing the release so far: it looks closer where that is least certain.
+        """
+        self._check_given(y)
+        refine(self, X, y, epsilon, delta, groups)
         return self
 
     def predict(
@@ -318,7 +342,9 @@ class PrivateGPRegressor(SpendingRegressor):
         self.plan_ = plan
         # for a file, should a parameter be changed later
         self._asked = Parameters.of(self.get_params(deep=False), plan.targets.shape[1])
-        self.measurements_ = (measurement,)
+        self.measurements_: tuple[Measurement, ...] = (measurement,)
+        self._measured = measurement  # all of them as one
+        self._spent = spent_first(plan, measurement, self.guarantee_)
         self.released_at_ = utc(datetime.now(UTC))
         self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
         self.__dict__.pop("chosen_by_", None)

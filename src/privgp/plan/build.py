@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from privgp.gp.input_maps import collapse
 from privgp.gp.priors import Prior
 from privgp.gp.smoothers import Nystrom, choose_nodes
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
+from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.kinds import Outputs, Records, Unbiased
@@ -100,14 +101,23 @@ class Question:
         )
 
 
-def make_plan(X: Array, question: Question, budget: Budget, people: Integers | None = None) -> Plan:
-    """Choose the measurement. Sees inputs, never outputs."""
-    priors = starting_priors(X, question, learned=question.energy)
+def make_plan(
+    X: Array,
+    question: Question,
+    budget: Budget,
+    people: Integers | None = None,
+    earlier: Earlier | None = None,
+) -> Plan:
+    """Choose the measurement. Sees inputs, never outputs. ``earlier``: what is known already."""
+    if earlier is None:
+        priors = starting_priors(X, question, learned=question.energy)
+    else:
+        priors = earlier.priors
     inputs, index = collapse(X)
     counts, start = np.bincount(index).astype(float), priors[0].start
     nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)
     goal = question.goal(inputs, counts)
-    task = Task(question, budget, priors, inputs, index, counts, nodes, people, goal)
+    task = Task(question, budget, priors, inputs, index, counts, nodes, people, goal, earlier)
     rival, kind = None, Outputs(inputs, nodes)
     if question.objective != "posterior":
         strategy, kind = _linear_strategy(task)
@@ -118,7 +128,8 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
             "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
         )
     measured = functionals(strategy, task.factors[0])
-    return question.plan(budget, strategy, measured, priors, goal, kind, rival)
+    plan = question.plan(budget, strategy, measured, priors, goal, kind, rival)
+    return plan if earlier is None else replace(plan, earlier=earlier)
 
 
 def _posterior_strategy(task: Task) -> tuple[OutputSums, OutputSums | None]:

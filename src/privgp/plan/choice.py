@@ -15,8 +15,10 @@ from privgp.gp.input_maps import spreads
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, Smoother, exact_smoother
 from privgp.plan.bins.bins import Bins, HalvedBins
+from privgp.plan.designs.earlier import Earlier, hypotheses_given
 from privgp.plan.designs.hypotheses import (
     Masses,
+    Weighed,
     design_models,
     factors_of,
     hypotheses_for,
@@ -60,6 +62,7 @@ class Task:
     nodes: Integers
     people: Integers | None
     goal: Goal
+    earlier: Earlier | None = None  # measurements that this one builds on
 
     @cached_property
     def factors(self) -> list[Nystrom]:
@@ -71,6 +74,8 @@ class Task:
         return self._of(Crowd(self.counts))
 
     def _of(self, rows: Crowd | OutputSums) -> list[Hypothesis]:
+        if self.earlier is not None:
+            return self._given_earlier(self.inputs, self.nodes, rows, *self.goal)
         models = design_models(self.priors)
         return hypotheses_for(models, self.inputs, self.nodes, rows, *self.goal, self.factors)
 
@@ -105,8 +110,17 @@ class Task:
         masses, squares = rows.masses()
         ratio = masses.sum() / masses[self.sample].sum()
         sampled = Masses(ratio * masses[self.sample], ratio * squares[self.sample])
+        if self.earlier is not None:
+            return self._given_earlier(inputs, nodes, sampled, goal, weights[every])
         models = several_scales(models) if self.question.energy else models
         return hypotheses_for(models, inputs, nodes, sampled, goal, weights[every], whole=True)
+
+    def _given_earlier(
+        self, inputs: Array, nodes: Integers, rows: Weighed, targets: Array, weights: Array
+    ) -> list[Hypothesis]:
+        assert self.earlier is not None
+        factors = factors_of(self.earlier.plausible, inputs, nodes)
+        return hypotheses_given(self.earlier, inputs, rows, targets, weights, factors)
 
     def scales(self, strategy: OutputSums) -> list[Hypothesis]:
         """The same with shorter and longer lengthscales, on the sample."""

@@ -17,9 +17,10 @@ from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
 from privgp.release.certificate import plan_hash, validate
 from privgp.release.old_files import OLD, renewed
+from privgp.release.spendings import Spending, promised
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Codec, Leaf, Leaves
-from privgp.types import Positive, Within
+from privgp.types import Positive, Within, later
 
 MOST_MODELS = 256
 MOST_COLUMNS = 10_000
@@ -28,7 +29,8 @@ MOST_COLUMNS = 10_000
 @dataclass(frozen=True)
 class Contents:
     """One release. ``parameters``: of the constructor; ``names``: of the input columns;
-    ``at_targets``: None for a posterior; ``noise_variance``: the expected one."""
+    ``at_targets``: None for a posterior; ``noise_variance``: the expected one; ``measurement``: all of
+    them as one; ``spent``: each by itself, where more may follow."""
 
     parameters: Parameters
     columns: Annotated[int, Within(1, MOST_COLUMNS)]
@@ -41,6 +43,7 @@ class Contents:
     noise_variance: Positive
     plan_summary: str
     certificate: dict[str, Any]
+    spent: tuple[Spending, ...] = later(())
 
     def check(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
@@ -60,6 +63,7 @@ class Contents:
             _holds(np.all(at_targets.model_variance >= 0.0), "variance is broken")
         self._check_functionals()
         self._check_certificate()
+        self._check_spent()
 
     def _check_functionals(self) -> None:
         """What goes with private inputs is there with them, and nowhere else."""
@@ -75,21 +79,34 @@ class Contents:
             whole = abs(float(shares.sum()) - 1.0) <= 1e-9
             _holds(whole and np.all(shares >= 0.0), "bins are broken")
 
+    def _check_spent(self) -> None:
+        """The measurements make up the one that the release is computed from, and its promise."""
+        if not self.spent:
+            return
+        whole, std = self.measurement, self.measurement.noise_std
+        values = np.concatenate([std / each.noise_std * each.values for each in self.spent])
+        _holds(np.array_equal(values, whole.values), "measurements are broken")
+        flags = [each.is_laplace for each in self.spent for _ in each.values]
+        _holds(np.array_equal(flags, whole.laplace), "measurements are broken")
+        if len(self.spent) > 1:
+            _holds(self.guarantee == promised(self.spent), "guarantee is not that of its parts")
+
     def _check_certificate(self) -> None:
         """The certificate has its form and is about this release."""
-        stated, promised, given = self.certificate, self.guarantee, self.parameters
+        stated, guarantee, given = self.certificate, self.guarantee, self.parameters
         try:
             validate(stated)
         except ValueError:
             raise DamagedFile("its certificate is broken") from None
-        budget = (promised.epsilon, promised.delta)
+        budget = (guarantee.epsilon, guarantee.delta)
+        several = len(self.spent) > 1  # then the parameters are those of one of them
         _holds(
             (stated["epsilon"], stated["delta"]) == budget
-            and given.epsilon == promised.epsilon
-            and (given.delta == promised.delta or promised.is_pure)
-            and stated["unit"] == promised.unit
-            and stated["neighbours"] == promised.neighbours
-            and stated["simulation"] == promised.is_simulation
+            and (several or given.epsilon == guarantee.epsilon)
+            and (several or given.delta == guarantee.delta or guarantee.is_pure)
+            and stated["unit"] == guarantee.unit
+            and stated["neighbours"] == guarantee.neighbours
+            and stated["simulation"] == guarantee.is_simulation
             and stated["bounds"]["outputs"] == list(given.y_bounds)
             and stated["plan_hash"] == plan_hash(self.functionals, given.y_bounds, *budget),
             "certificate is not about its contents",
