@@ -122,6 +122,7 @@ def inspect(
 def _description(model: Any) -> list[str]:
     from privgp.command.io.kernel_text import write_kernel
     from privgp.models.kept import names_of
+    from privgp.release.spendings import described
 
     names = names_of(model)
     inputs = f"{model.n_features_in_} without names" if names is None else listed(names)
@@ -129,6 +130,7 @@ def _description(model: Any) -> list[str]:
     return [
         model.guarantee_.describe(),
         "",
+        *described(model._spent),
         f"Inputs: {inputs}; the file contains {contains}.",
         f"Most plausible kernel: {write_kernel(model.kernel_, figures=4)}.",
         f"Variance of an output about the function: {model.noise_variance_:.4g}.",

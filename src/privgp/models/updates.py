@@ -42,6 +42,10 @@ KINDS = (
     "only a release with reconstruct='posterior' of outputs at public inputs, without inducing "
     "inputs, can be updated or refined. Nothing was spent."
 )
+OLD_FILE = (
+    "the file was written by an earlier version of privgp, which did not keep what a further "
+    "measurement needs. Nothing was spent."
+)
 MEASURED = (
     "X and groups are those of rows that were measured already: if these are the same people, use "
     "refine. Nothing was spent."
@@ -62,6 +66,15 @@ def spent_first(plan: Plan, measurement: Measurement, guarantee: Guarantee) -> t
     if inputs is None or distinct is None or plan.unbiased is not None:
         return ()
     return (_spending(plan, measurement, guarantee, 0),)
+
+
+def check_updatable(model: PrivateGPRegressor) -> None:
+    """Refuse a release of a kind that no further measurement can be added to."""
+    check_is_fitted(model)
+    if model.protect != "outputs" or model.inducing is not None or model._at_targets is not None:
+        raise ValueError(KINDS)
+    if not model._spent:
+        raise ValueError(OLD_FILE)
 
 
 def update(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
@@ -101,9 +114,7 @@ def _rows(
     model: PrivateGPRegressor, X: Any, groups: Any
 ) -> tuple[Array, Integers | None, tuple[Spending, ...]]:
     """Inputs, people and the measurements so far, checked."""
-    check_is_fitted(model)
-    if not model._spent:
-        raise ValueError(KINDS)
+    check_updatable(model)
     X = validate_data(model, X, reset=False, dtype=np.float64)
     people = person_ids(groups, len(X))
     spent = model._spent

@@ -76,6 +76,31 @@ def batches(spendings: Sequence[Spending]) -> list[list[Spending]]:
     return list(found.values())
 
 
+def totals(spendings: Sequence[Spending]) -> dict[str, int | None]:
+    """What a certificate says of the data, where there are several measurements."""
+    if len(spendings) < 2:
+        return {}
+    each = [batch[0] for batch in batches(spendings)]
+    people = [one.people for one in each if one.people is not None]
+    return {
+        "rows": sum(one.rows for one in each),
+        "people": sum(people) if people else None,
+        "distinct_inputs": None,  # batches may share some
+        "measured_numbers": sum(one.size for one in spendings),
+    }
+
+
+def described(spendings: Sequence[Spending]) -> list[str]:
+    """How often was measured, in words, if more than once."""
+    if len(spendings) < 2:
+        return []
+    found = batches(spendings)
+    again = sum(len(batch) - 1 for batch in found)
+    people = f"rows of {len(found)} batches of people" if len(found) > 1 else "the same rows"
+    more = f", {again} of them of rows measured before" if again and len(found) > 1 else ""
+    return [f"Measurements: {len(spendings)}, of {people}{more}."]
+
+
 def energy_of(spendings: Sequence[Spending]) -> tuple[float | None, float]:
     """The energy of all rows and the std of its noise.
 

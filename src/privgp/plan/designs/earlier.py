@@ -108,7 +108,8 @@ class Earlier:
         F the factor of the covariance before anything was measured, changes included."""
         nodes, A = self.known.functionals.nodes, self.known.functionals.weights
         M = A @ features(model, factor, nodes)
-        given = condition(self.known.functionals, self.known.measurement, model)
+        normal = replace(self.known.measurement, is_laplace=False)  # by its std
+        given = condition(self.known.functionals, normal, model)
         half = solve_triangular(given.factor, M, lower=True, check_finite=False)
         left, vectors = np.linalg.eigh(np.eye(half.shape[1]) - half.T @ half)
         return np.asarray(vectors * np.sqrt(np.clip(left, 0.0, 1.0)))

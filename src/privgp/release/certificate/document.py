@@ -16,6 +16,7 @@ from privgp.gp.functionals import Functionals
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import wording
+from privgp.release.spendings import totals
 
 PACKAGES = ("privgp", "numpy", "scipy", "scikit-learn", "opendp", "dp-accounting")
 
@@ -117,6 +118,7 @@ def _core(model: Any) -> dict[str, Any]:
             "distinct_inputs": strategy.distinct_inputs,
             "measured_numbers": int(strategy.size),
             "released": "values at the targets" if at_targets else "a function of the inputs",
+            **totals(model._spent),
         },
         "software": _software(),
         "plan_hash": plan_hash(model.functionals_, plan.y_bounds, promised.epsilon, promised.delta),
