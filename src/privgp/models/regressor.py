@@ -25,7 +25,7 @@ from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import regressor_guarantee, simulation
 from privgp.models.records import check_records, fit_records, given_counts, plan_records
 from privgp.models.spending import SpendingRegressor
-from privgp.models.updates import refine, spent_first, update
+from privgp.models.updates import refine, spent_first, stages, update
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs, target_points
 from privgp.plan.inputs.rows import ArrayRows, Rows
@@ -35,6 +35,7 @@ from privgp.plan.replan import check_error, least_epsilon
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
+from privgp.privacy.stages import Stages
 from privgp.release.at_targets import AtTargets, Release
 from privgp.release.certificate import utc
 from privgp.types import Array
@@ -179,6 +180,14 @@ class PrivateGPRegressor(SpendingRegressor):
         self._check_given(y)
         refine(self, X, y, epsilon, delta, groups)
         return self
+
+    def stages(self, X: Any, shares: Any = (0.5, 0.5), groups: Any = None) -> Stages:
+        """How to share out (epsilon, delta) over a ``fit`` and refinements of the same rows.
+
+        Laplace noise loses information when it is split and Gaussian noise does not: the noise
+        distribution is chosen for all stages together. Reads no output and spends nothing.
+        """
+        return stages(self, X, shares, groups)
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, observation: bool = False

@@ -29,6 +29,8 @@ from privgp.plan.inputs.start import starting_priors
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
+from privgp.privacy.stages import Stages, check_shares, kept_by, shared_out
 from privgp.release.certificate import utc
 from privgp.release.spendings import Spending, energy_of, places, promised
 from privgp.types import Array, Integers, Random
@@ -108,6 +110,23 @@ def refine(
     measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, _simulation(model, spent))
     del y
     _release(model, plan, measurement, spent, same[0].batch)
+
+
+def stages(model: PrivateGPRegressor, X: Any, shares: Any, groups: Any) -> Stages:
+    """The model's budget shared out, with the noise distribution that leaves less error in the end."""
+    shares = check_shares(shares)
+    epsilon, delta = float(model.epsilon), float(model.delta)
+    compared = (LAPLACE, GAUSSIAN) if model.mechanism == "auto" else (model.mechanism,)
+    laws = [law for law in compared if delta > 0 or law in PURE]
+    errors = {}
+    for law in laws:
+        together = epsilon * kept_by(law, shares)
+        asked = clone(model).set_params(mechanism=law, epsilon=together)
+        errors[law] = float(asked.plan(X, groups).expected_error())
+    if not errors:
+        raise ValueError("delta must be positive for Gaussian noise.")
+    best = min(errors, key=lambda law: errors[law])
+    return Stages(best, shared_out(best, epsilon, delta, shares), errors)
 
 
 def _rows(

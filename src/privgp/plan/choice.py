@@ -15,7 +15,7 @@ from privgp.gp.input_maps import spreads
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, Smoother, exact_smoother
 from privgp.plan.bins.bins import Bins, HalvedBins
-from privgp.plan.designs.earlier import Earlier, hypotheses_given
+from privgp.plan.designs.earlier import Earlier, hypotheses_given, relative
 from privgp.plan.designs.hypotheses import (
     Masses,
     Weighed,
@@ -75,7 +75,7 @@ class Task:
 
     def _of(self, rows: Crowd | OutputSums) -> list[Hypothesis]:
         if self.earlier is not None:
-            return self._given_earlier(self.inputs, self.nodes, rows, *self.goal)
+            return relative(self._given_earlier(self.inputs, self.nodes, rows, *self.goal))
         models = design_models(self.priors)
         return hypotheses_for(models, self.inputs, self.nodes, rows, *self.goal, self.factors)
 

@@ -185,3 +185,11 @@ def strong(factor: Array, other: Array) -> tuple[Array, Array]:
     powers, vectors = np.linalg.eigh(factor.T @ factor)
     kept = vectors[:, powers > WEAK * powers[-1]]
     return factor @ kept, other @ kept
+
+
+def relative(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Weighted by what is left unknown too, so that an average of gains is one of shares of it, and
+    the roughest models do not rule."""
+    shares = np.array([h.weight / h.total for h in hypotheses])
+    shares /= shares.sum()
+    return [replace(h, weight=float(s)) for h, s in zip(hypotheses, shares, strict=True)]
