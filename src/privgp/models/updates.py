@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.inference.learning import learn
-from privgp.gp.inference.posterior import posterior
+from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.input_maps import collapse
 from privgp.gp.measurement import Measurement
 from privgp.gp.stacking import Stacked, sums_behind
@@ -152,7 +152,7 @@ def _earlier(model: PrivateGPRegressor, spent: tuple[Spending, ...], X: Array) -
     question = model._question(X.shape[1])
     seen = np.vstack([np.repeat(f.nodes, counts, axis=0), X])
     priors = starting_priors(seen, question, learned=question.energy)
-    return Earlier(Stacked(f, model._measured), model._models, priors)
+    return Earlier(Stacked(f, model._measured), cast(Posterior, model.release_), priors)
 
 
 def _each_batch(spent: tuple[Spending, ...]) -> list[Spending]:

@@ -119,7 +119,7 @@ class Task:
         self, inputs: Array, nodes: Integers, rows: Weighed, targets: Array, weights: Array
     ) -> list[Hypothesis]:
         assert self.earlier is not None
-        factors = factors_of(self.earlier.plausible, inputs, nodes)
+        factors = factors_of(self.earlier.designed_for, inputs, nodes)
         return hypotheses_given(self.earlier, inputs, rows, targets, weights, factors)
 
     def scales(self, strategy: OutputSums) -> list[Hypothesis]:

@@ -17,18 +17,19 @@ from scipy.linalg import solve_triangular
 from privgp.gp.changes import values
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import condition
-from privgp.gp.inference.posterior import Posterior, posterior
+from privgp.gp.inference.posterior import Posterior
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom
 from privgp.gp.stacking import Shared, Stacked
-from privgp.plan.designs.hypotheses import Weighed
+from privgp.plan.designs.hypotheses import Weighed, design_models
 from privgp.plan.designs.noise_aware import Hypothesis
 from privgp.types import Array
 
 MODELS = 6  # the approximate number of models that a measurement is chosen for
 DISAGREEMENTS = 8  # directions in which the models' means differ
+CAUTION = 0.5  # weight of models that do not depend on what was measured
 WEAK = 1e-9  # of the strongest direction: left out of a factor
 
 
@@ -62,14 +63,19 @@ class SameRows:
 class Earlier:
     """Earlier measurements, as one.
 
-    ``models``: what they left plausible, weighted; ``priors``: of the hyperparameters, for learning
-    from all measurements together; ``again``: those of the very rows to be measured, if any.
+    ``posterior``: what they tell, under each of the weighted models that they left plausible;
+    ``priors``: of the hyperparameters, for learning from all measurements together; ``again``: those of
+    the very rows to be measured, if any.
     """
 
     known: Stacked = field(repr=False)
-    models: tuple[Hyperparameters, ...] = field(repr=False)
+    posterior: Posterior = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
     again: tuple[SameRows, ...] = field(repr=False, default=())
+
+    @property
+    def models(self) -> list[Hyperparameters]:
+        return [component.model for component in self.posterior.components]
 
     @cached_property
     def plausible(self) -> list[Hyperparameters]:
@@ -81,6 +87,18 @@ class Earlier:
         return [
             replace(self.models[i], weight=n / MODELS)
             for i, n in zip(picked.tolist(), times.tolist(), strict=True)
+        ]
+
+    @cached_property
+    def designed_for(self) -> list[Hyperparameters]:
+        """The models that a measurement is chosen for: the plausible ones, and where they were learned
+        those that a first measurement is chosen for, lest an unlucky one misleads the next."""
+        if len(self.models) == 1:
+            return self.plausible
+        first = design_models(self.priors)
+        return [
+            *(replace(model, weight=(1.0 - CAUTION) * model.weight) for model in self.plausible),
+            *(replace(model, weight=CAUTION / len(first)) for model in first),
         ]
 
     def shared(self, strategy: Weighing) -> Shared | None:
@@ -114,15 +132,12 @@ class Earlier:
         left, vectors = np.linalg.eigh(np.eye(half.shape[1]) - half.T @ half)
         return np.asarray(vectors * np.sqrt(np.clip(left, 0.0, 1.0)))
 
-    @cached_property
-    def _posterior(self) -> Posterior:
-        return posterior(self.known.functionals, self.known.measurement, self.models, 0.0)
-
     def disagreement(self, X: Array, Z: Array, weights: Array) -> tuple[Array, Array]:
         """How the models' means differ, as factors at X and at Z, along the leading directions at Z,
         whose rows count by their weights."""
         shares = np.sqrt([model.weight for model in self.models])
-        at_X, at_Z = (self._means(points) for points in (X, Z))
+        at_Z = self._means(Z)
+        at_X = at_Z if X is Z else self._means(X)
         middle = shares**2 / np.sum(shares**2)
         D, E = ((shares * (means - (means @ middle)[:, None])) for means in (at_X, at_Z))
         _, _, rows = np.linalg.svd(E * np.sqrt(weights)[:, None], full_matrices=False)
@@ -131,8 +146,8 @@ class Earlier:
 
     def _means(self, X: Array) -> Array:
         """(rows, models)"""
-        means = np.empty((len(X), len(self.models)))
-        for i, component in enumerate(self._posterior.components):
+        means = np.empty((len(X), len(self.posterior.components)))
+        for i, component in enumerate(self.posterior.components):
             for rows, cross in component.covariances(X):
                 means[rows, i] = cross @ component.mean_weights
         return means
@@ -153,13 +168,13 @@ def hypotheses_given(
     target_weights: Array,
     factors: Sequence[Nystrom],
 ) -> list[Hypothesis]:
-    """One hypothesis per plausible model: what is left unknown under it, and in which the models
-    differ, at the inputs and at the targets. ``factors``: of the plausible models."""
+    """One hypothesis per model: what is left unknown under it, and in what the plausible ones differ,
+    at the inputs and at the targets. ``factors``: of the models."""
     mass, squares = strategy.masses()
     roots = np.sqrt(target_weights)[:, None]
     apart, apart_there = earlier.disagreement(inputs, targets, target_weights)
     out = []
-    for model, factor in zip(earlier.plausible, factors, strict=True):
+    for model, factor in zip(earlier.designed_for, factors, strict=True):
         R = earlier.root(model, factor)
         here = np.hstack([factor.factor, values(model.changes, inputs)])
         there = here if targets is inputs else features(model, factor, targets)
