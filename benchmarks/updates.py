@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def compare_year(truth: Truth, seed: int) -> tuple[float, float, float]:
 def compare_refined(truth: Truth, seed: int) -> tuple[float, float, float]:
     """Mean squares of a fit with a refinement and of one release; coverage of the former."""
     X, y = truth.sample(np.random.default_rng(seed))
-    asked = {"y_bounds": BOUNDS, "mechanism": "gaussian"}
+    asked: dict[str, Any] = {"y_bounds": BOUNDS, "mechanism": "gaussian"}
     model = PrivateGPRegressor(epsilon=1.0, delta=DELTA, random_state=seed, **asked)
     model.fit(X, y).refine(X, y, 1.0, DELTA)
     total = model.guarantee_

@@ -25,7 +25,7 @@ from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import regressor_guarantee, simulation
 from privgp.models.records import check_records, fit_records, given_counts, plan_records
 from privgp.models.spending import SpendingRegressor
-from privgp.models.updates import refine, spent_first, stages, update
+from privgp.models.updates import measure_again, measure_new, spent_first, stages
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs, target_points
 from privgp.plan.inputs.rows import ArrayRows, Rows
@@ -166,7 +166,7 @@ class PrivateGPRegressor(SpendingRegressor):
         X, groups and parameters must not have been chosen by looking at outputs.
         """
         self._check_given(y)
-        update(self, X, y, groups)
+        measure_new(self, X, y, groups)
         return self
 
     def refine(
@@ -178,7 +178,7 @@ class PrivateGPRegressor(SpendingRegressor):
         planned knowing the release so far: it looks closer where that is least certain.
         """
         self._check_given(y)
-        refine(self, X, y, epsilon, delta, groups)
+        measure_again(self, X, y, epsilon, delta, groups)
         return self
 
     def stages(self, X: Any, shares: Any = (0.5, 0.5), groups: Any = None) -> Stages:

@@ -79,7 +79,7 @@ def check_updatable(model: PrivateGPRegressor) -> None:
         raise ValueError(OLD_FILE)
 
 
-def update(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
+def measure_new(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
     """Measure rows of people who were in no batch before."""
     X, people, spent = _rows(model, X, groups)
     y = checked_outputs(y, len(X))
@@ -93,7 +93,7 @@ def update(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
     _release(model, plan, measurement, spent, batch)
 
 
-def refine(
+def measure_again(
     model: PrivateGPRegressor, X: Any, y: Any, epsilon: float, delta: float, groups: Any
 ) -> None:
     """Measure the rows of one batch again, with a further budget."""

@@ -75,7 +75,7 @@ class Task:
 
     def _of(self, rows: Crowd | OutputSums) -> list[Hypothesis]:
         if self.earlier is not None:
-            return relative(self._given_earlier(self.inputs, self.nodes, rows, *self.goal))
+            return self._given_earlier(self.inputs, self.nodes, rows, *self.goal)
         models = design_models(self.priors)
         return hypotheses_for(models, self.inputs, self.nodes, rows, *self.goal, self.factors)
 
@@ -142,7 +142,12 @@ def weighted_sums(task: Task, law: str) -> OutputSums:
     start = task.priors[0].start
     for _ in range(2 if several else 1):
         hypotheses = task.hypotheses(strategy)
-        B = aware_matrix(hypotheses, start, task.inputs, task.counts, *task.goal, noise)
+        place = start, task.inputs, task.counts, *task.goal, noise
+        if task.earlier is None:
+            B = aware_matrix(hypotheses, *place)
+        else:
+            first = aware_matrix(relative(hypotheses, None, noise), *place)
+            B = aware_matrix(relative(hypotheses, first, noise), *place)
         strategy = strategy_for_rows(B, index, people, energy=energy)
     return strategy
 

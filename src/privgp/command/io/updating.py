@@ -14,8 +14,10 @@ from privgp.command.io.spending import Measure
 from privgp.models.kept import names_of
 from privgp.models.load import load, save
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.updates import check_updatable
+from privgp.models.updates import check_updatable, measure_again, measure_new
 from privgp.storage.parts import part_beside
+
+Further = tuple[float, float] | None  # a further budget for the same rows; None for new people
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +27,7 @@ class UpdateRequest(Request):
 
     released: PrivateGPRegressor
     names: tuple[str, ...]
-    further: tuple[float, float] | None
+    further: Further
 
     @classmethod
     def of(
@@ -35,7 +37,7 @@ class UpdateRequest(Request):
         inputs: str | None,
         output: str,
         groups: str | None,
-        further: tuple[float, float] | None,
+        further: Further,
         seed: int | None,
     ) -> Self:
         model = open_stored(release, load)
@@ -72,28 +74,35 @@ def prepared_update(request: UpdateRequest, output: str, path: Path, step: Step)
     step("Reading the table")
     X, people, y = request.all_columns(output)
     model = request.model()
-    rows = as_table(model, X.to_numpy().astype(float))
     step("Planning and rehearsing")
-    _rehearse(model, request, X, rows, people, path)
-    if request.further is None:
-        return lambda: model.update(rows, y, people)
-    epsilon, delta = request.further
-    return lambda: model.refine(rows, y, epsilon, delta, people)
+    rehearse_update(model, X, people, path, request.further)
+
+    def measure() -> PrivateGPRegressor:
+        _measure(model, X, y, people, request.further)
+        return model
+
+    return measure
 
 
-def _rehearse(
-    model: PrivateGPRegressor, request: UpdateRequest, X: Any, rows: Any, people: Any, path: Path
+def rehearse_update(
+    model: PrivateGPRegressor, X: Any, people: Any, path: Path, further: Further
 ) -> None:
     """Release made-up values from a copy of the model, into a file that is removed."""
     trial = deepcopy(model).set_params(hyperparameters="fixed", random_state=0)
-    _, middle = made_up(X, None, model.y_bounds)
     with (
         refusing(f"'{path}' cannot be written there; nothing was spent.", OSError),
         public_computation(),
         part_beside(path, ending=path.suffix) as part,
     ):
-        if request.further is None:
-            trial.update(rows, middle, people)
-        else:
-            trial.refine(rows, middle, *request.further, people)
+        _, middle = made_up(X, None, model.y_bounds)
+        _measure(trial, X, middle, people, further)
         save(trial, part, overwrite=True)
+
+
+def _measure(model: PrivateGPRegressor, X: Any, y: Any, people: Any, further: Further) -> None:
+    """New people's rows, or the same again with a further budget."""
+    rows = as_table(model, X.to_numpy().astype(float))  # under the names that the model knows
+    if further is None:
+        measure_new(model, rows, y, people)
+    else:
+        measure_again(model, rows, y, *further, people)
