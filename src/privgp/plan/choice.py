@@ -142,12 +142,9 @@ def weighted_sums(task: Task, law: str) -> OutputSums:
     start = task.priors[0].start
     for _ in range(2 if several else 1):
         hypotheses = task.hypotheses(strategy)
-        place = start, task.inputs, task.counts, *task.goal, noise
-        if task.earlier is None:
-            B = aware_matrix(hypotheses, *place)
-        else:
-            first = aware_matrix(relative(hypotheses, None, noise), *place)
-            B = aware_matrix(relative(hypotheses, first, noise), *place)
+        if task.earlier is not None:
+            hypotheses = relative(hypotheses)
+        B = aware_matrix(hypotheses, start, task.inputs, task.counts, *task.goal, noise)
         strategy = strategy_for_rows(B, index, people, energy=energy)
     return strategy
 

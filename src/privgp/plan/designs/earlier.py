@@ -24,7 +24,7 @@ from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom
 from privgp.gp.stacking import Shared, Stacked
 from privgp.plan.designs.hypotheses import Weighed, design_models
-from privgp.plan.designs.noise_aware import Hypothesis, gain
+from privgp.plan.designs.noise_aware import Hypothesis
 from privgp.types import Array
 
 MODELS = 6  # the approximate number of models that a measurement is chosen for
@@ -202,12 +202,9 @@ def strong(factor: Array, other: Array) -> tuple[Array, Array]:
     return factor @ kept, other @ kept
 
 
-def relative(hypotheses: Sequence[Hypothesis], B: Array | None, noise: float) -> list[Hypothesis]:
-    """Weighted by one over what a measurement leaves unknown: average gains are then shares of that, as
-    in ``log_left``, and the roughest models do not rule. ``B``: the measurement; None: nothing."""
-    shares = np.empty(len(hypotheses))
-    for i, h in enumerate(hypotheses):
-        told = 0.0 if B is None else gain(B, [replace(h, weight=1.0)], noise)[0]
-        shares[i] = h.weight / max(h.total - told, 1e-12 * h.total)
+def relative(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Weighted by one over what is left unknown too: average gains are then shares of that, and the
+    roughest models do not rule."""
+    shares = np.array([h.weight / h.total for h in hypotheses])
     shares /= shares.sum()
     return [replace(h, weight=float(s)) for h, s in zip(hypotheses, shares, strict=True)]
