@@ -74,6 +74,31 @@ def classifier(classes: int, *, draws: int = 3500, **settings: Any) -> Measured:
     return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, pair, draws)
 
 
+def refined(law: str, groups: Any = None, *, draws: int = 3500, **budget: Any) -> Measured:
+    """The same rows measured twice: both measurements are attacked together. The hyperparameters are
+    fixed, so that the second plan does not depend on the first one's noise."""
+    model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
+    half = model.epsilon / 2, model.delta / 2
+
+    def run(y: Any) -> Guarantee:
+        fresh = clone(model).set_params(epsilon=half[0], delta=half[1]).fit(INPUTS, y, groups)
+        return fresh.refine(INPUTS, y, *half, groups).guarantee_
+
+    return Measured(run, of_plan(model, groups), draws)
+
+
+def updated(law: str, *, draws: int = 3500, **budget: Any) -> Measured:
+    """A person of the second batch: the first one's measurement tells nothing of them."""
+    model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
+    first = INPUTS + 0.03
+
+    def run(y: Any) -> Guarantee:
+        fresh = clone(model).fit(first, np.full(len(first), 0.5))
+        return fresh.update(INPUTS, y).guarantee_
+
+    return Measured(run, of_plan(model), draws, part=1)
+
+
 def fitted_records(model: Any, bins: Callable[[], Any], draws: int, **where: Any) -> Measured:
     """Records are private: the first is one of the two that lie furthest apart."""
 
@@ -298,6 +323,11 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
             hyperparameters="fixed",
         ),
     ),
+    ("refined, gaussian", PrivateGPRegressor, refined("gaussian")),
+    ("refined, people, gaussian", PrivateGPRegressor, refined("gaussian", PEOPLE)),
+    ("refined, laplace", PrivateGPRegressor, refined("laplace", draws=9000, epsilon=2.5)),
+    ("updated, gaussian", PrivateGPRegressor, updated("gaussian")),
+    ("updated, laplace", PrivateGPRegressor, updated("laplace", draws=9000, epsilon=2.5)),
     ("inducing", PrivateGPRegressor, regressor(inducing=3)),
     ("records, gaussian", PrivateGPRegressor, records("gaussian", 3500, **BUDGET)),
     ("records, laplace", PrivateGPRegressor, records("laplace", 30_000, **SMALL)),

@@ -31,7 +31,11 @@ ADDS_UP = "compose"  # promises that were made before
 ATTACKS = "privgp.audit."  # ask what would be promised
 BINS = tuple(f"{what}, {law}" for what in ("outputs", "records") for law in LAWS)
 OPTIONS = {
-    "PrivateGPRegressor": (*BINS, *(f"people, {law}" for law in LAWS), "inducing"),
+    "PrivateGPRegressor": (
+        *BINS,
+        *(f"{how}, {law}" for how in ("people", "refined", "updated") for law in LAWS),
+        "inducing",
+    ),
     "PrivateGPClassifier": tuple(f"{n} classes, {law}" for n in ("two", "three") for law in LAWS),
     "BinnedMeans": BINS,
     "BinnedGP": BINS,

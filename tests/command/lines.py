@@ -18,6 +18,7 @@ GOOD: dict[str, dict[str, str]] = {
     "release": {
         "data": "v.csv", **COLUMNS, **BUDGET, "--hyperparameters": "fixed", "--out": "new.privgp"
     },
+    "update": {"release": "v.privgp", "data": "one.csv", "--output": "cost", "--out": "new.privgp"},
     "predict": {"release": "v.privgp", "data": "v.csv", "--out": "new.csv"},
     "inspect": {"release": "v.privgp"},
     "demo": {"--out": "new"},

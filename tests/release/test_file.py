@@ -103,7 +103,7 @@ def test_a_value_of_another_type_is_refused(folder, data):
 
 
 # which files had not at first
-LATER = {"changes", "is_laplace", "max_change", "likelihood", "unit_rate"}
+LATER = {"changes", "is_laplace", "max_change", "likelihood", "unit_rate", "spent", "others"}
 
 
 @given(st.data())

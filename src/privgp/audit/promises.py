@@ -78,8 +78,11 @@ def promise_of(given: Any) -> Promise:
     if isinstance(given, Promise):
         return given
     if isinstance(given, Guarantee):
-        if given.noise_multipliers and not (given.path_curves or given.pure_epsilons):
-            return Promise(mu=given.mu, slack=given.delta_slack)
+        if all(
+            e.noise_multipliers and not (e.path_curves or e.pure_epsilons) for e in given.events
+        ):
+            slack = max(event.delta_slack for event in given.events)
+            return Promise(mu=max(event.mu for event in given.events), slack=slack)
         return _profile(given.delta_at, given.epsilon)
     if hasattr(given, "delta_at"):
         return _profile(given.delta_at)

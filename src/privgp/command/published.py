@@ -101,6 +101,7 @@ def inspect(
 def _description(model: Any) -> list[str]:
     from privgp.command.io.answers import answer_of
     from privgp.models.kept import names_of
+    from privgp.release.spendings import described
 
     names = names_of(model)
     inputs = f"{model.n_features_in_} without names" if names is None else listed(names)
@@ -108,6 +109,7 @@ def _description(model: Any) -> list[str]:
     return [
         model.guarantee_.describe(),
         "",
+        *described(model._spent),
         f"Inputs: {inputs}; the file contains {contains}.",
         *answer_of(model).described(),
         "",

@@ -76,18 +76,17 @@ def _contents_of(model: Any) -> Contents | JointContents:
         return loaded
     if model._each:
         return joint_contents(model)
-    plan = model.plan_
-    parts = {
+    plan, epsilon = model.plan_, model._asked.epsilon
+    if len(model.measurements_) == 1:
         # The epsilon of the whole, should part of it have been spent on a choice of hyperparameters.
+        epsilon = model.guarantee_.epsilon
+    parts = {
         "parameters": replace(
-            model._asked,
-            epsilon=model.guarantee_.epsilon,
-            x_bounds=plan.x_bounds or model._asked.x_bounds,
+            model._asked, epsilon=epsilon, x_bounds=plan.x_bounds or model._asked.x_bounds
         ),
         "columns": int(model.n_features_in_),
         "names": names_of(model),
         "guarantee": model.guarantee_,
-        "measurement": model.measurements_[0],
         "functionals": model.functionals_,
         "plan_summary": model.plan_summary_,
         "certificate": certificate(model),
@@ -110,7 +109,8 @@ def _model_from(contents: Any) -> Any:
     if c.names is not None:
         model.feature_names_in_ = np.array(c.names, dtype=object)
     model.guarantee_ = c.guarantee
-    model.measurements_ = (c.measurement,)
+    model._measured, model._spent = c.measurement, c.spent
+    model.measurements_ = tuple(each.measurement for each in c.spent) or (c.measurement,)
     model.functionals_ = c.functionals
     answered(model, c)
     model.released_at_ = c.certificate["date"]

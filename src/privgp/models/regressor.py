@@ -31,6 +31,7 @@ from privgp.models.several.model import (
     predicted,
 )
 from privgp.models.spending import SpendingRegressor
+from privgp.models.updates import measure_again, measure_new, spent_first, stages
 from privgp.plan.build import Question, make_plan
 from privgp.plan.counts.exposures import Exposures, checked_exposure
 from privgp.plan.inputs.arguments import (
@@ -47,6 +48,7 @@ from privgp.plan.several.arguments import are_several
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
+from privgp.privacy.stages import Stages
 from privgp.release.at_targets import AtTargets, Release
 from privgp.release.certificate import utc
 from privgp.release.file import Contents
@@ -191,6 +193,37 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         del y
         self._release(plan, measurement)
         return self
+
+    def update(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Measure rows of new people and learn from all measurements together. Spends their budget.
+
+        Each person's data is measured once, so the promise stays (epsilon, delta) for everybody,
+        provided that nobody is in two batches. What is measured is planned knowing the release so far;
+        X, groups and parameters must not have been chosen by looking at outputs.
+        """
+        self._check_given(y)
+        measure_new(self, X, y, groups)
+        return self
+
+    def refine(
+        self, X: Any, y: Any, epsilon: float, delta: float = 0.0, groups: Any = None
+    ) -> Self:
+        """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
+
+        ``guarantee_`` then states the total, which counts for all of these people. What is measured is
+        planned knowing the release so far: it looks closer where that is least certain.
+        """
+        self._check_given(y)
+        measure_again(self, X, y, epsilon, delta, groups)
+        return self
+
+    def stages(self, X: Any, shares: Any = (0.5, 0.5), groups: Any = None) -> Stages:
+        """How to share out (epsilon, delta) over a ``fit`` and refinements of the same rows.
+
+        Laplace noise loses information when it is split and Gaussian noise does not: the noise
+        distribution is chosen for all stages together. Reads no output and spends nothing.
+        """
+        return stages(self, X, shares, groups)
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, observation: bool = False
@@ -384,7 +417,9 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         # for a file, should a parameter be changed later
         self._asked = self._parameters(plan.targets.shape[1])
         measurement = plan.kind.counted(plan, measurement)
-        self.measurements_ = (measurement,)
+        self.measurements_: tuple[Measurement, ...] = (measurement,)
+        self._measured = measurement  # all of them as one
+        self._spent = spent_first(plan, measurement, self.guarantee_)
         self.released_at_ = utc(datetime.now(UTC))
         self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
         self.__dict__.pop("chosen_by_", None)
@@ -409,9 +444,9 @@ class PrivateGPRegressor(Published, SpendingRegressor):
 
     def _contents(self, parts: dict[str, Any]) -> Contents:
         """What a file of this model holds, ``parts`` of which every model has."""
-        if len(self.measurements_) != 1:
-            raise ValueError("only a model of one measurement can be saved.")
         return Contents(
+            measurement=self._measured,
+            spent=self._spent,
             models=self._models,
             at_targets=self._at_targets,
             noise_variance=self.noise_variance_,

@@ -18,7 +18,6 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.kernels.evaluate import evaluate, variance
-from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother, inducing_smoother
 from privgp.gp.threads import one_thread
@@ -41,6 +40,8 @@ def models_of(plan: Plan) -> list[tuple[float, Hyperparameters]]:
     Where hyperparameters are learned, those the measurement was chosen for; else the given one.
     """
     models = plan.kind.models(plan.priors) if plan.learns else [plan.start]
+    if plan.earlier is not None:
+        models = plan.earlier.plausible
     total = sum(model.weight for model in models)
     return [(model.weight / total, replace(model, weight=1.0)) for model in models]
 
@@ -51,6 +52,9 @@ def draws_of(plan: Plan) -> Iterator[Hyperparameters]:
     None varies more than a function between the bounds can: its variance, and that of outputs about
     it, is at most the square of their half width, or what the plan started with if that is more.
     """
+    if plan.earlier is not None:  # which left these
+        yield from plan.earlier.plausible
+        return
     size = plan.priors[0].size
     uniform = qmc.Halton(max(size, 1), scramble=True, rng=np.random.default_rng(0)).random(DRAWS)
     most = plan.half_width**2
@@ -70,36 +74,48 @@ def _limited(model: Hyperparameters, start: Hyperparameters, most: float) -> Hyp
 
 def variances_under(plan: Plan, model: Hyperparameters, X: Array) -> Array:
     """Variance of f about the release at the rows of X, if f and outputs follow this model."""
-    measured = plan.kind.functionals(plan, plan.strategy, plan.noise, model)
-    nothing = Measurement(np.zeros(len(measured.weights)), plan.measured_noise_std, None, 0.0)
-    return posterior(measured, nothing, [model], 0.0).mean_and_variance(X)[1]
+    return posterior(*plan.together(model), [replace(model, weight=1.0)], 0.0).mean_and_variance(X)[
+        1
+    ]
 
 
 @dataclass(frozen=True)
 class _Known:
     """What is known of f at some rows if a model holds: with t measured, ``rows @ t``.
 
-    ``factor``: Cholesky factor of cov(t); ``left``: the variance of f about that.
+    ``factor``: Cholesky factor of cov(t); ``left``: the variance of f about that; ``start``: the first
+    of t, which are known already.
     """
 
     factor: Array
     rows: Array
     left: Array
+    start: Array
 
     @classmethod
     def of(cls, plan: Plan, model: Hyperparameters, X: Array) -> Self:
-        measured = plan.kind.functionals(plan, plan.strategy, plan.noise, model)
-        nothing = Measurement(np.zeros(len(measured.weights)), plan.measured_noise_std, None, 0.0)
-        factor = condition(measured, nothing, model).factor
+        measured, given = plan.together(model)
+        factor = condition(measured, given, model).factor
         cross = model.covariance(X, measured.nodes) @ measured.weights.T
         rows = cho_solve((factor, True), cross.T, check_finite=False).T
         left = model.variances(X) - np.einsum("ij,ij->i", rows, cross)
-        return cls(factor, rows, np.maximum(left, 0.0))
+        before = 0 if plan.earlier is None else len(plan.earlier.known.measurement.values)
+        return cls(factor, rows, np.maximum(left, 0.0), given.values[:before])
 
     def log_density(self, t: Array) -> Array:
-        """Of every column of t, up to a constant."""
-        half = solve_triangular(self.factor, t, lower=True, check_finite=False)
-        return np.asarray(-0.5 * np.square(half).sum(axis=0) - np.log(np.diag(self.factor)).sum())
+        """Of every column of t given what is known of it, up to a constant."""
+        new = slice(len(self.start), None)
+        half = solve_triangular(self.factor, t, lower=True, check_finite=False)[new]
+        logs = np.log(np.diag(self.factor)[new])
+        return np.asarray(-0.5 * np.square(half).sum(axis=0) - logs.sum())
+
+    def draws(self, normal: Array) -> Array:
+        """What may be measured, from independent standard normals, a column each."""
+        if len(self.start):
+            before = self.factor[: len(self.start), : len(self.start)]
+            fixed = solve_triangular(before, self.start, lower=True, check_finite=False)
+            normal = np.vstack([np.tile(fixed[:, None], normal.shape[1]), normal])
+        return np.asarray(self.factor @ normal)
 
 
 def averaged_variances(plan: Plan, X: Array) -> Array:
@@ -125,9 +141,10 @@ def _not_knowing(weights: Array, models: Sequence[_Known]) -> Array:
     out = np.asarray(weights @ [model.left for model in models])
     if len(models) == 1:
         return out
-    normal = np.random.default_rng(0).standard_normal((len(models[0].factor), MEASUREMENTS))
+    unknown = len(models[0].factor) - len(models[0].start)
+    normal = np.random.default_rng(0).standard_normal((unknown, MEASUREMENTS))
     for weight, true in zip(weights, models, strict=True):
-        t = true.factor @ normal
+        t = true.draws(normal)
         logs = np.array([model.log_density(t) for model in models]) + np.log(weights)[:, None]
         shares = np.exp(logs - logsumexp(logs, axis=0))
         missed = true.rows @ t

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from privgp.gp.smoothers import Nystrom, choose_nodes
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.counts.rates import Rates
+from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.kinds import Outputs, Records, Unbiased
@@ -128,9 +129,15 @@ class Question:
         )
 
 
-def make_plan(X: Array, question: Question, budget: Budget, people: Integers | None = None) -> Plan:
-    """Choose the measurement. Sees inputs, never outputs."""
-    task = task_of(X, question, budget, people)
+def make_plan(
+    X: Array,
+    question: Question,
+    budget: Budget,
+    people: Integers | None = None,
+    earlier: Earlier | None = None,
+) -> Plan:
+    """Choose the measurement. Sees inputs, never outputs. ``earlier``: what is known already."""
+    task = task_of(X, question, budget, people, earlier)
     if question.objective != "posterior":
         strategy, kind = _linear_strategy(task)
         return plan_of(task, strategy, kind)
@@ -142,9 +149,18 @@ def make_plan(X: Array, question: Question, budget: Budget, people: Integers | N
     )
 
 
-def task_of(X: Array, question: Question, budget: Budget, people: Integers | None) -> Task:
+def task_of(
+    X: Array,
+    question: Question,
+    budget: Budget,
+    people: Integers | None,
+    earlier: Earlier | None = None,
+) -> Task:
     """What a measurement at these inputs is chosen for."""
-    priors = starting_priors(X, question, learned=question.adapts)
+    if earlier is None:
+        priors = starting_priors(X, question, learned=question.adapts)
+    else:
+        priors = earlier.priors
     inputs, index = collapse(X)
     counts, start = np.bincount(index).astype(float), priors[0].start
     sizes = counts
@@ -152,7 +168,7 @@ def task_of(X: Array, question: Question, budget: Budget, people: Integers | Non
         sizes = np.bincount(index, question.exposures.expected)
     nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)
     goal = question.goal(inputs, counts)
-    return Task(question, budget, priors, inputs, index, sizes, nodes, people, goal)
+    return Task(question, budget, priors, inputs, index, sizes, nodes, people, goal, earlier)
 
 
 def plan_of(
@@ -161,7 +177,8 @@ def plan_of(
     """The plan of a measurement that was chosen for a task."""
     kind = kind or task.question.kind(task.inputs, task.nodes)
     measured = functionals(strategy, task.factors[0])
-    return task.question.plan(task.budget, strategy, measured, task.priors, task.goal, kind, rival)
+    plan = task.question.plan(task.budget, strategy, measured, task.priors, task.goal, kind, rival)
+    return plan if task.earlier is None else replace(plan, earlier=task.earlier)
 
 
 def _posterior_strategy(task: Task) -> tuple[OutputSums, OutputSums | None]:

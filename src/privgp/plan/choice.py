@@ -16,8 +16,10 @@ from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, Smoother, exact_smoother
 from privgp.plan.bins.bins import Bins, HalvedBins
 from privgp.plan.classes.sums import ROOT_TWO, ClassGroupSums, ClassSums, of_every_class
+from privgp.plan.designs.earlier import Earlier, hypotheses_given, relative
 from privgp.plan.designs.hypotheses import (
     Masses,
+    Weighed,
     design_models,
     factors_of,
     hypotheses_for,
@@ -63,6 +65,7 @@ class Task:
     nodes: Integers
     people: Integers | None
     goal: Goal
+    earlier: Earlier | None = None  # measurements that this one builds on
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -81,6 +84,8 @@ class Task:
         return self._of(Crowd(self.counts))
 
     def _of(self, rows: Crowd | OutputSums) -> list[Hypothesis]:
+        if self.earlier is not None:
+            return self._given_earlier(self.inputs, self.nodes, rows, *self.goal)
         models = design_models(self.priors)
         return hypotheses_for(models, self.inputs, self.nodes, rows, *self.goal, self.factors)
 
@@ -115,8 +120,17 @@ class Task:
         masses, squares = rows.masses()
         ratio = masses.sum() / masses[self.sample].sum()
         sampled = Masses(ratio * masses[self.sample], ratio * squares[self.sample])
+        if self.earlier is not None:
+            return self._given_earlier(inputs, nodes, sampled, goal, weights[every])
         models = several_scales(models) if self.question.adapts else models
         return hypotheses_for(models, inputs, nodes, sampled, goal, weights[every], whole=True)
+
+    def _given_earlier(
+        self, inputs: Array, nodes: Integers, rows: Weighed, targets: Array, weights: Array
+    ) -> list[Hypothesis]:
+        assert self.earlier is not None
+        factors = factors_of(self.earlier.designed_for, inputs, nodes)
+        return hypotheses_given(self.earlier, inputs, rows, targets, weights, factors)
 
     def scales(self, strategy: OutputSums) -> list[Hypothesis]:
         """The same with shorter and longer lengthscales, on the sample."""
@@ -140,6 +154,8 @@ def weighted_sums(task: Task, law: str) -> OutputSums:
     start = task.priors[0].start
     for _ in range(2 if several else 1):
         hypotheses = task.hypotheses(strategy)
+        if task.earlier is not None:
+            hypotheses = relative(hypotheses)
         B = aware_matrix(hypotheses, start, task.inputs, task.counts, *task.goal, noise)
         strategy = strategy_for_rows(B, index, people, **asked)
     return of_every_class(strategy, task.question.classes)

@@ -17,6 +17,7 @@ from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan import accuracy
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.counts.rates import Rates
+from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
@@ -47,6 +48,7 @@ class Plan:
     ``rival``: the best measurement with the other noise distribution, where both were compared
     ``fingerprint``: of what it was made for, which ``fit`` compares; empty if not made by a model
     ``made_for``: what it was asked for; None if not made by a model
+    ``earlier``: measurements that it builds on; errors are then those of all together
     """
 
     OWN_AXES: ClassVar[bool] = True
@@ -65,6 +67,7 @@ class Plan:
     rival: AnyStrategy | None = field(repr=False, default=None)
     fingerprint: str = field(repr=False, default="")
     made_for: MadeFor | None = field(repr=False, default=None)
+    earlier: Earlier | None = field(repr=False, default=None, metadata={"later": True})
 
     @property
     def inputs(self) -> Any:
@@ -104,12 +107,16 @@ class Plan:
     def hash(self) -> str:
         """SHA-256 of the plan, for the certificate of its release; the noise follows from the rest."""
         parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "noise"}
+        if self.earlier is None:
+            parts.pop("earlier")
         return fingerprint(self.strategy.law, parts)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write a .plan file, for approval and ``privgp.load_plan``; warns if it holds inputs."""
         from privgp.plan.file import save_plan
 
+        if self.earlier is not None:
+            raise ValueError("a plan that builds on an earlier release cannot be saved.")
         save_plan(self, path, overwrite=overwrite)
         if self.made_for is not None and self.made_for.parameters.protect == "outputs":
             warnings.warn(NOTICE, UserWarning, stacklevel=2)
@@ -193,10 +200,13 @@ class Plan:
     def noise_std(self) -> Array:
         """Std at every target of the privacy noise alone; in a posterior's mean, at the start."""
         if self.unbiased is None:
-            rows = mean_map(self.functionals, self._nothing(), self.start, self.targets)
+            rows = mean_map(*self.together(self.start), self.start, self.targets)
         else:
             rows = self.unbiased.reconstruction
-        return np.asarray(self.measured_noise_std * np.linalg.norm(rows, axis=1))
+        std = self.measured_noise_std
+        if self.earlier is not None:  # to whose noise the new numbers are scaled
+            std = self.earlier.known.measurement.noise_std
+        return np.asarray(std * np.linalg.norm(rows, axis=1))
 
     @property
     def learns(self) -> bool:
@@ -281,7 +291,7 @@ class Plan:
     def can_plan_again(self) -> bool:
         """Whether the plan holds what it was made for, so that ``at`` can plan again."""
         exact = self.x_bounds is not None or self.strategy.distinct_inputs is not None
-        return exact and self.made_for is not None
+        return exact and self.made_for is not None and self.earlier is None
 
     def at(self, epsilon: float) -> Plan:
         """The plan for the same inputs, groups and parameters at another epsilon.
@@ -310,7 +320,7 @@ class Plan:
     @property
     def is_quick(self) -> bool:
         """Whether finding the gap takes no noticeable time."""
-        return "gap" in self.__dict__ or self.kind.is_quick
+        return "gap" in self.__dict__ or self.kind.is_quick or self.earlier is not None
 
     @cached_property
     def gap(self) -> float:
@@ -321,7 +331,7 @@ class Plan:
         """
         if self.design_gap is not None:
             return self.design_gap
-        uncompared = self.is_pure and self.rival is None
+        uncompared = (self.is_pure and self.rival is None) or self.earlier is not None
         return float("inf") if uncompared else max(0.0, self.certificate.gap)
 
     @cached_property
@@ -376,7 +386,22 @@ class Plan:
 
         return plot_plan(self, ax)
 
-    def _nothing(self) -> Measurement:
-        """A measurement of exactly zero: the variances that it leaves are exact."""
-        measured = len(self.functionals.weights)
-        return Measurement(np.zeros(measured), self.measured_noise_std, None, 0.0)
+    def together(self, model: Hyperparameters) -> tuple[Functionals, Measurement]:
+        """All that will have been measured if this model holds, new values zero: the variances that
+        they leave are exact."""
+        measured = self.kind.functionals(self, self.strategy, self.noise, model)
+        nothing = Measurement(np.zeros(len(measured.weights)), self.measured_noise_std, None, 0.0)
+        if self.earlier is None:
+            return measured, nothing
+        return self._with_earlier
+
+    @cached_property
+    def _with_earlier(self) -> tuple[Functionals, Measurement]:
+        """They depend on no model, as inputs are public. Laplace noise counts by its std."""
+        assert self.earlier is not None
+        nothing = Measurement(
+            np.zeros(len(self.functionals.weights)), self.measured_noise_std, None, 0.0
+        )
+        strategy: Any = self.strategy
+        both = self.earlier.with_another(self.functionals, nothing, strategy)
+        return both.functionals, replace(both.measurement, is_laplace=False)

@@ -4,12 +4,13 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Self
+from itertools import product
+from typing import Any, Self
 
 from privgp.privacy.budget import check_budget, least_epsilon
 from privgp.privacy.pure import mixed_delta, total_epsilon
 from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
-from privgp.types import NotNegative, Positive, Share
+from privgp.types import NotNegative, Positive, Share, later
 
 SIMULATION = "simulation, not for release"
 SIMULATED_SAMPLER = f"ordinary floating-point noise: {SIMULATION}"
@@ -89,10 +90,33 @@ VALIDATION = Protected(
 class Event:
     """What one step spends, in the terms in which steps compose; see ``Guarantee``."""
 
-    noise_multipliers: tuple[float, ...] = ()
-    delta_slack: float = 0.0
+    noise_multipliers: tuple[Positive, ...] = ()
+    delta_slack: Share = 0.0
     path_curves: tuple[PathCurve, ...] = ()
-    pure_epsilons: tuple[float, ...] = ()
+    pure_epsilons: tuple[Positive, ...] = ()
+
+    @property
+    def mu(self) -> float:
+        """The Gaussian-DP parameter of all Gaussian mechanisms: the root of the sum of 1/c^2."""
+        return math.hypot(*(1.0 / c for c in self.noise_multipliers))
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether every step is epsilon-private by itself."""
+        mixed = self.noise_multipliers or self.path_curves or self.delta_slack
+        return bool(self.pure_epsilons) and not mixed
+
+    def delta_at(self, epsilon: float) -> float:
+        """The delta that holds at this epsilon, lattice terms included."""
+        if self.noise_multipliers or self.path_curves:  # drawn on a lattice
+            epsilon -= EPSILON_SLACK * max(epsilon, 1.0)
+        if self.path_curves:  # divergences of one order add; pure steps shift the others' curve
+            curves: list[Curve] = [*self.path_curves, GaussianCurve(self.mu)]
+            reduced = epsilon - math.fsum(self.pure_epsilons)
+            spent = delta_for(curves, reduced) if reduced >= 0 else 1.0
+        else:
+            spent = mixed_delta(epsilon, self.mu, self.pure_epsilons)
+        return min(1.0, spent + self.delta_slack)
 
 
 @dataclass(frozen=True)
@@ -102,7 +126,9 @@ class Guarantee:
     ``noise_multipliers``: one per Gaussian mechanism, noise std over sensitivity; ``delta_slack``:
     what the lattice adds to delta (docs/proofs/sample.md); ``path_curves``: Renyi divergences of
     posterior paths (docs/proofs/rdp.md); ``pure_epsilons``: one per step that is epsilon-private by
-    itself, such as Laplace noise or a choice. With nothing else the promise is pure: delta is 0."""
+    itself, such as Laplace noise or a choice. With nothing else the promise is pure: delta is 0.
+    ``others``: what people in other batches spend instead; each person is in one batch, and the
+    promise is that of the batch where it is weakest (docs/proofs/updates.md)."""
 
     epsilon: NotNegative
     delta: Share
@@ -115,6 +141,7 @@ class Guarantee:
     delta_slack: Share = 0.0
     path_curves: tuple[PathCurve, ...] = ()
     pure_epsilons: tuple[Positive, ...] = ()
+    others: tuple[Event, ...] = later(())
 
     def check(self) -> None:
         """Refuse what no mechanism promises, as only a file can have it."""
@@ -124,9 +151,15 @@ class Guarantee:
             raise ValueError("delta is out of range.")
 
     @property
+    def events(self) -> tuple[Event, ...]:
+        """What each person spends: one of these, by batch."""
+        own = Event(self.noise_multipliers, self.delta_slack, self.path_curves, self.pure_epsilons)
+        return (own, *self.others)
+
+    @property
     def mu(self) -> float:
         """The Gaussian-DP parameter of all Gaussian mechanisms: the root of the sum of 1/c^2."""
-        return math.hypot(*(1.0 / c for c in self.noise_multipliers))
+        return self.events[0].mu
 
     @property
     def _names_mechanism(self) -> bool:
@@ -136,8 +169,7 @@ class Guarantee:
     @property
     def is_pure(self) -> bool:
         """Whether every step is epsilon-private by itself, so that the promise holds with delta = 0."""
-        mixed = self.noise_multipliers or self.path_curves or self.delta_slack
-        return bool(self.pure_epsilons) and not mixed
+        return all(event.is_pure for event in self.events)
 
     @property
     def is_simulation(self) -> bool:
@@ -149,15 +181,7 @@ class Guarantee:
             raise ValueError(f"epsilon must be finite and not negative, got {epsilon}.")
         if not self._names_mechanism:
             return self.delta if epsilon >= self.epsilon else 1.0
-        if self.noise_multipliers or self.path_curves:  # drawn on a lattice
-            epsilon -= EPSILON_SLACK * max(epsilon, 1.0)
-        if self.path_curves:  # divergences of one order add; pure steps shift the others' curve
-            curves: list[Curve] = [*self.path_curves, GaussianCurve(self.mu)]
-            reduced = epsilon - math.fsum(self.pure_epsilons)
-            spent = delta_for(curves, reduced) if reduced >= 0 else 1.0
-        else:
-            spent = mixed_delta(epsilon, self.mu, self.pure_epsilons)
-        return min(1.0, spent + self.delta_slack)
+        return max(event.delta_at(epsilon) for event in self.events)
 
     def epsilon_at(self, delta: float) -> float:
         """The least epsilon, rounded up, that holds at this delta; infinite if none does."""
@@ -165,7 +189,7 @@ class Guarantee:
             raise ValueError(f"delta must satisfy 0 <= delta < 1, got {delta}.")
         if delta == 0:
             if self.is_pure:
-                return total_epsilon(self.pure_epsilons)
+                return max(total_epsilon(event.pure_epsilons) for event in self.events)
             return math.inf if self._names_mechanism or self.delta > 0 else self.epsilon
         return least_epsilon(self.delta_at, delta)
 
@@ -191,7 +215,15 @@ class Guarantee:
         fields["path_curves"] = tuple(PathCurve(**c) for c in fields.get("path_curves", ()))
         for name in ("assumptions", "noise_multipliers", "pure_epsilons"):
             fields[name] = tuple(fields.get(name, ()))
+        fields["others"] = tuple(_event(other) for other in fields.get("others", ()))
         return cls(**fields)
+
+
+def _event(fields: dict[str, Any]) -> Event:
+    """From JSON."""
+    curves = tuple(PathCurve(**c) for c in fields["path_curves"])
+    multipliers, epsilons = fields["noise_multipliers"], fields["pure_epsilons"]
+    return Event(tuple(multipliers), fields["delta_slack"], curves, tuple(epsilons))
 
 
 def promise(
@@ -220,7 +252,29 @@ def promise(
     )
 
 
-def _joined(parts: Sequence[Event | Guarantee]) -> Event:
+def _of_alternatives(events: Sequence[Event]) -> dict[str, Any]:
+    """The fields of a guarantee under which each person spends one of these."""
+    first, *others = dict.fromkeys(events)
+    return {**vars(first), "others": tuple(others)}
+
+
+def in_parallel(guarantees: Sequence[Guarantee]) -> Guarantee:
+    """The promise of several releases of different people's records: each person is in one of them,
+    and the promise is the weakest (docs/proofs/updates.md)."""
+    if len({(each.unit, each.neighbours) for each in guarantees}) > 1:
+        raise ValueError("these guarantees protect different things.")
+    weakest = max(guarantees, key=lambda each: (each.delta, each.epsilon))
+    rest = [event for each in guarantees for event in each.events]
+    return replace(
+        weakest,
+        epsilon=max(each.epsilon for each in guarantees),
+        assumptions=tuple(dict.fromkeys(a for each in guarantees for a in each.assumptions)),
+        sampler=" and ".join(dict.fromkeys(each.sampler for each in guarantees)),
+        **_of_alternatives([*weakest.events, *rest]),
+    )
+
+
+def _joined(parts: Sequence[Event]) -> Event:
     """Several steps as one."""
     return Event(
         noise_multipliers=tuple(c for part in parts for c in part.noise_multipliers),
@@ -257,7 +311,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
         assumptions=tuple(dict.fromkeys(a for part in parts for a in part.assumptions)),
         mechanism=" and ".join(dict.fromkeys(part.mechanism for part in parts)),
         sampler=" and ".join(dict.fromkeys(part.sampler for part in parts)),
-        **vars(_joined(parts)),
+        **_of_alternatives([_joined(each) for each in product(*(part.events for part in parts))]),
     )
     if delta == 0 and not whole.is_pure:
         raise ValueError("delta must be positive here, got 0: there is a step that is not pure.")

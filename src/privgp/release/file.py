@@ -19,6 +19,7 @@ from privgp.release.at_targets import AtTargets
 from privgp.release.certificate import plan_hash
 from privgp.release.old_files import OLD, renewed
 from privgp.release.several import JointContents
+from privgp.release.spendings import Spending, promised
 from privgp.release.stated import check_models, check_stated
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Codec, Leaf, Leaves
@@ -30,8 +31,9 @@ MOST_COLUMNS = 10_000
 @dataclass(frozen=True)
 class Contents:
     """One release. ``parameters``: of the constructor; ``names``: of the input columns;
-    ``at_targets``: None for a posterior; ``noise_variance``: the expected one; ``unit_rate``: the one that
-    rates are multiples of, where outputs are counts."""
+    ``at_targets``: None for a posterior; ``noise_variance``: the expected one; ``measurement``: all of
+    them as one; ``spent``: each by itself, where more may follow; ``unit_rate``: the one that rates are
+    multiples of, where outputs are counts."""
 
     parameters: Parameters
     columns: Annotated[int, Within(1, MOST_COLUMNS)]
@@ -45,6 +47,7 @@ class Contents:
     plan_summary: str
     certificate: dict[str, Any]
     unit_rate: Positive | None = later(None)
+    spent: tuple[Spending, ...] = later(())
 
     def check(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
@@ -62,6 +65,7 @@ class Contents:
             _holds(np.all(at_targets.model_variance >= 0.0), "variance is broken")
         self._check_functionals()
         self._check_certificate()
+        self._check_spent()
 
     def _check_functionals(self) -> None:
         """What goes with private inputs is there with them, and nowhere else."""
@@ -77,11 +81,25 @@ class Contents:
             whole = abs(float(shares.sum()) - 1.0) <= 1e-9
             _holds(whole and np.all(shares >= 0.0), "bins are broken")
 
+    def _check_spent(self) -> None:
+        """The measurements make up the one that the release is computed from, and its promise."""
+        if not self.spent:
+            return
+        whole, std = self.measurement, self.measurement.noise_std
+        values = np.concatenate([std / each.noise_std * each.values for each in self.spent])
+        _holds(np.array_equal(values, whole.values), "measurements are broken")
+        flags = [each.is_laplace for each in self.spent for _ in each.values]
+        _holds(np.array_equal(flags, whole.laplace), "measurements are broken")
+        if len(self.spent) > 1:
+            _holds(self.guarantee == promised(self.spent), "guarantee is not that of its parts")
+
     def _check_certificate(self) -> None:
         """The certificate has its form and is about this release."""
-        promised, bounds = self.guarantee, check_bounds("bounds", self.parameters.y_bounds)
-        measured = plan_hash(self.functionals, bounds, promised.epsilon, promised.delta)
-        check_stated(self.certificate, promised, self.parameters, measured)
+        budget = self.guarantee.epsilon, self.guarantee.delta
+        bounds = check_bounds("bounds", self.parameters.y_bounds)
+        measured = plan_hash(self.functionals, bounds, *budget)
+        several = len(self.spent) > 1  # then the parameters are those of one of them
+        check_stated(self.certificate, self.guarantee, self.parameters, measured, several=several)
 
 
 @dataclass(frozen=True)

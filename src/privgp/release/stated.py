@@ -27,10 +27,15 @@ def check_models(models: Sequence[Hyperparameters], columns: int) -> None:
 
 
 def check_stated(
-    stated: Mapping[str, Any], promised: Guarantee, given: Parameters, measured: str
+    stated: Mapping[str, Any],
+    promised: Guarantee,
+    given: Parameters,
+    measured: str,
+    *,
+    several: bool = False,
 ) -> None:
     """Refuse a certificate that has not its form, or is not about this release. ``measured``: the
-    hash of what was measured."""
+    hash of what was measured; ``several``: times, so that parameters are those of one of them."""
     try:
         validate(stated)
     except ValueError:
@@ -38,8 +43,8 @@ def check_stated(
     budget = (promised.epsilon, promised.delta)
     require(
         (stated["epsilon"], stated["delta"]) == budget
-        and given.epsilon == promised.epsilon
-        and (given.delta == promised.delta or promised.is_pure)
+        and (several or given.epsilon == promised.epsilon)
+        and (several or given.delta == promised.delta or promised.is_pure)
         and stated["unit"] == promised.unit
         and stated["neighbours"] == promised.neighbours
         and stated["simulation"] == promised.is_simulation

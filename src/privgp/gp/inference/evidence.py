@@ -93,7 +93,8 @@ def condition(
     changes = values(model.changes, nodes) if model.changes else None
     _, S = _covariances(functionals, model.kernel, model.noise_variance, smooth, changes)
     t, noise_std = measurement.values, measurement.noise_std
-    sites = find_sites(S, t, noise_std) if measurement.is_laplace else None
+    laplace = measurement.laplace
+    sites = find_sites(S, t, noise_std, laplace) if laplace.any() else None
     factor, solved, normal = _with_noise(S, t, noise_std)
     if sites is None:
         return Conditioned(factor, solved, normal, normal)

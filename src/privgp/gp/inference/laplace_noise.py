@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky
 from scipy.special import erfcx, log_ndtr
 
@@ -35,8 +36,15 @@ class Sites:
     log_evidence: float
 
 
-def find_sites(signal: Array, t: Array, noise_std: float) -> Sites:
-    """Sites of ``t = g + noise`` with g normal of covariance ``signal`` and Laplace noise."""
+def find_sites(
+    signal: Array, t: Array, noise_std: float, laplace: NDArray[np.bool_] | None = None
+) -> Sites:
+    """Sites of ``t = g + noise`` with g normal of covariance ``signal`` and Laplace noise.
+
+    ``laplace``: (measured,), where the noise is Laplace noise; None: everywhere. Numbers with normal
+    noise are their own sites.
+    """
+    laplace = np.ones(len(t), dtype=bool) if laplace is None else laplace
     b = noise_std / np.sqrt(2.0)
     values, variances = t.copy(), np.full(len(t), noise_std**2)
     change = np.inf
@@ -48,9 +56,10 @@ def find_sites(signal: Array, t: Array, noise_std: float) -> Sites:
         precision = np.maximum(-bend / left, LEAST / b**2)
         shift = precision * centre + slope / left
         new = (1.0 - share) / variances + share * precision
-        values = ((1.0 - share) * values / variances + share * shift) / new
-        change = np.abs(new * variances - 1.0).max()
-        variances = 1.0 / new
+        moved = ((1.0 - share) * values / variances + share * shift) / new
+        change = np.abs(new * variances - 1.0)[laplace].max()
+        values = np.where(laplace, moved, values)
+        variances = np.where(laplace, 1.0 / new, variances)
         if change < CLOSE:
             break
     if not change < 10.0 * CLOSE:  # as normal noise, then
@@ -62,9 +71,8 @@ def find_sites(signal: Array, t: Array, noise_std: float) -> Sites:
     half = cho_solve((factor, True), values, check_finite=False)
     evidence = -0.5 * float(values @ half) - float(np.log(np.diag(factor)).sum())
     evidence -= len(t) * _LOG_ROOT
-    evidence += float(
-        np.sum(log_norm + _LOG_ROOT + 0.5 * np.log(both) + 0.5 * (centre - values) ** 2 / both)
-    )
+    each = log_norm + _LOG_ROOT + 0.5 * np.log(both) + 0.5 * (centre - values) ** 2 / both
+    evidence += float(np.sum(each[laplace]))
     return Sites(values, variances, factor, evidence)
 
 

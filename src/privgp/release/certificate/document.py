@@ -17,6 +17,7 @@ from privgp.plan.fingerprint import fingerprint
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import wording
+from privgp.release.spendings import totals
 from privgp.types import Pair
 
 PACKAGES = ("privgp", "numpy", "scipy", "scikit-learn", "opendp", "dp-accounting")
@@ -136,6 +137,7 @@ def _core(model: Any) -> dict[str, Any]:
             "released": wording.released(
                 len(several), classes, at_targets=at_targets, rates=plan.unit is not None
             ),
+            **totals(vars(model).get("_spent", ())),
         },
         "software": _software(),
         "plan_hash": _measured(model, promised),

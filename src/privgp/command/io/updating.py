@@ -1,0 +1,108 @@
+"""What an update of a release is asked, and what comes before it spends: read and rehearse."""
+
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from privgp.command.errors import Refusal, counted, refusing
+from privgp.command.io.columns import as_table, made_up, split_names
+from privgp.command.io.files import open_stored
+from privgp.command.io.request import Request, public_computation
+from privgp.command.io.screen import Step
+from privgp.command.io.spending import Measure
+from privgp.models.kept import names_of
+from privgp.models.load import load, save
+from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.updates import check_updatable, measure_again, measure_new
+from privgp.storage.parts import part_beside
+
+Further = tuple[float, float] | None  # a further budget for the same rows; None for new people
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateRequest(Request):
+    """``released``: the model of the file; ``names``: of the input columns; ``further``: budget for
+    the same rows, None for new people."""
+
+    released: PrivateGPRegressor
+    names: tuple[str, ...]
+    further: Further
+
+    @classmethod
+    def of(
+        cls,
+        release: Path,
+        data: Path,
+        inputs: str | None,
+        output: str,
+        groups: str | None,
+        further: Further,
+        seed: int | None,
+    ) -> Self:
+        model = open_stored(release, load)
+        names = names_of(model) if inputs is None else tuple(split_names(inputs))
+        count = int(model.n_features_in_)
+        if names is None:
+            raise Refusal(
+                f"'{release}' does not name its {counted(count, 'input')}: do so with --inputs."
+            )
+        if len(names) != count:
+            raise Refusal(
+                f"'{release}' has {counted(count, 'input')}, but --inputs names {len(names)}."
+            )
+        with public_computation():
+            check_updatable(model)
+        epsilon, delta = further or (model.epsilon, model.delta)
+        return cls(
+            released=model, names=names, further=further, data=data, inputs=",".join(names),
+            output=output, groups=groups, bounds=model.y_bounds, epsilon=epsilon, delta=delta,
+            seed=seed,
+        )  # fmt: skip
+
+    @property
+    def input_names(self) -> list[str]:
+        return [*self.names]
+
+    def model(self) -> PrivateGPRegressor:
+        released: PrivateGPRegressor = self.released.set_params(random_state=self.seed)
+        return released
+
+
+def prepared_update(request: UpdateRequest, output: str, path: Path, step: Step) -> Measure:
+    """Read the table and rehearse; what is handed back spends."""
+    step("Reading the table")
+    X, people, y = request.all_columns(output)
+    model = request.model()
+    step("Planning and rehearsing")
+    rehearse_update(model, X, people, path, request.further)
+
+    def measure() -> PrivateGPRegressor:
+        _measure(model, X, y, people, request.further)
+        return model
+
+    return measure
+
+
+def rehearse_update(
+    model: PrivateGPRegressor, X: Any, people: Any, path: Path, further: Further
+) -> None:
+    """Release made-up values from a copy of the model, into a file that is removed."""
+    trial = deepcopy(model).set_params(hyperparameters="fixed", random_state=0)
+    with (
+        refusing(f"'{path}' cannot be written there; nothing was spent.", OSError),
+        public_computation(),
+        part_beside(path, ending=path.suffix) as part,
+    ):
+        _, middle = made_up(X, None, model.y_bounds)
+        _measure(trial, X, middle, people, further)
+        save(trial, part, overwrite=True)
+
+
+def _measure(model: PrivateGPRegressor, X: Any, y: Any, people: Any, further: Further) -> None:
+    """New people's rows, or the same again with a further budget."""
+    rows = as_table(model, X.to_numpy().astype(float))  # under the names that the model knows
+    if further is None:
+        measure_new(model, rows, y, people)
+    else:
+        measure_again(model, rows, y, *further, people)

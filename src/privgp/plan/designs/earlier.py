@@ -1,0 +1,210 @@
+"""What earlier measurements tell, for a plan that builds on them.
+
+Every model that they left plausible is conditioned on them: a new measurement is chosen for what is
+still unknown. All of it is public, and none of it matters to privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from privgp.gp.changes import values
+from privgp.gp.functionals import Functionals
+from privgp.gp.inference.evidence import condition
+from privgp.gp.inference.posterior import Posterior
+from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.measurement import Measurement
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.smoothers import Nystrom
+from privgp.gp.stacking import Shared, Stacked
+from privgp.plan.designs.hypotheses import Weighed, design_models
+from privgp.plan.designs.noise_aware import Hypothesis
+from privgp.types import Array
+
+MODELS = 6  # the approximate number of models that a measurement is chosen for
+DISAGREEMENTS = 8  # directions in which the models' means differ
+CAUTION = 0.5  # weight of models that do not depend on what was measured
+WEAK = 1e-9  # of the strongest direction: left out of a factor
+
+
+class Weighing(Protocol):
+    """The parts of a strategy that tell how it weighs rows."""
+
+    @property
+    def matrix(self) -> Array: ...
+    @property
+    def row_weights(self) -> Array: ...
+    @property
+    def energy_shares(self) -> Array: ...
+    def per_input(self, values: Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class SameRows:
+    """Numbers measured before of the rows that are to be measured again.
+
+    ``first``: place of the first among the stacked numbers; ``sums``: B, (numbers, inputs), scaled as
+    these are;
+    ``row_weights``: (rows,), the factor of every output in its sum.
+    """
+
+    first: int
+    sums: Array
+    row_weights: Array
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Earlier measurements, as one.
+
+    ``posterior``: what they tell, under each of the weighted models that they left plausible;
+    ``priors``: of the hyperparameters, for learning from all measurements together; ``again``: those of
+    the very rows to be measured, if any.
+    """
+
+    known: Stacked = field(repr=False)
+    posterior: Posterior = field(repr=False)
+    priors: tuple[Prior, ...] = field(repr=False)
+    again: tuple[SameRows, ...] = field(repr=False, default=())
+
+    @property
+    def models(self) -> list[Hyperparameters]:
+        return [component.model for component in self.posterior.components]
+
+    @cached_property
+    def plausible(self) -> list[Hyperparameters]:
+        """A few models that stand for all: a systematic sample, by weight."""
+        weights = np.array([model.weight for model in self.models])
+        steps = (np.arange(MODELS) + 0.5) / MODELS * weights.sum()
+        places = np.minimum(np.searchsorted(np.cumsum(weights), steps), len(weights) - 1)
+        picked, times = np.unique(places, return_counts=True)
+        return [
+            replace(self.models[i], weight=n / MODELS)
+            for i, n in zip(picked.tolist(), times.tolist(), strict=True)
+        ]
+
+    @cached_property
+    def designed_for(self) -> list[Hyperparameters]:
+        """The models that a measurement is chosen for: the plausible ones, and where they were learned
+        those that a first measurement is chosen for, lest an unlucky one misleads the next."""
+        if len(self.models) == 1:
+            return self.plausible
+        first = design_models(self.priors)
+        return [
+            *(replace(model, weight=(1.0 - CAUTION) * model.weight) for model in self.plausible),
+            *(replace(model, weight=CAUTION / len(first)) for model in first),
+        ]
+
+    def shared(self, strategy: Weighing) -> Shared | None:
+        """What a measurement of rows measured before shares with those; None for new rows."""
+        if not self.again:
+            return None
+        noise, energy = np.zeros((2, len(self.known.measurement.values), len(strategy.matrix)))
+        B, e, g = strategy.matrix, strategy.energy_shares, strategy.row_weights
+        for before in self.again:
+            both = before.row_weights * g
+            places = slice(before.first, before.first + len(before.sums))
+            noise[places] = (before.sums * strategy.per_input(both)) @ B.T
+            energy[places] = (before.sums * strategy.per_input(e * both)) @ B.T
+        return Shared(noise, energy)
+
+    def with_another(
+        self, functionals: Functionals, measurement: Measurement, strategy: Weighing
+    ) -> Stacked:
+        """All measurements as one, the new one last."""
+        start = self.priors[0].start
+        return self.known.with_another(functionals, measurement, start, self.shared(strategy))
+
+    def root(self, model: Hyperparameters, factor: Nystrom) -> Array:
+        """R, (rank, rank), with ``F R R^T F^T`` the covariance of f that is left under this model, for
+        F the factor of the covariance before anything was measured, changes included."""
+        nodes, A = self.known.functionals.nodes, self.known.functionals.weights
+        M = A @ features(model, factor, nodes)
+        normal = replace(self.known.measurement, is_laplace=False)  # by its std
+        given = condition(self.known.functionals, normal, model)
+        half = solve_triangular(given.factor, M, lower=True, check_finite=False)
+        left, vectors = np.linalg.eigh(np.eye(half.shape[1]) - half.T @ half)
+        return np.asarray(vectors * np.sqrt(np.clip(left, 0.0, 1.0)))
+
+    def disagreement(self, X: Array, Z: Array, weights: Array) -> tuple[Array, Array]:
+        """How the models' means differ, as factors at X and at Z, along the leading directions at Z,
+        whose rows count by their weights."""
+        shares = np.sqrt([model.weight for model in self.models])
+        at_Z = self._means(Z)
+        at_X = at_Z if X is Z else self._means(X)
+        middle = shares**2 / np.sum(shares**2)
+        D, E = ((shares * (means - (means @ middle)[:, None])) for means in (at_X, at_Z))
+        _, _, rows = np.linalg.svd(E * np.sqrt(weights)[:, None], full_matrices=False)
+        leading = rows[:DISAGREEMENTS].T
+        return D @ leading, E @ leading
+
+    def _means(self, X: Array) -> Array:
+        """(rows, models)"""
+        means = np.empty((len(X), len(self.posterior.components)))
+        for i, component in enumerate(self.posterior.components):
+            for rows, cross in component.covariances(X):
+                means[rows, i] = cross @ component.mean_weights
+        return means
+
+
+def features(model: Hyperparameters, factor: Nystrom, X: Array) -> Array:
+    """The factor of a model's covariance at other points, changes last, (rows, rank)."""
+    cross = evaluate(model.kernel, factor.nodes, model.input_map(X))
+    smooth = solve_triangular(factor.root, cross, lower=True, check_finite=False).T
+    return np.hstack([smooth, values(model.changes, X)])
+
+
+def hypotheses_given(
+    earlier: Earlier,
+    inputs: Array,
+    strategy: Weighed,
+    targets: Array,
+    target_weights: Array,
+    factors: Sequence[Nystrom],
+) -> list[Hypothesis]:
+    """One hypothesis per model: what is left unknown under it, and in what the plausible ones differ,
+    at the inputs and at the targets. ``factors``: of the models."""
+    mass, squares = strategy.masses()
+    roots = np.sqrt(target_weights)[:, None]
+    apart, apart_there = earlier.disagreement(inputs, targets, target_weights)
+    out = []
+    for model, factor in zip(earlier.designed_for, factors, strict=True):
+        R = earlier.root(model, factor)
+        here = np.hstack([factor.factor, values(model.changes, inputs)])
+        there = here if targets is inputs else features(model, factor, targets)
+        left = np.hstack([there @ R, apart_there])
+        missing = model.variances(targets) - np.square(there).sum(axis=1)
+        total = np.square(left).sum(axis=1) + np.maximum(missing, 0.0)
+        F, reach = strong(np.hstack([here @ R, apart]) * mass[:, None], left)
+        weighted = reach * roots
+        out.append(
+            Hypothesis(
+                factor=F,
+                noise=model.noise_variance * squares,
+                gram=weighted.T @ weighted,
+                total=float(target_weights @ total),
+                weight=model.weight,
+            )
+        )
+    return out
+
+
+def strong(factor: Array, other: Array) -> tuple[Array, Array]:
+    """Two factors turned alike, without the directions that are weak in the first."""
+    powers, vectors = np.linalg.eigh(factor.T @ factor)
+    kept = vectors[:, powers > WEAK * powers[-1]]
+    return factor @ kept, other @ kept
+
+
+def relative(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Weighted by one over what is left unknown too: average gains are then shares of that, and the
+    roughest models do not rule."""
+    shares = np.array([h.weight / h.total for h in hypotheses])
+    shares /= shares.sum()
+    return [replace(h, weight=float(s)) for h, s in zip(hypotheses, shares, strict=True)]

@@ -1,0 +1,89 @@
+"""``privgp update``: new people, or the same rows with a further budget."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import privgp
+from tests.command.running import BUDGET, QUICK, assert_one_sentence, people_table, run
+
+ONE = ["--inputs", "age", "--output", "cost"]
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> Path:
+    """A release of the first rows, with the tables of both batches beside it."""
+    table = people_table()
+    table.head(14).write_csv(tmp_path / "first.csv")
+    table.tail(10).write_csv(tmp_path / "second.csv")
+    path = tmp_path / "first.privgp"
+    assert run("release", tmp_path / "first.csv", *ONE, *BUDGET, *QUICK, "-o", path).code == 0
+    return path
+
+
+def test_new_people_and_then_the_same_again(released: Path, tmp_path: Path) -> None:
+    second, two, three = tmp_path / "second.csv", tmp_path / "two.privgp", tmp_path / "three.privgp"
+    page = tmp_path / "page.html"
+    done = run("update", released, second, "--output", "cost", "-o", two, "--certificate", page)
+    assert done.code == 0, done
+    assert "nobody is in two of the batches" in done.out
+    assert "nobody is in two of the batches" in page.read_text()
+    model = privgp.load(two)
+    assert (model.guarantee_.epsilon, len(model.measurements_)) == (1.0, 2)
+    further = ["--same-rows", "--epsilon", "0.5", "--delta", "1e-5"]
+    done = run("update", two, second, "--output", "cost", *further, "-o", three, "--json")
+    assert done.code == 0, done
+    told = json.loads(done.out)
+    assert 1.0 < told["guarantee"]["epsilon"] <= 1.5
+    assert privgp.load(three).guarantee_.epsilon == told["guarantee"]["epsilon"]
+    inspected = run("inspect", three)
+    assert "Measurements: 3, of rows of 2 batches of people, 1 of them of rows" in inspected.out
+    predicted = run("predict", three, second, "-o", tmp_path / "predicted.csv")
+    assert predicted.code == 0, predicted
+
+
+def test_columns_of_other_names(released: Path, tmp_path: Path) -> None:
+    table = pl.read_csv(tmp_path / "second.csv").rename({"age": "years"})
+    table.write_csv(tmp_path / "other.csv")
+    line = [
+        "update",
+        released,
+        tmp_path / "other.csv",
+        "--output",
+        "cost",
+        "-o",
+        tmp_path / "n.privgp",
+    ]
+    assert_one_sentence(run(*line))
+    assert run(*line, "--inputs", "years").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--epsilon", "1"], "--same-rows"),
+        (["--delta", "1e-5"], "--same-rows"),
+        (["--same-rows"], "--epsilon and --delta"),
+        (["--same-rows", "--epsilon", "1", "--delta", "1e-5"], "earlier measurement"),
+        (["--groups", "age"], "must be given if they were"),
+        (["--inputs", "age,bmi"], "has 1 input"),
+    ],
+)
+def test_refusals(released: Path, tmp_path: Path, options: list[str], word: str) -> None:
+    out = tmp_path / "new.privgp"
+    second = tmp_path / "second.csv"
+    result = run("update", released, second, "--output", "cost", "-o", out, *options)
+    assert_one_sentence(result)
+    assert word in result.err
+    assert not out.exists()
+
+
+def test_the_same_rows_are_not_new_people(released: Path, tmp_path: Path) -> None:
+    line = ["update", released, tmp_path / "first.csv", "--output", "cost"]
+    result = run(*line, "-o", tmp_path / "new.privgp")
+    assert_one_sentence(result)
+    assert "measured already" in result.err
