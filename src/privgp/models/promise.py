@@ -40,17 +40,15 @@ def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
     strategy = plan.strategy
     if plan.x_bounds is not None:
         protected, assumptions = RECORDS, RECORDS_ASSUMPTIONS
-        what = "records and their values over bins of the declared domain"
     else:
         protected, assumptions = OUTPUTS if strategy.people is None else PERSON, OUTPUTS_ASSUMPTIONS
-        what = "the values"
     squares = ", one of them of squares," if strategy.energy_weight > 0 else ","
     return promise(
         protected,
         [plan.noise.event],
         (plan.epsilon, plan.delta),
         assumptions=assumptions,
-        mechanism=f"{strategy.size} noisy total{'s' if strategy.size > 1 else ''} of {what}{squares} "
+        mechanism=f"{strategy.size} noisy total{'s' if strategy.size > 1 else ''} of {plan.kind.totals}{squares} "
         f"each value clipped to the declared range ({plan.noise.describe()}); everything else is "
         "computed from them",
         sampler=plan.noise.sampler,

@@ -25,6 +25,7 @@ from privgp.plan.designs.hypotheses import (
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design, gain, log_left
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
+from privgp.plan.features.features import Features
 from privgp.plan.strategy import (
     Crowd,
     GroupSums,
@@ -43,7 +44,8 @@ NODES = 512  # up to this many distinct inputs nothing is approximated
 MAX_RANK = 100
 SAMPLE = 800  # the largest number of inputs on which measurements are compared
 SAMPLED_NODES = 400  # the largest number of nodes among them
-AnyStrategy = OutputSums | GroupSums | StreamedSums | Bins | HalvedBins  # what a plan can hold
+# What a plan can hold.
+AnyStrategy = OutputSums | GroupSums | StreamedSums | Bins | HalvedBins | Features
 Goal = tuple[Array, Array]  # the targets, and how much each counts
 
 

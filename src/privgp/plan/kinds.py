@@ -55,6 +55,7 @@ class Outputs:
     default_kernel: ClassVar[bool] = False
     unread: ClassVar[str] = "no output"
     condition: ClassVar[str] = ""
+    totals: ClassVar[str] = "the values"
     inputs: Array = field(repr=False)
     chosen: Integers = field(repr=False)
     unbiased: Unbiased | None = field(repr=False, default=None)
@@ -159,10 +160,11 @@ class Records:
     inputs: ClassVar[None] = None
     chosen: ClassVar[None] = None
     unbiased: ClassVar[None] = None
-    design_gap: ClassVar[None] = None
+    design_gap: ClassVar[float | None] = None
     is_quick: ClassVar[bool] = True
     unread: ClassVar[str] = "neither an input nor an output"
     condition: ClassVar[str] = ", if records lie evenly over the domain"
+    totals: ClassVar[str] = "records and their values over bins of the declared domain"
     x_bounds: tuple[tuple[float, float], ...]
     default_kernel: bool
 

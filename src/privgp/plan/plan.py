@@ -17,6 +17,7 @@ from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan import accuracy
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.designs.noise_aware import Certificate
+from privgp.plan.features.kind import FeatureRecords
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.kinds import Outputs, Records, Unbiased
@@ -57,7 +58,7 @@ class Plan:
     functionals: Functionals = field(repr=False)
     noise: Noise = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
-    kind: Outputs | Records = field(repr=False)
+    kind: Outputs | Records | FeatureRecords = field(repr=False)
     rival: AnyStrategy | None = field(repr=False, default=None)
     fingerprint: str = field(repr=False, default="")
     made_for: MadeFor | None = field(repr=False, default=None)

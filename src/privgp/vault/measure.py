@@ -9,6 +9,7 @@ import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
+from privgp.plan.features.features import Features
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Pair, Random
@@ -59,6 +60,17 @@ def _(strategy: Bins, data: Any, bounds: Pair) -> Array:
 def _(strategy: HalvedBins, data: Any, bounds: Pair) -> Array:
     """``(B sums of (1 + u) / 2, B sums of (1 - u) / 2, w sum u^2)``."""
     return _over_bins(strategy, data, bounds, lambda u: (0.5 + 0.5 * u, 0.5 - 0.5 * u))
+
+
+@exact.register
+def _(strategy: Features, data: Any, bounds: Pair) -> Array:
+    """The Gram matrix of the features, their sums times u, and ``w sum u^2``."""
+    X, y = data
+    inputs = clipped_inputs(X, strategy.low, strategy.high)
+    u = clipped_outputs(y, strategy.rows, bounds)
+    if len(inputs) != len(u):
+        raise ValueError("X and y must have one row for each record.")
+    return strategy.flat(strategy.at(inputs), u)
 
 
 def _over_bins(

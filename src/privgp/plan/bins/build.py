@@ -23,6 +23,7 @@ from privgp.plan.bins.energy import WEIGHTS, Scatter, energy_weight
 from privgp.plan.bins.scales import design_models
 from privgp.plan.build import Budget, Question
 from privgp.plan.designs.noise_aware import aware_design
+from privgp.plan.features.build import make_features_plan
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.kinds import Records, even_hypotheses
 from privgp.plan.plan import Plan
@@ -76,6 +77,8 @@ def make_records_plan(
     rows: int, x_bounds: Sequence[tuple[float, float]], question: Question, budget: Budget
 ) -> Plan:
     """Choose the measurement. Sees the number of records, never an input or an output."""
+    if len(x_bounds) not in GRIDS:  # bins over many inputs would be nearly all empty
+        return make_features_plan(rows, x_bounds, question, budget)
     low, high = np.array(x_bounds, dtype=float).T
     # Two points with the mean and the spread of an even distribution over the domain.
     middle, spread = 0.5 * low + 0.5 * high, (high - low) / np.sqrt(12.0)
