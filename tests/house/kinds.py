@@ -9,6 +9,7 @@ from tests.house.source import House
 KINDS = {
     "Noise", "GaussianNoise", "LaplaceNoise",
     "Strategy", "OutputSums", "GroupSums", "StreamedSums", "Bins", "HalvedBins", "BinSums",
+    "Features",
     "Plan", "FunctionModel", "RecordsModel", "PathModel",
     "Draws", "RecordDraws", "PathDraws", "FunctionContents", "OutputsContents", "RecordsContents",
     "PathContents",

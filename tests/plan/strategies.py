@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
+from privgp.plan.features.features import Features
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.plan.streamed.columns import Columns, streamed_strategy
 from privgp.privacy.noise import LAPLACE
@@ -52,7 +53,7 @@ def _other_outputs(strategy: Any, y: Any, rng: np.random.Generator) -> Any:
 
 
 def _records(strategy: Any, rng: np.random.Generator) -> Any:
-    return rng.uniform(size=(strategy.rows, 1)), _ends(rng, strategy.rows)
+    return rng.uniform(size=(strategy.rows, len(strategy.low))), _ends(rng, strategy.rows)
 
 
 def _other_records(strategy: Any, data: Any, rng: np.random.Generator) -> Any:
@@ -86,6 +87,12 @@ def _streamed(strategy: Any, u: np.ndarray) -> np.ndarray:
     return np.append(B @ u, strategy.energy_weight * u @ u)
 
 
+def _features(rng: np.random.Generator) -> Any:
+    low, high, places = np.zeros(4), np.ones(4), rng.uniform(size=(20, 4))
+    matrix, weight = rng.standard_normal((6, 20)), float(rng.choice([0.5**0.5, 1.0, 1.5]))
+    return Features(low, high, 0.3, places, matrix, 5, weight)
+
+
 def _of_rows(strategy: Any) -> np.ndarray:
     return np.asarray(strategy.matrix[:, strategy.index] * strategy.row_weights)
 
@@ -104,6 +111,7 @@ ROWS: dict[str, Row] = {
         weights=lambda s: np.eye(3)[:, s.index],
     ),
     "Bins": Row(lambda rng: Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3)), *RECORDS),
+    "Features": Row(_features, *RECORDS),
     "HalvedBins": Row(
         lambda rng: HalvedBins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3), 0.1), *RECORDS
     ),
