@@ -28,7 +28,15 @@ from privgp.audit.promises import Promise
 from privgp.plan.bins.bins import Bins
 from privgp.privacy.noise import PURE
 from tests.adversary.attacks import Chosen, Measured, Released
-from tests.adversary.neighbours import INPUTS, PEOPLE, ends, of_bins, of_columns, of_plan
+from tests.adversary.neighbours import (
+    INPUTS,
+    PEOPLE,
+    ends,
+    of_bins,
+    of_columns,
+    of_features,
+    of_plan,
+)
 from tests.models.looking_up import Column
 
 BUDGET = {"y_bounds": (0, 1), "epsilon": 8.0, "delta": 0.01}
@@ -53,6 +61,19 @@ def fitted_records(model: Any, bins: Callable[[], Any], draws: int, **where: Any
         return clone(model).fit(X, y).guarantee_
 
     return Measured(run, lambda: of_bins(bins(), **where), draws)
+
+
+def features(**budget: Any) -> Measured:
+    """Four private inputs: the first record is one of two at places whose features move it most."""
+    kernel, bounds = ConstantKernel(0.2) * RBF(0.6), [(0, 1)] * 4
+    model = PrivateGPRegressor(kernel, 0.02, protect="records", x_bounds=bounds, **budget)
+
+    def run(record: Any) -> Guarantee:
+        X, y = np.full((5, 4), 0.4), np.full(5, 0.5)
+        X[0], y[0] = record
+        return clone(model).set_params(hyperparameters="fixed").fit(X, y).guarantee_
+
+    return Measured(run, lambda: of_features(model.plan(5).strategy))
 
 
 def records(law: str, draws: int, **budget: Any) -> Measured:
@@ -230,6 +251,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("inducing", PrivateGPRegressor, regressor(inducing=3)),
     ("records, gaussian", PrivateGPRegressor, records("gaussian", 3500, **BUDGET)),
     ("records, laplace", PrivateGPRegressor, records("laplace", 30_000, **SMALL)),
+    ("records, gaussian, many inputs", PrivateGPRegressor, features(**BUDGET)),
     ("outputs, laplace", BinnedMeans, bins(BinnedMeans, "outputs", "laplace", **SMALL)),
     ("outputs, gaussian", BinnedMeans, bins(BinnedMeans, "outputs", "gaussian", **BUDGET)),
     ("records, gaussian", BinnedMeans, bins(BinnedMeans, "records", "gaussian", **BUDGET)),

@@ -102,7 +102,7 @@ def test_bad_inputs_are_refused_without_naming_them(bad):
         ({"x_bounds": None}, "x_bounds must be given"),
         ({"x_bounds": (1, 0)}, "low < high"),
         ({"x_bounds": "ab"}, "x_bounds must be"),
-        ({"x_bounds": [(0, 1)] * 4}, "at most 3 inputs"),
+        ({"x_bounds": [(0, 1)] * 21}, "at most 20 inputs"),
         ({"x_bounds": [(0, 1)] * 2}, "one column per declared pair"),
         ({"y_bounds": None}, "y_bounds"),
         ({"reconstruct": "unbiased"}, "posterior"),

@@ -18,6 +18,7 @@ from privgp.types import Array
 CONSTANT_SHARE = 0.1  # of k(x, x), so that a constant is nearly one of the features
 INDUCING = 512
 LEAST_EIGENVALUE = 1e-9  # of the largest: below it a feature would be rounding
+LEAST_NORM = 1e-150  # before the division
 BLOCK_ROWS = 4096
 
 
@@ -39,15 +40,34 @@ class FeatureMap:
     matrix: Array = field(repr=False)
 
     def at(self, X: Array) -> Array:
-        """Of points of the box, each row by itself, (rows, features)."""
-        out = np.empty((len(X), len(self.matrix)))
-        for first in range(0, len(X), BLOCK_ROWS):
-            rows = slice(first, first + BLOCK_ROWS)
-            places = (X[rows] - self.low) / (self.high - self.low)
-            raw = correlation(places, self.inducing, self.lengthscale) @ self.matrix.T
-            norms = np.sqrt(np.einsum("ij,ij->i", raw, raw))
-            out[rows] = raw / np.maximum(norms, 1e-150)[:, None]
-        return out
+        """Of points of the box, (rows, features)."""
+        places = (X - self.low) / (self.high - self.low)
+        return unit_features(places, self.lengthscale, self.inducing, self.matrix)
+
+
+def unit_features(places: Array, lengthscale: float, inducing: Array, matrix: Array) -> Array:
+    """The features of points of the unit box, each row by itself, (rows, features)."""
+    out = np.empty((len(places), len(matrix)))
+    for first in range(0, len(places), BLOCK_ROWS):
+        rows = slice(first, first + BLOCK_ROWS)
+        raw = correlation(places[rows], inducing, lengthscale) @ matrix.T
+        norms = np.sqrt(np.einsum("ij,ij->i", raw, raw))
+        out[rows] = raw / np.maximum(norms, LEAST_NORM)[:, None]
+    return out
+
+
+def packed(gram: Array) -> Array:
+    """A symmetric matrix as its lower triangle, sqrt(2) off the diagonal, so that its norm is kept."""
+    i, j = np.tril_indices(len(gram))
+    return np.asarray(gram[i, j] * np.where(i == j, 1.0, np.sqrt(2.0)))
+
+
+def unpacked(numbers: Array, size: int) -> Array:
+    """The symmetric matrix, (size, size)."""
+    i, j = np.tril_indices(size)
+    gram = np.empty((size, size))
+    gram[i, j] = gram[j, i] = numbers / np.where(i == j, 1.0, np.sqrt(2.0))
+    return gram
 
 
 def correlation(first: Array, second: Array, lengthscale: float) -> Array:

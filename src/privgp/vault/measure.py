@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privgp.gp.features import packed, unit_features
 from privgp.gp.measurement import Measurement
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
 from privgp.plan.features.features import Features
@@ -70,7 +71,12 @@ def _(strategy: Features, data: Any, bounds: Pair) -> Array:
     u = clipped_outputs(y, strategy.rows, bounds)
     if len(inputs) != len(u):
         raise ValueError("X and y must have one row for each record.")
-    return strategy.flat(strategy.at(inputs), u)
+    places = (inputs - strategy.low) / (strategy.high - strategy.low)
+    phi = unit_features(places, strategy.lengthscale, strategy.inducing, strategy.matrix)
+    parts = [strategy.gram_weight * packed(phi.T @ phi), phi.T @ u]
+    if strategy.energy_weight > 0:
+        parts.append(np.array([strategy.energy_weight * float(np.dot(u, u))]))
+    return np.concatenate(parts)
 
 
 def _over_bins(

@@ -96,7 +96,7 @@ class Request(ReleaseOptions):
                 raise Refusal("--groups is not available with --protect records.")
             if self.inducing is not None:
                 raise Refusal(
-                    "--inducing does not go with --protect records, which measures bins, whose "
+                    "--inducing does not go with --protect records, which measures sums, whose "
                     "number does not grow with the rows: leave --inducing out."
                 )
         elif self.x_bounds:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -20,7 +21,13 @@ from privgp.plan.bins.scales import design_models
 from privgp.plan.build import Budget, Question
 from privgp.plan.features.features import Features
 from privgp.plan.features.kind import FeatureRecords
-from privgp.plan.features.masses import SUPPORT, even_functionals, even_masses, feature_functionals
+from privgp.plan.features.masses import (
+    SUPPORT,
+    even_functionals,
+    even_masses,
+    even_points,
+    feature_functionals,
+)
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import PURE
@@ -50,6 +57,12 @@ class Aim:
     half_width: float
     budget: Budget
 
+    @cached_property
+    def squares(self) -> list[Array]:
+        """The covariances of f at the points that stand for even records, under every model."""
+        points = even_points(self.low, self.high)
+        return [evaluate(model.kernel, points) for model in self.models]
+
     def features(self, lengthscale: float, number: int, gram_weight: float) -> Features:
         of = leading_features(self.low, self.high, lengthscale, number)
         return Features(**vars(of), rows=self.rows, gram_weight=gram_weight)
@@ -62,8 +75,7 @@ class Aim:
             np.zeros(len(features.matrix)), noise_std * self.half_width, None, 0.0
         )
         variances = []
-        for model in self.models:
-            squares = evaluate(model.kernel, points)
+        for model, squares in zip(self.models, self.squares, strict=True):
             measured = feature_functionals(features, points, masses, covariance, squares)
             left = posterior(measured, nothing, [model], 0.0)
             variances.append(left.mean_and_variance(self.targets)[1])

@@ -7,13 +7,12 @@ one record can move that: docs/proofs/features.md.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from privgp.gp.features import FeatureMap, spread_points
+from privgp.gp.features import FeatureMap, packed, spread_points, unpacked
 from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
 from privgp.plan.strategy import NOT_TOGETHER, Sums
@@ -89,26 +88,19 @@ class Features(Sums, FeatureMap):
         """What one record adds, twice: two outputs at the ends of their range, at places whose
         features have the product that moves most."""
         phi = self.at(spread_points(self.low, self.high, FURTHEST_POINTS, 2))
-        products = phi @ phi.T
+        products = np.clip(phi @ phi.T, -1.0, 1.0)
         moved = 2.0 * self.gram_weight**2 * (1.0 - products**2) + 2.0 * np.abs(products)
         i, j = divmod(int(np.argmax(moved)), len(phi))
         sign = -1.0 if products[i, j] >= 0 else 1.0
-        return self.flat(phi[[i]], np.ones(1)), self.flat(phi[[j]], np.array([sign]))
+        return self._added(phi[i], 1.0), self._added(phi[j], sign)
 
-    def flat(self, phi: Array, u: Array) -> Array:
-        """What records with these features, (rows, features), and outputs add up to, (size,)."""
-        gram, (i, j) = phi.T @ phi, np.tril_indices(len(self.matrix))
-        scaled = gram[i, j] * np.where(i == j, self.gram_weight, np.sqrt(2.0) * self.gram_weight)
-        return self.with_energy(np.concatenate([scaled, phi.T @ u]), float(np.dot(u, u)))
-
-    def gram_std(self, noise_std: float) -> float:
-        """Std of the noise on an entry of the Gram matrix off its diagonal; on it sqrt(2) as much."""
-        return noise_std / (math.sqrt(2.0) * self.gram_weight)
+    def _added(self, phi: Array, u: float) -> Array:
+        """What one record adds."""
+        gram = self.gram_weight * packed(np.outer(phi, phi))
+        return self.with_energy(np.append(gram, phi * u), u * u)
 
     def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
         k = len(self.matrix)
-        i, j = np.tril_indices(k)
-        gram = np.zeros((k, k))
-        scale = np.where(i == j, self.gram_weight, np.sqrt(2.0) * self.gram_weight)
-        gram[i, j] = gram[j, i] = numbers[: len(i)] / scale
-        return replace(super().read(numbers[len(i) :], noise, half_width), gram=gram)
+        triangle, rest = np.split(numbers, [k * (k + 1) // 2])
+        gram = unpacked(triangle / self.gram_weight, k)
+        return replace(super().read(rest, noise, half_width), gram=gram)

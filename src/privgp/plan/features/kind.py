@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from privgp.gp.features import spread_points
 from privgp.gp.functionals import Functionals
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.accuracy import left_by_rows
 from privgp.plan.designs.noise_aware import Certificate
-from privgp.plan.features.masses import SUPPORT, even_functionals
+from privgp.plan.features.masses import SUPPORT, even_functionals, even_points
 from privgp.plan.kinds import Records
 from privgp.types import Array
 
@@ -39,7 +38,7 @@ class FeatureRecords(Records):
     def variances_left(self, plan: Plan, model: Hyperparameters, targets: Array) -> Array:
         """The variance of f at the targets, were even records themselves published."""
         low, high = np.array(self.x_bounds).T
-        points = spread_points(low, high, SUPPORT, 0)
+        points = even_points(low, high)
         even = np.full(SUPPORT, plan.rows / SUPPORT)
         return left_by_rows(model, points, even, points, targets)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Matern
@@ -27,16 +29,27 @@ def precision_of(features: Features, phi: Array, noise_std: float) -> Array:
 
 def even_masses(features: Features, noise_std: float) -> tuple[Array, Array, Array]:
     """Evenly spread points, their masses, and the covariance that a measurement will leave of them."""
-    points = spread_points(features.low, features.high, SUPPORT, 0)
-    places = (points - features.low) / (features.high - features.low)
-    even = features.rows / SUPPORT
-    std, share = UNEVENNESS[0]
-    before = share * evaluate(Matern(np.sqrt(len(features.low) / 12.0), nu=1.5), places)
-    before.flat[:: SUPPORT + 1] += 1.0 - share
-    precision = precision_of(features, features.at(points), noise_std)
-    inverse = np.linalg.inv((std * even) ** 2 * before)
-    left = cho_solve(cho_factor(inverse + precision), np.eye(SUPPORT))
+    points, even = even_points(features.low, features.high), features.rows / SUPPORT
+    _, inverse = _even_places(len(features.low))
+    precision = precision_of(features, features.at(points), noise_std) + inverse / even**2
+    left = cho_solve(cho_factor(precision), np.eye(SUPPORT))
     return points, np.full(SUPPORT, even), left
+
+
+def even_points(low: Array, high: Array) -> Array:
+    """Points that stand for records spread evenly over the domain."""
+    return np.asarray(low + _even_places(len(low))[0] * (high - low))
+
+
+@cache
+def _even_places(inputs: int) -> tuple[Array, Array]:
+    """Points of the unit box, and the inverse of the prior covariance of masses there over the square
+    of the even mass."""
+    places = spread_points(np.zeros(inputs), np.ones(inputs), SUPPORT, 0)
+    std, share = UNEVENNESS[0]
+    covariance = share * evaluate(Matern(np.sqrt(inputs / 12.0), nu=1.5), places)
+    covariance.flat[:: SUPPORT + 1] += 1.0 - share
+    return places, np.asarray(np.linalg.inv(std**2 * covariance), dtype=np.float64)
 
 
 def feature_functionals(
