@@ -76,6 +76,19 @@ def features(**budget: Any) -> Measured:
     return Measured(run, lambda: of_features(model.plan(5).strategy))
 
 
+def people(bounds: Any, **settings: Any) -> Measured:
+    """All three records of the first person lie in one place, and all of one output."""
+    kernel, whose = ConstantKernel(0.2) * RBF(0.6), np.repeat(np.arange(4), 3)
+    model = PrivateGPRegressor(kernel, 0.02, protect="records", x_bounds=bounds, **settings)
+
+    def run(y: float) -> Guarantee:
+        X, outputs = np.full((12, len(bounds)), 0.4), np.full(12, 0.5)
+        outputs[whose == 0] = y
+        return clone(model).set_params(hyperparameters="fixed").fit(X, outputs, whose).guarantee_
+
+    return Measured(run, lambda: (0.0, 1.0))
+
+
 def records(law: str, draws: int, **budget: Any) -> Measured:
     """With Laplace noise and many rows next to nothing goes to the energy, and the move is whole."""
     model = PrivateGPRegressor(
@@ -252,6 +265,12 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("records, gaussian", PrivateGPRegressor, records("gaussian", 3500, **BUDGET)),
     ("records, laplace", PrivateGPRegressor, records("laplace", 30_000, **SMALL)),
     ("records, gaussian, many inputs", PrivateGPRegressor, features(**BUDGET)),
+    (
+        "records of people, gaussian",
+        PrivateGPRegressor,
+        people([(0, 1)], mechanism="gaussian", **BUDGET),
+    ),
+    ("records of people, many inputs", PrivateGPRegressor, people([(0, 1)] * 4, **BUDGET)),
     ("outputs, laplace", BinnedMeans, bins(BinnedMeans, "outputs", "laplace", **SMALL)),
     ("outputs, gaussian", BinnedMeans, bins(BinnedMeans, "outputs", "gaussian", **BUDGET)),
     ("records, gaussian", BinnedMeans, bins(BinnedMeans, "records", "gaussian", **BUDGET)),

@@ -9,7 +9,7 @@ from tests.house.source import House
 KINDS = {
     "Noise", "GaussianNoise", "LaplaceNoise",
     "Strategy", "OutputSums", "GroupSums", "StreamedSums", "Bins", "HalvedBins", "BinSums",
-    "Features",
+    "Features", "PeopleBins", "PeopleHalvedBins", "PeopleFeatures",
     "Plan", "FunctionModel", "RecordsModel", "PathModel",
     "Draws", "RecordDraws", "PathDraws", "FunctionContents", "OutputsContents", "RecordsContents",
     "PathContents",

@@ -16,7 +16,8 @@ MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
 # Of the public rooms below it the vault takes types, constants and plain mathematics. A name of
 # ``plan`` is listed here once somebody saw that it is not handed a private value to compute on.
 FROM_PLAN = {
-    "Bins", "HalvedBins", "BinSums", "Features", "OutputSums", "Strategy", "Columns", "Totals", "in_blocks", "Plan",
+    "Bins", "HalvedBins", "BinSums", "Features",
+    "OutputSums", "Strategy", "Columns", "Totals", "in_blocks", "Plan",
     "CheckedFactor", "FunctionModel", "RecordsModel", "PathModel", "path_model",
     "check_bounds", "check_choice", "check_inside", "SENSITIVITIES", "RECORD_SENSITIVITIES",
     "MAX_POINTS", "MOST_POINTS",

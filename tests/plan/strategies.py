@@ -61,6 +61,23 @@ def _other_records(strategy: Any, data: Any, rng: np.random.Generator) -> Any:
     return np.where(first[:, None], fresh[0], X), np.where(first, fresh[1], y)
 
 
+def _people_records(strategy: Any, rng: np.random.Generator) -> Any:
+    """Several records of every person, of some of them more."""
+    people = np.append(np.arange(strategy.rows), rng.integers(strategy.rows, size=6))
+    X = rng.uniform(size=(len(people), len(strategy.low)))
+    X[people == 0] = X[0]  # one person's records in one place, or averages move less
+    y = _ends(rng, len(people))
+    return X, np.where(people == 0, y[0], y), people
+
+
+def _other_people_records(strategy: Any, data: Any, rng: np.random.Generator) -> Any:
+    """All records of the first person are others, and more or fewer of them."""
+    (X, y, people), (X2, y2, people2) = data, _people_records(strategy, rng)
+    keep, new = people != 0, people2 == 0
+    joined = [(X[keep], X2[new]), (y[keep], y2[new]), (people[keep], people2[new])]
+    return tuple(np.concatenate(pair) for pair in joined)
+
+
 def _sums(people: Any = None) -> Callable[[np.random.Generator], Any]:
     def make(rng: np.random.Generator) -> Any:
         B, index = rng.standard_normal((3, 4)), np.arange(9) % 4
@@ -99,6 +116,7 @@ def _of_rows(strategy: Any) -> np.ndarray:
 
 OUTPUTS = (_outputs, _other_outputs)
 RECORDS = (_records, _other_records)
+PEOPLE_RECORDS = (_people_records, _other_people_records)
 ROWS: dict[str, Row] = {
     "OutputSums": Row(_sums(), *OUTPUTS, weights=_of_rows),
     "OutputSums of people": Row(_sums(PEOPLE), *OUTPUTS, weights=_of_rows),
@@ -112,6 +130,14 @@ ROWS: dict[str, Row] = {
     ),
     "Bins": Row(lambda rng: Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3)), *RECORDS),
     "Features": Row(_features, *RECORDS),
+    "PeopleFeatures": Row(lambda rng: _features(rng).of_people(), *PEOPLE_RECORDS),
+    "PeopleBins": Row(
+        lambda rng: Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3)).of_people(), *PEOPLE_RECORDS
+    ),
+    "PeopleHalvedBins": Row(
+        lambda rng: HalvedBins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3), 0.1).of_people(),
+        *PEOPLE_RECORDS,
+    ),
     "HalvedBins": Row(
         lambda rng: HalvedBins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3), 0.1), *RECORDS
     ),

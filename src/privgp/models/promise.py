@@ -6,11 +6,16 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from privgp.plan.plan import Plan
-from privgp.privacy.guarantee import OUTPUTS, PERSON, RECORDS, Guarantee, promise
+from privgp.privacy.guarantee import OUTPUTS, PEOPLE_RECORDS, PERSON, RECORDS, Guarantee, promise
 
 OUTPUTS_ASSUMPTIONS = (
     "the inputs, the number of rows and any person identifiers are public",
     "kernel, bounds, targets and budget were chosen without looking at the outputs",
+)
+PEOPLE_ASSUMPTIONS = (
+    "the number of people is public, and the person identifiers are right",
+    "kernel, bounds of inputs and outputs, targets and budget were chosen without looking at "
+    "the records",
 )
 RECORDS_ASSUMPTIONS = (
     "the number of records is public",
@@ -37,9 +42,11 @@ def simulation(model: Any) -> np.random.Generator | None:
 
 def regressor_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
     """What the measurement of a plan promises, of outputs or of records."""
-    strategy = plan.strategy
+    strategy: Any = plan.strategy
     if plan.x_bounds is not None:
         protected, assumptions = RECORDS, RECORDS_ASSUMPTIONS
+        if strategy.whole_people:
+            protected, assumptions = PEOPLE_RECORDS, PEOPLE_ASSUMPTIONS
     else:
         protected, assumptions = OUTPUTS if strategy.people is None else PERSON, OUTPUTS_ASSUMPTIONS
     squares = ", one of them of squares," if strategy.energy_weight > 0 else ","

@@ -12,7 +12,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Prior
 from privgp.gp.threads import laid_out, one_thread
-from privgp.models.planned import PublicRows, bound
+from privgp.models.planned import OTHER, PublicRows, bound
 from privgp.models.promise import simulation
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.build import make_records_plan
@@ -22,7 +22,8 @@ from privgp.plan.plan import Plan
 from privgp.release.features import functionals_given_gram, part_ranked_by_masses
 from privgp.release.records import functionals_of, part_ranked_by_counts
 from privgp.vault.measure import measure
-from privgp.vault.validate import checked_inputs, checked_outputs
+from privgp.vault.people import count_people
+from privgp.vault.validate import checked_inputs, checked_outputs, person_ids
 
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
@@ -42,21 +43,24 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
     return pairs
 
 
-def check_records(model: PrivateGPRegressor, groups: Any) -> None:
+def check_records(model: PrivateGPRegressor) -> None:
     if model.inducing is not None:
         raise ValueError("protect='records' measures sums, however many rows: leave inducing=None.")
-    if groups is not None:
-        raise ValueError("groups are not available with protect='records': leave groups=None.")
     if model.reconstruct != "posterior" or model.objective != "posterior":
         raise ValueError("protect='records' has objective and reconstruct 'posterior' only.")
 
 
 def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
-    """A plan from the number of records alone: ``X`` is that number, or a table of that length."""
+    """A plan from the number of records alone: ``X`` is that number, or a table of that length.
+
+    With ``groups``, one identifier per record, from the number of people alone.
+    """
     pairs = domain(model.x_bounds)
     question = model._question(len(pairs), groups)
+    people = groups is not None
+    rows = count_people(groups, _rows(X)) if people else _rows(X)
     with one_thread():
-        plan = make_records_plan(_rows(X), pairs, question, model._budget())
+        plan = make_records_plan(rows, pairs, question, model._budget(), people=people)
     return bound(model, plan, PublicRows(plan.rows, len(pairs)))
 
 
@@ -68,10 +72,16 @@ def fit_records(
     inputs = checked_inputs(X, columns)
     y = checked_outputs(y, len(inputs))
     validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
-    plan = model._plan_for(PublicRows(len(inputs), columns), groups, plan)
-    rng = simulation(model)
-    measurement = measure((inputs, y), plan.y_bounds, plan.strategy, plan.noise, rng)
-    del inputs, X, y
+    people = person_ids(groups, len(inputs))
+    count = len(inputs) if people is None else count_people(groups, len(inputs))
+    plan = plan_records(model, len(inputs), groups) if plan is None else plan
+    plan = model._plan_for(PublicRows(count, columns), groups, plan)
+    strategy: Any = plan.strategy
+    if strategy.whole_people != (people is not None):
+        raise ValueError(OTHER)
+    data = (inputs, y) if people is None else (inputs, y, people)
+    measurement = measure(data, plan.y_bounds, strategy, plan.noise, simulation(model))
+    del data, inputs, X, y, people, groups
     model._release(plan, measurement)
 
 

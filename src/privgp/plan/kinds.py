@@ -209,7 +209,7 @@ class Records:
         """How much is measured with which noise, and what the other noise would give."""
         bins: Any = plan.strategy
         text = (
-            f"{bins.rows} records in {' x '.join(map(str, bins.shape))} bins; {bins.size} numbers are "
+            f"{bins.rows} {bins.counted} in {' x '.join(map(str, bins.shape))} bins; {bins.size} numbers are "
             f"measured, with {plan.noise.describe()}"
         )
         if plan.rival is None:

@@ -26,6 +26,9 @@ from privgp.types import Array, Integers
 
 # With several rows per person the energy row costs budget; this weight costs 3% of the noise.
 SHARED_ENERGY_WEIGHT = 0.5
+# Of private inputs: how many records of one person are used, and how people are counted.
+MOST_RECORDS = 1000
+PEOPLE = "people, with any number of records each,"
 NOT_TOGETHER = "the parts do not belong together."
 
 

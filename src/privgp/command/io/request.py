@@ -92,8 +92,6 @@ class Request(ReleaseOptions):
             raise refusal(problem) from None
         if self.inputs_are_private:
             self.domain()
-            if self.groups is not None:
-                raise Refusal("--groups is not available with --protect records.")
             if self.inducing is not None:
                 raise Refusal(
                     "--inducing does not go with --protect records, which measures sums, whose "
@@ -138,7 +136,11 @@ class Request(ReleaseOptions):
     def public_rows(self) -> tuple[pl.DataFrame | FileRows | int, Any]:
         """All that a plan needs: as above, in parts if asked for, or the number of private records."""
         if self.inputs_are_private:
-            return count_rows(open_table(self.data), self.input_names), None
+            source = open_table(self.data)
+            rows = count_rows(source, self.input_names)
+            if self.groups is None:
+                return rows, None
+            return rows, identifiers(load(source, [self.groups]), self.groups, source)
         if self.inducing is not None:
             return file_rows(open_table(self.data), self.input_names), None
         return self.public_columns()
@@ -150,9 +152,8 @@ class Request(ReleaseOptions):
         return X, people, output_column(frame, output, source)
 
     def _inputs_and_people(self, frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Any]:
-        if self.inputs_are_private:
-            return private_columns(frame, self.input_names, source), None
-        X = input_columns(frame, self.input_names, source)
+        read = private_columns if self.inputs_are_private else input_columns
+        X = read(frame, self.input_names, source)
         return X, None if self.groups is None else identifiers(frame, self.groups, source)
 
 

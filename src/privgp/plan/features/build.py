@@ -83,7 +83,12 @@ class Aim:
 
 
 def make_features_plan(
-    rows: int, x_bounds: Sequence[tuple[float, float]], question: Question, budget: Budget
+    rows: int,
+    x_bounds: Sequence[tuple[float, float]],
+    question: Question,
+    budget: Budget,
+    *,
+    people: bool = False,
 ) -> Plan:
     """Choose the measurement. Sees the number of records, never an input or an output."""
     if question.mechanism in PURE or budget.delta == 0.0:
@@ -101,6 +106,8 @@ def make_features_plan(
     some = goal[0][:: -(-len(goal[0]) // TARGETS)]
     aim = Aim(low, high, rows, models, some, question.half_width, budget)
     features = best_features(aim)
+    if people:
+        features = features.of_people()
     noise_std = budget.noise_of(features).std
     measured = even_functionals(features, noise_std, priors[0].start)
     domain = tuple(zip(low.tolist(), high.tolist(), strict=True))

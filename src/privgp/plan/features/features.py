@@ -15,7 +15,7 @@ import numpy as np
 from privgp.gp.features import FeatureMap, packed, spread_points, unpacked
 from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
-from privgp.plan.strategy import NOT_TOGETHER, Sums
+from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
 from privgp.privacy.noise import GAUSSIAN, NOT_PURE, Noise
 from privgp.types import Array
 
@@ -36,6 +36,9 @@ class Features(Sums, FeatureMap):
 
     people: ClassVar[None] = None
     distinct_inputs: ClassVar[None] = None
+    whole_people: ClassVar[bool] = False
+    counted: ClassVar[str] = "records"
+    most_records: ClassVar[int] = 1
     rows: int
     gram_weight: float
     energy_weight: float = ENERGY_WEIGHT
@@ -45,6 +48,10 @@ class Features(Sums, FeatureMap):
     def size(self) -> int:
         k = len(self.matrix)
         return k * (k + 1) // 2 + k + int(self.energy_weight > 0)
+
+    def of_people(self) -> Features:
+        """The same of as many people, each with the average of what their records add."""
+        return PeopleFeatures(**vars(self))
 
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
@@ -82,7 +89,7 @@ class Features(Sums, FeatureMap):
         Absolute values of all addends sum to at most ``rows`` in the norm of each part.
         """
         parts = float(np.sqrt(self.gram_weight**2 + 1.0 + self.energy_weight**2))
-        return rounding(self.rows + 12) * self.rows * parts * (1.0 + 1e-9)
+        return rounding(self.rows * self.most_records + 12) * self.rows * parts * (1.0 + 1e-9)
 
     def furthest(self) -> tuple[Array, Array]:
         """What one record adds, twice: two outputs at the ends of their range, at places whose
@@ -104,3 +111,12 @@ class Features(Sums, FeatureMap):
         triangle, rest = np.split(numbers, [k * (k + 1) // 2])
         gram = unpacked(triangle / self.gram_weight, k)
         return replace(super().read(rest, noise, half_width), gram=gram)
+
+
+@dataclass(frozen=True)
+class PeopleFeatures(Features):
+    """``Features`` of people: all records of one are protected together. ``rows``: of people."""
+
+    whole_people: ClassVar[bool] = True
+    counted: ClassVar[str] = PEOPLE
+    most_records: ClassVar[int] = MOST_RECORDS

@@ -49,6 +49,6 @@ class FeatureRecords(Records):
         """How much is measured with which noise."""
         features: Any = plan.strategy
         return (
-            f"{features.rows} records with {len(features.matrix)} features of the inputs; "
+            f"{features.rows} {features.counted} with {len(features.matrix)} features of the inputs; "
             f"{features.size} numbers are measured, with {plan.noise.describe()}"
         )

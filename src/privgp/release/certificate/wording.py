@@ -36,6 +36,11 @@ RECORDS_LIMITS = (
     "One record, its inputs and its output, is protected. If a person has several records, all of "
     "them together are protected less.",
 )
+PEOPLE_LIMITS = (
+    "The number of people is not protected.",
+    "All records of one person are protected together, provided the person identifiers are right; "
+    "what several people have in common, such as a household, is protected less.",
+)
 OUTPUTS_LIMITS = (
     "The inputs are not protected: they are treated as public.",
     "The published file contains inputs: the coordinates of rows of the data.",
@@ -56,12 +61,18 @@ def not_protected(simulation: bool, people: bool, records: bool) -> list[str]:
     what = "records" if records else "outputs"
     return [
         *([SIMULATED] if simulation else []),
-        *(RECORDS_LIMITS if records else [*OUTPUTS_LIMITS, ONE_PERSON if people else ONE_OUTPUT]),
+        *_limits(people, records),
         "Facts about groups are not protected: anyone may apply what the published function shows "
         "to any person, in the data or not.",
         f"Several releases compose: each further release of the same {what} weakens the promise.",
         f"The promise fails if bounds, kernel, targets or budget were chosen by looking at {what}.",
     ]
+
+
+def _limits(people: bool, records: bool) -> list[str]:
+    if records:
+        return [*(PEOPLE_LIMITS if people else RECORDS_LIMITS)]
+    return [*OUTPUTS_LIMITS, ONE_PERSON if people else ONE_OUTPUT]
 
 
 def floating_point(guarantee: Guarantee, noise: Noise) -> str:
