@@ -115,12 +115,6 @@ def test_bad_arguments_are_refused(settings, message):
         private(**settings).fit(*some())
 
 
-def test_groups_are_refused():
-    X, y = some()
-    with pytest.raises(ValueError, match="groups are not available"):
-        private().fit(X, y, groups=np.arange(40))
-
-
 def test_given_kernels_and_fixed_hyperparameters():
     X, y = some()
     kernel = ConstantKernel(1.0, "fixed") * RBF(0.2, "fixed")
