@@ -82,7 +82,7 @@ def draw(model: Any, data: tuple[Array, Array], path: Path) -> None:
     open_ = HistGradientBoostingRegressor(random_state=0).fit(*data).predict(trips)
     low, high = model.interval(trips)
     figure, axes = plt.subplots(1, 3, figsize=(12, 4.2), sharey=True, layout="constrained")
-    shown = (
+    shown: tuple[tuple[str, Array, dict[str, Any]], ...] = (
         ("without privacy (boosted trees)", open_ / 60, {"vmin": 0, "vmax": 30}),
         (
             "released: all four coordinates private",
