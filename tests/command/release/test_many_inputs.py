@@ -60,3 +60,15 @@ def test_people_with_several_records(data: Path, tmp_path: Path, inputs: list[st
     told = run("inspect", out)
     assert "all records of one person" in told.out
     assert "20" in told.out
+
+
+@pytest.mark.parametrize("row", [0, 7])
+def test_a_missing_person_is_refused_without_saying_where(data: Path, row: int) -> None:
+    table = pl.read_csv(data).with_columns(pl.col("who").cast(pl.String))
+    table[row, "who"] = ""
+    table.write_csv(data)
+    line = [*FOUR, *BOUNDS, "--groups", "who", *BUDGET, *QUICK, "-o", data.with_suffix(".privgp")]
+    said = run("release", data, *line)
+    assert_refused(said, "must name a person in every row.")
+    assert "row 0" not in said.err
+    assert "7" not in said.err

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Failure, Refusal, refusal
+from privgp.command.errors import Failure, Refusal, refusal, refusing
 from privgp.command.io.axes import read_ranges, read_targets
 from privgp.command.io.columns import (
     FileRows,
@@ -140,7 +140,7 @@ class Request(ReleaseOptions):
             rows = count_rows(source, self.input_names)
             if self.groups is None:
                 return rows, None
-            return rows, identifiers(load(source, [self.groups]), self.groups, source)
+            return rows, self._people(load(source, [self.groups]), source)
         if self.inducing is not None:
             return file_rows(open_table(self.data), self.input_names), None
         return self.public_columns()
@@ -154,7 +154,17 @@ class Request(ReleaseOptions):
     def _inputs_and_people(self, frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Any]:
         read = private_columns if self.inputs_are_private else input_columns
         X = read(frame, self.input_names, source)
-        return X, None if self.groups is None else identifiers(frame, self.groups, source)
+        return X, self._people(frame, source)
+
+    def _people(self, frame: pl.DataFrame, source: Source) -> Any:
+        """Person identifiers; with private records one sentence says whatever is wrong with them."""
+        if self.groups is None:
+            return None
+        if not self.inputs_are_private:
+            return identifiers(frame, self.groups, source)
+        sentence = f"Column '{self.groups}' of '{source.path}' must name a person in every row."
+        with refusing(sentence, Refusal):
+            return identifiers(frame, self.groups, source)
 
 
 @dataclass(frozen=True, kw_only=True)
