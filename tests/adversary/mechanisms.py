@@ -35,6 +35,7 @@ from tests.adversary.neighbours import (
     ends,
     of_bins,
     of_columns,
+    of_features,
     of_joint_plan,
     of_plan,
 )
@@ -109,6 +110,32 @@ def fitted_records(model: Any, bins: Callable[[], Any], draws: int, **where: Any
         return clone(model).fit(X, y).guarantee_
 
     return Measured(run, lambda: of_bins(bins(), **where), draws)
+
+
+def features(**budget: Any) -> Measured:
+    """Four private inputs: the first record is one of two at places whose features move it most."""
+    kernel, bounds = ConstantKernel(0.2) * RBF(0.6), [(0, 1)] * 4
+    model = PrivateGPRegressor(kernel, 0.02, protect="records", x_bounds=bounds, **budget)
+
+    def run(record: Any) -> Guarantee:
+        X, y = np.full((5, 4), 0.4), np.full(5, 0.5)
+        X[0], y[0] = record
+        return clone(model).set_params(hyperparameters="fixed").fit(X, y).guarantee_
+
+    return Measured(run, lambda: of_features(model.plan(5).strategy))
+
+
+def people(bounds: Any, **settings: Any) -> Measured:
+    """All three records of the first person lie in one place, and all of one output."""
+    kernel, whose = ConstantKernel(0.2) * RBF(0.6), np.repeat(np.arange(4), 3)
+    model = PrivateGPRegressor(kernel, 0.02, protect="records", x_bounds=bounds, **settings)
+
+    def run(y: float) -> Guarantee:
+        X, outputs = np.full((12, len(bounds)), 0.4), np.full(12, 0.5)
+        outputs[whose == 0] = y
+        return clone(model).set_params(hyperparameters="fixed").fit(X, outputs, whose).guarantee_
+
+    return Measured(run, lambda: (0.0, 1.0))
 
 
 def records(law: str, draws: int, **budget: Any) -> Measured:
@@ -343,6 +370,13 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
         PrivateGPClassifier,
         classifier(3, mechanism="laplace", epsilon=2.5, draws=9000),
     ),
+    ("records, gaussian, many inputs", PrivateGPRegressor, features(**BUDGET)),
+    (
+        "records of people, gaussian",
+        PrivateGPRegressor,
+        people([(0, 1)], mechanism="gaussian", **BUDGET),
+    ),
+    ("records of people, many inputs", PrivateGPRegressor, people([(0, 1)] * 4, **BUDGET)),
     ("outputs, laplace", BinnedMeans, bins(BinnedMeans, "outputs", "laplace", **SMALL)),
     ("outputs, gaussian", BinnedMeans, bins(BinnedMeans, "outputs", "gaussian", **BUDGET)),
     ("records, gaussian", BinnedMeans, bins(BinnedMeans, "records", "gaussian", **BUDGET)),

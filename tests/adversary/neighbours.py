@@ -99,3 +99,17 @@ def of_bins(bins: Any, *, stay: bool = False) -> Pair:
     apart = np.square(measured[:, None] - measured[None]).sum(axis=2)
     found = (one[k] for k in np.unravel_index(np.argmax(apart), apart.shape))
     return tuple((place, 0.5 + 0.5 * u) for place, u in found)  # type: ignore[return-value]
+
+
+def of_features(features: Any) -> Pair:
+    """Two records (x, y) with outputs at the ends of (0, 1), of many random places the two that are
+    furthest apart in what is measured."""
+    places = np.random.default_rng(0).uniform(features.low, features.high, (200, len(features.low)))
+    single = replace(features, rows=1)
+    low, high = (
+        np.array([exact(single, (place[None], np.array([u])), (-1.0, 1.0)) for place in places])
+        for u in (-1.0, 1.0)
+    )
+    apart = np.square(low).sum(axis=1)[:, None] + np.square(high).sum(axis=1) - 2.0 * low @ high.T
+    i, j = np.unravel_index(np.argmax(apart), apart.shape)
+    return (places[i], 0.0), (places[j], 1.0)

@@ -18,7 +18,7 @@ MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
 FROM_PLAN = {
     "Bins", "HalvedBins", "BinSums", "OutputSums", "JointSums", "Strategy", "Columns", "Totals",
     "in_blocks", "Plan",
-    "ClassSums", "ClassGroupSums",
+    "ClassSums", "ClassGroupSums", "Features",
     "CheckedFactor", "FunctionModel", "RecordsModel", "PathModel", "path_model",
     "check_bounds", "check_choice", "check_inside", "SENSITIVITIES", "RECORD_SENSITIVITIES",
     "MAX_POINTS", "MOST_POINTS",

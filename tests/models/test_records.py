@@ -102,7 +102,7 @@ def test_bad_inputs_are_refused_without_naming_them(bad):
         ({"x_bounds": None}, "x_bounds must be given"),
         ({"x_bounds": (1, 0)}, "low < high"),
         ({"x_bounds": "ab"}, "x_bounds must be"),
-        ({"x_bounds": [(0, 1)] * 4}, "at most 3 inputs"),
+        ({"x_bounds": [(0, 1)] * 21}, "at most 20 inputs"),
         ({"x_bounds": [(0, 1)] * 2}, "one column per declared pair"),
         ({"y_bounds": None}, "y_bounds"),
         ({"reconstruct": "unbiased"}, "posterior"),
@@ -113,12 +113,6 @@ def test_bad_inputs_are_refused_without_naming_them(bad):
 def test_bad_arguments_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         private(**settings).fit(*some())
-
-
-def test_groups_are_refused():
-    X, y = some()
-    with pytest.raises(ValueError, match="groups are not available"):
-        private().fit(X, y, groups=np.arange(40))
 
 
 def test_given_kernels_and_fixed_hyperparameters():

@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
 from privgp.plan.classes.sums import of_every_class
+from privgp.plan.features.features import Features
 from privgp.plan.several.arguments import factors
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
@@ -67,12 +68,29 @@ def _moved_outputs(strategy: Any, y: Any, rng: np.random.Generator) -> Any:
 
 
 def _records(strategy: Any, rng: np.random.Generator) -> Any:
-    return rng.uniform(size=(strategy.rows, 1)), _ends(rng, strategy.rows)
+    return rng.uniform(size=(strategy.rows, len(strategy.low))), _ends(rng, strategy.rows)
 
 
 def _other_records(strategy: Any, data: Any, rng: np.random.Generator) -> Any:
     (X, y), fresh, first = data, _records(strategy, rng), np.arange(len(data[1])) == 0
     return np.where(first[:, None], fresh[0], X), np.where(first, fresh[1], y)
+
+
+def _people_records(strategy: Any, rng: np.random.Generator) -> Any:
+    """Several records of every person, of some of them more."""
+    people = np.append(np.arange(strategy.rows), rng.integers(strategy.rows, size=6))
+    X = rng.uniform(size=(len(people), len(strategy.low)))
+    X[people == 0] = X[0]  # one person's records in one place, or averages move less
+    y = _ends(rng, len(people))
+    return X, np.where(people == 0, y[0], y), people
+
+
+def _other_people_records(strategy: Any, data: Any, rng: np.random.Generator) -> Any:
+    """All records of the first person are others, and more or fewer of them."""
+    (X, y, people), (X2, y2, people2) = data, _people_records(strategy, rng)
+    keep, new = people != 0, people2 == 0
+    joined = [(X[keep], X2[new]), (y[keep], y2[new]), (people[keep], people2[new])]
+    return tuple(np.concatenate(pair) for pair in joined)
 
 
 def _sums(
@@ -161,6 +179,12 @@ def _streamed(strategy: Any, u: np.ndarray) -> np.ndarray:
     return np.append(B @ u, strategy.energy_weight * u @ u)
 
 
+def _features(rng: np.random.Generator) -> Any:
+    low, high, places = np.zeros(4), np.ones(4), rng.uniform(size=(20, 4))
+    matrix, weight = rng.standard_normal((6, 20)), float(rng.choice([0.5**0.5, 1.0, 1.5]))
+    return Features(low, high, 0.3, places, matrix, 5, weight)
+
+
 def _of_rows(strategy: Any) -> np.ndarray:
     return np.asarray(strategy.matrix[:, strategy.index] * strategy.row_weights)
 
@@ -170,6 +194,7 @@ MOVED = (_outputs, _moved_outputs)
 COUNTS = {"energy": False, "change": 0.1, "expected": np.arange(1.0, 10.0)}
 LABELS = (_labels, _other_labels)
 RECORDS = (_records, _other_records)
+PEOPLE_RECORDS = (_people_records, _other_people_records)
 ROWS: dict[str, Row] = {
     "OutputSums": Row(_sums(), *OUTPUTS, weights=_of_rows),
     "OutputSums of people": Row(_sums(PEOPLE), *OUTPUTS, weights=_of_rows),
@@ -211,6 +236,15 @@ ROWS: dict[str, Row] = {
         weights=lambda s: np.eye(3)[:, s.index],
     ),
     "Bins": Row(lambda rng: Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3)), *RECORDS),
+    "Features": Row(_features, *RECORDS),
+    "PeopleFeatures": Row(lambda rng: _features(rng).of_people(), *PEOPLE_RECORDS),
+    "PeopleBins": Row(
+        lambda rng: Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3)).of_people(), *PEOPLE_RECORDS
+    ),
+    "PeopleHalvedBins": Row(
+        lambda rng: HalvedBins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3), 0.1).of_people(),
+        *PEOPLE_RECORDS,
+    ),
     "HalvedBins": Row(
         lambda rng: HalvedBins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3), 0.1), *RECORDS
     ),

@@ -84,7 +84,10 @@ Answers = Annotated[
 ]
 
 # A release
-GROUPS_HELP = "Public person identifiers: all rows of one person are protected together."
+GROUPS_HELP = (
+    "Person identifiers: all rows of one person are protected together. Public, unless records are "
+    "protected; then their number is."
+)
 X_BOUNDS_HELP = (
     "With --protect records: public bounds of an input, chosen without looking at it; once per "
     "input, in their order. Inputs outside are moved to them."

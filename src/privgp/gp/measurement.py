@@ -20,6 +20,8 @@ class Measurement:
     ``values``: (measured,), B s plus noise; ``noise_std`` of each; ``energy``: the weighted sum of
     squared outputs plus noise, or None; ``energy_noise_std`` its noise; ``counts``:
     (measured,), B times the records per bin plus noise, where inputs are private;
+    ``gram``: (measured, measured), the sums of products of two features plus noise, where inputs are
+    private and many;
     ``is_laplace``: whether the noise on ``values`` is Laplace noise, not normal; one answer for all of
     them, or one for each.
     """
@@ -30,6 +32,7 @@ class Measurement:
     energy_noise_std: NotNegative
     counts: Annotated[Array, "measured"] | None = None
     is_laplace: bool | tuple[bool, ...] = later(False)
+    gram: Annotated[Array, "measured measured"] | None = later(None)
 
     def check(self) -> None:
         """Refuse another number of answers than of values, as only a file can have it."""

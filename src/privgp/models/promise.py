@@ -12,6 +12,7 @@ from privgp.privacy.guarantee import (
     LABELLED_RECORDS,
     LABELS,
     OUTPUTS,
+    PEOPLE_RECORDS,
     PERSON,
     PERSON_COUNTS,
     PERSON_LABELS,
@@ -34,6 +35,11 @@ GROUP_CHANGE = (
 LABELS_ASSUMPTIONS = (
     OUTPUTS_ASSUMPTIONS[0],
     "kernel, classes, targets and budget were chosen without looking at the labels",
+)
+PEOPLE_ASSUMPTIONS = (
+    "the number of people is public, and the person identifiers are right",
+    "kernel, bounds of inputs and outputs, targets and budget were chosen without looking at "
+    "the records",
 )
 RECORDS_ASSUMPTIONS = (
     "the number of records is public",
@@ -90,10 +96,12 @@ OF_LABELS = Told(
 
 def regressor_guarantee(plan: Plan, *, simulated: bool, told: Told = VALUES) -> Guarantee:
     """What the measurement of a plan promises, of outputs or of records."""
-    strategy, assumptions = plan.strategy, told.assumptions
+    strategy: Any = plan.strategy
+    assumptions = told.assumptions
     if plan.x_bounds is not None:
         protected, assumptions = told.records, RECORDS_ASSUMPTIONS
-        what = f"records and their {told.values} over bins of the declared domain"
+        if strategy.whole_people:
+            protected, assumptions = PEOPLE_RECORDS, PEOPLE_ASSUMPTIONS
     else:
         protected = told.outputs if strategy.people is None else told.person
         if plan.max_change is not None:
@@ -103,7 +111,7 @@ def regressor_guarantee(plan: Plan, *, simulated: bool, told: Told = VALUES) -> 
             assumptions = *assumptions, declared.format(change=exactly(plan.max_change))
         if plan.unit is not None:
             assumptions = *assumptions, EXPOSURES
-        what = f"the {told.values}"
+    what = plan.kind.totals.replace("values", told.values)
     squares = ", one of them of squares," if strategy.energy_weight > 0 else ","
     return promise(
         protected,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -11,23 +12,27 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Prior
 from privgp.gp.threads import laid_out, one_thread
-from privgp.models.planned import PublicRows, bound
+from privgp.models.planned import OTHER, PublicRows, bound
 from privgp.models.promise import simulation
+from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.build import make_records_plan
+from privgp.plan.features.features import Features
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.plan import Plan
+from privgp.release.features import functionals_given_gram, part_ranked_by_masses
 from privgp.release.records import functionals_of, part_ranked_by_counts
 from privgp.vault.measure import measure
-from privgp.vault.validate import checked_inputs, checked_outputs
+from privgp.vault.people import count_people
+from privgp.vault.validate import checked_inputs, checked_outputs, person_ids
 
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
-MOST_INPUTS = 3
+MOST_INPUTS = 20
 
 
 def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
-    """The declared domain of at most three private inputs, one (low, high) each."""
+    """The declared domain of the private inputs, one (low, high) each."""
     pairs = domain_pairs("x_bounds", x_bounds)
     if len(pairs) > MOST_INPUTS:
         raise ValueError(
@@ -38,21 +43,24 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
     return pairs
 
 
-def check_records(model: PrivateGPRegressor, groups: Any) -> None:
+def check_records(model: PrivateGPRegressor) -> None:
     if model.inducing is not None:
-        raise ValueError("protect='records' measures bins, however many rows: leave inducing=None.")
-    if groups is not None:
-        raise ValueError("groups are not available with protect='records': leave groups=None.")
+        raise ValueError("protect='records' measures sums, however many rows: leave inducing=None.")
     if model.reconstruct != "posterior" or model.objective != "posterior":
         raise ValueError("protect='records' has objective and reconstruct 'posterior' only.")
 
 
 def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
-    """A plan from the number of records alone: ``X`` is that number, or a table of that length."""
+    """A plan from the number of records alone: ``X`` is that number, or a table of that length.
+
+    With ``groups``, one identifier per record, from the number of people alone.
+    """
     pairs = domain(model.x_bounds)
     question = model._question(len(pairs), groups)
+    people = groups is not None
+    rows = count_people(groups, _rows(X)) if people else _rows(X)
     with one_thread():
-        plan = make_records_plan(_rows(X), pairs, question, model._budget())
+        plan = make_records_plan(rows, pairs, question, model._budget(), people=people)
     return bound(model, plan, PublicRows(plan.rows, len(pairs)))
 
 
@@ -64,22 +72,49 @@ def fit_records(
     inputs = checked_inputs(X, columns)
     y = checked_outputs(y, len(inputs))
     validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
-    plan = model._plan_for(PublicRows(len(inputs), columns), groups, plan)
-    rng = simulation(model)
-    measurement = measure((inputs, y), plan.y_bounds, plan.strategy, plan.noise, rng)
-    del inputs, X, y
+    people = person_ids(groups, len(inputs))
+    count = len(inputs) if people is None else count_people(groups, len(inputs))
+    plan = plan_records(model, len(inputs), groups) if plan is None else plan
+    plan = model._plan_for(PublicRows(count, columns), groups, plan)
+    strategy: Any = plan.strategy
+    if strategy.whole_people != (people is not None):
+        raise ValueError(OTHER)
+    data = (inputs, y) if people is None else (inputs, y, people)
+    measurement = measure(data, plan.y_bounds, strategy, plan.noise, simulation(model))
+    del data, inputs, X, y, people, groups
     model._release(plan, measurement)
 
 
 def given_counts(plan: Plan, measurement: Measurement) -> tuple[Functionals, tuple[Prior, ...]]:
-    """What was measured of f, and the priors of its hyperparameters, once counts are known."""
-    bins: Any = plan.strategy
+    """What was measured of f, and the priors of its hyperparameters, once it is known where records
+    are."""
+    functionals, ranked = placed(plan.strategy, plan, measurement)
+    return laid_out(functionals), ranked if plan.kind.default_kernel else plan.priors
+
+
+@singledispatch
+def placed(
+    strategy: Any, plan: Plan, measurement: Measurement
+) -> tuple[Functionals, tuple[Prior, ...]]:
+    """What was measured of f, and the priors for part-ranked inputs, as the places of records are
+    known from the measurement."""
+    raise TypeError("this strategy does not tell where records are.")
+
+
+@placed.register
+def _(bins: Bins, plan: Plan, measurement: Measurement) -> tuple[Functionals, tuple[Prior, ...]]:
     noise_std = bins.sum_std(plan.noise.std)
     functionals, counts = functionals_of(bins, measurement, noise_std, plan.start)
-    priors = plan.priors
-    if plan.kind.default_kernel:
-        priors = part_ranked_by_counts(bins, counts, priors[0])
-    return laid_out(functionals), priors
+    return functionals, part_ranked_by_counts(bins, counts, plan.priors[0])
+
+
+@placed.register
+def _(
+    features: Features, plan: Plan, measurement: Measurement
+) -> tuple[Functionals, tuple[Prior, ...]]:
+    found = functionals_given_gram(features, measurement, plan.noise.std, plan.priors[0])
+    functionals, points, masses = found
+    return functionals, part_ranked_by_masses(features, points, masses, plan.priors[0])
 
 
 def _rows(X: Any) -> int:

@@ -378,7 +378,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         if self.noise_variance is not None and not isinstance(self.noise_variance, Real):
             raise ValueError("noise_variance must be a number or None.")
         if self.protect == "records":
-            check_records(self, groups)
+            check_records(self)
         elif self.inducing is not None and groups is not None:
             raise ValueError(
                 "groups do not go with inducing: leave inducing=None, which holds all rows at once."

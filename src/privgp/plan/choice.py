@@ -14,7 +14,7 @@ from scipy.spatial import KDTree
 from privgp.gp.input_maps import spreads
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, Smoother, exact_smoother
-from privgp.plan.bins.bins import Bins, HalvedBins
+from privgp.plan.bins.bins import Bins, HalvedBins, PeopleBins, PeopleHalvedBins
 from privgp.plan.classes.sums import ROOT_TWO, ClassGroupSums, ClassSums, of_every_class
 from privgp.plan.designs.earlier import Earlier, hypotheses_given, relative
 from privgp.plan.designs.hypotheses import (
@@ -28,6 +28,7 @@ from privgp.plan.designs.hypotheses import (
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design, gain, log_left
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
+from privgp.plan.features.features import Features, PeopleFeatures
 from privgp.plan.strategy import (
     Crowd,
     GroupSums,
@@ -46,9 +47,9 @@ NODES = 512  # up to this many distinct inputs nothing is approximated
 MAX_RANK = 100
 SAMPLE = 800  # the largest number of inputs on which measurements are compared
 SAMPLED_NODES = 400  # the largest number of nodes among them
-AnyStrategy = (  # what a plan can hold
-    OutputSums | GroupSums | StreamedSums | Bins | HalvedBins | ClassSums | ClassGroupSums
-)
+# What a plan can hold.
+OfRecords = Bins | HalvedBins | Features | PeopleBins | PeopleHalvedBins | PeopleFeatures
+AnyStrategy = OutputSums | GroupSums | StreamedSums | ClassSums | ClassGroupSums | OfRecords
 Goal = tuple[Array, Array]  # the targets, and how much each counts
 
 

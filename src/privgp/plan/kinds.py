@@ -56,6 +56,7 @@ class Outputs:
     default_kernel: ClassVar[bool] = False
     unread: ClassVar[str] = "no output"
     condition: ClassVar[str] = ""
+    totals: ClassVar[str] = "the values"
     inputs: Array = field(repr=False)
     chosen: Integers = field(repr=False)
     unbiased: Unbiased | None = field(repr=False, default=None)
@@ -169,11 +170,12 @@ class Records:
     inputs: ClassVar[None] = None
     chosen: ClassVar[None] = None
     unbiased: ClassVar[None] = None
-    design_gap: ClassVar[None] = None
+    design_gap: ClassVar[float | None] = None
     is_quick: ClassVar[bool] = True
     unread: ClassVar[str] = "neither an input nor an output"
     condition: ClassVar[str] = ", if records lie evenly over the domain"
     unit: ClassVar[None] = None
+    totals: ClassVar[str] = "records and their values over bins of the declared domain"
     x_bounds: tuple[tuple[float, float], ...]
     default_kernel: bool
 
@@ -222,7 +224,7 @@ class Records:
         """How much is measured with which noise, and what the other noise would give."""
         bins: Any = plan.strategy
         text = (
-            f"{bins.rows} records in {' x '.join(map(str, bins.shape))} bins; {bins.size} numbers are "
+            f"{bins.rows} {bins.counted} in {' x '.join(map(str, bins.shape))} bins; {bins.size} numbers are "
             f"measured, with {plan.noise.describe()}"
         )
         if plan.rival is None:

@@ -19,6 +19,7 @@ from privgp.plan.choice import AnyStrategy
 from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.noise_aware import Certificate
+from privgp.plan.features.kind import FeatureRecords
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.kinds import Outputs, Records, Unbiased
@@ -63,7 +64,7 @@ class Plan:
     functionals: Functionals = field(repr=False)
     noise: Noise = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
-    kind: Outputs | Rates | Records = field(repr=False)
+    kind: Outputs | Rates | Records | FeatureRecords = field(repr=False)
     rival: AnyStrategy | None = field(repr=False, default=None)
     fingerprint: str = field(repr=False, default="")
     made_for: MadeFor | None = field(repr=False, default=None)

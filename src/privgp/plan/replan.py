@@ -48,7 +48,8 @@ def planned_again(plan: Plan, epsilon: float) -> Plan:
     strategy: Any = plan.strategy
     if plan.x_bounds is not None:
         with one_thread():
-            again = make_records_plan(plan.rows, plan.x_bounds, question, budget)
+            people = bool(strategy.whole_people)
+            again = make_records_plan(plan.rows, plan.x_bounds, question, budget, people=people)
     else:
         X = np.ascontiguousarray(plan.inputs[strategy.index])
         with one_thread() if plan.objective == "posterior" else threads_for(len(X)):

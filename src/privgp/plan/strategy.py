@@ -31,6 +31,9 @@ SHARED_ENERGY_WEIGHT = 0.5
 # So it does where an output changes by less than its whole range; this share costs 2%.
 CHANGED_ENERGY_SHARE = 0.2
 CHANGED_TOTAL_SHARE = 0.02  # the same in the sum of absolute values
+# Of private inputs: how many records of one person are used, and how people are counted.
+MOST_RECORDS = 1000
+PEOPLE = "people, with any number of records each,"
 NOT_TOGETHER = "the parts do not belong together."
 
 

@@ -79,6 +79,11 @@ RECORDS = Protected(
     "datasets with the same number of records that differ in one record, its inputs and its output, "
     "within the declared bounds",
 )
+PEOPLE_RECORDS = Protected(
+    "all records of one person (inputs and outputs)",
+    "datasets with the same number of people that differ in all records of one person: how many there "
+    "are, their inputs and their outputs, within the declared bounds",
+)
 VALIDATION = Protected(
     "one whole validation record (inputs and output)",
     "validation sets with the same number of records that differ in one record, its inputs and its "

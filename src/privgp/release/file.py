@@ -74,8 +74,9 @@ class Contents:
         if isinstance(given.inducing, np.ndarray):
             _holds(np.array_equal(given.inducing, f.nodes), "inducing inputs are broken")
         private = given.protect == "records"
-        extra = (self.measurement.counts, f.fixed_gram, f.scatter, shares)
-        _holds(all((part is not None) == private for part in extra), "bins are broken")
+        counted = self.measurement.counts is not None or self.measurement.gram is not None
+        extra = (f.fixed_gram is not None, f.scatter is not None, shares is not None)
+        _holds(all(part == private for part in (counted, *extra)), "bins are broken")
         if f.scatter is not None and shares is not None:
             _holds(f.scatter.shape[1] * len(shares) == len(f.nodes), "bins are broken")
             whole = abs(float(shares.sum()) - 1.0) <= 1e-9

@@ -7,19 +7,23 @@ from typing import Any
 
 import numpy as np
 
+from privgp.gp.features import packed, unit_features
 from privgp.gp.measurement import Measurement
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
 from privgp.plan.classes.sums import ClassGroupSums, ClassSums
+from privgp.plan.features.features import Features
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Pair, Random
 from privgp.vault.noise import add_noise
+from privgp.vault.people import shares
 from privgp.vault.validate import (
     checked_columns,
     checked_outputs,
     clipped_inputs,
     clipped_outputs,
+    person_ids,
 )
 
 
@@ -91,20 +95,57 @@ def _(strategy: HalvedBins, data: Any, bounds: Pair) -> Array:
     return _over_bins(strategy, data, bounds, lambda u: (0.5 + 0.5 * u, 0.5 - 0.5 * u))
 
 
+@exact.register
+def _(strategy: Features, data: Any, bounds: Pair) -> Array:
+    """The Gram matrix of the features, their sums times u, and ``w sum u^2``."""
+    inputs, u, weights = _records(strategy, data, bounds)
+    places = (inputs - strategy.low) / (strategy.high - strategy.low)
+    phi = unit_features(places, strategy.lengthscale, strategy.inducing, strategy.matrix)
+    counted = phi if weights is None else phi * weights[:, None]
+    parts = [strategy.gram_weight * packed(phi.T @ counted), counted.T @ u]
+    return _with_energy(strategy, parts, u, weights)
+
+
 def _over_bins(
     bins: Bins, data: Any, bounds: Pair, values: Callable[[Array], tuple[Array, Array]]
 ) -> Array:
     """Sums over bins of two values of a record's output; inputs are projected onto the domain."""
-    X, y = data
-    inputs = clipped_inputs(X, bins.low, bins.high)
-    u = clipped_outputs(y, bins.rows, bounds)
-    if len(inputs) != len(u):
-        raise ValueError("X and y must have one row for each record.")
+    inputs, u, weights = _records(bins, data, bounds)
     shape = np.array(bins.shape)
     place = (inputs - bins.low) / (bins.high - bins.low) * shape
     cells = np.clip(np.floor(place).astype(np.int64), 0, shape - 1)
     index = np.ravel_multi_index(tuple(cells.T), bins.shape)
-    parts = [bins.matrix @ np.bincount(index, each, minlength=bins.count) for each in values(u)]
-    if bins.energy_weight > 0:
-        parts.append(np.array([bins.energy_weight * float(np.dot(u, u))]))
+    counted = values(u) if weights is None else [each * weights for each in values(u)]
+    parts = [bins.matrix @ np.bincount(index, each, minlength=bins.count) for each in counted]
+    return _with_energy(bins, parts, u, weights)
+
+
+def _records(
+    strategy: Bins | Features, data: Any, bounds: Pair
+) -> tuple[Array, Array, Array | None]:
+    """Inputs within the domain, outputs in [-1, 1], and the weights of records of people."""
+    X, y, *whose = data
+    inputs = clipped_inputs(X, strategy.low, strategy.high)
+    if len(whose) != int(strategy.whole_people):
+        raise ValueError("groups go with a measurement of people, and with no other.")
+    if not whose:
+        u = clipped_outputs(y, strategy.rows, bounds)
+        if len(inputs) != len(u):
+            raise ValueError("X and y must have one row for each record.")
+        return inputs, u, None
+    u = clipped_outputs(y, len(inputs), bounds)
+    people = person_ids(whose[0], len(inputs))
+    if people is None or int(people.max(initial=-1)) + 1 != strategy.rows:
+        raise ValueError("groups must name as many people as were planned for.")
+    kept, weights = shares(people, strategy.most_records)
+    return inputs[kept], u[kept], weights
+
+
+def _with_energy(
+    strategy: Bins | Features, parts: list[Array], u: Array, weights: Array | None
+) -> Array:
+    """The numbers so far, and the sum of squared outputs where that is measured too."""
+    if strategy.energy_weight > 0:
+        squares = float(np.dot(u, u if weights is None else u * weights))
+        parts.append(np.array([strategy.energy_weight * squares]))
     return np.concatenate(parts)

@@ -120,11 +120,9 @@ class Request(ReleaseOptions):
             raise refusal(problem) from None
         if self.inputs_are_private:
             self.domain()
-            if self.groups is not None:
-                raise Refusal("--groups is not available with --protect records.")
             if self.inducing is not None:
                 raise Refusal(
-                    "--inducing does not go with --protect records, which measures bins, whose "
+                    "--inducing does not go with --protect records, which measures sums, whose "
                     "number does not grow with the rows: leave --inducing out."
                 )
         elif self.x_bounds:
@@ -250,7 +248,11 @@ class Request(ReleaseOptions):
     def public_rows(self) -> tuple[pl.DataFrame | FileRows | int, Any]:
         """All that a plan needs: as above, in parts if asked for, or the number of private records."""
         if self.inputs_are_private:
-            return count_rows(open_table(self.data), self.input_names), None
+            source = open_table(self.data)
+            rows = count_rows(source, self.input_names)
+            if self.groups is None:
+                return rows, None
+            return rows, self._people(load(source, [self.groups]), source)
         if self.inducing is not None:
             return file_rows(open_table(self.data), self.input_names), None
         return self.public_columns()
@@ -268,10 +270,19 @@ class Request(ReleaseOptions):
         return X, people, output_column(frame, output, source)
 
     def _inputs_and_people(self, frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Any]:
-        if self.inputs_are_private:
-            return private_columns(frame, self.input_names, source), None
-        X = input_columns(frame, self.input_names, source)
-        return X, None if self.groups is None else identifiers(frame, self.groups, source)
+        read = private_columns if self.inputs_are_private else input_columns
+        X = read(frame, self.input_names, source)
+        return X, self._people(frame, source)
+
+    def _people(self, frame: pl.DataFrame, source: Source) -> Any:
+        """Person identifiers; with private records one sentence says whatever is wrong with them."""
+        if self.groups is None:
+            return None
+        if not self.inputs_are_private:
+            return identifiers(frame, self.groups, source)
+        sentence = f"Column '{self.groups}' of '{source.path}' must name a person in every row."
+        with refusing(sentence, Refusal):
+            return identifiers(frame, self.groups, source)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ import numpy as np
 
 from privgp.gp.kernels.quadrature import gauss
 from privgp.gp.rounding import rounding
-from privgp.plan.strategy import NOT_TOGETHER, Sums
+from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE
 from privgp.privacy.sensitivity import absolute_sums, column_norms
 from privgp.types import Array, Integers
@@ -106,6 +106,9 @@ class Bins(Sums, Grid):
 
     people: ClassVar[None] = None
     distinct_inputs: ClassVar[None] = None
+    whole_people: ClassVar[bool] = False
+    counted: ClassVar[str] = "records"
+    most_records: ClassVar[int] = 1
     rows: int
     matrix: Array = field(repr=False)
     energy_weight: float = ENERGY_WEIGHT
@@ -114,6 +117,10 @@ class Bins(Sums, Grid):
     @property
     def size(self) -> int:
         return 2 * len(self.matrix) + int(self.energy_weight > 0)
+
+    def of_people(self) -> Bins:
+        """The same of as many people, each with the average of what their records add."""
+        return PeopleBins(**vars(self))
 
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
@@ -148,7 +155,7 @@ class Bins(Sums, Grid):
         ``| |B| mass | <= rows * (largest column norm)`` for any masses that sum to the rows.
         """
         largest = max(1.0, float(column_norms(self.matrix).max()))
-        each = rounding(self.rows + self.count + 4) * self.rows * largest
+        each = rounding(self.rows * self.most_records + self.count + 4) * self.rows * largest
         return float(np.sqrt(3.0) * each) * (1.0 + 1e-9)
 
     def furthest(self) -> tuple[Array, Array]:
@@ -205,6 +212,9 @@ class HalvedBins(Bins):
 
     law: Annotated[str, PURE] = LAPLACE
 
+    def of_people(self) -> Bins:
+        return PeopleHalvedBins(**vars(self))
+
     def sensitivity(self) -> float:
         """In the sum of absolute values: twice the largest column sum, plus the energy's weight."""
         sums = float(absolute_sums(self.matrix).max())
@@ -213,7 +223,8 @@ class HalvedBins(Bins):
     def float_error(self) -> float:
         """The bound in the sum of absolute values."""
         largest = float(absolute_sums(self.matrix).max()) + self.energy_weight
-        return rounding(self.rows + self.count + 8) * self.rows * largest * (1.0 + 1e-9)
+        terms = self.rows * self.most_records + self.count + 8
+        return rounding(terms) * self.rows * largest * (1.0 + 1e-9)
 
     def furthest(self) -> tuple[Array, Array]:
         """A record that stays in its bin: it moves 2 of the 2 + w that a record can, and few numbers
@@ -229,3 +240,21 @@ class HalvedBins(Bins):
     def sums_and_counts(self, numbers: Array) -> tuple[Array, Array]:
         above, below = np.split(numbers, 2)
         return above - below, above + below
+
+
+@dataclass(frozen=True)
+class PeopleBins(Bins):
+    """``Bins`` of people: all records of one are protected together. ``rows``: of people."""
+
+    whole_people: ClassVar[bool] = True
+    counted: ClassVar[str] = PEOPLE
+    most_records: ClassVar[int] = MOST_RECORDS
+
+
+@dataclass(frozen=True)
+class PeopleHalvedBins(HalvedBins):
+    """``HalvedBins`` of people."""
+
+    whole_people: ClassVar[bool] = True
+    counted: ClassVar[str] = PEOPLE
+    most_records: ClassVar[int] = MOST_RECORDS

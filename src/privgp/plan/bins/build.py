@@ -23,6 +23,7 @@ from privgp.plan.bins.energy import WEIGHTS, Scatter, energy_weight
 from privgp.plan.bins.scales import design_models
 from privgp.plan.build import Budget, Question
 from privgp.plan.designs.noise_aware import aware_design
+from privgp.plan.features.build import make_features_plan
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.kinds import Records, even_hypotheses
 from privgp.plan.plan import Plan
@@ -73,9 +74,19 @@ class Aim:
 
 
 def make_records_plan(
-    rows: int, x_bounds: Sequence[tuple[float, float]], question: Question, budget: Budget
+    rows: int,
+    x_bounds: Sequence[tuple[float, float]],
+    question: Question,
+    budget: Budget,
+    *,
+    people: bool = False,
 ) -> Plan:
-    """Choose the measurement. Sees the number of records, never an input or an output."""
+    """Choose the measurement. Sees the number of records, never an input or an output.
+
+    ``people``: all records of one person are to be protected together; ``rows`` is of people then.
+    """
+    if len(x_bounds) not in GRIDS:  # bins over many inputs would be nearly all empty
+        return make_features_plan(rows, x_bounds, question, budget, people=people)
     low, high = np.array(x_bounds, dtype=float).T
     # Two points with the mean and the spread of an even distribution over the domain.
     middle, spread = 0.5 * low + 0.5 * high, (high - low) / np.sqrt(12.0)
@@ -86,6 +97,8 @@ def make_records_plan(
     half, models = question.half_width, design_models(priors[0])
     aim = Aim(low, high, rows, models, goal[0], half, Scatter.of(priors[0], half))
     bins, rival = _choose(aim, question, budget)
+    if people:
+        bins, rival = bins.of_people(), None if rival is None else rival.of_people()
     counts = counts_given(bins, bins.sum_std(budget.noise_of(bins).std), None)
     measured = bin_functionals(bins, *counts, priors[0].start)
     domain = tuple(zip(low.tolist(), high.tolist(), strict=True))

@@ -76,6 +76,7 @@ def _core(model: Any) -> dict[str, Any]:
     plan: Plan = model.plan_
     promised: Guarantee = model.guarantee_
     strategy, people, records = plan.strategy, plan.strategy.people, plan.x_bounds is not None
+    whole = bool(getattr(strategy, "whole_people", False))
     at_targets, names = plan.unbiased is not None, getattr(model, "feature_names_in_", ())
     learned = model.hyperparameters == "learned" and not at_targets
     fixed = wording.FIXED_RECORDS if records else wording.FIXED
@@ -108,7 +109,7 @@ def _core(model: Any) -> dict[str, Any]:
         "assumptions": list(promised.assumptions),
         "public": [
             *([] if records else [f"the {inputs} of every row"]),
-            "the number of rows",
+            "the number of people" if whole else "the number of rows",
             *([] if people is None else ["which rows belong to one person"]),
             *([] if plan.unit is None else ["the exposure of every row"]),
             wording.declared(classes) + ", kernel, targets and budget",
@@ -131,7 +132,7 @@ def _core(model: Any) -> dict[str, Any]:
         },
         "data": {
             "rows": strategy.rows,
-            "people": None if people is None else int(people.max()) + 1,
+            "people": strategy.rows if whole else None if people is None else int(people.max()) + 1,
             "distinct_inputs": strategy.distinct_inputs,
             "measured_numbers": int(strategy.size),
             "released": wording.released(
@@ -144,7 +145,7 @@ def _core(model: Any) -> dict[str, Any]:
         "plan": plan.hash,
         "not_protected": wording.not_protected(
             promised.is_simulation,
-            people is not None,
+            whole or people is not None,
             records,
             len(several),
             plan.max_change,

@@ -36,6 +36,11 @@ RECORDS_LIMITS = (
     "One record, its inputs and its output, is protected. If a person has several records, all of "
     "them together are protected less.",
 )
+PEOPLE_LIMITS = (
+    "The number of people is not protected.",
+    "All records of one person are protected together, provided the person identifiers are right; "
+    "what several people have in common, such as a household, is protected less.",
+)
 OUTPUTS_LIMITS = (
     "The inputs are not protected: they are treated as public.",
     "The published file contains inputs: the coordinates of rows of the data.",
@@ -85,7 +90,7 @@ def not_protected(
     what = "records" if records else "outputs"
     sentences = [
         *([SIMULATED] if simulation else []),
-        *(RECORDS_LIMITS if records else [*OUTPUTS_LIMITS, _whose(people, several > 0, change)]),
+        *_limits(people, records, several > 0, change),
         "Facts about groups are not protected: anyone may apply what the published function shows "
         "to any person, in the data or not.",
         f"Several releases compose: each further release of the same {what} weakens the promise.",
@@ -105,6 +110,12 @@ def preparation(core: Mapping[str, Any]) -> str:
     """What is done to private outputs first."""
     classes = "classes" in core["bounds"]
     return "labels are counted in their classes" if classes else "outputs are clipped to bounds"
+
+
+def _limits(people: bool, records: bool, several: bool, change: float | None) -> list[str]:
+    if records:
+        return [*(PEOPLE_LIMITS if people else RECORDS_LIMITS)]
+    return [*OUTPUTS_LIMITS, _whose(people, several, change)]
 
 
 def floating_point(guarantee: Guarantee, noise: Noise) -> str:

@@ -1,0 +1,88 @@
+"""Smooth features of points of a box, all of norm 1.
+
+``phi(x) = R k(U, x)`` divided by its norm, with k a squared exponential over the unit box plus a
+constant, U public points and R a public matrix. Without the division ``R K_UU R^T = I`` makes phi(x)
+a projection of a unit vector; with it the norm is 1 whatever R is and however it was computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.stats import qmc
+
+from privgp.types import Array
+
+CONSTANT_SHARE = 0.1  # of k(x, x), so that a constant is nearly one of the features
+INDUCING = 512
+LEAST_EIGENVALUE = 1e-9  # of the largest: below it a feature would be rounding
+LEAST_NORM = 1e-150  # before the division
+BLOCK_ROWS = 4096
+
+
+def spread_points(low: Array, high: Array, count: int, seed: int) -> Array:
+    """Points spread evenly over a box, (count, inputs); ``count`` is a power of two."""
+    sobol = qmc.Sobol(len(low), scramble=True, rng=np.random.default_rng(seed))
+    return np.asarray(low + (high - low) * sobol.random_base2(count.bit_length() - 1))
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """``low``, ``high``: (inputs,), the box; ``lengthscale``: as a share of each side;
+    ``inducing``: U in the unit box, (inducing, inputs); ``matrix``: R, (features, inducing)."""
+
+    low: Array
+    high: Array
+    lengthscale: float
+    inducing: Array = field(repr=False)
+    matrix: Array = field(repr=False)
+
+    def at(self, X: Array) -> Array:
+        """Of points of the box, (rows, features)."""
+        places = (X - self.low) / (self.high - self.low)
+        return unit_features(places, self.lengthscale, self.inducing, self.matrix)
+
+
+def unit_features(places: Array, lengthscale: float, inducing: Array, matrix: Array) -> Array:
+    """The features of points of the unit box, each row by itself, (rows, features)."""
+    out = np.empty((len(places), len(matrix)))
+    for first in range(0, len(places), BLOCK_ROWS):
+        rows = slice(first, first + BLOCK_ROWS)
+        raw = correlation(places[rows], inducing, lengthscale) @ matrix.T
+        norms = np.sqrt(np.einsum("ij,ij->i", raw, raw))
+        out[rows] = raw / np.maximum(norms, LEAST_NORM)[:, None]
+    return out
+
+
+def packed(gram: Array) -> Array:
+    """A symmetric matrix as its lower triangle, sqrt(2) off the diagonal, so that its norm is kept."""
+    i, j = np.tril_indices(len(gram))
+    return np.asarray(gram[i, j] * np.where(i == j, 1.0, np.sqrt(2.0)))
+
+
+def unpacked(numbers: Array, size: int) -> Array:
+    """The symmetric matrix, (size, size)."""
+    i, j = np.tril_indices(size)
+    gram = np.empty((size, size))
+    gram[i, j] = gram[j, i] = numbers / np.where(i == j, 1.0, np.sqrt(2.0))
+    return gram
+
+
+def correlation(first: Array, second: Array, lengthscale: float) -> Array:
+    """K between points of the unit box."""
+    squares = cdist(first, second, "sqeuclidean")
+    smooth = np.exp(squares / (-2.0 * lengthscale**2))
+    return np.asarray(CONSTANT_SHARE + (1.0 - CONSTANT_SHARE) * smooth)
+
+
+def leading_features(low: Array, high: Array, lengthscale: float, most: int) -> FeatureMap:
+    """The features that carry most of k over the box: leading eigenvectors at evenly spread points."""
+    zeros, ones = np.zeros(len(low)), np.ones(len(low))
+    inducing = spread_points(zeros, ones, INDUCING, 1)
+    values, vectors = np.linalg.eigh(correlation(inducing, inducing, lengthscale))
+    values, vectors = values[::-1][:most], vectors[:, ::-1][:, :most]
+    good = values > LEAST_EIGENVALUE * values[0]
+    matrix = np.ascontiguousarray((vectors[:, good] / np.sqrt(values[good])).T)
+    return FeatureMap(low, high, float(lengthscale), inducing, matrix)

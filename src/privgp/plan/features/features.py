@@ -1,0 +1,122 @@
+"""Features of private inputs: what is measured where bins would be nearly all empty.
+
+A record with features phi, of norm 1, and output u in [-1, 1] adds ``(a phi phi^T, phi u, w u^2)``: the
+symmetric matrix as its lower triangle with sqrt(2) off the diagonal, so that its norm is kept. How far
+one record can move that: docs/proofs/features.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from privgp.gp.features import FeatureMap, packed, spread_points, unpacked
+from privgp.gp.measurement import Measurement
+from privgp.gp.rounding import rounding
+from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
+from privgp.privacy.noise import GAUSSIAN, NOT_PURE, Noise
+from privgp.types import Array
+
+ENERGY_WEIGHT = 1.0  # the largest at which the energy is free
+MOST_FEATURES = 400
+LARGEST = 1e100  # entry of a matrix, so that no norm overflows
+FURTHEST_POINTS = 512
+
+
+@dataclass(frozen=True)
+class Features(Sums, FeatureMap):
+    """What is measured of ``rows`` records with Gaussian noise: their Gram matrix, the sums of their
+    features times outputs, and an energy.
+
+    ``gram_weight``: a, of the Gram matrix; free up to ``sqrt(1/2)``
+    ``energy_weight``: at most 1, and 0 when it is not measured
+    """
+
+    people: ClassVar[None] = None
+    distinct_inputs: ClassVar[None] = None
+    whole_people: ClassVar[bool] = False
+    counted: ClassVar[str] = "records"
+    most_records: ClassVar[int] = 1
+    rows: int
+    gram_weight: float
+    energy_weight: float = ENERGY_WEIGHT
+    law: Annotated[str, NOT_PURE] = GAUSSIAN
+
+    @property
+    def size(self) -> int:
+        k = len(self.matrix)
+        return k * (k + 1) // 2 + k + int(self.energy_weight > 0)
+
+    def of_people(self) -> Features:
+        """The same of as many people, each with the average of what their records add."""
+        return PeopleFeatures(**vars(self))
+
+    def check(self) -> None:
+        """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
+        inputs = (self.inducing.shape[-1],)
+        fits = (
+            self.low.shape == self.high.shape == inputs != (0,)
+            and self.inducing.ndim == self.matrix.ndim == 2
+            and np.all((self.low < self.high) & np.isfinite(self.high - self.low))
+            and self.rows >= 1
+            and self.lengthscale > 0.0
+            and 1 <= len(self.matrix) <= MOST_FEATURES
+            and self.matrix.shape[1] == len(self.inducing) >= 1
+            and np.abs(self.matrix).max() <= LARGEST
+            and 0.0 < self.gram_weight <= LARGEST
+            and 0.0 <= self.energy_weight <= ENERGY_WEIGHT
+        )
+        if not fits:
+            raise ValueError(NOT_TOGETHER)
+
+    def sensitivity(self) -> float:
+        """How far replacing one record, output in [-1, 1], can move the exact measurement.
+
+        In the Euclidean norm: 2 up to ``a^2 = 1/2``, then ``sqrt(2 a^2 + 2 + 1 / (2 a^2))``; and as
+        computed norms exceed 1 by rounding, a little more.
+        """
+        if self.energy_weight > ENERGY_WEIGHT:
+            raise ValueError("the energy is free up to weight 1 only.")
+        weight = self.gram_weight**2
+        square = 4.0 if weight <= 0.5 else 2.0 * weight + 2.0 + 0.5 / weight
+        return float(np.sqrt(square)) * (1.0 + rounding(3 * len(self.matrix) + 24))
+
+    def float_error(self) -> float:
+        """Bound of the rounding error of the computed sums, whatever the records are.
+
+        Absolute values of all addends sum to at most ``rows`` in the norm of each part.
+        """
+        parts = float(np.sqrt(self.gram_weight**2 + 1.0 + self.energy_weight**2))
+        return rounding(self.rows * self.most_records + 12) * self.rows * parts * (1.0 + 1e-9)
+
+    def furthest(self) -> tuple[Array, Array]:
+        """What one record adds, twice: two outputs at the ends of their range, at places whose
+        features have the product that moves most."""
+        phi = self.at(spread_points(self.low, self.high, FURTHEST_POINTS, 2))
+        products = np.clip(phi @ phi.T, -1.0, 1.0)
+        moved = 2.0 * self.gram_weight**2 * (1.0 - products**2) + 2.0 * np.abs(products)
+        i, j = divmod(int(np.argmax(moved)), len(phi))
+        sign = -1.0 if products[i, j] >= 0 else 1.0
+        return self._added(phi[i], 1.0), self._added(phi[j], sign)
+
+    def _added(self, phi: Array, u: float) -> Array:
+        """What one record adds."""
+        gram = self.gram_weight * packed(np.outer(phi, phi))
+        return self.with_energy(np.append(gram, phi * u), u * u)
+
+    def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
+        k = len(self.matrix)
+        triangle, rest = np.split(numbers, [k * (k + 1) // 2])
+        gram = unpacked(triangle / self.gram_weight, k)
+        return replace(super().read(rest, noise, half_width), gram=gram)
+
+
+@dataclass(frozen=True)
+class PeopleFeatures(Features):
+    """``Features`` of people: all records of one are protected together. ``rows``: of people."""
+
+    whole_people: ClassVar[bool] = True
+    counted: ClassVar[str] = PEOPLE
+    most_records: ClassVar[int] = MOST_RECORDS

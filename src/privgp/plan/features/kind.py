@@ -1,0 +1,54 @@
+"""What only plans that measure features of private inputs have and do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from privgp.gp.functionals import Functionals
+from privgp.gp.priors import Hyperparameters
+from privgp.plan.accuracy import left_by_rows
+from privgp.plan.designs.noise_aware import Certificate
+from privgp.plan.features.masses import SUPPORT, even_functionals, even_points
+from privgp.plan.kinds import Records
+from privgp.types import Array
+
+if TYPE_CHECKING:
+    from privgp.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class FeatureRecords(Records):
+    """What is planned where inputs are private and many."""
+
+    design_gap: ClassVar[float | None] = math.inf
+    totals: ClassVar[str] = (
+        "smooth features of the inputs, multiplied two at a time and with the value"
+    )
+
+    def functionals(
+        self, plan: Plan, strategy: Any, noise: Any, model: Hyperparameters
+    ) -> Functionals:
+        """What is measured of f, for even records known as well as this noise allows."""
+        return even_functionals(strategy, noise.std, model)
+
+    def variances_left(self, plan: Plan, model: Hyperparameters, targets: Array) -> Array:
+        """The variance of f at the targets, were even records themselves published."""
+        low, high = np.array(self.x_bounds).T
+        points = even_points(low, high)
+        even = np.full(SUPPORT, plan.rows / SUPPORT)
+        return left_by_rows(model, points, even, points, targets)
+
+    def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:
+        raise ValueError("a plan that measures features has no certificate of its error.")
+
+    def measured(self, plan: Plan) -> str:
+        """How much is measured with which noise."""
+        features: Any = plan.strategy
+        return (
+            f"{features.rows} {features.counted} with {len(features.matrix)} features of the inputs; "
+            f"{features.size} numbers are measured, with {plan.noise.describe()}"
+        )

@@ -1,0 +1,92 @@
+"""Records as masses at a few points: what a noisy Gram matrix of features leaves unknown of them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.gaussian_process.kernels import Matern
+
+from privgp.gp.features import spread_points
+from privgp.gp.functionals import Functionals
+from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.priors import Hyperparameters
+from privgp.plan.bins.counts import UNEVENNESS
+from privgp.plan.features.features import Features
+from privgp.types import Array
+
+SUPPORT = 512  # points that stand for records spread evenly
+TOTAL_PRECISION = 1e3  # of the sum of all masses, which is known, against a measured number's
+
+
+def precision_of(features: Features, phi: Array, noise_std: float) -> Array:
+    """How well the Gram matrix and the number of records tell masses with these features,
+    (points, points): the inner products of what they add to it, over the noise variance."""
+    products = np.square(phi @ phi.T) * (features.gram_weight / noise_std) ** 2
+    return np.asarray(products + (TOTAL_PRECISION / noise_std) ** 2)
+
+
+def even_masses(features: Features, noise_std: float) -> tuple[Array, Array, Array]:
+    """Evenly spread points, their masses, and the covariance that a measurement will leave of them."""
+    points, even = even_points(features.low, features.high), features.rows / SUPPORT
+    _, inverse = _even_places(len(features.low))
+    precision = precision_of(features, features.at(points), noise_std) + inverse / even**2
+    left = cho_solve(cho_factor(precision), np.eye(SUPPORT))
+    return points, np.full(SUPPORT, even), left
+
+
+def even_points(low: Array, high: Array) -> Array:
+    """Points that stand for records spread evenly over the domain."""
+    return np.asarray(low + _even_places(len(low))[0] * (high - low))
+
+
+@cache
+def _even_places(inputs: int) -> tuple[Array, Array]:
+    """Points of the unit box, and the inverse of the prior covariance of masses there over the square
+    of the even mass."""
+    places = spread_points(np.zeros(inputs), np.ones(inputs), SUPPORT, 0)
+    std, share = UNEVENNESS[0]
+    covariance = share * evaluate(Matern(np.sqrt(inputs / 12.0), nu=1.5), places)
+    covariance.flat[:: SUPPORT + 1] += 1.0 - share
+    return places, np.asarray(np.linalg.inv(std**2 * covariance), dtype=np.float64)
+
+
+def feature_functionals(
+    features: Features,
+    points: Array,
+    masses: Array,
+    covariance: Array,
+    squares: Array,
+) -> Functionals:
+    """The measured sums as functionals of f, for ``masses`` records at each of the points.
+
+    With F the values of f there: ``t = B masses F + B (n - masses) F + scatter``, B the features. The
+    second term has covariance ``B (covariance * squares) B^T``, ``squares`` being E[F F^T]; the third,
+    of outputs about f, ``s^2 B masses B^T``.
+    """
+    B = features.at(points).T
+    weights = np.ascontiguousarray(B * masses)
+    gram = weights @ B.T
+    gram = 0.5 * (gram + gram.T)
+    fixed = B @ (covariance * squares) @ B.T
+    return Functionals(
+        nodes=points,
+        weights=weights,
+        noise_gram=gram,
+        residual_gram=np.zeros_like(gram),
+        energy_total=float(features.rows),
+        energy_gram=np.diag(masses),
+        energy_cross=np.ascontiguousarray(weights.T),
+        energy_noise_gram=gram,
+        fixed_gram=0.5 * (fixed + fixed.T),
+        scatter=np.zeros_like(weights),
+        shares=np.ones(1),
+    )
+
+
+def even_functionals(features: Features, noise_std: float, model: Hyperparameters) -> Functionals:
+    """The same for records spread evenly, as uncertain as this noise leaves them."""
+    points, masses, covariance = even_masses(features, noise_std)
+    squares = evaluate(model.kernel, points)
+    return feature_functionals(features, points, masses, covariance, squares)
