@@ -151,6 +151,13 @@ class Account:
             last = self._last(connection)
             return self._opened(connection).hash if last is None else last.hash
 
+    def knows(self, head: str | None) -> bool:
+        """Whether the chain ever had this head."""
+        c = tables.entries.c
+        asked = select(c.number).where(and_(c.dataset == self.dataset, c.hash == head))
+        with self.ledger.database.read() as connection:
+            return connection.execute(asked).first() is not None
+
     def _locked(self, connection: Connection) -> tuple[Opened, Entry | None]:
         """The account and its newest entry; other charges wait until this transaction ends."""
         opened, last = self._opened(connection, lock=True), self._last(connection)
@@ -268,9 +275,7 @@ def _spent(last: Entry | None) -> Spent:
     return Spent() if last is None else last.spent
 
 
-def _charged_elsewhere(
-    connection: Connection, dataset: str, fingerprint: str | None
-) -> str | None:
+def _charged_elsewhere(connection: Connection, dataset: str, fingerprint: str | None) -> str | None:
     """Another dataset whose public part was the same."""
     if fingerprint is None:
         return None

@@ -31,7 +31,9 @@ class Anchor:
         except OSError:
             raise LedgerError(f"the anchor '{self.path}' cannot be read.") from None
         try:
-            return {str(name): (int(at), str(head)) for name, (at, head) in json.loads(text).items()}
+            return {
+                str(name): (int(at), str(head)) for name, (at, head) in json.loads(text).items()
+            }
         except (ValueError, TypeError, AttributeError):
             raise LedgerTampered(f"the anchor '{self.path}' is damaged.") from None
 

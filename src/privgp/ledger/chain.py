@@ -4,13 +4,15 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from privgp.ledger.errors import LedgerTampered
 from privgp.ledger.filter import Budget, Cost, Spent
 from privgp.privacy.guarantee import Guarantee
 
 CHARGE, ANSWER = "charge", "answer"
+
+Row = TypeVar("Row", bound="Opened | Entry")
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Entry:
         return None if self.guarantee is None else Guarantee.from_json(self.guarantee)
 
 
-def sealed(row: Any) -> Any:
+def sealed(row: Row) -> Row:
     """The row with its hash."""
     return replace(row, hash=_hash(asdict(row)))
 
@@ -109,7 +111,9 @@ def check(opened: Opened, entries: Sequence[Entry], answers: Mapping[str, bytes]
     previous, spent, digests = opened.hash, Spent(), {}
     for place, entry in enumerate(entries, start=1):
         require(entry.number == place, f"lacks entry {place}")
-        require(entry.previous == previous, f"has an entry {place} that does not follow {place - 1}")
+        require(
+            entry.previous == previous, f"has an entry {place} that does not follow {place - 1}"
+        )
         require(_hash(asdict(entry)) == entry.hash, f"has a changed entry {place}")
         cost = Cost(int(entry.epsilon), int(entry.mu2), int(entry.delta))
         then = entry.spent

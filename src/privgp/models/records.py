@@ -13,6 +13,7 @@ from privgp.gp.priors import Prior
 from privgp.gp.threads import laid_out, one_thread
 from privgp.models.planned import PublicRows, bound
 from privgp.models.promise import simulation
+from privgp.models.spending import charge
 from privgp.plan.bins.build import make_records_plan
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.plan import Plan
@@ -65,6 +66,7 @@ def fit_records(
     y = checked_outputs(y, len(inputs))
     validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
     plan = model._plan_for(PublicRows(len(inputs), columns), groups, plan)
+    charge(model, model._promised(plan))
     rng = simulation(model)
     measurement = measure((inputs, y), plan.y_bounds, plan.strategy, plan.noise, rng)
     del inputs, X, y

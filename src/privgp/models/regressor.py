@@ -24,7 +24,7 @@ from privgp.models.kept import names_of
 from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import regressor_guarantee, simulation
 from privgp.models.records import check_records, fit_records, given_counts, plan_records
-from privgp.models.spending import SpendingRegressor
+from privgp.models.spending import SpendingRegressor, charge
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.inputs.arguments import check_bounds, check_choice, inducing_inputs, target_points
 from privgp.plan.inputs.rows import ArrayRows, Rows
@@ -33,6 +33,7 @@ from privgp.plan.plan import Plan
 from privgp.plan.replan import check_error, least_epsilon
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
+from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.noise import PURE
 from privgp.release.at_targets import AtTargets, Release
 from privgp.release.certificate import utc
@@ -80,6 +81,7 @@ class PrivateGPRegressor(SpendingRegressor):
         are then read in blocks and nothing grows with their number. None: exact.
     mechanism : the noise distribution: "gaussian", on weighted sums of all outputs; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
+    ledger : the Account of these data, which every fit charges before it draws; None: none.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
 
@@ -106,6 +108,7 @@ class PrivateGPRegressor(SpendingRegressor):
     hyperparameters: str = "learned"
     inducing: Any = None
     mechanism: str = "auto"
+    ledger: Any = None
     random_state: Any = None
 
     def plan(self, X: Any, groups: Any = None) -> Any:
@@ -151,6 +154,7 @@ class PrivateGPRegressor(SpendingRegressor):
             return self
         public = PublicRows.of(X, person_ids(groups, len(X)))
         plan = self._plan_for(public, groups, plan)
+        charge(self, self._promised(plan), public.inputs)
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
@@ -310,11 +314,14 @@ class PrivateGPRegressor(SpendingRegressor):
             ranked=ranked,
         )
 
+    def _promised(self, plan: Plan) -> Guarantee:
+        return regressor_guarantee(plan, simulated=self.random_state is not None)
+
     def _release(
         self, plan: Plan, measurement: Measurement, models: tuple[Hyperparameters, ...] = ()
     ) -> None:
         """All that follows from a measurement: post-processing. ``models``: given, not learned."""
-        self.guarantee_ = regressor_guarantee(plan, simulated=self.random_state is not None)
+        self.guarantee_ = self._promised(plan)
         self.plan_ = plan
         # for a file, should a parameter be changed later
         self._asked = Parameters.of(self.get_params(deep=False), plan.targets.shape[1])

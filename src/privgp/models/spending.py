@@ -1,4 +1,5 @@
-"""Which estimators spend a budget of their own at every fit, found however deep they are nested."""
+"""Estimators that spend a budget of their own at every fit: how they are charged for it, and how
+they are found however deep they are nested."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -8,6 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
+
+from privgp.ledger.account import Account
+from privgp.plan.fingerprint import fingerprint
+from privgp.privacy.guarantee import Guarantee
+from privgp.types import Array
 
 
 class SpendsAtFit:
@@ -26,6 +32,28 @@ class SpendingRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ig
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
+
+
+def charge(model: Any, guarantee: Guarantee, inputs: Array | None = None) -> None:
+    """Charge the model's account, if it has one, for what is about to be drawn; ``inputs``: those
+    that are public. A simulation is charged too, as its numbers depend on private values."""
+    account = check_ledger(model)
+    if account is None:
+        model.__dict__.pop("charged_", None)
+        return
+    public = None if inputs is None else fingerprint(inputs)
+    entry = account.charge(guarantee, fingerprint=public)
+    model.charged_ = {"dataset": entry.dataset, "entry": entry.number, "head": entry.hash}
+
+
+def check_ledger(model: Any) -> Account | None:
+    """The account that a model is to charge."""
+    account = model.ledger
+    if account is not None and not isinstance(account, Account):
+        raise ValueError(
+            "ledger must be an Account, such as Ledger(url).account(dataset), or None."
+        )
+    return account
 
 
 def refuse_spending(**arguments: Any) -> None:

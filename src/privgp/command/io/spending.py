@@ -76,7 +76,7 @@ def rehearsal(
 ) -> Iterator[PrivateGPRegressor]:
     """A model to fit to made-up values, which is then saved to a file that is removed: whatever
     would stop a release from being saved, after its budget is spent, should stop this one first."""
-    trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
+    trial = clone(model).set_params(hyperparameters="fixed", ledger=None, random_state=0)
     with (
         refusing(f"'{path}' cannot be written there; nothing was spent.", OSError),
         public_computation(plan=f"'{plan_path}'"),

@@ -121,6 +121,7 @@ def _core(model: Any) -> dict[str, Any]:
         "software": _software(),
         "plan_hash": plan_hash(model.functionals_, plan.y_bounds, promised.epsilon, promised.delta),
         "plan": plan.hash,
+        **({"ledger": model.charged_} if "charged_" in vars(model) else {}),
         "not_protected": wording.not_protected(promised.is_simulation, people is not None, records),
     }
 
