@@ -54,6 +54,14 @@ def below(amount: int) -> float:
     return near if Fraction(near) <= exact else math.nextafter(near, -math.inf)
 
 
+def written(amount: int) -> float:
+    """The amount as a float whose decimal is not larger: charged again, it fits."""
+    near = float(Fraction(amount, UNIT))
+    while Fraction(repr(near)) * UNIT > amount:
+        near = math.nextafter(near, -math.inf)
+    return near
+
+
 def above(amount: int) -> float:
     """The amount as a float that is not smaller."""
     return -below(-amount)

@@ -11,11 +11,13 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import NullPool
 
 from privgp.ledger.errors import LedgerError
 from privgp.ledger.tables import GUARDED, REVISION
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
+ANCHOR = "anchor"  # a word of the url's query: the anchor's file
 WAIT = 60  # seconds for another process's transaction
 WRONG_URL = (
     "url must be sqlite:///FILE or postgresql://USER@HOST/DATABASE: a budget outlives a program."
@@ -27,7 +29,7 @@ class Database:
     """``write()`` and ``read()`` are transactions; a write keeps other writers of SQLite waiting."""
 
     def __init__(self, url: str) -> None:
-        self.url = _checked(url)
+        self.url = checked_url(url).difference_update_query([ANCHOR])
         self._engine: Engine | None = None
         self._process = 0
         with self.write() as connection:
@@ -36,11 +38,7 @@ class Database:
     @property
     def file(self) -> Path | None:
         """The file of SQLite."""
-        return Path(str(self.url.database)).absolute() if self._is_sqlite else None
-
-    @property
-    def _is_sqlite(self) -> bool:
-        return self.url.get_backend_name() == SQLITE
+        return sqlite_file(self.url)
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -75,9 +73,9 @@ class Database:
         return self._engine
 
     def _opened(self) -> Engine:
-        if not self._is_sqlite:
+        if self.file is None:
             return create_engine(self.url, pool_pre_ping=True)
-        engine = create_engine(self.url, connect_args={"timeout": WAIT})
+        engine = create_engine(self.url, connect_args={"timeout": WAIT}, poolclass=NullPool)
         event.listen(engine, "connect", _set_up)
         event.listen(engine, "begin", _begin)
         return engine
@@ -86,7 +84,8 @@ class Database:
         return {"url": self.url, "_engine": None, "_process": 0}
 
 
-def _checked(url: str) -> URL:
+def checked_url(url: str) -> URL:
+    """The address of a database that a ledger can be kept in."""
     try:
         made = make_url(url)
         kind = made.get_backend_name()
@@ -105,6 +104,11 @@ def _checked(url: str) -> URL:
     if not folder.is_dir():
         raise ValueError(f"url names the folder '{folder}', which does not exist.")
     return made
+
+
+def sqlite_file(url: URL) -> Path | None:
+    """The file of SQLite, which need not exist."""
+    return Path(str(url.database)).absolute() if url.get_backend_name() == SQLITE else None
 
 
 def _set_up(connection: Any, _: Any) -> None:

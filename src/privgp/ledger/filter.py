@@ -13,7 +13,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from privgp.ledger.amounts import UNIT, above, below, decimal, squared_mu, squared_mu_of_pure
+from privgp.ledger.amounts import (
+    UNIT,
+    above,
+    below,
+    decimal,
+    squared_mu,
+    squared_mu_of_pure,
+    written,
+)
 from privgp.privacy.budget import gaussian_delta, least_epsilon
 from privgp.privacy.guarantee import Guarantee
 
@@ -74,7 +82,7 @@ class Budget:
         """The epsilon that is left at the account's delta."""
         left = self.epsilon - spent.epsilon
         if spent.most_epsilon is None or spent.most_delta is None:
-            return max(0.0, below(left))
+            return max(0.0, written(left))
         multiplier, room = _multiplier(spent.mu2), below(self.delta - spent.most_delta)
         used = least_epsilon(lambda e: gaussian_delta(e, multiplier) * (1.0 + FLOAT_ERROR), room)
         return max(0.0, math.nextafter(below(left) - used, -math.inf))

@@ -14,7 +14,7 @@ from privgp.ledger.account import Account, check_text, entries_of
 from privgp.ledger.amounts import decimal
 from privgp.ledger.anchor import Anchor, check_known
 from privgp.ledger.chain import Opened, check, sealed
-from privgp.ledger.database import Database, guarded
+from privgp.ledger.database import ANCHOR, Database, checked_url, guarded
 from privgp.ledger.errors import LedgerError, LedgerTampered
 from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.budget import check_budget
@@ -23,17 +23,18 @@ from privgp.privacy.budget import check_budget
 class Ledger:
     """A database of budgets: ``sqlite:///FILE``, or PostgreSQL by its URL.
 
-    ``anchor``: a file that every charge renews, so that an older copy of the database is found; for
-    SQLite beside the database unless given, for PostgreSQL none unless given.
+    ``anchor``: a file that every charge renews, so that an older copy of the database is found, also
+    given as ``?anchor=FILE`` at the url's end. Otherwise it lies beside the file of SQLite, and
+    PostgreSQL has none.
     """
 
     def __init__(self, url: str, *, anchor: str | os.PathLike[str] | None = None) -> None:
+        given = checked_url(url).query.get(ANCHOR) if anchor is None else os.fspath(anchor)
         self.database = Database(url)
         file = self.database.file
-        if anchor is not None:
-            self.anchor: Anchor | None = Anchor(Path(anchor).absolute())
-        else:
-            self.anchor = None if file is None else Anchor(file.with_name(file.name + ".anchor"))
+        beside = None if file is None else file.with_name(f"{file.name}.anchor")
+        path = beside if given is None else Path(str(given)).absolute()
+        self.anchor = None if path is None else Anchor(path)
 
     def open(
         self,

@@ -52,6 +52,7 @@ class Request(ReleaseOptions):
     data: Path
     output: str | None
     seed: int | None = None
+    account: Any = None
     plan: Any = None
     plan_path: Path | None = None
 
@@ -123,6 +124,7 @@ class Request(ReleaseOptions):
             y_bounds=self.bounds,
             x_bounds=self.domain(),
             targets=None if self.targets is None else read_targets(self.targets, self.input_names),
+            ledger=self.account,
             random_state=self.seed,
             **{name: getattr(self, name) for name in AS_GIVEN},
         )
@@ -181,7 +183,8 @@ class PlannedRequest(Request):
         return self.plan.made_for.parameters.x_bounds
 
     def model(self) -> PrivateGPRegressor:
-        return PrivateGPRegressor(**vars(self.plan.made_for.parameters), random_state=self.seed)
+        asked = vars(self.plan.made_for.parameters)
+        return PrivateGPRegressor(**asked, ledger=self.account, random_state=self.seed)
 
 
 def make_plan(model: PrivateGPRegressor, X: pl.DataFrame | FileRows | int, people: Any) -> Plan:

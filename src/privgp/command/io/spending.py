@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 from sklearn.base import clone
 
-from privgp.command.errors import Failure, refusing, stopped
+from privgp.command.errors import Failure, refusal, refusing, stopped
 from privgp.command.io.columns import file_rows, made_up
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step
 from privgp.command.io.tables import check_lines, open_table
+from privgp.ledger.errors import LedgerError
 from privgp.models.inducing import fit_rows
 from privgp.models.load import save
 from privgp.models.regressor import PrivateGPRegressor
@@ -95,6 +96,8 @@ def spending(epsilon: float, delta: float) -> Iterator[list[Path]]:
     try:
         with np.errstate(all="ignore"):
             yield saved
+    except LedgerError as problem:  # raised before anything is drawn
+        raise refusal(problem) from None
     except (KeyboardInterrupt, Exception) as problem:
         what = "noise may have been drawn, and nothing was released"
         if saved:
