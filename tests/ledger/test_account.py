@@ -6,12 +6,10 @@ import pickle
 import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from sklearn.base import clone
 from sqlalchemy import create_engine, text
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from privgp import BudgetExceeded, Ledger, LedgerError, LedgerTampered, PrivateGPRegressor, compose
@@ -119,8 +117,8 @@ def test_what_does_not_add_up_is_refused(url):
         account.charge(0.1)
     with pytest.raises(ValueError, match="between 0 and 1e12"):
         account.charge(of(epsilon=1e300, delta=0.0))
+    account.charge(gaussian(0.5, 1e-6))
     with pytest.raises(BudgetExceeded, match="use Gaussian noise"):
-        account.charge(gaussian(0.5, 1e-6))
         account.charge(pure(0.3))
     assert len(account.entries()) == 2
 
@@ -323,9 +321,7 @@ def test_migrations_make_the_tables_that_the_code_uses(url):
 
 
 def test_addresses_are_told_without_their_passwords(tmp_path):
-    made = make_url("postgresql://me:secret@host/a")
-    assert made.password == "secret"
     ledger = Ledger(f"sqlite:///{tmp_path}/budget.db")
     ledger.database.url = database.checked_url("postgresql://me:secret@host/a")
+    assert ledger.database.url.password == "secret"
     assert "secret" not in repr(ledger)
-    assert Path(str(tmp_path / "budget.db")).exists()

@@ -11,6 +11,7 @@ from typing import Any
 from privgp import BudgetExceeded, Ledger
 from privgp.ledger.account import Account
 from privgp.ledger.chain import CHARGE
+from privgp.ledger.filter import Spent
 from tests.ledger.promises import pure
 
 FORKS: Any = multiprocessing.get_context("forkserver")
@@ -22,34 +23,20 @@ def charge(account: Account) -> None:
 
 
 def charge_without_lock(account: Account) -> None:
-    """What the known servers do: look, and then write, whatever was written in between."""
+    """Look, and then write, whatever was written in between."""
     guarantee = pure(0.01)
     with account.ledger.database.read() as connection:
         opened, last = account._opened(connection), account._last(connection)
-        fits = opened.budget.after(last.spent, guarantee) if last else ((1, 1), None)
-    if fits is None:
+    if opened.budget.after(last.spent if last else Spent(), guarantee) is None:
         raise BudgetExceeded
+    cost, first = opened.budget.after(Spent(), guarantee)
     with account.ledger.database.write() as connection:
-        _, last = account._locked(connection)
-        before = last.spent if last else opened.budget.after(_nothing(), guarantee)[1]
-        cost, _ = opened.budget.after(_nothing(), guarantee)
-        then = before if last is None else _more(before, cost)
+        last = account._last(connection)
+        then = first if last is None else Spent(last.spent.epsilon + cost.epsilon)
         account._add(
             connection, opened, last, cost, then, kind=CHARGE, key=None, request=None,
             guarantee=guarantee.to_json(), fingerprint=None, answer=None,
         )  # fmt: skip
-
-
-def _nothing() -> Any:
-    from privgp.ledger.filter import Spent
-
-    return Spent()
-
-
-def _more(spent: Any, cost: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(spent, epsilon=spent.epsilon + cost.epsilon)
 
 
 def requests(url: str, count: int, start: Any, charging: Any, charged: Any) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from re import fullmatch
 from typing import TYPE_CHECKING, Annotated, Any
 
 from privgp.command import options as o
-from privgp.command.errors import Failure, counted, one_line, refusal
+from privgp.command.errors import Failure, Refusal, counted, one_line, refusal
 from privgp.command.io.files import check_files, whole_file
 from privgp.command.io.screen import tell
 
@@ -31,16 +32,13 @@ def open(
     """Open the account of a dataset: one total for ever, for all who release it."""
     from privgp.command.io.accounts import OPTIONS, opened
     from privgp.command.io.request import public_computation
-    from privgp.ledger.account import check_text
     from privgp.ledger.errors import LedgerError
-    from privgp.privacy.budget import check_budget
+    from privgp.ledger.ledger import check_terms
 
     with public_computation(**OPTIONS, reserve="--reserve"):
-        check_text("dataset", dataset)
-        check_budget(epsilon, delta, pure=True)
+        check_terms(dataset, epsilon, delta, reserve)
     try:
-        with public_computation(**OPTIONS, reserve="--reserve"):
-            account = opened(ledger, create=True).open(dataset, epsilon, delta, reserve=reserve)
+        account = opened(ledger, create=True).open(dataset, epsilon, delta, reserve=reserve)
     except LedgerError as problem:
         raise refusal(problem) from None
     facts = _facts(account)
@@ -73,6 +71,8 @@ def verify(
     json: o.Json = False,
 ) -> None:
     """Check that no row was changed, removed or reordered and that no older copy was put back."""
+    if head is not None and not fullmatch("[0-9a-f]{64}", head):
+        raise Refusal("--head must be the 64 hexadecimal digits that a certificate names.")
     from privgp.command.io.accounts import opened
     from privgp.ledger.errors import LedgerTampered
 

@@ -51,10 +51,7 @@ class Ledger:
         the first Gaussian one. ``public``: what is public of the data, such as the inputs; only a
         hash of it is kept.
         """
-        check_text("dataset", dataset)
-        check_budget(epsilon, delta, pure=True)
-        if not 0 <= reserve <= epsilon:
-            raise ValueError(f"reserve must lie between 0 and epsilon, got {reserve!r}.")
+        check_terms(dataset, epsilon, delta, reserve)
         wanted = Opened(
             dataset=dataset,
             epsilon=str(decimal(epsilon)),
@@ -148,6 +145,14 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self.database.url.render_as_string(hide_password=True)!r})"
+
+
+def check_terms(dataset: str, epsilon: float, delta: float, reserve: float) -> None:
+    """Refuse an account that cannot be opened."""
+    check_text("dataset", dataset)
+    check_budget(epsilon, delta, pure=True)
+    if not 0 <= reserve <= epsilon:
+        raise ValueError(f"reserve must lie between 0 and epsilon, got {reserve!r}.")
 
 
 def _accounts(connection: Connection) -> dict[str, Opened]:
