@@ -71,6 +71,13 @@ def test_other_commands_are_charged_too(tmp_path, visits, ledger, line):
     assert not (tmp_path / f"b.{ending}").exists()
 
 
+def test_charges_for_simulations_say_so(tmp_path, visits, ledger):
+    release = ["release", visits, *COLUMNS, *HALF, *QUICK, *ledger, "--dataset", "visits"]
+    assert run(*release, "--seed", 1, "-o", tmp_path / "1.privgp").code == 0
+    assert "SIMULATION, not for release: epsilon = 0.5" in run("ledger", "show", *ledger).out
+    assert shown(ledger)["charges"][0]["simulation"] is True
+
+
 def test_a_second_release_of_a_table_without_a_ledger_warns(tmp_path, visits, ledger):
     release = ["release", visits, *COLUMNS, *HALF, *QUICK]
     assert run(*release, "--seed", 1, "-o", tmp_path / "0.privgp").err == ""

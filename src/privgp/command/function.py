@@ -69,12 +69,12 @@ def create(
         with public_computation():  # nobody's values: what they are refused for may be told
             function.fit(*made_up(X, function.domain, request.bounds))
         step("Writing the state")
-        noted(data, account, seed)
         with writing(out):
             function.set_params(ledger=account).fit(X, y, state=out)
         del X, y
     holds = "the records" if protect == "records" else "sums of outputs"
     _tell(function, out, holds, as_json=json)
+    noted(data, account, seed)
 
 
 def ask(

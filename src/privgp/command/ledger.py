@@ -133,13 +133,17 @@ def _facts(account: Account) -> dict[str, Any]:
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
+    total = f"epsilon = {facts['epsilon']:g}, delta = {facts['delta']:g}"
     return [
-        f"{facts['dataset']}: epsilon = {facts['epsilon']:g}, delta = {facts['delta']:g}; epsilon = "
-        f"{facts['remaining']:.6g} is left.",
-        *(
-            f"  {each['entry']}. {each['at']}: epsilon = {each['epsilon']:g}, delta = "
-            f"{each['delta']:g}: {each['mechanism']}"
-            for each in facts["charges"]
-        ),
+        f"{facts['dataset']}: {total}; epsilon = {facts['remaining']:.6g} is left.",
+        *(f"  {_line(each)}" for each in facts["charges"]),
         f"  head {facts['head']}",
     ]
+
+
+def _line(charge: dict[str, Any]) -> str:
+    from privgp.types import STAMP
+
+    stamp = f"{STAMP}: " if charge["simulation"] else ""
+    spent = f"epsilon = {charge['epsilon']:g}, delta = {charge['delta']:g}"
+    return f"{charge['entry']}. {charge['at']}: {stamp}{spent}: {charge['mechanism']}"

@@ -109,11 +109,11 @@ def create(
                 calibrated(paths, epsilon, rows)
             paths.guarantee_for(rows)
         step("Writing the state")
-        noted(data, account, seed)
         with writing(out):
             paths.set_params(ledger=account).fit(X, y, state=out)
         del X, y
     _tell(paths, out, "all records", as_json=json)
+    noted(data, account, seed)
 
 
 def release(

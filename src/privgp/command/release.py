@@ -52,7 +52,6 @@ def release(
     results = Results(out, certificate, plot, force)
     with progress(2) as step:
         measure = prepared(request, output, out, step)
-    noted(data, request.account, seed)
     with spending(request.epsilon, request.delta) as saved:
         with progress(3) as step:
             step("Measuring with noise and learning from the measurement")
@@ -60,6 +59,7 @@ def release(
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
         results.tell(model.guarantee_, request, as_json=json)
+    noted(data, request.account, seed)
 
 
 def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: bool) -> None:

@@ -44,7 +44,7 @@ def opened(url: str, *, create: bool = False) -> Ledger:
 
 
 def noted(table: Path, account: Account | None, seed: int | None) -> None:
-    """Note that a table is about to be released, and warn if it was before and no ledger is charged.
+    """Note that a table was released, and warn if it was before and no ledger was charged.
 
     The note is a hash of the table's place, in the user's state folder. It does not know copies,
     other users and other programs: a ledger does. Simulations are not noted."""

@@ -105,7 +105,6 @@ def bayes(
     y_val = outputs(private, output, held_out, task)
     del frame, private
     _rehearse(search, planned, X, y)
-    noted(validation, account, seed)
     with _spending(epsilon, delta, state), progress(len(planned.noise) or steps) as step:
         search.set_params(progress=lambda done: step(f"Step {done} done"))
         with np.errstate(all="ignore"):
@@ -115,6 +114,7 @@ def bayes(
         with whole_file(out) as part:
             part.write_text(dumps(facts, indent=2) + "\n", encoding="utf-8")
     tell({"result": out, **facts}, _lines(search, out), search.guarantee_, as_json=json)
+    noted(validation, account, seed)
 
 
 def _model_and_space(estimator: str, task: str, space: str) -> tuple[Any, dict[str, Any]]:

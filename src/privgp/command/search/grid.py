@@ -77,7 +77,6 @@ def grid(
         )  # fmt: skip
         _check(search, X, people)
         rehearse(model, X, people, out)
-    noted(data, account, seed)
     with spending(request.epsilon, request.delta) as saved:
         with progress(3) as step:
             count = len(candidates_of(search.param_grid))
@@ -92,6 +91,7 @@ def grid(
         title = f"Candidates, chosen among by {method}"
         shown = table(title, headings, cells, search.best_index_)
         results.tell(search.guarantee_, request, facts, shown, as_json=json)
+    noted(data, account, seed)
 
 
 def _check(search: PrivateGridSearchCV, X: Any, people: Any) -> None:
