@@ -306,6 +306,24 @@ def test_a_commit_is_on_the_disk(tmp_path):
         other.close()
 
 
+def test_a_ledger_stays_where_it_was_opened(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    account = Ledger("sqlite:///budget.db").open("visits", 1.0, 1e-5)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    account.charge(pure(0.5))
+    assert account.remaining() == 0.5
+    assert [*(tmp_path / "elsewhere").iterdir()] == []
+
+
+def test_an_account_that_many_open_at_once_is_one(url):
+    def opened(_: int) -> float:
+        return Ledger(url).open("visits", 1.0, 1e-5).remaining()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert {*pool.map(opened, range(8))} == {1.0}
+
+
 def test_migrations_make_the_tables_that_the_code_uses(url):
     from alembic.autogenerate import compare_metadata
     from alembic.config import Config

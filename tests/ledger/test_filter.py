@@ -132,6 +132,11 @@ def normal(mu: float) -> Value:
     return np.vectorize(lambda left: gaussian_delta(left, 1.0 / mu) if mu > 0 else coin(0.0)(left))
 
 
+def revealing(delta: float) -> Value:
+    """Tells everything with this probability, and nothing otherwise."""
+    return lambda left: delta + (1 - delta) * coin(0.0)(left)
+
+
 def looked(first_mu: float, seconds: list[Value], epsilon: float) -> float:
     """Delta of a Gaussian first step and then the worst second one for the loss that came up."""
     z = np.linspace(-12, 12, 4001)
@@ -172,13 +177,39 @@ def test_looking_gains_nothing_with_the_ledger(epsilon, delta, share, reserve):
 
     mu = largest(lambda m: of(Event(noise_multipliers=(1.0 / m,)), delta=delta), 20.0)
     e = largest(pure, epsilon)
+    d = largest(lambda d: of(epsilon=1e-30, delta=d), delta)
     assert mu > 0
     assert e > 0
-    assert looked(first, [normal(mu), coin(e)], epsilon) <= delta * (1 + 1e-5)
+    seconds = [normal(mu), coin(e), revealing(d)]
+    assert looked(first, seconds, epsilon) <= delta * (1 + 1e-5)
     # and the test could tell: somewhat larger steps are too much
     larger = [normal(1.1 * mu), coin(1.1 * e)]
     if not reserve:
         assert looked(first, larger, epsilon) > delta
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (1.0, 0.01)])
+def test_nor_does_looking_at_a_first_step_that_is_not_gaussian(epsilon, delta, share):
+    """A pure step with some delta first, then the worst that the ledger takes."""
+    total = budget(epsilon, delta)
+    first, told = share * epsilon, share * delta
+    _, spent = charged(total, [of(epsilon=first, delta=told)])
+    rest = gaussian((1 - share) * epsilon, (1 - share) * delta * (1 - 1e-6))
+    assert total.after(spent, rest) is not None
+    mu, e, d = rest.mu, (1 - share) * epsilon, (1 - share) * delta
+    assert total.after(spent, of(epsilon=e, delta=d)) is not None
+    both = coin(e)
+    seconds = [normal(mu), lambda left: d + (1 - d) * both(left)]
+    p = expit(first)
+    worst = [
+        max(float(each(np.array(left))) for each in seconds)
+        for left in (epsilon - first, epsilon + first)
+    ]
+    found = told + (1 - told) * (p * worst[0] + (1 - p) * worst[1])
+    assert found <= delta * (1 + 1e-9)
+    assert total.after(spent, of(epsilon=e, delta=1.01 * d)) is None
+    assert total.after(spent, gaussian(1.01 * e, d)) is None
 
 
 def test_a_pure_step_within_its_gaussian_at_every_epsilon():

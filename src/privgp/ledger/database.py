@@ -60,6 +60,8 @@ class Database:
         try:
             with self._connected().connect() as connection:
                 connection.execution_options(immediate=immediate)
+                if not immediate and self.file is None:  # all that is read is of one moment
+                    connection.execution_options(isolation_level="REPEATABLE READ")
                 with connection.begin():
                     yield connection
         except DBAPIError as problem:
@@ -100,15 +102,15 @@ def checked_url(url: str) -> URL:
         except ImportError:
             raise ValueError("url needs psycopg: install privgp[server].") from None
         return made.set(drivername="postgresql+psycopg")
-    folder = Path(str(made.database)).absolute().parent
-    if not folder.is_dir():
-        raise ValueError(f"url names the folder '{folder}', which does not exist.")
-    return made
+    file = Path(str(made.database)).absolute()  # the same one, wherever the program goes
+    if not file.parent.is_dir():
+        raise ValueError(f"url names the folder '{file.parent}', which does not exist.")
+    return made.set(database=str(file))
 
 
 def sqlite_file(url: URL) -> Path | None:
     """The file of SQLite, which need not exist."""
-    return Path(str(url.database)).absolute() if url.get_backend_name() == SQLITE else None
+    return Path(str(url.database)) if url.get_backend_name() == SQLITE else None
 
 
 def _set_up(connection: Any, _: Any) -> None:
@@ -140,10 +142,15 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
-def _migrate(connection: Connection) -> None:
-    """Bring the tables up to date; of several programs that start at once, one does it."""
+def exclude_others(connection: Connection) -> None:
+    """Let no other program past this line until the transaction ends; SQLite never does."""
     if connection.dialect.name == POSTGRESQL:
         connection.execute(text("SELECT pg_advisory_xact_lock(7042016)"))
+
+
+def _migrate(connection: Connection) -> None:
+    """Bring the tables up to date; of several programs that start at once, one does it."""
+    exclude_others(connection)
     if _revision(connection) == REVISION:
         return
     from alembic import command

@@ -14,7 +14,7 @@ from privgp.ledger.account import Account, check_text, entries_of
 from privgp.ledger.amounts import decimal
 from privgp.ledger.anchor import Anchor, check_known
 from privgp.ledger.chain import Opened, check, sealed
-from privgp.ledger.database import ANCHOR, Database, checked_url, guarded
+from privgp.ledger.database import ANCHOR, Database, checked_url, exclude_others, guarded
 from privgp.ledger.errors import LedgerError, LedgerTampered
 from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.budget import check_budget
@@ -62,6 +62,7 @@ class Ledger:
         )
         account = Account(self, dataset)
         with self.database.write() as connection:
+            exclude_others(connection)
             known = {} if self.anchor is None else self.anchor.known()
             there = _accounts(connection)
             if dataset in there:
