@@ -197,7 +197,7 @@ def test_nor_does_looking_at_a_first_step_that_is_not_gaussian(epsilon, delta, s
     _, spent = charged(total, [of(epsilon=first, delta=told)])
     rest = gaussian((1 - share) * epsilon, (1 - share) * delta * (1 - 1e-6))
     assert total.after(spent, rest) is not None
-    mu, e, d = rest.mu, (1 - share) * epsilon, (1 - share) * delta
+    mu, e, d = rest.mu, (1 - share) * epsilon, (1 - share) * delta * (1 - 1e-9)
     assert total.after(spent, of(epsilon=e, delta=d)) is not None
     both = coin(e)
     seconds = [normal(mu), lambda left: d + (1 - d) * both(left)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -31,7 +32,7 @@ def charge_without_lock(account: Account) -> None:
         raise BudgetExceeded
     cost, first = opened.budget.after(Spent(), guarantee)
     with account.ledger.database.write() as connection:
-        last = account._last(connection)
+        _, last = account._locked(connection)  # the rows are in order, but nobody looks again
         then = first if last is None else Spent(last.spent.epsilon + cost.epsilon)
         account._add(
             connection, opened, last, cost, then, kind=CHARGE, key=None, request=None,
@@ -41,16 +42,18 @@ def charge_without_lock(account: Account) -> None:
 
 def requests(url: str, count: int, start: Any, charging: Any, charged: Any) -> None:
     """Ask so many times, once all are there, and tell how often it was charged."""
-    account = Ledger(url).account("visits")
-    start.wait()
-    done = 0
-    for _ in range(count):
-        try:
-            charging(account)
-            done += 1
-        except BudgetExceeded:
-            pass
-    charged.put(done)
+    try:
+        account = Ledger(url).account("visits")
+        start.wait()
+        done = 0
+        for _ in range(count):
+            with suppress(BudgetExceeded):
+                charging(account)
+                done += 1
+        charged.put(done)
+    except Exception as problem:
+        start.abort()
+        charged.put(repr(problem))
 
 
 def together(url: str, processes: int, count: int, charging: Any) -> int:
@@ -62,10 +65,11 @@ def together(url: str, processes: int, count: int, charging: Any) -> int:
     ]
     for each in working:
         each.start()
-    total = sum(charged.get() for _ in working)
+    done = [charged.get() for _ in working]
     for each in working:
         each.join()
-    return total
+    assert all(isinstance(each, int) for each in done), done
+    return sum(done)
 
 
 def answers(url: str, name: str, seen: Connection) -> None:
