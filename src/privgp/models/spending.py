@@ -1,19 +1,23 @@
 """Estimators that spend a budget of their own at every fit: how they are charged for it, and how
 they are found however deep they are nested."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 
-from privgp.ledger.account import Account
 from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.guarantee import Guarantee
 from privgp.types import Array
+
+if TYPE_CHECKING:
+    from privgp.ledger.account import Account
 
 
 class SpendsAtFit:
@@ -49,7 +53,11 @@ def charge(model: Any, guarantee: Guarantee, inputs: Array | None = None) -> Non
 def check_ledger(model: Any) -> Account | None:
     """The account that a model is to charge."""
     account = model.ledger
-    if account is not None and not isinstance(account, Account):
+    if account is None:
+        return None
+    from privgp.ledger.account import Account  # slow to import
+
+    if not isinstance(account, Account):
         raise ValueError(
             "ledger must be an Account, such as Ledger(url).account(dataset), or None."
         )

@@ -1,17 +1,20 @@
 """The ledger that a command charges, and a note of the tables that were released."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privgp.command.errors import Refusal, one_line, refusal
-from privgp.ledger.account import Account
-from privgp.ledger.database import checked_url, sqlite_file
 from privgp.ledger.errors import LedgerError
-from privgp.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from privgp.ledger.account import Account
+    from privgp.ledger.ledger import Ledger
 
 OPTIONS = {"url": "--ledger", "dataset": "--dataset"}
 
@@ -34,6 +37,9 @@ def account_in(ledger: Ledger, dataset: str) -> Account:
 
 def opened(url: str, *, create: bool = False) -> Ledger:
     """The ledger at an address; a file is made only to open an account."""
+    from privgp.ledger.database import checked_url, sqlite_file  # slow to import
+    from privgp.ledger.ledger import Ledger
+
     try:
         file = sqlite_file(checked_url(url))
         if file is not None and not file.is_file() and not create:
