@@ -123,6 +123,14 @@ def test_what_does_not_add_up_is_refused(url):
     assert len(account.entries()) == 2
 
 
+def test_a_refusal_says_what_is_left_of_delta(empty, tmp_path):
+    shutil.copy(empty, tmp_path / "budget.db")
+    account = Ledger(f"sqlite:///{tmp_path}/budget.db").open("visits", 1.0, 1e-5)
+    account.charge(of(epsilon=0.1, delta=8e-6))
+    with pytest.raises(BudgetExceeded, match=r"epsilon = 0.9 left.*Of its delta 2e-06 is left"):
+        account.charge(of(epsilon=0.1, delta=8e-6))
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

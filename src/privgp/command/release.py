@@ -37,7 +37,7 @@ def release(
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     check_files([(data, TABLES), (plan, PLANS)], files, force=force)
     _check_complete(context, asked, by_plan=plan is not None)
-    from privgp.command.io.accounts import account_of, noted
+    from privgp.command.io.accounts import account_of, charged, noted
     from privgp.command.io.request import PlannedRequest, Request
     from privgp.command.io.results import Results
     from privgp.command.io.spending import prepared, spending
@@ -58,7 +58,8 @@ def release(
             model = measure()
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
-        results.tell(model.guarantee_, request, as_json=json)
+        facts, lines = charged(model)
+        results.tell(model.guarantee_, request, facts, *lines, as_json=json)
     noted(data, request.account, seed)
 
 

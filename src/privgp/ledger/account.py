@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sqlalchemy import Connection, and_, select
 
 from privgp.ledger import tables
+from privgp.ledger.amounts import written
 from privgp.ledger.anchor import check_known
 from privgp.ledger.chain import ANSWER, CHARGE, Entry, Opened, digest
 from privgp.ledger.errors import BudgetExceeded, LedgerError
@@ -39,7 +40,8 @@ class Account:
         """Spend what the guarantee costs, in one transaction, or raise ``BudgetExceeded``.
 
         ``key``: a charge with this key is made once; made again for the same guarantee and
-        ``request`` it costs nothing, for another one it is refused. ``fingerprint``: of the public
+        ``request`` it costs nothing, for another one it is refused. It pays for one answer: give out
+        only what ``store`` returned under the key, as ``answer`` does. ``fingerprint``: of the public
         part of the data.
         """
         if not isinstance(guarantee, Guarantee):
@@ -246,6 +248,9 @@ class Account:
             f"epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:g} does not fit; nothing was "
             "drawn."
         )
+        delta = written(max(0, opened.budget.delta - spent.delta))
+        if spent.most_epsilon is None and guarantee.delta > delta:
+            told += f" Of its delta {delta:g} is left."
         if spent.most_epsilon is not None and guarantee.pure_epsilons:
             told += (
                 " After Gaussian noise, noise of another kind needs epsilon that the account reserved "

@@ -49,6 +49,14 @@ def opened(url: str, *, create: bool = False) -> Ledger:
         raise refusal(problem, **OPTIONS) from None
 
 
+def charged(model: Any) -> tuple[dict[str, Any], list[str]]:
+    """What is told of a charge: facts for JSON, and lines."""
+    charge = vars(model).get("charged_")
+    if charge is None:
+        return {}, []
+    return {"ledger": charge}, [f"Charged to '{charge['dataset']}' as entry {charge['entry']}."]
+
+
 def noted(table: Path, account: Account | None, seed: int | None) -> None:
     """Note that a table was released, and warn if it was before and no ledger was charged.
 

@@ -73,7 +73,7 @@ def bayes(
         check_apart([train, validation, out], [state])
     import numpy as np
 
-    from privgp.command.io.accounts import account_of, noted
+    from privgp.command.io.accounts import account_of, charged, noted
     from privgp.command.io.columns import input_columns, outputs, private_columns, split_names
     from privgp.command.io.request import public_computation
     from privgp.command.io.tables import load_whole
@@ -110,7 +110,7 @@ def bayes(
         with np.errstate(all="ignore"):
             search.fit(X, y, X_val, y_val)
         del X_val, y_val
-        facts = _facts(search)
+        facts = {**_facts(search), **charged(search)[0]}
         with whole_file(out) as part:
             part.write_text(dumps(facts, indent=2) + "\n", encoding="utf-8")
     tell({"result": out, **facts}, _lines(search, out), search.guarantee_, as_json=json)

@@ -51,7 +51,7 @@ def grid(
         raise Refusal("--selection-share must lie between 0 and 1.")
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     check_files([(data, TABLES)], files, force=force)
-    from privgp.command.io.accounts import account_of, noted
+    from privgp.command.io.accounts import account_of, charged, noted
     from privgp.command.io.request import Request
     from privgp.command.io.results import Results
     from privgp.command.io.spending import rehearse, spending
@@ -90,7 +90,8 @@ def grid(
         cells = [[_shown(value) for value in row.values()] for row in rows]
         title = f"Candidates, chosen among by {method}"
         shown = table(title, headings, cells, search.best_index_)
-        results.tell(search.guarantee_, request, facts, shown, as_json=json)
+        more, lines = charged(search)
+        results.tell(search.guarantee_, request, {**facts, **more}, shown, *lines, as_json=json)
     noted(data, account, seed)
 
 
