@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -18,6 +18,14 @@ settings.load_profile("steady")
 DATA = Path(
     os.environ.get("PRIVGP_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data")
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _notes_of_the_command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The command notes which tables it released: not in the home of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 def real_data(name: str) -> Path:

@@ -201,6 +201,8 @@ CALLS = {
     "BinnedMeans": "BinnedMeans fit predict",
     "BinnedGP": "BinnedGP predict",
     "Plan": "expected_std expected_error plot",
+    "Ledger": "Ledger open verify",
+    "Account": "charge answer",
     "compose": "compose",
     "load": "load",
     "audit.trade_off": "trade_off",

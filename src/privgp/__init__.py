@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privgp import audit
+    from privgp.ledger.account import Account
+    from privgp.ledger.errors import BudgetExceeded, LedgerError, LedgerTampered
+    from privgp.ledger.ledger import Ledger
     from privgp.models.binned import BinnedGP, BinnedMeans
     from privgp.models.classifier import PrivateGPClassifier
     from privgp.models.function.estimator import PrivateFunction
@@ -22,9 +25,14 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
+    "Account",
     "BinnedGP",
     "BinnedMeans",
+    "BudgetExceeded",
     "Guarantee",
+    "Ledger",
+    "LedgerError",
+    "LedgerTampered",
     "Plan",
     "PosteriorPaths",
     "PrivateBayesSearchCV",
@@ -40,9 +48,14 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Account": "privgp.ledger.account",
     "BinnedGP": "privgp.models.binned",
     "BinnedMeans": "privgp.models.binned",
+    "BudgetExceeded": "privgp.ledger.errors",
     "Guarantee": "privgp.privacy.guarantee",
+    "Ledger": "privgp.ledger.ledger",
+    "LedgerError": "privgp.ledger.errors",
+    "LedgerTampered": "privgp.ledger.errors",
     "Plan": "privgp.plan.plan",
     "PosteriorPaths": "privgp.models.paths",
     "PrivateBayesSearchCV": "privgp.models.search.bayes",

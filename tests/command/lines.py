@@ -4,6 +4,7 @@ from __future__ import annotations
 
 BUDGET = {"--bounds": "0 5000", "--epsilon": "1", "--delta": "1e-5"}
 COLUMNS = {"--inputs": "age", "--output": "cost"}
+LEDGER = {"--ledger": "sqlite:///l.db"}
 KERNEL = {"--kernel": "1e6*matern12(20)+white(4e6)"}
 DOMAIN = {"--domain": "age=18:90"}
 PATHS = {**DOMAIN, **BUDGET, "--kernel": "1e6*matern12(20)"}
@@ -30,6 +31,12 @@ GOOD: dict[str, dict[str, str]] = {
     "function create": {"data": "v.csv", **COLUMNS, **BUDGET, **KERNEL, "--out": "new.private-state"},
     "function ask": {"state": "f.private-state", "data": "v.csv", "--out": "new.csv"},
     "function inspect": {"state": "f.private-state"},
+    "ledger open": {
+        "--ledger": "sqlite:///new.db", "--dataset": "people", "--epsilon": "1", "--delta": "1e-5"
+    },
+    "ledger show": {**LEDGER, "--dataset": "people"},
+    "ledger verify": LEDGER,
+    "ledger export": {**LEDGER, "--out": "new.json"},
     "paths calibrate": {"--rows": "24", **PATHS},
     "paths create": {"data": "v.csv", **COLUMNS, **PATHS, "--out": "new.private-state"},
     "paths release": {"state": "p.private-state", "points": "age=20:80:3", "--out": "new.csv"},
@@ -104,6 +111,9 @@ BAD: dict[str, tuple[str, ...]] = {
     "--acquisition": CHOICE, "--likelihood": CHOICE, "--exposure": ("", "nonsense", "cost"),
     "--max-change": POSITIVE,
     "--link": CHOICE, "--classes": ("", "one", "a,a", "a,,b"),
+    "--dataset": ("", "nonsense"), "--head": ("", "nonsense"),
+    "--ledger": ("", "nonsense", "v.csv", "sqlite://", "sqlite:///none.db", "sqlite:///v.csv", "sqlite:///nowhere/l.db"),
+    "--reserve": (*NUMBER, "-1", "2"),
 }  # fmt: skip
 # Where a parameter of the same name is another thing.
 OWN: dict[tuple[str, str], tuple[str, ...]] = {
@@ -118,6 +128,16 @@ OWN: dict[tuple[str, str], tuple[str, ...]] = {
     # the grid's lengthscales take the place of those given
     ("search grid", "--kernel"): tuple(k for k in TEXT_KERNEL if k != "rbf(1,2,3)"),
     ("demo", "--out"): ("nowhere/new", "v.csv/new", "\0"),
+    ("ledger open", "--dataset"): ("", "a" * 201),
+    ("ledger open", "--delta"): (*NUMBER, "-1", "1", "2"),
+    ("ledger open", "--ledger"): (
+        "",
+        "nonsense",
+        "v.csv",
+        "sqlite://",
+        "sqlite:///v.csv",
+        "sqlite:///nowhere/l.db",
+    ),
     ("paths calibrate", "--domain"): tuple(r for r in RANGES if "bmi" not in r),
 }
 # What an option needs beside it to mean anything.
@@ -128,4 +148,9 @@ BESIDE: dict[tuple[str, str], dict[str, str]] = {
     ("release", "--exposure"): {"--likelihood": "poisson"},
     ("function create", "--domain"): {"--protect": "records"},
     ("function create", "--dominance"): {"--sensitivity": "varah"},
+    **{
+        (command, option): beside
+        for command in ("release", "function create", "paths create", "search grid", "search bayes")
+        for option, beside in (("--ledger", {"--dataset": "people"}), ("--dataset", LEDGER))
+    },
 }

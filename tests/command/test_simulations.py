@@ -18,12 +18,13 @@ from matplotlib.text import Text
 
 from privgp import PosteriorPaths, PrivateFunction, load
 from privgp.types import STAMP
-from tests.command.lines import GOOD
+from tests.command.lines import GOOD, LEDGER
 from tests.command.running import people_table, run, subcommands
 
 COMMANDS = subcommands()
 # These make no release and read none: what they tell is of plans and of attacks.
 WITHOUT = {"plan", "paths calibrate", "audit trade-off", "audit membership", "demo"}
+WITHOUT |= {command for command in COMMANDS if command.startswith("ledger ")}
 WITH = sorted({*COMMANDS} - WITHOUT)
 STATES = {"f.private-state": "function create", "p.private-state": "paths create"}
 FILES = {"v.privgp": "release", **STATES}
@@ -162,6 +163,7 @@ def test_json_of_what_is_no_release_says_that_it_is_no_simulation(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     people_table().write_csv("v.csv")
+    assert run(*words("ledger open", {**GOOD["ledger open"], **LEDGER})).code == 0
     result = run(*words(command, GOOD[command]), "--json")
     assert json.loads(result.out)["simulation"] is False
 

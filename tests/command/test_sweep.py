@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 import privgp
-from tests.command.lines import BAD, BESIDE, GOOD, LONG, OUTPUT_TABLE, OWN
+from tests.command.lines import BAD, BESIDE, GOOD, LEDGER, LONG, OUTPUT_TABLE, OWN
 from tests.command.running import assert_one_sentence, people_table, run, subcommands
 
 COMMANDS = subcommands()
@@ -78,6 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         ):  # fmt: skip
             made = run(*words(command, {**GOOD[command], "--out": out}))
             assert made.code == 0, made
+        assert run(*words("ledger open", {**GOOD["ledger open"], **LEDGER})).code == 0
         for ending in ("privgp", "plan", "private-state", "csv", "parquet", "png", "html", "json"):
             (path / f"folder.{ending}").mkdir()
             (path / f"empty.{ending}").touch()
@@ -148,11 +149,14 @@ def test_a_missing_file_is_refused_before_anything_that_takes_long_is_loaded() -
 @pytest.mark.parametrize("table", ["v.csv", "one.csv"])
 @pytest.mark.parametrize("command", sorted({*GOOD} - LONG))
 def test_the_good_lines_are_good_for_many_rows_and_for_one(
-    command: str, table: str, tmp_path: Path
+    command: str, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))  # nothing was released before
     values = {name: table if value == "v.csv" else value for name, value in GOOD[command].items()}
     if "--out" in values:
         values["--out"] = str(tmp_path / values["--out"])
+    if values.get("--ledger") == "sqlite:///new.db":
+        values["--ledger"] = f"sqlite:///{tmp_path}/new.db"
     if "state" in values:  # that of the folder stays as it was: nobody asked
         values["state"] = str(shutil.copy(values["state"], tmp_path))
     result = run(*words(command, values))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from privgp.command import audit, function, paths
+from privgp.command import audit, function, ledger, paths
 from privgp.command import options as o
 from privgp.command.demo import demo
 from privgp.command.plan import plan
@@ -25,6 +25,7 @@ app = typer.Typer(
 GROUPS = {
     "audit": "Attack the promises, on public or made-up data, and see that they hold.",
     "function": "One private function, kept by the curator: create it, then ask it at any points.",
+    "ledger": "Budgets of datasets that cannot be overspent: open, show, verify and export them.",
     "paths": "Sample paths of a posterior, whole records private, kept by the curator.",
     "search": "Choose hyperparameters among candidates without telling more than the budget allows.",
 }
@@ -41,6 +42,7 @@ for subcommand in (plan, release, update, predict, inspect, demo):
     app.command()(subcommand)
 _group("audit", audit.trade_off, audit.membership)
 _group("function", function.create, function.ask, function.inspect)
+_group("ledger", ledger.open, ledger.show, ledger.verify, ledger.export)
 _group("paths", paths.calibrate, paths.create, paths.release, paths.excursion, paths.inspect)
 _group("search", grid, bayes)
 

@@ -35,12 +35,15 @@ def create(
         list[str] | None, o.privacy(DOMAIN_HELP, "--domain", "--x-bounds", metavar="RANGES")
     ] = None,
     dominance: Annotated[float | None, o.model(DOMINANCE_HELP)] = None,
+    ledger: o.Ledger = None,
+    dataset: o.Dataset = None,
     seed: o.Seed = None,
     json: o.Json = False,
     **asked: Any,
 ) -> None:
     """Take the data into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
+    from privgp.command.io.accounts import account_of, noted
     from privgp.command.io.axes import read_ranges
     from privgp.command.io.columns import made_up
     from privgp.command.io.kernel_text import read_kernel
@@ -52,6 +55,7 @@ def create(
     request.check()
     if (protect == "records") != bool(domain):
         raise Refusal("--protect records and --domain go together: give both or neither.")
+    account = account_of(ledger, dataset)
     function = PrivateFunction(
         read_kernel(kernel), request.noise_variance, y_bounds=request.bounds,
         epsilon=request.epsilon, delta=request.delta, sensitivity=sensitivity,
@@ -66,10 +70,11 @@ def create(
             function.fit(*made_up(X, function.domain, request.bounds))
         step("Writing the state")
         with writing(out):
-            function.fit(X, y, state=out)
+            function.set_params(ledger=account).fit(X, y, state=out)
         del X, y
     holds = "the records" if protect == "records" else "sums of outputs"
     _tell(function, out, holds, as_json=json)
+    noted(data, account, seed)
 
 
 def ask(

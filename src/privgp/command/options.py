@@ -59,6 +59,12 @@ Delta = Annotated[float, privacy(DELTA_HELP)]
 Protect = Annotated[Literal["outputs", "records"], privacy("What is private.")]
 DOMAIN_HELP = "Public input ranges, such as age=0:90,bmi=15:50; inputs outside are moved into them."
 
+LEDGER_HELP = "The ledger to charge, such as sqlite:///budget.db; goes with --dataset."
+LEDGER_URL_HELP = "The ledger: sqlite:///FILE or postgresql://USER@HOST/DATABASE."
+Ledger = Annotated[str | None, privacy(LEDGER_HELP, "--ledger", metavar="URL")]
+LedgerUrl = Annotated[str, plain(LEDGER_URL_HELP, "--ledger", metavar="URL")]
+Dataset = Annotated[str | None, privacy("The account in the ledger to charge.", metavar="NAME")]
+
 # The model
 _KERNEL = model(
     "Such as '100*matern52(10) + white(4)', or a text file that holds it.", metavar="TEXT|FILE"

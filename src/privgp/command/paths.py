@@ -75,12 +75,15 @@ def create(
     output: Annotated[str, o.plain("The output column; private.", metavar="COLUMN")],
     out: o.NewState,
     epsilon: Annotated[float | None, o.privacy(EPSILON_HELP)] = None,
+    ledger: o.Ledger = None,
+    dataset: o.Dataset = None,
     seed: o.Seed = None,
     json: o.Json = False,
     **asked: Any,
 ) -> None:
     """Take the records into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
+    from privgp.command.io.accounts import account_of, noted
     from privgp.command.io.columns import output_column, private_columns, split_names
     from privgp.command.io.request import public_computation
     from privgp.command.io.states import writing
@@ -91,6 +94,7 @@ def create(
         raise Refusal("--output must name a column that is not among the --inputs.")
     if epsilon is not None and asked["noise_variance"] is not None:
         raise Refusal("--epsilon chooses the noise variance: leave --noise-variance out.")
+    account = account_of(ledger, dataset)
     with progress(3) as step:
         step("Reading the table")
         source, frame = load_whole(data, [*names, output])
@@ -106,9 +110,10 @@ def create(
             paths.guarantee_for(rows)
         step("Writing the state")
         with writing(out):
-            paths.fit(X, y, state=out)
+            paths.set_params(ledger=account).fit(X, y, state=out)
         del X, y
     _tell(paths, out, "all records", as_json=json)
+    noted(data, account, seed)
 
 
 def release(

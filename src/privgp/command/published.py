@@ -91,11 +91,15 @@ def inspect(
     from privgp.release.certificate import certificate as facts_of
 
     model = open_stored(release, load)
+    facts = facts_of(model)
     lines = _description(model)
+    if "ledger" in facts:
+        entry, dataset = facts["ledger"]["entry"], facts["ledger"]["dataset"]
+        lines += ["", f"Charged to '{dataset}' as entry {entry} of the holder's ledger."]
     if certificate is not None:
         write_certificate(model, certificate)
         lines.append(f"Certificate: {certificate}")
-    tell(facts_of(model), lines, model.guarantee_, as_json=json)
+    tell(facts, lines, model.guarantee_, as_json=json)
 
 
 def _description(model: Any) -> list[str]:

@@ -1,5 +1,6 @@
 """``privgp release``: spend the budget once and write what may be published."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,8 @@ def release(
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
+    ledger: o.Ledger = None,
+    dataset: o.Dataset = None,
     seed: o.Seed = None,
     json: o.Json = False,
     **asked: Any,
@@ -34,6 +37,7 @@ def release(
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     check_files([(data, TABLES), (plan, PLANS)], files, force=force)
     _check_complete(context, asked, by_plan=plan is not None)
+    from privgp.command.io.accounts import account_of, charged, noted
     from privgp.command.io.request import PlannedRequest, Request
     from privgp.command.io.results import Results
     from privgp.command.io.spending import prepared, spending
@@ -44,6 +48,7 @@ def release(
         else PlannedRequest.of(plan, data, output, seed)
     )
     request.check()
+    request = replace(request, account=account_of(ledger, dataset))
     results = Results(out, certificate, plot, force)
     with progress(2) as step:
         measure = prepared(request, output, out, step)
@@ -53,7 +58,9 @@ def release(
             model = measure()
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
-        results.tell(model.guarantee_, request, as_json=json)
+        facts, lines = charged(model)
+        results.tell(model.guarantee_, request, facts, *lines, as_json=json)
+    noted(data, request.account, seed)
 
 
 def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: bool) -> None:

@@ -16,7 +16,7 @@ from privgp.gp.kernels.noise import signal_and_noise
 from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread
 from privgp.models.promise import simulation
-from privgp.models.spending import SpendingRegressor
+from privgp.models.spending import SpendingRegressor, charge
 from privgp.plan.bins.bins import Bins, BinSums, Grid, HalvedBins
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.plan.strategy import Strategy, noise_of
@@ -53,6 +53,7 @@ class BinnedMeans(SpendingRegressor):
     epsilon, delta : the budget of one ``fit``; Laplace noise is pure: its delta is 0.
     noise : "laplace" or "gaussian"
     protect : "outputs" (inputs and counts are public, as in the papers) or "records"
+    ledger : the Account of these data, which every fit charges before it draws; None: none.
     random_state : for simulations only: ordinary noise, and a guarantee that says so.
 
     Attributes
@@ -71,6 +72,7 @@ class BinnedMeans(SpendingRegressor):
     delta: float = 1e-6
     noise: str = "laplace"
     protect: str = "outputs"
+    ledger: Any = None
     random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -140,9 +142,8 @@ class BinnedMeans(SpendingRegressor):
         """Spend the budget, and say what it promises."""
         noise = noise_of(strategy, float(self.epsilon), float(self.delta))
         bounds = check_bounds("y_bounds", self.y_bounds)
-        measured = measure(data, bounds, strategy, noise, simulation(self))
         records = self.protect == "records"
-        self.guarantee_ = promise(
+        promised = promise(
             RECORDS if records else OUTPUTS,
             [noise.event],
             (self.epsilon, self.delta),
@@ -151,6 +152,9 @@ class BinnedMeans(SpendingRegressor):
             sampler=noise.sampler,
             simulated=self.random_state is not None,
         )
+        charge(self, promised)
+        measured = measure(data, bounds, strategy, noise, simulation(self))
+        self.guarantee_ = promised
         return measured
 
     def _keep(self, grid: Grid, bins: Integers, counts: Array, means: Array, std: Array) -> None:

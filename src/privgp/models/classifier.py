@@ -21,7 +21,7 @@ from privgp.models.promise import OF_LABELS, regressor_guarantee, simulation
 from privgp.models.published import Published
 from privgp.models.records import fit_records, given_counts, plan_records
 from privgp.models.regressor import check_coverage
-from privgp.models.spending import SpendingClassifier
+from privgp.models.spending import SpendingClassifier, charge
 from privgp.plan.build import Question, make_plan
 from privgp.plan.classes.declared import Classes, declared_classes
 from privgp.plan.classes.latent import LABEL_VARIANCE, behind
@@ -29,6 +29,7 @@ from privgp.plan.inputs.arguments import check_choice
 from privgp.plan.parameters import MECHANISMS, LabelParameters
 from privgp.plan.plan import Plan
 from privgp.privacy.budget import check_budget
+from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import utc
 from privgp.release.classes import Probabilities, outcomes_of, per_class
 from privgp.release.file import LabelContents, OneClass
@@ -57,6 +58,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     link : from the function to a probability: "logit" or "probit".
     mechanism : the noise distribution: "gaussian", on weighted sums of all labels; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
+    ledger : the Account of these data, which every fit charges before it draws; None: none.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
 
@@ -80,6 +82,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     hyperparameters: str = "learned"
     link: str = "logit"
     mechanism: str = "auto"
+    ledger: Any = None
     random_state: Any = None
 
     def plan(self, X: Any, groups: Any = None) -> Any:
@@ -113,6 +116,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
             y = shares_of_second(y)
         public = PublicRows.of(X, person_ids(groups, len(X)))
         plan = self._plan_for(public, groups, plan)
+        charge(self, self._promised(plan), public.inputs)
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
@@ -202,10 +206,13 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         asked = self._parameters(columns)
         return Question(y_bounds=(0.0, 1.0), **asked.asks())
 
+    def _promised(self, plan: Plan) -> Guarantee:
+        simulated = self.random_state is not None
+        return regressor_guarantee(plan, simulated=simulated, told=OF_LABELS)
+
     def _release(self, plan: Plan, measurement: Measurement) -> None:
         """All that follows from a measurement: post-processing."""
-        simulated = self.random_state is not None
-        self.guarantee_ = regressor_guarantee(plan, simulated=simulated, told=OF_LABELS)
+        self.guarantee_ = self._promised(plan)
         self.plan_ = plan
         # for a file, should a parameter be changed later
         self._asked = self._parameters(plan.targets.shape[1])
@@ -254,6 +261,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """What a file of this model holds, ``parts`` of which every model has."""
         first, *further = self._held
         return LabelContents(
+            measurement=first.measurement,
             models=first.models,
             at_targets=None,
             noise_variance=LABEL_VARIANCE,

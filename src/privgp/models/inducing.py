@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from privgp.models.planned import OTHER, PublicRows, bound
 from privgp.models.promise import simulation
+from privgp.models.spending import charge
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.rows import Rows
 from privgp.plan.plan import Plan
@@ -40,6 +41,11 @@ def fit_rows(
         plan = model._plan_for(PublicRows(rows.count, rows.columns), groups, plan)
         bounds, columns = plan.y_bounds, plan.strategy.columns
 
+    def charged(totals: Totals) -> Plan:
+        made = finish(totals)
+        charge(model, model._promised(made))
+        return made
+
     def finish(totals: Totals) -> Plan:
         if plan is None:
             return bound(model, sketch.finish(totals), PublicRows(rows.count, rows.columns))
@@ -49,5 +55,5 @@ def fit_rows(
             raise ValueError(OTHER)
         return plan  # type: ignore[no-any-return]
 
-    made, measurement = measure_rows(pairs, bounds, columns, finish, simulation(model))
+    made, measurement = measure_rows(pairs, bounds, columns, charged, simulation(model))
     model._release(made, measurement)

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from privgp.models.kept import KeptEstimator, names_of
+from privgp.models.spending import charge
 from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, check_vote, smoothed
@@ -37,6 +38,7 @@ class PosteriorPaths(KeptEstimator):
     sensitivity : "auto", the least proved bound; "paper", the paper's bounds throughout; or
         ("function", norm), which assumes that all outputs are one function of that norm.
     max_points : the most points ever asked; the noise that hides rounding errors grows with it.
+    ledger : the Account of these data, which every fit charges for all answers; None: none.
     random_state : for simulations only: repeatable paths, and a guarantee that says so.
 
     Attributes
@@ -59,6 +61,7 @@ class PosteriorPaths(KeptEstimator):
     delta: float
     sensitivity: Any = "auto"
     max_points: int = 2000
+    ledger: Any = None
     random_state: Any = None
 
     def guarantee_for(self, n: int) -> Guarantee:
@@ -83,6 +86,7 @@ class PosteriorPaths(KeptEstimator):
         draws = first_path_draws(inputs, y, model, seed)
         del inputs, X, y
         promised = model.guarantee(n, simulated=seed is not None)
+        charge(self, promised)
         self._take(Kept.new(PathContents(promised, names_of(tried), model, draws), PATHS, state))
         return self
 

@@ -14,6 +14,7 @@ from privgp.gp.priors import Prior
 from privgp.gp.threads import laid_out, one_thread
 from privgp.models.planned import OTHER, PublicRows, bound
 from privgp.models.promise import simulation
+from privgp.models.spending import charge
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.build import make_records_plan
 from privgp.plan.features.features import Features
@@ -80,6 +81,7 @@ def fit_records(
     if strategy.whole_people != (people is not None):
         raise ValueError(OTHER)
     data = (inputs, y) if people is None else (inputs, y, people)
+    charge(model, model._promised(plan))
     measurement = measure(data, plan.y_bounds, strategy, plan.noise, simulation(model))
     del data, inputs, X, y, people, groups
     model._release(plan, measurement)

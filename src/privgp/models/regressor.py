@@ -30,7 +30,7 @@ from privgp.models.several.model import (
     plot_several,
     predicted,
 )
-from privgp.models.spending import SpendingRegressor
+from privgp.models.spending import SpendingRegressor, charge
 from privgp.models.updates import measure_again, measure_new, spent_first, stages
 from privgp.plan.build import Question, make_plan
 from privgp.plan.counts.exposures import Exposures, checked_exposure
@@ -47,6 +47,7 @@ from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
+from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.noise import PURE
 from privgp.privacy.stages import Stages
 from privgp.release.at_targets import AtTargets, Release
@@ -106,6 +107,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         each of that person's outputs. None: from one bound to the other.
     shares : of several outputs: one positive number for each; the noise of an output, relative to
         its bounds, goes with one over its share. None: equal.
+    ledger : the Account of these data, which every fit charges before it draws; None: none.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
 
@@ -137,6 +139,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     likelihood: str = "gaussian"
     max_change: float | None = None
     shares: Any = None
+    ledger: Any = None
     random_state: Any = None
 
     def plan(self, X: Any, groups: Any = None, exposure: Any = None) -> Any:
@@ -189,6 +192,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             return self
         public = PublicRows.of(X, person_ids(groups, len(X)), self._exposure(exposure, len(X)))
         plan = self._plan_for(public, groups, plan)
+        charge(self, self._promised(plan), public.inputs)
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
@@ -408,11 +412,14 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             squares=self.likelihood != "poisson",
         )
 
+    def _promised(self, plan: Plan) -> Guarantee:
+        return regressor_guarantee(plan, simulated=self.random_state is not None)
+
     def _release(
         self, plan: Plan, measurement: Measurement, models: tuple[Hyperparameters, ...] = ()
     ) -> None:
         """All that follows from a measurement: post-processing. ``models``: given, not learned."""
-        self.guarantee_ = regressor_guarantee(plan, simulated=self.random_state is not None)
+        self.guarantee_ = self._promised(plan)
         self.plan_ = plan
         # for a file, should a parameter be changed later
         self._asked = self._parameters(plan.targets.shape[1])

@@ -1,13 +1,23 @@
-"""Which estimators spend a budget of their own at every fit, found however deep they are nested."""
+"""Estimators that spend a budget of their own at every fit: how they are charged for it, and how
+they are found however deep they are nested."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
+
+from privgp.plan.fingerprint import fingerprint
+from privgp.privacy.guarantee import Guarantee
+from privgp.types import Array
+
+if TYPE_CHECKING:
+    from privgp.ledger.account import Account
 
 
 class SpendsAtFit:
@@ -33,6 +43,32 @@ class SpendingClassifier(SpendsAtFit, ClassifierMixin, BaseEstimator):  # type: 
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def charge(model: Any, guarantee: Guarantee, inputs: Array | None = None) -> None:
+    """Charge the model's account, if it has one, for what is about to be drawn; ``inputs``: those
+    that are public. A simulation is charged too, as its numbers depend on private values."""
+    account = check_ledger(model)
+    if account is None:
+        model.__dict__.pop("charged_", None)
+        return
+    public = None if inputs is None else fingerprint(inputs)
+    entry = account.charge(guarantee, fingerprint=public)
+    model.charged_ = {"dataset": entry.dataset, "entry": entry.number, "head": entry.hash}
+
+
+def check_ledger(model: Any) -> Account | None:
+    """The account that a model is to charge."""
+    account = model.ledger
+    if account is None:
+        return None
+    from privgp.ledger.account import Account  # slow to import
+
+    if not isinstance(account, Account):
+        raise ValueError(
+            "ledger must be an Account, such as Ledger(url).account(dataset), or None."
+        )
+    return account
 
 
 def refuse_spending(**arguments: Any) -> None:

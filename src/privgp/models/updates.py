@@ -21,7 +21,8 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.stacking import Stacked, sums_behind
 from privgp.gp.threads import laid_out, one_thread
 from privgp.models.planned import PublicRows, bound
-from privgp.models.promise import regressor_guarantee, seeds
+from privgp.models.promise import seeds
+from privgp.models.spending import charge
 from privgp.plan.build import make_plan
 from privgp.plan.designs.earlier import Earlier, SameRows
 from privgp.plan.fingerprint import fingerprint
@@ -92,6 +93,7 @@ def measure_new(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
         raise ValueError(MEASURED)
     batch = 1 + max(each.batch for each in spent)
     plan = _plan(model, model, X, people, _earlier(model, spent, X))
+    charge(model, model._promised(plan), X)
     measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, _simulation(model, spent))
     del y
     _release(model, plan, measurement, spent, batch)
@@ -111,6 +113,7 @@ def measure_again(
     earlier = _earlier(model, spent, X[:0])
     earlier = replace(earlier, again=_again(earlier, spent, same[0].batch, X))
     plan = _plan(model, asking, X, people, earlier)
+    charge(model, model._promised(plan), X)
     measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, _simulation(model, spent))
     del y
     _release(model, plan, measurement, spent, same[0].batch)
@@ -236,7 +239,7 @@ def _release(
     """All that follows from the measurements: post-processing."""
     assert plan.earlier is not None
     strategy: Any = plan.strategy
-    guarantee = regressor_guarantee(plan, simulated=model.random_state is not None)
+    guarantee = model._promised(plan)
     spent = (*spent, _spending(plan, measurement, guarantee, batch))
     with one_thread():
         both = plan.earlier.with_another(plan.functionals, measurement, strategy)

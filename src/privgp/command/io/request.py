@@ -61,6 +61,7 @@ class Request(ReleaseOptions):
     data: Path
     output: str | None
     seed: int | None = None
+    account: Any = None
     plan: Any = None
     plan_path: Path | None = None
 
@@ -217,6 +218,7 @@ class Request(ReleaseOptions):
             "targets": None
             if self.targets is None
             else read_targets(self.targets, self.input_names),
+            "ledger": self.account,
             "random_state": self.seed,
             **{name: getattr(self, name) for name in OF_ALL},
         }
@@ -325,7 +327,8 @@ class PlannedRequest(Request):
         return labels
 
     def model(self) -> Any:
-        return estimator_for(self.plan.made_for.parameters).set_params(random_state=self.seed)
+        made = estimator_for(self.plan.made_for.parameters)
+        return made.set_params(random_state=self.seed, ledger=self.account)
 
 
 def make_plan(

@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 from sklearn.base import clone
 
-from privgp.command.errors import Failure, refusing, stopped
+from privgp.command.errors import Failure, refusal, refusing, stopped
 from privgp.command.io.columns import file_rows, made_up
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step
 from privgp.command.io.tables import check_lines, open_table
+from privgp.ledger.errors import LedgerError
 from privgp.models.inducing import fit_rows
 from privgp.models.load import save
 from privgp.storage.parts import part_beside
@@ -76,7 +77,7 @@ def rehearse(
 def rehearsal(model: Any, path: Path, plan_path: Path | None) -> Iterator[Any]:
     """A model to fit to made-up values, which is then saved to a file that is removed: whatever
     would stop a release from being saved, after its budget is spent, should stop this one first."""
-    trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
+    trial = clone(model).set_params(hyperparameters="fixed", ledger=None, random_state=0)
     with (
         refusing(f"'{path}' cannot be written there; nothing was spent.", OSError),
         public_computation(plan=f"'{plan_path}'"),
@@ -95,6 +96,8 @@ def spending(epsilon: float, delta: float) -> Iterator[list[Path]]:
     try:
         with np.errstate(all="ignore"):
             yield saved
+    except LedgerError as problem:  # raised before anything is drawn
+        raise refusal(problem) from None
     except (KeyboardInterrupt, Exception) as problem:
         what = "noise may have been drawn, and nothing was released"
         if saved:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from privgp.command.errors import Failure, Refusal, listed, stopped
+from privgp.command.errors import Failure, Refusal, listed, refusal, stopped
 from privgp.command.io.columns import answering, in_blocks
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import Step, progress, tell
+from privgp.ledger.errors import LedgerError
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.kept import names_of
 from privgp.models.paths import PosteriorPaths
@@ -32,6 +33,8 @@ def writing(state: Path) -> Iterator[None]:
     """Private values are taken in: whatever stops that, the sentence is the same."""
     try:
         yield
+    except LedgerError as problem:
+        raise refusal(problem) from None
     except Exception:
         raise Failure(f"'{state}' could not be written; nothing was spent.") from None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from privgp.command import options as o
-from privgp.command.errors import Failure, Refusal, one_line, stopped
+from privgp.command.errors import Failure, Refusal, one_line, refusal, stopped
 from privgp.command.io.files import TABLES, check_apart, check_files, whole_file
 from privgp.command.io.screen import progress, tell
 
@@ -56,6 +56,8 @@ def bayes(
     state: Annotated[Path | None, o.search(STATE_HELP, metavar="FILE")] = None,
     plan: Annotated[bool, o.plain(PLAN_HELP, "--plan")] = False,
     force: o.Force = False,
+    ledger: o.Ledger = None,
+    dataset: o.Dataset = None,
     seed: o.Seed = None,
     json: o.Json = False,
 ) -> None:
@@ -71,6 +73,7 @@ def bayes(
         check_apart([train, validation, out], [state])
     import numpy as np
 
+    from privgp.command.io.accounts import account_of, charged, noted
     from privgp.command.io.columns import input_columns, outputs, private_columns, split_names
     from privgp.command.io.request import public_computation
     from privgp.command.io.tables import load_whole
@@ -82,11 +85,12 @@ def bayes(
     names = split_names(inputs)
     if not output or output in names:
         raise Refusal("--output must name a column that is not among --inputs.")
+    account = account_of(ledger, dataset)
     search = PrivateBayesSearchCV(
         *_model_and_space(estimator, task, space), epsilon=epsilon, delta=delta, n_iter=steps,
         method=method, scoring=loss if task == "regression" else "accuracy",
         loss_bounds=loss_bounds, acquisition=acquisition, random_state=seed,
-        state_file=None if state is None else str(state), progress=False,
+        state_file=None if state is None else str(state), progress=False, ledger=account,
     )  # fmt: skip
     held_out, private = load_whole(validation, [*names, output])
     with public_computation():
@@ -106,10 +110,11 @@ def bayes(
         with np.errstate(all="ignore"):
             search.fit(X, y, X_val, y_val)
         del X_val, y_val
-        facts = _facts(search)
+        facts = {**_facts(search), **charged(search)[0]}
         with whole_file(out) as part:
             part.write_text(dumps(facts, indent=2) + "\n", encoding="utf-8")
     tell({"result": out, **facts}, _lines(search, out), search.guarantee_, as_json=json)
+    noted(validation, account, seed)
 
 
 def _model_and_space(estimator: str, task: str, space: str) -> tuple[Any, dict[str, Any]]:
@@ -157,8 +162,12 @@ def _rehearse(search: PrivateBayesSearchCV, plan: SearchPlan, X: Array, y: Any) 
 @contextmanager
 def _spending(epsilon: float, delta: float, state: Path | None) -> Iterator[None]:
     """From here on some or all of the budget may be spent."""
+    from privgp.ledger.errors import LedgerError
+
     try:
         yield
+    except LedgerError as problem:  # raised before anything is drawn
+        raise refusal(problem) from None
     except (KeyboardInterrupt, Exception) as problem:
         if isinstance(problem, ValueError) and "state_file" in str(problem):
             raise Refusal(str(problem).replace("state_file", "--state")) from None

@@ -40,6 +40,8 @@ def grid(
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
+    ledger: o.Ledger = None,
+    dataset: o.Dataset = None,
     seed: o.Seed = None,
     json: o.Json = False,
     **asked: Any,
@@ -49,6 +51,7 @@ def grid(
         raise Refusal("--selection-share must lie between 0 and 1.")
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     check_files([(data, TABLES)], files, force=force)
+    from privgp.command.io.accounts import account_of, charged, noted
     from privgp.command.io.request import Request
     from privgp.command.io.results import Results
     from privgp.command.io.spending import rehearse, spending
@@ -58,6 +61,7 @@ def grid(
 
     request = Request(data=data, output=output, seed=seed, hyperparameters="fixed", **asked)
     request.check()
+    account = account_of(ledger, dataset)
     results = Results(out, certificate, plot, force)
     model = request.model()
     given = default_kernel(request.bounds) if model.kernel is None else model.kernel
@@ -69,7 +73,7 @@ def grid(
         search = PrivateGridSearchCV(
             model.set_params(kernel=candidates["kernel"][0]), candidates, epsilon=request.epsilon,
             delta=request.delta, cv=folds, method=method, selection_share=selection_share,
-            random_state=seed,
+            ledger=account, random_state=seed,
         )  # fmt: skip
         _check(search, X, people)
         rehearse(model, X, people, out)
@@ -86,7 +90,9 @@ def grid(
         cells = [[_shown(value) for value in row.values()] for row in rows]
         title = f"Candidates, chosen among by {method}"
         shown = table(title, headings, cells, search.best_index_)
-        results.tell(search.guarantee_, request, facts, shown, as_json=json)
+        more, lines = charged(search)
+        results.tell(search.guarantee_, request, {**facts, **more}, shown, *lines, as_json=json)
+    noted(data, account, seed)
 
 
 def _check(search: PrivateGridSearchCV, X: Any, people: Any) -> None:

@@ -15,6 +15,7 @@ from privgp.gp.kernels.proved import rounding_error
 from privgp.gp.smoothers import choose_nodes
 from privgp.gp.threads import threads_for
 from privgp.models.kept import KeptEstimator, names_of
+from privgp.models.spending import charge
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.plan.inputs.arguments import (
@@ -66,6 +67,7 @@ class PrivateFunction(KeptEstimator):
         that many numbers, and any number of points is free. None: at most 20,000 points.
     protect : "outputs" (X is public), or "records": inputs private too, at most 4,000 points.
     domain : with records, (low, high), or one such pair per input; questions outside are refused.
+    ledger : the Account of these data, which every fit charges for all answers; None: none.
     random_state : for simulations only: ordinary noise, and a guarantee that says so.
 
     Attributes
@@ -88,6 +90,7 @@ class PrivateFunction(KeptEstimator):
     inducing: Any = None
     protect: str = "outputs"
     domain: Any = None
+    ledger: Any = None
     random_state: Any = None
 
     def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
@@ -96,7 +99,9 @@ class PrivateFunction(KeptEstimator):
         tried, seed = self._prepared(y, state)
         check_choice("protect", self.protect, ("outputs", "records"))
         fit = self._fit_records if self.protect == "records" else self._fit_outputs
-        self._take(Kept.new(fit(X, y, tried, seed), FUNCTIONS, state))
+        contents = fit(X, y, tried, seed)
+        charge(self, contents.guarantee)
+        self._take(Kept.new(contents, FUNCTIONS, state))
         return self
 
     def release(self, X_new: Any) -> Array:

@@ -15,7 +15,7 @@ from privgp.models.promise import generator, seeds
 from privgp.models.search.bayes_plan import check_arguments, guarantee_of, plan_of
 from privgp.models.search.candidates import loss_of
 from privgp.models.search.state import SearchState, fingerprint
-from privgp.models.spending import SpendsAtFit
+from privgp.models.spending import SpendsAtFit, charge, check_ledger
 from privgp.plan.search.acquisition import best_setting, next_setting
 from privgp.plan.search.plan import SearchPlan
 from privgp.vault.scores import Loss, Validation, checked_validation
@@ -50,6 +50,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
     assume : dict of what Kusner's algorithms assume, see docs/private-search.md.
     state_file : a file that lets a killed search go on without paying again.
     progress : True for a bar, or a function that is called with the number of steps done.
+    ledger : the Account of the private records, which a fit charges before it draws; None: none.
     random_state : for simulations only: ordinary noise, and a guarantee that says so.
 
     Attributes
@@ -77,6 +78,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
     assume: Any = None
     state_file: Any = None
     progress: Any = False
+    ledger: Any = None
     random_state: Any = None
 
     def plan(self, n_val: int) -> SearchPlan:
@@ -136,6 +138,12 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         surrogate = Surrogate(points, prior)
         with closing(SearchState(self.state_file, self._question(plan, loss, seed))) as state:
             state.check(len(plan.noise), len(plan.space))
+            account = check_ledger(self)
+            if account is not None and account.knows(state.charged.get("head")):
+                self.charged_ = state.charged
+            else:
+                charge(self, guarantee_of(plan, simulated=seed is not None))
+                state.pay(vars(self).get("charged_"))
             for step, noise in enumerate(plan.noise):
                 if step == len(state.settings):
                     if step < steps:
@@ -176,6 +184,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         """Kusner's algorithm 1 or 2. Its course stays in the vault; the setting and a value return."""
         assert plan.constants is not None
         assert plan.prior is not None
+        charge(self, guarantee_of(plan, simulated=seed is not None))
         objective = Objective(train, validation, plan.prior_mean, plan.prior_std)
         self.best_index_, value = kusner_search(
             objective, plan.space.points, plan.prior, plan.constants, report, generator(seed)

@@ -59,6 +59,8 @@ def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str)
             "estimator can be searched with private validation records X_val, y_val and "
             "method='permute-and-flip'."
         )
+    if estimator.ledger is not None:
+        raise ValueError("ledger belongs to the search, which spends for all: give it there.")
     if estimator.protect != "outputs":
         raise ValueError(
             "PrivateGridSearchCV protects outputs: with protect='records' leave the hyperparameters "

@@ -19,7 +19,7 @@ from privgp.models.search.candidates import (
     loss_of,
 )
 from privgp.models.search.outputs import fit_by_cross_validation, fit_by_evidence
-from privgp.models.spending import SpendsAtFit, refuse_spending
+from privgp.models.spending import SpendsAtFit, charge, refuse_spending
 from privgp.plan.inputs.arguments import check_choice, is_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import VALIDATION, Event, promise
@@ -57,6 +57,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
     scoring : with validation records: "accuracy", "squared_error", "absolute_error" or a function of
         (y, prediction), called with one record at a time.
     loss_bounds : (low, high), bounds of one record's loss, declared.
+    ledger : the Account of the private data, which every fit charges before it draws; None: none.
     random_state : for simulations only, and the guarantee says so.
 
     Attributes
@@ -77,6 +78,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
     selection_share: float = 0.3
     scoring: Any = None
     loss_bounds: Any = None
+    ledger: Any = None
     random_state: Any = None
 
     def fit(self, X: Any, y: Any, groups: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
@@ -111,8 +113,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         params, epsilon = candidates_of(self.param_grid), float(self.epsilon)
         models = [clone(self.estimator).set_params(**each).fit(X, y) for each in params]
         rng = simulation(self)
-        best = choose_by_validation(self.method, models, validation, epsilon, rng)
-        self.guarantee_ = promise(
+        promised = promise(
             VALIDATION,
             [Event(pure_epsilons=(epsilon,))],
             (epsilon, self.delta),
@@ -122,6 +123,9 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             sampler=SELECTION_SAMPLER,
             simulated=rng is not None,
         )
+        charge(self, promised)
+        best = choose_by_validation(self.method, models, validation, epsilon, rng)
+        self.guarantee_ = promised
         sensitivity = loss.width * score_sensitivity(validation.rows)
         self._keep(best, models[best], {"sensitivity": np.full(len(params), sensitivity)})
 
@@ -133,6 +137,8 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         self.best_index_, self.best_params_, self.best_estimator_ = best, params[best], model
         if chosen_by is not None:  # by outputs, which the model releases too
             model.guarantee_ = self.guarantee_
+            if "charged_" in vars(self):
+                model.charged_ = self.charged_
             model.chosen_by_ = f"chosen among {len(params)} candidates by {chosen_by}"
         self.cv_results_: dict[str, Any] = {"params": params}
         for name in sorted({name for each in params for name in each}):

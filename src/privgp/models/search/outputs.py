@@ -20,6 +20,7 @@ from privgp.gp.threads import one_thread
 from privgp.models.promise import generator, regressor_guarantee, seeds
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
+from privgp.models.spending import charge
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import folds_of, public_splits
@@ -49,6 +50,7 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) ->
     planner = clone(search.estimator).set_params(**start, **budget, hyperparameters="learned")
     plan = planner._plan(rows, groups, ranked=True)
     (seed,) = seeds(search)
+    charge(search, _guarantee(search, [plan], plan), rows)
     measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, generator(seed))
     del y
     search.guarantee_ = _guarantee(search, [plan], plan)
@@ -105,6 +107,7 @@ def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups:
     noise = (np.sqrt(tested * added) / half).tolist()
     folds = (folds_of(model, rows, splits) for model in models)
     candidates, rng = zip(folds, noise, strict=True), generator(selection_seed)
+    charge(search, _guarantee(search, plans, plans[0], spent), rows)
     with one_thread():
         best, sensitivity = choose_by_residuals(
             search.method, y, bounds, candidates, people, spent, rng

@@ -25,6 +25,7 @@ class SearchState:
     def __init__(self, path: str | os.PathLike[str] | None, question: dict[str, Any]) -> None:
         self.settings: list[int] = []
         self.values: list[float] = []
+        self.charged: dict[str, Any] = {}  # what a ledger was charged for all steps
         self._file: IO[bytes] | None = None
         if path is None:
             return
@@ -43,6 +44,12 @@ class SearchState:
         """Refuse steps that this search cannot have made."""
         if len(self.settings) > steps or any(not 0 <= k < settings for k in self.settings):
             raise ValueError(f"{self._name} is damaged.")
+
+    def pay(self, charged: dict[str, Any] | None) -> None:
+        """Say that a ledger was charged: a search that goes on is not charged again."""
+        if charged is not None:
+            self._append({"charged": charged})
+            self.charged = charged
 
     def ask(self, setting: int) -> None:
         """Say that a step is about to be drawn: from here on it counts as spent."""
@@ -94,6 +101,9 @@ class SearchState:
             if "asked" in event and event["asked"] == len(self.settings):
                 self.settings.append(int(event["place"]))
                 self.values.append(math.nan)
+                return
+            if "charged" in event and isinstance(event["charged"], dict):
+                self.charged = event["charged"]
                 return
             value = float(event["value"])
             if event["got"] == len(self.settings) - 1 and math.isfinite(value):

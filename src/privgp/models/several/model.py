@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from privgp.gp.threads import one_thread
 from privgp.models.planned import PublicRows, accepted, bound
 from privgp.models.promise import OUTPUTS_ASSUMPTIONS, simulation
+from privgp.models.spending import charge
 from privgp.plan.parameters import Parameters
 from privgp.plan.several.arguments import checked_shares, output_bounds, per_output
 from privgp.plan.several.build import make_joint_plan
@@ -49,7 +50,7 @@ def models_of(model: PrivateGPRegressor) -> tuple[PrivateGPRegressor, ...]:
     checked_shares(model.shares, len(bounds))
     kernels = per_output("kernel", model.kernel, len(bounds))
     noises = per_output("noise_variance", model.noise_variance, len(bounds))
-    given = {**model.get_params(deep=False), "shares": None}
+    given = {**model.get_params(deep=False), "shares": None, "ledger": None}
     return tuple(
         type(model)(**{**given, "y_bounds": pair, "kernel": kernel, "noise_variance": noise})
         for pair, kernel, noise in zip(bounds, kernels, noises, strict=True)
@@ -84,6 +85,7 @@ def fit_several(model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: An
             "this order. Nothing was spent."
         )
     made = replace(made, output_names=names or made.names)
+    charge(model, _promised(model, made), X)
     measured = cast(
         Any,
         measure(
@@ -92,6 +94,10 @@ def fit_several(model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: An
     )
     del y
     _release(model, each, made, measured)
+
+
+def _promised(model: Any, plan: JointPlan) -> Guarantee:
+    return joint_guarantee(plan, simulated=model.random_state is not None)
 
 
 def _release(
@@ -103,7 +109,7 @@ def _release(
     """All that follows from the measurement: post-processing."""
     for one, part, own in zip(each, plan.parts, measured, strict=True):
         one._release(part, own)
-    model.guarantee_ = joint_guarantee(plan, simulated=model.random_state is not None)
+    model.guarantee_ = _promised(model, plan)
     model.plan_ = plan
     model._asked = Parameters.of(model.get_params(deep=False), plan.targets.shape[1])
     model.released_at_ = utc(datetime.now(UTC))

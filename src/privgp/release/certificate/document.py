@@ -143,6 +143,7 @@ def _core(model: Any) -> dict[str, Any]:
         "software": _software(),
         "plan_hash": _measured(model, promised),
         "plan": plan.hash,
+        **({"ledger": model.charged_} if "charged_" in vars(model) else {}),
         "not_protected": wording.not_protected(
             promised.is_simulation,
             whole or people is not None,

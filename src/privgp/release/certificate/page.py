@@ -93,6 +93,7 @@ def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
             "Software": versions(c),
             "Hash of the plan": c.get("plan"),
             "Hash of what was measured": c["plan_hash"],
+            "Charged in the ledger": _charged(c.get("ledger")),
         },
         "The promise at every epsilon": {
             "All of these hold at once": kind_of_promise(c),
@@ -103,6 +104,13 @@ def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
         "Statement in the terms of NIST SP 800-226": c["nist_sp_800_226"],
         "Draft record for the OpenDP Deployments Registry": c["registry"]["deployment"],
     }
+
+
+def _charged(ledger: Mapping[str, Any] | None) -> str | None:
+    """Where the holder's ledger has the charge; whoever has the head can hold the ledger to it."""
+    if ledger is None:
+        return None
+    return f"entry {ledger['entry']} of dataset {ledger['dataset']}; head {ledger['head']}"
 
 
 def _promise(c: Mapping[str, Any]) -> str:

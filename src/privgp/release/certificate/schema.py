@@ -107,6 +107,9 @@ DATA = _record(
     distinct_inputs=COUNT_OR_NULL,
     measured_numbers={"type": "integer", "minimum": 0},
 )
+LEDGER = _record(
+    "dataset", entry=COUNT, head=_about("The head of the ledger's chain after the charge.", HASH)
+)
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "Certificate of a privgp release",
@@ -133,6 +136,7 @@ SCHEMA: Schema = {
         software=_about("Versions used.", {"type": "object", "additionalProperties": TEXT}),
         plan_hash=_about("SHA-256 of what was measured, the bounds and the budget.", HASH),
         plan=_about("SHA-256 of the whole plan, as its .plan file has it.", HASH),
+        ledger=_about("The charge in the holder's ledger.", LEDGER),
         not_protected=_about("Limits of the promise, in plain sentences.", _list(TEXT, 1)),
         holder=_record(**{name: _about(meaning, TEXT) for name, meaning in HOLDER.items()}),
         registry=_about("A draft record for the OpenDP Deployments Registry.", REGISTRY),
@@ -142,6 +146,7 @@ SCHEMA: Schema = {
 
 SCHEMA["required"].remove("plan")  # certificates of privgp 0.1 have none
 SCHEMA["required"].remove("outputs")  # there is one output unless they are named
+SCHEMA["required"].remove("ledger")  # nor have those of releases that no ledger was charged for
 
 _TYPES: dict[str, tuple[type, ...]] = {
     **{"object": (dict,), "array": (list,), "string": (str,), "number": (int, float)},

@@ -1,0 +1,149 @@
+"""``privgp ledger``: budgets of datasets that cannot be overspent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from re import fullmatch
+from typing import TYPE_CHECKING, Annotated, Any
+
+from privgp.command import options as o
+from privgp.command.errors import Failure, Refusal, counted, one_line, refusal
+from privgp.command.io.files import check_files, whole_file
+from privgp.command.io.screen import tell
+
+if TYPE_CHECKING:
+    from privgp.ledger.account import Account
+
+DATASET_HELP = "The dataset's name."
+RESERVE_HELP = "The part of epsilon kept for pure steps after the first Gaussian one."
+HEAD_HELP = "The head that a certificate names: the ledger must know it."
+DELTA_HELP = "The total delta of all releases; 0 admits pure steps only."
+OUT_HELP = "The .json file to write: accounts and entries, of answers only their hashes."
+
+
+def open(
+    ledger: o.LedgerUrl,
+    dataset: Annotated[str, o.plain(DATASET_HELP, metavar="NAME")],
+    epsilon: Annotated[float, o.privacy("The total epsilon of all releases.")],
+    delta: Annotated[float, o.privacy(DELTA_HELP)],
+    reserve: Annotated[float, o.privacy(RESERVE_HELP)] = 0.0,
+    json: o.Json = False,
+) -> None:
+    """Open the account of a dataset: one total for ever, for all who release it."""
+    from privgp.command.io.accounts import OPTIONS, opened
+    from privgp.command.io.request import public_computation
+    from privgp.ledger.errors import LedgerError
+    from privgp.ledger.ledger import check_terms
+
+    with public_computation(**OPTIONS, reserve="--reserve"):
+        check_terms(dataset, epsilon, delta, reserve)
+    try:
+        account = opened(ledger, create=True).open(dataset, epsilon, delta, reserve=reserve)
+    except LedgerError as problem:
+        raise refusal(problem) from None
+    facts = _facts(account)
+    tell(
+        facts,
+        [f"Opened '{dataset}': epsilon = {epsilon:g}, delta = {delta:g}."],
+        None,
+        as_json=json,
+    )
+
+
+def show(
+    ledger: o.LedgerUrl,
+    dataset: Annotated[str | None, o.plain(f"{DATASET_HELP} Default: all.", metavar="NAME")] = None,
+    json: o.Json = False,
+) -> None:
+    """Show what was charged, and what is left."""
+    from privgp.command.io.accounts import account_in, opened
+
+    found = opened(ledger)
+    accounts = found.accounts() if dataset is None else [account_in(found, dataset)]
+    facts = [_facts(account) for account in accounts]
+    lines = [line for each in facts for line in _lines(each)]
+    tell({"accounts": facts}, lines or ["There are no accounts."], None, as_json=json)
+
+
+def verify(
+    ledger: o.LedgerUrl,
+    head: Annotated[str | None, o.plain(HEAD_HELP, metavar="HASH")] = None,
+    json: o.Json = False,
+) -> None:
+    """Check that no row was changed, removed or reordered and that no older copy was put back."""
+    if head is not None and not fullmatch("[0-9a-f]{64}", head):
+        raise Refusal("--head must be the 64 hexadecimal digits that a certificate names.")
+    from privgp.command.io.accounts import opened
+    from privgp.ledger.errors import LedgerTampered
+
+    found = opened(ledger)
+    try:
+        found.verify(head)
+    except LedgerTampered as problem:
+        raise Failure(one_line(f"Tampered: {problem}")) from None
+    accounts = counted(len(found.accounts()), "account")
+    tell({"verified": True}, [f"Verified: {accounts}, every chain is whole."], None, as_json=json)
+
+
+def export(
+    ledger: o.LedgerUrl,
+    out: Annotated[Path, o.destination("FILE", OUT_HELP)],
+    force: o.Force = False,
+    json: o.Json = False,
+) -> None:
+    """Write all accounts and entries as JSON, for an auditor."""
+    check_files([], [(out, (".json",))], force=force)
+    from json import dumps
+
+    from privgp.command.io.accounts import opened
+
+    facts = opened(ledger).export()
+    with whole_file(out) as part:
+        part.write_text(dumps(facts, indent=2) + "\n", encoding="utf-8")
+    entries = sum(len(account["entries"]) for account in facts["accounts"])
+    line = f"Wrote {counted(entries, 'entry').replace('entrys', 'entries')} into {out}."
+    tell({"export": out, "entries": entries}, [line], None, as_json=json)
+
+
+def _facts(account: Account) -> dict[str, Any]:
+    from privgp.ledger.amounts import written
+
+    opened = account.opened()
+    return {
+        "dataset": account.dataset,
+        "epsilon": written(int(opened.epsilon)),
+        "delta": written(int(opened.delta)),
+        "reserve": written(int(opened.reserve)),
+        "opened_at": opened.opened_at,
+        "remaining": account.remaining(),
+        "head": account.head,
+        "charges": [
+            {
+                "entry": entry.number,
+                "at": entry.at,
+                "epsilon": promised.epsilon,
+                "delta": promised.delta,
+                "mechanism": promised.mechanism,
+                "simulation": promised.is_simulation,
+            }
+            for entry in account.entries()
+            if (promised := entry.promised) is not None
+        ],
+    }
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    total = f"epsilon = {facts['epsilon']:g}, delta = {facts['delta']:g}"
+    return [
+        f"{facts['dataset']}: {total}; epsilon = {facts['remaining']:.6g} is left.",
+        *(f"  {_line(each)}" for each in facts["charges"]),
+        f"  head {facts['head']}",
+    ]
+
+
+def _line(charge: dict[str, Any]) -> str:
+    from privgp.types import STAMP
+
+    stamp = f"{STAMP}: " if charge["simulation"] else ""
+    spent = f"epsilon = {charge['epsilon']:g}, delta = {charge['delta']:g}"
+    return f"{charge['entry']}. {charge['at']}: {stamp}{spent}: {charge['mechanism']}"

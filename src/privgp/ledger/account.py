@@ -1,0 +1,290 @@
+"""The budget of one dataset: charged before anything is drawn, never refunded, never overspent."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Self
+
+from sqlalchemy import Connection, and_, select
+
+from privgp.ledger import tables
+from privgp.ledger.amounts import written
+from privgp.ledger.anchor import check_known
+from privgp.ledger.chain import ANSWER, CHARGE, Entry, Opened, digest
+from privgp.ledger.errors import BudgetExceeded, LedgerError
+from privgp.ledger.filter import Cost, Spent
+from privgp.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from privgp.ledger.ledger import Ledger
+
+LONGEST = 200
+
+
+class Account:
+    """What a ``Ledger`` opened for a dataset. Estimators take it as ``ledger=``."""
+
+    def __init__(self, ledger: Ledger, dataset: str) -> None:
+        self.ledger, self.dataset = ledger, dataset
+
+    def charge(
+        self,
+        guarantee: Guarantee,
+        key: str | None = None,
+        *,
+        request: bytes = b"",
+        fingerprint: str | None = None,
+    ) -> Entry:
+        """Spend what the guarantee costs, in one transaction, or raise ``BudgetExceeded``.
+
+        ``key``: a charge with this key is made once; made again for the same guarantee and
+        ``request`` it costs nothing, for another one it is refused. It pays for one answer: give out
+        only what ``store`` returned under the key, as ``answer`` does. ``fingerprint``: of the public
+        part of the data.
+        """
+        if not isinstance(guarantee, Guarantee):
+            raise TypeError("charge takes a Guarantee, such as model.guarantee_.")
+        if key is not None:
+            check_text("key", key)
+        promised = guarantee.to_json()
+        asked = digest(promised.encode("utf-8") + b"\0" + request)
+        with self.ledger.database.write() as connection:
+            opened, last = self._locked(connection)
+            entry = None if key is None else self._entry(connection, CHARGE, key)
+            if entry is not None:
+                if entry.request != asked:
+                    raise LedgerError(
+                        f"key {key!r} was used for another request of dataset {self.dataset!r}."
+                    )
+                return entry
+            self._check_unit(connection, guarantee)
+            fits = opened.budget.after(_spent(last), guarantee)
+            if fits is None:
+                raise BudgetExceeded(self._refusal(opened, last, guarantee))
+            cost, spent = fits
+            entry = self._add(
+                connection,
+                opened,
+                last,
+                *(cost, spent),
+                kind=CHARGE,
+                key=key,
+                request=asked,
+                guarantee=promised,
+                fingerprint=fingerprint,
+                answer=None,
+            )
+            others = _charged_elsewhere(connection, self.dataset, fingerprint)
+        self._renew_anchor(entry)
+        if others:
+            warnings.warn(
+                f"these public inputs were charged to dataset {others!r} before: if they are about "
+                "the same people, charge one account for both.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return entry
+
+    def answer(
+        self, guarantee: Guarantee, key: str, request: bytes, draw: Callable[[], bytes]
+    ) -> bytes:
+        """The answer to a request, drawn and paid for once: charge, draw, store, return.
+
+        A retry gets the stored bytes. ``draw`` may run again if its answer was lost before it was
+        stored; nobody may have seen anything of it (docs/proofs/ledger.md).
+        """
+        self.charge(guarantee, key, request=request)
+        found = self.stored(key)
+        return self.store(key, draw()) if found is None else found
+
+    def stored(self, key: str) -> bytes | None:
+        """The answer that was stored under a key, if there is one."""
+        with self.ledger.database.read() as connection:
+            return self._stored(connection, key)
+
+    def store(self, key: str, answer: bytes) -> bytes:
+        """Keep the answer of a charge; the first one stays, and is what every caller gets."""
+        with self.ledger.database.write() as connection:
+            opened, last = self._locked(connection)
+            found = self._stored(connection, key)
+            if found is not None:
+                return found
+            charge = self._entry(connection, CHARGE, key)
+            if charge is None:
+                raise LedgerError(f"nothing was charged under key {key!r}.")
+            row = {"dataset": self.dataset, "key": key, "answer": answer}
+            connection.execute(tables.answers.insert().values(row))
+            entry = self._add(
+                connection,
+                opened,
+                last,
+                *(Cost(), _spent(last)),
+                kind=ANSWER,
+                key=key,
+                request=charge.request,
+                guarantee=None,
+                fingerprint=None,
+                answer=digest(answer),
+            )
+        self._renew_anchor(entry)
+        return answer
+
+    def remaining(self) -> float:
+        """The epsilon that is left at the account's delta, rounded down."""
+        with self.ledger.database.read() as connection:
+            return self._opened(connection).budget.left(_spent(self._last(connection)))
+
+    def entries(self) -> list[Entry]:
+        """All charges and stored answers, oldest first."""
+        with self.ledger.database.read() as connection:
+            return entries_of(connection, self.dataset)
+
+    def opened(self) -> Opened:
+        """The account's total and when it was opened."""
+        with self.ledger.database.read() as connection:
+            return self._opened(connection)
+
+    @property
+    def head(self) -> str:
+        """The hash of the newest entry: of all that was charged."""
+        with self.ledger.database.read() as connection:
+            last = self._last(connection)
+            return self._opened(connection).hash if last is None else last.hash
+
+    def knows(self, head: str | None) -> bool:
+        """Whether the chain ever had this head."""
+        c = tables.entries.c
+        asked = select(c.number).where(and_(c.dataset == self.dataset, c.hash == head))
+        with self.ledger.database.read() as connection:
+            return connection.execute(asked).first() is not None
+
+    def _locked(self, connection: Connection) -> tuple[Opened, Entry | None]:
+        """The account and its newest entry; other charges wait until this transaction ends."""
+        opened, last = self._opened(connection, lock=True), self._last(connection)
+        anchor = self.ledger.anchor
+        known = None if anchor is None else anchor.known().get(self.dataset)
+        if known is not None:
+            heads = {0: opened.hash}
+            if known[0]:
+                where = and_(
+                    tables.entries.c.dataset == self.dataset, tables.entries.c.number == known[0]
+                )
+                found = connection.execute(select(tables.entries.c.hash).where(where)).scalar()
+                heads[known[0]] = str(found)
+            check_known(self.dataset, known, heads)
+        return opened, last
+
+    def _opened(self, connection: Connection, *, lock: bool = False) -> Opened:
+        asked = select(tables.accounts).where(tables.accounts.c.dataset == self.dataset)
+        row = connection.execute(asked.with_for_update() if lock else asked).mappings().first()
+        if row is None:
+            raise LedgerError(f"the ledger has no account for dataset {self.dataset!r}: open it.")
+        return Opened(**row)
+
+    def _last(self, connection: Connection) -> Entry | None:
+        asked = select(tables.entries).where(tables.entries.c.dataset == self.dataset)
+        newest = asked.order_by(tables.entries.c.number.desc()).limit(1)
+        row = connection.execute(newest).mappings().first()
+        return None if row is None else Entry(**row)
+
+    def _entry(self, connection: Connection, kind: str, key: str) -> Entry | None:
+        c = tables.entries.c
+        where = and_(c.dataset == self.dataset, c.kind == kind, c.key == key)
+        row = connection.execute(select(tables.entries).where(where)).mappings().first()
+        return None if row is None else Entry(**row)
+
+    def _stored(self, connection: Connection, key: str) -> bytes | None:
+        c = tables.answers.c
+        where = and_(c.dataset == self.dataset, c.key == key)
+        found = connection.execute(select(c.answer).where(where)).scalar()
+        return None if found is None else bytes(found)
+
+    def _check_unit(self, connection: Connection, guarantee: Guarantee) -> None:
+        """Refuse what protects something else than the charges before: they do not add up."""
+        c = tables.entries.c
+        first = select(c.guarantee).where(and_(c.dataset == self.dataset, c.number == 1))
+        text = connection.execute(first).scalar()
+        if text is None:
+            return
+        before = Guarantee.from_json(text)
+        if (before.unit, before.neighbours) != (guarantee.unit, guarantee.neighbours):
+            raise LedgerError(
+                f"the account of dataset {self.dataset!r} protects {before.unit}, this would protect "
+                f"{guarantee.unit}: such promises do not add up, so open another account for it."
+            )
+
+    def _add(
+        self,
+        connection: Connection,
+        opened: Opened,
+        last: Entry | None,
+        cost: Cost,
+        spent: Spent,
+        **others: Any,
+    ) -> Entry:
+        entry = Entry.of(
+            cost,
+            spent,
+            dataset=self.dataset,
+            number=1 if last is None else last.number + 1,
+            at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            previous=opened.hash if last is None else last.hash,
+            **others,
+        )
+        connection.execute(tables.entries.insert().values(vars(entry)))
+        return entry
+
+    def _renew_anchor(self, entry: Entry) -> None:
+        if self.ledger.anchor is not None:
+            self.ledger.anchor.renew(self.dataset, entry.number, entry.hash)
+
+    def _refusal(self, opened: Opened, last: Entry | None, guarantee: Guarantee) -> str:
+        spent = _spent(last)
+        left = opened.budget.left(spent)
+        told = (
+            f"the budget of dataset {self.dataset!r} has epsilon = {left:.6g} left, and this charge of "
+            f"epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:g} does not fit; nothing was "
+            "drawn."
+        )
+        delta = written(max(0, opened.budget.delta - spent.delta))
+        if spent.most_epsilon is None and guarantee.delta > delta:
+            told += f" Of its delta {delta:g} is left."
+        if spent.most_epsilon is not None and guarantee.pure_epsilons:
+            told += (
+                " After Gaussian noise, noise of another kind needs epsilon that the account reserved "
+                "when it was opened: use Gaussian noise, or open accounts with reserve."
+            )
+        return told
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # a copy of an estimator charges the same account
+
+    def __repr__(self) -> str:
+        return f"Account({self.dataset!r})"
+
+
+def entries_of(connection: Connection, dataset: str) -> list[Entry]:
+    asked = select(tables.entries).where(tables.entries.c.dataset == dataset)
+    rows = connection.execute(asked.order_by(tables.entries.c.number)).mappings()
+    return [Entry(**row) for row in rows]
+
+
+def check_text(name: str, value: Any) -> None:
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= LONGEST:
+        raise ValueError(f"{name} must be a printable text of 1 to {LONGEST} characters.")
+
+
+def _spent(last: Entry | None) -> Spent:
+    return Spent() if last is None else last.spent
+
+
+def _charged_elsewhere(connection: Connection, dataset: str, fingerprint: str | None) -> str | None:
+    """Another dataset whose public part was the same."""
+    if fingerprint is None:
+        return None
+    c = tables.entries.c
+    asked = select(c.dataset).where(and_(c.fingerprint == fingerprint, c.dataset != dataset))
+    found = connection.execute(asked.limit(1)).scalar()
+    return None if found is None else str(found)

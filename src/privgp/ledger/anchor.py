@@ -1,0 +1,62 @@
+"""A small file that knows the newest head of every account: an older copy of the ledger, put back, is
+behind it. It holds numbers and hashes only. Keep it where the ledger's backups are not."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from privgp.ledger.errors import LedgerError, LedgerTampered
+from privgp.storage.parts import part_beside
+from privgp.storage.state_file import locked
+
+Known = dict[str, tuple[int, str]]  # of a dataset: the number of its newest entry, and the head
+PUT_BACK = (
+    "the ledger of dataset {!r} lacks what its anchor knows: an older copy was put back, or rows are "
+    "gone"
+)
+
+
+class Anchor:
+    """What was seen last, in a file that is replaced as a whole."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def known(self) -> Known:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return {}
+        except OSError:
+            raise LedgerError(f"the anchor '{self.path}' cannot be read.") from None
+        try:
+            return {
+                str(name): (int(at), str(head)) for name, (at, head) in json.loads(text).items()
+            }
+        except (ValueError, TypeError, AttributeError):
+            raise LedgerTampered(f"the anchor '{self.path}' is damaged.") from None
+
+    def renew(self, dataset: str, number: int, head: str) -> None:
+        """Know this entry, unless a later one is known. Called once it is committed."""
+        try:
+            with locked(self.path) as folder:
+                known = self.known()
+                if known.get(dataset, (-1, ""))[0] >= number:
+                    return
+                text = json.dumps({**known, dataset: (number, head)}, indent=1)
+                with part_beside(self.path) as part:
+                    with open(part, "w", encoding="utf-8") as file:
+                        file.write(text)
+                        file.flush()
+                        os.fsync(file.fileno())
+                    os.replace(part, self.path)
+                os.fsync(folder)
+        except OSError:
+            raise LedgerError(f"the anchor '{self.path}' cannot be written.") from None
+
+
+def check_known(dataset: str, known: tuple[int, str] | None, heads: Mapping[int, str]) -> None:
+    """Refuse a chain, ``heads`` by entry number, that lacks the entry which is known."""
+    if known is not None and heads.get(known[0]) != known[1]:
+        raise LedgerTampered(PUT_BACK.format(dataset) + ".")

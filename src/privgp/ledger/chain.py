@@ -1,0 +1,135 @@
+"""The rows of an account as a chain: every entry's hash covers the entry and the hash before it."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self, TypeVar
+
+from privgp.ledger.errors import LedgerTampered
+from privgp.ledger.filter import Budget, Cost, Spent
+from privgp.privacy.guarantee import Guarantee
+
+CHARGE, ANSWER = "charge", "answer"
+
+Row = TypeVar("Row", bound="Opened | Entry")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An account as it was opened; amounts are whole numbers of 1e-40, as texts."""
+
+    dataset: str
+    epsilon: str
+    delta: str
+    reserve: str
+    fingerprint: str | None
+    opened_at: str
+    hash: str = ""
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(int(self.epsilon), int(self.delta), int(self.reserve))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One charge, or one stored answer, of an account.
+
+    ``request``: SHA-256 of what was asked; ``fingerprint``: of the public part of the data;
+    ``answer``: SHA-256 of a stored answer; ``epsilon``, ``mu2``, ``delta``: the cost, in whole numbers
+    of 1e-40, then what is spent with it; ``hash``: the head of the chain once this was added."""
+
+    dataset: str
+    number: int
+    kind: str
+    at: str
+    key: str | None
+    request: str | None
+    guarantee: str | None
+    fingerprint: str | None
+    answer: str | None
+    epsilon: str
+    mu2: str
+    delta: str
+    spent_epsilon: str
+    spent_mu2: str
+    spent_delta: str
+    most_epsilon: str | None
+    most_delta: str | None
+    previous: str
+    hash: str = ""
+
+    @classmethod
+    def of(cls, cost: Cost, spent: Spent, **others: Any) -> Self:
+        most = (spent.most_epsilon, spent.most_delta)
+        made = cls(
+            epsilon=str(cost.epsilon),
+            mu2=str(cost.mu2),
+            delta=str(cost.delta),
+            spent_epsilon=str(spent.epsilon),
+            spent_mu2=str(spent.mu2),
+            spent_delta=str(spent.delta),
+            most_epsilon=None if most[0] is None else str(most[0]),
+            most_delta=None if most[1] is None else str(most[1]),
+            **others,
+        )
+        return sealed(made)
+
+    @property
+    def spent(self) -> Spent:
+        most = (self.most_epsilon, self.most_delta)
+        sums = (int(self.spent_epsilon), int(self.spent_mu2), int(self.spent_delta))
+        return Spent(*sums, *(None if each is None else int(each) for each in most))
+
+    @property
+    def promised(self) -> Guarantee | None:
+        """The guarantee that was charged for."""
+        return None if self.guarantee is None else Guarantee.from_json(self.guarantee)
+
+
+def sealed(row: Row) -> Row:
+    """The row with its hash."""
+    return replace(row, hash=_hash(asdict(row)))
+
+
+def _hash(fields: Mapping[str, Any]) -> str:
+    shown = {name: value for name, value in fields.items() if name != "hash"}
+    text = json.dumps(["privgp ledger 1", shown], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def check(opened: Opened, entries: Sequence[Entry], answers: Mapping[str, bytes]) -> None:
+    """Refuse a chain with a changed, missing, added or reordered row."""
+    name = opened.dataset
+
+    def require(holds: bool, problem: str) -> None:
+        if not holds:
+            raise LedgerTampered(f"the ledger of dataset {name!r} {problem}.")
+
+    require(_hash(asdict(opened)) == opened.hash, "has a changed account")
+    previous, spent, digests = opened.hash, Spent(), {}
+    for place, entry in enumerate(entries, start=1):
+        require(entry.number == place, f"lacks entry {place}")
+        require(
+            entry.previous == previous, f"has an entry {place} that does not follow {place - 1}"
+        )
+        require(_hash(asdict(entry)) == entry.hash, f"has a changed entry {place}")
+        cost = Cost(int(entry.epsilon), int(entry.mu2), int(entry.delta))
+        then = entry.spent
+        sums = (spent.epsilon + cost.epsilon, spent.mu2 + cost.mu2, spent.delta + cost.delta)
+        added = (then.epsilon, then.mu2, then.delta) == sums
+        fixed = spent.most_epsilon is None or (
+            (spent.most_epsilon, spent.most_delta) == (then.most_epsilon, then.most_delta)
+        )
+        within = opened.budget.holds(then) and min(sums) >= 0
+        require(added and fixed and within, f"does not add up at entry {place}")
+        if entry.kind == ANSWER:
+            digests[entry.key] = entry.answer
+        previous, spent = entry.hash, then
+    found = {key: digest(answer) for key, answer in answers.items()}
+    require(found == digests, "has a changed, added or missing answer")
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

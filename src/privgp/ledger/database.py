@@ -1,0 +1,185 @@
+"""The database of a ledger: SQLite or PostgreSQL, opened, migrated, and one transaction at a time."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import NullPool
+
+from privgp.ledger.errors import LedgerError
+from privgp.ledger.tables import GUARDED, REVISION
+
+SQLITE, POSTGRESQL = "sqlite", "postgresql"
+ANCHOR = "anchor"  # a word of the url's query: the anchor's file
+WAIT = 60  # seconds for another process's transaction
+WRONG_URL = (
+    "url must be sqlite:///FILE or postgresql://USER@HOST/DATABASE: a budget outlives a program."
+)
+UNREACHABLE = "the ledger cannot be reached or written; nothing was drawn."
+
+
+class Database:
+    """``write()`` and ``read()`` are transactions; a write keeps other writers of SQLite waiting."""
+
+    def __init__(self, url: str) -> None:
+        self.url = checked_url(url).difference_update_query([ANCHOR])
+        self._engine: Engine | None = None
+        self._process = 0
+        with self.write() as connection:
+            _migrate(connection)
+
+    @property
+    def file(self) -> Path | None:
+        """The file of SQLite."""
+        return sqlite_file(self.url)
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        with self._transaction(immediate=True) as connection:
+            yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        with self._transaction(immediate=False) as connection:
+            yield connection
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.dispose(close=self._process == os.getpid())
+            self._engine = None
+
+    @contextmanager
+    def _transaction(self, *, immediate: bool) -> Iterator[Connection]:
+        try:
+            with self._connected().connect() as connection:
+                connection.execution_options(immediate=immediate)
+                if not immediate and self.file is None:  # all that is read is of one moment
+                    connection.execution_options(isolation_level="REPEATABLE READ")
+                with connection.begin():
+                    yield connection
+        except DBAPIError as problem:
+            raise LedgerError(UNREACHABLE) from problem
+
+    def _connected(self) -> Engine:
+        """The engine of this process: a connection is not shared with a fork."""
+        if self._engine is None or self._process != os.getpid():
+            self.close()
+            self._engine, self._process = self._opened(), os.getpid()
+        return self._engine
+
+    def _opened(self) -> Engine:
+        if self.file is None:
+            return create_engine(self.url, pool_pre_ping=True)
+        engine = create_engine(self.url, connect_args={"timeout": WAIT}, poolclass=NullPool)
+        event.listen(engine, "connect", _set_up)
+        event.listen(engine, "begin", _begin)
+        return engine
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"url": self.url, "_engine": None, "_process": 0}
+
+
+def checked_url(url: str) -> URL:
+    """The address of a database that a ledger can be kept in."""
+    try:
+        made = make_url(url)
+        kind = made.get_backend_name()
+    except (ArgumentError, AttributeError):
+        raise ValueError(WRONG_URL) from None
+    in_memory = kind == SQLITE and made.database in (None, "", ":memory:")
+    if kind not in (SQLITE, POSTGRESQL) or in_memory or made.query.get("mode") == "memory":
+        raise ValueError(WRONG_URL)
+    if kind == POSTGRESQL:
+        try:
+            import psycopg  # noqa: F401
+        except ImportError:
+            raise ValueError("url needs psycopg: install privgp[server].") from None
+        return made.set(drivername="postgresql+psycopg")
+    file = Path(str(made.database)).absolute()  # the same one, wherever the program goes
+    if not file.parent.is_dir():
+        raise ValueError(f"url names the folder '{file.parent}', which does not exist.")
+    return made.set(database=str(file))
+
+
+def sqlite_file(url: URL) -> Path | None:
+    """The file of SQLite, which need not exist."""
+    return Path(str(url.database)) if url.get_backend_name() == SQLITE else None
+
+
+def _set_up(connection: Any, _: Any) -> None:
+    """SQLite: transactions begin as ``_begin`` says; a commit is on the disk when it returns."""
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {1000 * WAIT}")
+    _write_ahead(cursor)
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _write_ahead(cursor: Any) -> None:
+    """A new database's first programs wait for one another here, which SQLite does not do itself."""
+    last = time.monotonic() + WAIT
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as problem:
+            if "locked" not in str(problem) or time.monotonic() > last:
+                raise
+            time.sleep(0.01)
+
+
+def _begin(connection: Connection) -> None:
+    immediate = connection.get_execution_options().get("immediate", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def exclude_others(connection: Connection) -> None:
+    """Let no other program past this line until the transaction ends; SQLite never does."""
+    if connection.dialect.name == POSTGRESQL:
+        connection.execute(text("SELECT pg_advisory_xact_lock(7042016)"))
+
+
+def _migrate(connection: Connection) -> None:
+    """Bring the tables up to date; of several programs that start at once, one does it."""
+    exclude_others(connection)
+    if _revision(connection) == REVISION:
+        return
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "privgp.ledger:migrations")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return None if found is None else str(found)
+
+
+def guarded(connection: Connection) -> bool:
+    """Whether the triggers that refuse changes are still there, switched on."""
+    if connection.dialect.name == SQLITE:
+        asked = "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger'"
+        each = 2
+    else:
+        asked = (
+            "SELECT relname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid "
+            "WHERE NOT tgisinternal AND tgenabled = 'O' AND relnamespace = "
+            "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
+        )
+        each = 1
+    found = [str(name) for name in connection.execute(text(asked)).scalars()]
+    return all(found.count(table) == each for table in GUARDED)

@@ -1,0 +1,159 @@
+"""Whether one more charge fits: a privacy filter, valid however charges depend on earlier answers.
+
+What is spent has three parts: epsilons, squared Gaussian parameters ``mu^2``, and deltas. Before the
+first Gaussian mechanism the epsilons must stay within the account's epsilon and the deltas within
+its delta. With the first one the account fixes how much of both may ever go to other steps, and
+
+    delta_mu(epsilon - most_epsilon) + most_delta <= delta
+
+bounds the ``mu^2`` from then on. ``compose`` allows more, but not to somebody who chooses charges by
+looking at answers. Proofs: docs/proofs/ledger.md."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from privgp.ledger.amounts import (
+    UNIT,
+    above,
+    below,
+    decimal,
+    squared_mu,
+    squared_mu_of_pure,
+    written,
+)
+from privgp.privacy.budget import gaussian_delta, least_epsilon
+from privgp.privacy.guarantee import Guarantee
+
+LATTICE = UNIT // 10**18  # epsilon that one measurement's lattice adds, at most
+EPSILON_ROOM = 2**40  # parts of epsilon and of delta that are set aside for lattices, at least one
+DELTA_ROOM = 2**32
+FLOAT_ERROR = 2.0**-36  # of the Gaussian curve, relative
+SHARE = 8  # the part of delta at which a step that is no sum of known ones is first counted
+MOST_EQUAL = 2**30
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a charge adds, in units."""
+
+    epsilon: int = 0
+    mu2: int = 0
+    delta: int = 0
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was charged so far, in units. ``most_epsilon``, ``most_delta``: all that may ever go to
+    steps that are not Gaussian; None before the first Gaussian one."""
+
+    epsilon: int = 0
+    mu2: int = 0
+    delta: int = 0
+    most_epsilon: int | None = None
+    most_delta: int | None = None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """An account's total, in units. ``reserve``: the part of epsilon that Gaussian noise never gets."""
+
+    epsilon: int
+    delta: int
+    reserve: int = 0
+
+    def after(self, spent: Spent, guarantee: Guarantee) -> tuple[Cost, Spent] | None:
+        """What the guarantee costs and what is then spent, counted in the first way that fits."""
+        for cost in ways(guarantee, self):
+            for then in self._counted(spent, cost):
+                if self.holds(then):
+                    return cost, then
+        return None
+
+    def holds(self, spent: Spent) -> bool:
+        """Whether all that was charged is within the total."""
+        if spent.most_epsilon is None or spent.most_delta is None:
+            plain = spent.epsilon <= self.epsilon and spent.delta <= self.delta
+            return plain and spent.mu2 == 0
+        within = spent.epsilon <= spent.most_epsilon and spent.delta <= spent.most_delta
+        return within and self._has_room(spent.mu2, spent.most_epsilon, spent.most_delta)
+
+    def left(self, spent: Spent) -> float:
+        """The epsilon that is left at the account's delta."""
+        left = self.epsilon - spent.epsilon
+        if spent.most_epsilon is None or spent.most_delta is None:
+            return max(0.0, written(left))
+        multiplier, room = _multiplier(spent.mu2), below(self.delta - spent.most_delta)
+        used = least_epsilon(lambda e: gaussian_delta(e, multiplier) * (1.0 + FLOAT_ERROR), room)
+        return max(0.0, math.nextafter(below(left) - used, -math.inf))
+
+    def _counted(self, spent: Spent, cost: Cost) -> Iterator[Spent]:
+        """The account with this cost; with its first Gaussian mechanism the split is fixed."""
+        then = replace(
+            spent,
+            epsilon=spent.epsilon + cost.epsilon,
+            mu2=spent.mu2 + cost.mu2,
+            delta=spent.delta + cost.delta,
+        )
+        if spent.most_epsilon is not None or not cost.mu2:
+            yield then
+            return
+        equal = self._equal_charges(then, cost)
+        lattices = max(-(-self.epsilon // EPSILON_ROOM), 2 * equal * LATTICE)
+        slacks = max(-(-self.delta // DELTA_ROOM), 2 * equal * cost.delta)
+        yield replace(
+            then,
+            most_epsilon=max(then.epsilon, self.reserve) + lattices,
+            most_delta=then.delta + slacks,
+        )
+
+    def _equal_charges(self, spent: Spent, cost: Cost) -> int:
+        """About how many charges like the first Gaussian one will fit: room is left for as many."""
+        count = 1
+        while count < MOST_EQUAL and self._has_room(
+            2 * count * cost.mu2, spent.epsilon, spent.delta
+        ):
+            count *= 2
+        return count
+
+    def _has_room(self, mu2: int, most_epsilon: int, most_delta: int) -> bool:
+        if most_epsilon > self.epsilon or most_delta >= self.delta:
+            return False
+        tail = gaussian_delta(below(self.epsilon - most_epsilon), _multiplier(mu2))
+        return tail * (1.0 + FLOAT_ERROR) <= below(self.delta - most_delta)
+
+
+def ways(guarantee: Guarantee, budget: Budget) -> Iterator[Cost]:
+    """All that a guarantee may be counted as, best first; each is a valid promise by itself."""
+    known = bool(guarantee.noise_multipliers or guarantee.pure_epsilons)
+    if known and not guarantee.path_curves:
+        gaussian = sum(map(squared_mu, guarantee.noise_multipliers))
+        lattices = LATTICE * len(guarantee.noise_multipliers)
+        slack = decimal(guarantee.delta_slack)
+        yield Cost(sum(map(decimal, guarantee.pure_epsilons)) + lattices, gaussian, slack)
+        if guarantee.pure_epsilons:
+            pure = sum(map(squared_mu_of_pure, guarantee.pure_epsilons))
+            yield Cost(lattices, gaussian + pure, slack)
+    if guarantee.is_pure:
+        return
+    if known or guarantee.path_curves:  # a curve: some delta for some epsilon
+        delta = below(budget.delta // SHARE)
+        if 0 < delta < guarantee.delta:
+            epsilon = guarantee.epsilon_at(delta)
+            if epsilon < math.inf:
+                yield Cost(decimal(epsilon), 0, decimal(delta))
+    epsilon = guarantee.epsilon
+    # A promise is proved where it is made; ``delta_at`` rounds up once more, by less than this.
+    rounded = epsilon + 1e-9 * max(epsilon, 1.0)
+    if guarantee.delta_at(rounded) > guarantee.delta:  # it says less than its steps spend
+        epsilon = guarantee.epsilon_at(guarantee.delta)
+    if epsilon < math.inf:
+        yield Cost(decimal(epsilon), 0, decimal(guarantee.delta))
+
+
+def _multiplier(mu2: int) -> float:
+    """The noise multiplier of a sum of mu^2, rounded down."""
+    if mu2 == 0:
+        return math.inf
+    mu = math.nextafter(math.sqrt(above(mu2)), math.inf)
+    return math.nextafter(1.0 / mu, 0.0)

@@ -1,0 +1,181 @@
+"""Ledger: budgets of datasets in a database, which no program, person or crash can overspend."""
+
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, select
+
+from privgp.ledger import tables
+from privgp.ledger.account import Account, check_text, entries_of
+from privgp.ledger.amounts import decimal
+from privgp.ledger.anchor import Anchor, check_known
+from privgp.ledger.chain import Opened, check, sealed
+from privgp.ledger.database import ANCHOR, Database, checked_url, exclude_others, guarded
+from privgp.ledger.errors import LedgerError, LedgerTampered
+from privgp.plan.fingerprint import fingerprint
+from privgp.privacy.budget import check_budget
+
+
+class Ledger:
+    """A database of budgets: ``sqlite:///FILE``, or PostgreSQL by its URL.
+
+    ``anchor``: a file that every charge renews, so that an older copy of the database is found, also
+    given as ``?anchor=FILE`` at the url's end. Otherwise it lies beside the file of SQLite, and
+    PostgreSQL has none.
+    """
+
+    def __init__(self, url: str, *, anchor: str | os.PathLike[str] | None = None) -> None:
+        given = checked_url(url).query.get(ANCHOR) if anchor is None else os.fspath(anchor)
+        self.database = Database(url)
+        file = self.database.file
+        beside = None if file is None else file.with_name(f"{file.name}.anchor")
+        path = beside if given is None else Path(str(given)).absolute()
+        self.anchor = None if path is None else Anchor(path)
+
+    def open(
+        self,
+        dataset: str,
+        epsilon: float,
+        delta: float,
+        *,
+        reserve: float = 0.0,
+        public: Any = None,
+    ) -> Account:
+        """The account of a dataset with this total for ever; the same call again finds it.
+
+        ``reserve``: the part of epsilon that is kept for pure steps, such as Laplace noise, made after
+        the first Gaussian one. ``public``: what is public of the data, such as the inputs; only a
+        hash of it is kept.
+        """
+        check_terms(dataset, epsilon, delta, reserve)
+        wanted = Opened(
+            dataset=dataset,
+            epsilon=str(decimal(epsilon)),
+            delta=str(decimal(delta)),
+            reserve=str(decimal(reserve)),
+            fingerprint=None if public is None else fingerprint(np.asarray(public)),
+            opened_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        )
+        account = Account(self, dataset)
+        with self.database.write() as connection:
+            exclude_others(connection)
+            known = {} if self.anchor is None else self.anchor.known()
+            there = _accounts(connection)
+            if dataset in there:
+                if not _same(there[dataset], wanted):
+                    raise LedgerError(
+                        f"dataset {dataset!r} has an account with another total, reserve or public "
+                        "part: a budget is opened once."
+                    )
+                return account
+            if dataset in known:
+                check_known(dataset, known[dataset], {})
+            same = [
+                each.dataset
+                for each in there.values()
+                if wanted.fingerprint is not None and each.fingerprint == wanted.fingerprint
+            ]
+            if same:
+                raise LedgerError(
+                    f"these public data have the account {same[0]!r} already: one budget per dataset."
+                )
+            made = sealed(wanted)
+            connection.execute(tables.accounts.insert().values(asdict(made)))
+        if self.anchor is not None:
+            self.anchor.renew(dataset, 0, made.hash)
+        return account
+
+    def account(self, dataset: str) -> Account:
+        """The account of a dataset that was opened."""
+        check_text("dataset", dataset)
+        account = Account(self, dataset)
+        account.opened()
+        return account
+
+    def accounts(self) -> list[Account]:
+        """All accounts, by the names of their datasets."""
+        with self.database.read() as connection:
+            return [Account(self, name) for name in sorted(_accounts(connection))]
+
+    def verify(self, head: str | None = None) -> bool:
+        """True if no row was changed, removed or reordered, nothing overspent, and the anchor and
+        ``head``, of a certificate, are known to the chains; otherwise ``LedgerTampered``."""
+        known = {} if self.anchor is None else self.anchor.known()
+        heads: set[str] = set()
+        with self.database.read() as connection:
+            if not guarded(connection):
+                raise LedgerTampered("the triggers that refuse changes are gone.")
+            accounts = _accounts(connection)
+            for table in (tables.entries, tables.answers):
+                named = connection.execute(select(table.c.dataset).distinct()).scalars()
+                if not set(named) <= set(accounts):
+                    raise LedgerTampered("there are rows of no account.")
+            for name, opened in accounts.items():
+                heads |= _check_account(connection, opened, known.get(name))
+        for name in set(known) - set(accounts):
+            check_known(name, known[name], {})
+        if head is not None and head not in heads:
+            raise LedgerTampered(
+                "the head is not in this ledger: an older copy was put back, or it is of another one."
+            )
+        return True
+
+    def export(self) -> dict[str, Any]:
+        """All accounts and entries, as JSON; of answers only their hashes."""
+        with self.database.read() as connection:
+            accounts = _accounts(connection)
+            return {
+                "ledger": "privgp",
+                "version": 1,
+                "units": "amounts are whole numbers of 1e-40",
+                "accounts": [
+                    {
+                        **asdict(opened),
+                        "entries": [asdict(each) for each in entries_of(connection, name)],
+                    }
+                    for name, opened in sorted(accounts.items())
+                ],
+            }
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.database.url.render_as_string(hide_password=True)!r})"
+
+
+def check_terms(dataset: str, epsilon: float, delta: float, reserve: float) -> None:
+    """Refuse an account that cannot be opened."""
+    check_text("dataset", dataset)
+    check_budget(epsilon, delta, pure=True)
+    if not 0 <= reserve <= epsilon:
+        raise ValueError(f"reserve must lie between 0 and epsilon, got {reserve!r}.")
+
+
+def _accounts(connection: Connection) -> dict[str, Opened]:
+    rows = connection.execute(select(tables.accounts)).mappings()
+    return {row["dataset"]: Opened(**row) for row in rows}
+
+
+def _check_account(
+    connection: Connection, opened: Opened, known: tuple[int, str] | None
+) -> set[str]:
+    """Check one chain; all heads that it ever had."""
+    entries = entries_of(connection, opened.dataset)
+    c = tables.answers.c
+    stored = connection.execute(select(c.key, c.answer).where(c.dataset == opened.dataset))
+    check(opened, entries, {key: bytes(answer) for key, answer in stored})
+    heads = {0: opened.hash, **{entry.number: entry.hash for entry in entries}}
+    check_known(opened.dataset, known, heads)
+    return set(heads.values())
+
+
+def _same(opened: Opened, wanted: Opened) -> bool:
+    """Whether an account is the one that is wanted; with no public part given, any will do."""
+    total = (opened.epsilon, opened.delta, opened.reserve)
+    public = wanted.fingerprint in (None, opened.fingerprint)
+    return public and total == (wanted.epsilon, wanted.delta, wanted.reserve)
