@@ -52,7 +52,7 @@ READERS = {
 RELEASED = {
     "measure", "measure_rows", "measured_loss", "kusner_search", "choose",
     "choose_by_validation", "choose_by_residuals", "ask",
-    "person_ids", "make_loss", "score_sensitivity", "parameters", "fingerprint",
+    "person_ids", "make_loss", "score_sensitivity", "parameters", "fingerprint", "written_classes",
 }  # fmt: skip
 # Elements of a result that are public, by function and place.
 PUBLIC_ELEMENTS = {
