@@ -142,9 +142,9 @@ def accuracy(X: Array, y: Array, y_bounds: Any, x_bounds: Any, releases: int) ->
 
 def loss(probabilities: Any, y: Array, classes: Any) -> float:
     """Log loss over all releases; no probability counts as less than one in a million."""
-    return float(np.mean([
-        log_loss(y, np.clip(each, 1e-6, 1.0), labels=classes) for each in np.asarray(probabilities)
-    ]))  # fmt: skip
+    least = np.maximum(np.asarray(probabilities, dtype=float), 1e-6)
+    shares = least / least.sum(axis=-1, keepdims=True)
+    return float(np.mean([log_loss(y, each, labels=classes) for each in shares]))
 
 
 def labels(X: Array, y: Array, x_bounds: Any, releases: int) -> dict[str, Any]:

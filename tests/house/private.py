@@ -55,7 +55,7 @@ RELEASED = {
     "measure", "measure_rows", "measured_loss", "kusner_search", "choose",
     "choose_by_validation", "choose_by_residuals", "ask",
     "person_ids", "count_people", "column_names", "make_loss", "score_sensitivity", "parameters",
-    "fingerprint",
+    "fingerprint", "written_classes",
 }  # fmt: skip
 # Elements of a result that are public, by function and place.
 PUBLIC_ELEMENTS = {

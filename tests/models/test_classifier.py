@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import zipfile
+
 import numpy as np
 import polars as pl
 import pytest
@@ -150,6 +153,18 @@ def test_an_undeclared_label_is_counted_in_no_class_without_a_word(recwarn):
     assert not recwarn.list
     sums = [model.fit(X, labels).measurements_[0].values.sum() for labels in (y, other)]
     assert abs(sums[0] - sums[1]) == pytest.approx(0.5)
+
+
+def test_nothing_of_a_label_remains(tmp_path):
+    X, y, _ = two(60)
+    other = [*y[:-1], "zq-secret-zq"]
+    model = classifier(hyperparameters="fixed").fit(X, other)
+    model.save(tmp_path / "m.privgp")
+    members = zipfile.ZipFile(tmp_path / "m.privgp")
+    held = [members.read(name) for name in members.namelist()]
+    for kept in (*held, pickle.dumps(model), repr(vars(model)).encode()):
+        assert b"zq-secret" not in kept
+    assert not any(getattr(part, "shape", None) == y.shape for part in vars(model).values())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 from privgp.types import Array
-from privgp.vault.values import NUMBER, TEXT, column, is_typed, label
+from privgp.vault.values import NUMBER, TEXT, column, is_typed, label, read_label
 
 NO_CLASS = -1.0
 SOME = "y must have a label in every row, without NaN or infinity."
@@ -48,6 +48,11 @@ def label_codes(y: Any, classes: Sequence[Any], rows: int) -> Array:
         raise ValueError(SOME)
     places = {label(name): float(place) for place, name in enumerate(classes)}
     return np.array([places.get(each, NO_CLASS) for each in labels])
+
+
+def written_classes(names: Sequence[str]) -> list[str]:
+    """Declared classes, which are public, as labels of a table are written."""
+    return [read_label(name) or "" for name in names]
 
 
 def _check_type(y: np.ndarray, classes: Sequence[Any]) -> None:

@@ -41,7 +41,7 @@ from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several, checked_shares, output_bounds
 from privgp.privacy.budget import check_budget
 from privgp.types import Array
-from privgp.vault.values import read_label
+from privgp.vault.labels import written_classes
 
 TOO_EXTREME = (
     "The plan could not be computed: the numbers are too large or too small, so choose other units "
@@ -190,7 +190,7 @@ class Request(ReleaseOptions):
         """The declared classes, written as labels of a table are; None where outputs are numbers."""
         if self.classes is None:
             return None
-        return [read_label(name) or "" for name in self.classes.split(",")]
+        return written_classes(self.classes.split(","))
 
     def _check_classes(self) -> None:
         """Refuse classes that are none, and options that do not go with labels."""
