@@ -12,8 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from privgp import PrivateGPRegressor, audit, compose, load, load_plan
+from privgp.gp.inference.mixtures import Mixture
 from privgp.release.certificate import certificate
-from privgp.release.rates import CountMixture
+from privgp.release.rates import MOST, CountMixture, RateMixture
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 10, size=(80, 1))
@@ -154,6 +155,17 @@ def test_extreme_counts_leave_finite_rates(epsilon: float) -> None:
         assert np.all(np.isfinite(mean) & np.isfinite(std) & (mean > 0))
         if epsilon > 1:
             assert_allclose(mean * exposure, y, rtol=0.2, atol=10.0)
+
+
+def test_means_are_those_of_rates_that_are_cut_off_where_no_rate_is() -> None:
+    """A million draws; the logarithm of the cut is 6.9."""
+    m, v = np.array([[0.3, 6.0, -5.0]]), np.array([[0.04, 1.0, 90.0]])
+    mixture = RateMixture(Mixture(m, v, np.ones(1), np.ones(1)), 2.0)
+    z = np.random.default_rng(0).standard_normal((1_000_000, 1))
+    drawn = 2.0 * np.minimum(np.exp(np.minimum(m + np.sqrt(v) * z, 50.0)), MOST)
+    mean, variance = mixture.moments()
+    assert_allclose(mean[0], drawn.mean(axis=0), rtol=0.02)
+    assert_allclose(variance[0], drawn.var(axis=0), rtol=0.02)
 
 
 def test_a_file_predicts_to_the_last_bit(tmp_path: Any) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import gammainc
+from scipy.special import gammainc, log_ndtr, ndtr
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference.linked import Outcomes, Settled, learn_linked, settle
@@ -17,6 +17,9 @@ from privgp.gp.links import LOG
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.types import Array
+
+MOST = 1e3  # times the unit, which gives the middle of the bounds at the largest exposure
+FAR = 8.0  # standard deviations
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,17 @@ class RateMixture:
     unit: float
 
     def moments(self) -> tuple[Array, Array]:
-        """Means and variances of the rate under every component, (components, points)."""
-        means = self.unit * LOG.mean(self.logs.means + 0.5 * self.logs.variances)
-        return means, means**2 * np.expm1(np.minimum(self.logs.variances, 50.0))
+        """Means and variances of the rate, or of the most it can be if that is less, under every
+        component, (components, points)."""
+        m, v = self.logs.means, np.maximum(self.logs.variances, 1e-300)
+        std, most = np.sqrt(v), np.log(MOST)
+        above = ndtr((m - most) / std)
+        mean = np.exp(m + 0.5 * v + log_ndtr((most - m - v) / std)) + MOST * above
+        square = np.exp(2.0 * (m + v) + log_ndtr((most - m - 2.0 * v) / std)) + MOST**2 * above
+        below = most - m - 2.0 * v > FAR * std  # nothing is cut off
+        with np.errstate(over="ignore"):
+            spread = np.where(below, mean**2 * np.expm1(v), np.maximum(square - mean**2, 0.0))
+        return self.unit * mean, self.unit**2 * spread
 
     @property
     def mean(self) -> Array:
@@ -67,7 +78,7 @@ class RateMixture:
         return CountMixture(means, variances + scatter, self.logs.weights)
 
     def quantiles(self, levels: Sequence[float]) -> Array:
-        return np.asarray(self.unit * LOG.mean(self.logs.quantiles(levels)))
+        return np.asarray(self.unit * np.minimum(LOG.mean(self.logs.quantiles(levels)), MOST))
 
 
 @dataclass(frozen=True)
@@ -101,10 +112,10 @@ class RatePosterior:
         """Mean of the rate at the rows of X and their full covariance matrix."""
         mean, square = np.zeros(len(X)), np.zeros((len(X), len(X)))
         total = sum(c.model.weight for c in self.components)
-        for c in self.components:
+        means = self.mixture(X).moments()[0]
+        for c, each in zip(self.components, means, strict=True):
             alone = replace(c, model=replace(c.model, weight=1.0))
-            m, covariance = Posterior((alone,), 0.0).mean_and_covariance(X)
-            each = self.unit * LOG.mean(m + 0.5 * np.diag(covariance))
+            _, covariance = Posterior((alone,), 0.0).mean_and_covariance(X)
             share = c.model.weight / total
             mean += share * each
             square += share * np.outer(each, each) * LOG.mean(covariance)
