@@ -8,6 +8,7 @@ a projection of a unit vector; with it the norm is 1 whatever R is and however i
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -79,10 +80,16 @@ def correlation(first: Array, second: Array, lengthscale: float) -> Array:
 
 def leading_features(low: Array, high: Array, lengthscale: float, most: int) -> FeatureMap:
     """The features that carry most of k over the box: leading eigenvectors at evenly spread points."""
-    zeros, ones = np.zeros(len(low)), np.ones(len(low))
-    inducing = spread_points(zeros, ones, INDUCING, 1)
+    inducing, values, vectors = _spectrum(len(low), float(lengthscale))
+    good = values[:most] > LEAST_EIGENVALUE * values[0]
+    matrix = (vectors[:, :most][:, good] / np.sqrt(values[:most][good])).T
+    return FeatureMap(low, high, float(lengthscale), inducing, np.ascontiguousarray(matrix))
+
+
+@lru_cache(maxsize=16)
+def _spectrum(inputs: int, lengthscale: float) -> tuple[Array, Array, Array]:
+    """Evenly spread points of the unit box, and the eigenvalues of k there, largest first, with their
+    vectors."""
+    inducing = spread_points(np.zeros(inputs), np.ones(inputs), INDUCING, 1)
     values, vectors = np.linalg.eigh(correlation(inducing, inducing, lengthscale))
-    values, vectors = values[::-1][:most], vectors[:, ::-1][:, :most]
-    good = values > LEAST_EIGENVALUE * values[0]
-    matrix = np.ascontiguousarray((vectors[:, good] / np.sqrt(values[good])).T)
-    return FeatureMap(low, high, float(lengthscale), inducing, matrix)
+    return inducing, values[::-1], vectors[:, ::-1]

@@ -38,6 +38,7 @@ NUMBERS = (8, 15, 30, 60, 100)
 FIRST_NUMBER = 60
 GRAM_WEIGHTS = (float(np.sqrt(0.5)), 1.0, float(np.sqrt(2.0)))
 AS_GOOD = 1.003  # fewer features are taken if their error is larger by no more than this
+CLEARLY = 1.1  # worse by this much: what follows is worse still
 TARGETS = 256
 
 
@@ -129,4 +130,6 @@ def _best(ladder: Sequence[Features], aim: Aim) -> Features:
         error = aim.error(features)
         if error * AS_GOOD < least:
             best, least = features, error
+        elif error > CLEARLY * least:
+            break
     return best
