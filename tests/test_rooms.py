@@ -124,7 +124,7 @@ def test_no_private_value_enters_a_public_room():
 
 PLANTED = {
     "models: arithmetic in a function": (
-        "privgp.models.records",
+        "privgp.models.kinds.records",
         "def doubled(y):\n    y = checked_outputs(y, 3)\n    return 2.0 * y",
     ),
     "models: a mean of what the vault checked": (
@@ -132,7 +132,7 @@ PLANTED = {
         "def mean_of(X, rows):\n    z = checked_outputs(X, rows)\n    return np.mean(z)",
     ),
     "models: a branch on an output": (
-        "privgp.models.inducing",
+        "privgp.models.kinds.inducing",
         "def first(pairs):\n    return 1 if pairs[0] else 0",
     ),
     "models: an output in an error": (

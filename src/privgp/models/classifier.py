@@ -16,10 +16,10 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.threads import laid_out, one_thread
 from privgp.models.kept import names_of
+from privgp.models.kinds.records import fit_records, given_counts, plan_records
 from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import OF_LABELS, regressor_guarantee, simulation
 from privgp.models.published import Published
-from privgp.models.records import fit_records, given_counts, plan_records
 from privgp.models.regressor import check_coverage
 from privgp.models.spending import SpendingClassifier, charge
 from privgp.plan.build import Question, make_plan

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.threads import one_thread
 from privgp.models.kept import names_of
-from privgp.models.several.stored import answer_from, joint_contents
+from privgp.models.kinds.several.stored import answer_from, joint_contents
 from privgp.plan.parameters import Parameters
 from privgp.release.certificate import certificate
 from privgp.release.file import CODEC, Contents, decode

@@ -16,22 +16,22 @@ from privgp.gp.inference.learning import learn
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
-from privgp.models.inducing import fit_rows, plan_rows
 from privgp.models.kept import names_of
-from privgp.models.planned import PublicRows, accepted, bound, named
-from privgp.models.promise import regressor_guarantee, simulation
-from privgp.models.published import Published
-from privgp.models.rates import answer_to, check_exposed, check_likelihood
-from privgp.models.records import check_records, fit_records, given_counts, plan_records
-from privgp.models.several.model import (
+from privgp.models.kinds.inducing import fit_rows, plan_rows
+from privgp.models.kinds.rates import answer_to, check_exposed, check_likelihood
+from privgp.models.kinds.records import check_records, fit_records, given_counts, plan_records
+from privgp.models.kinds.several.model import (
     fit_several,
     intervals,
     plan_several,
     plot_several,
     predicted,
 )
+from privgp.models.kinds.updates import measure_again, measure_new, spent_first, stages
+from privgp.models.planned import PublicRows, accepted, bound, named
+from privgp.models.promise import regressor_guarantee, simulation
+from privgp.models.published import Published
 from privgp.models.spending import SpendingRegressor, charge
-from privgp.models.updates import measure_again, measure_new, spent_first, stages
 from privgp.plan.build import Question, make_plan
 from privgp.plan.counts.exposures import Exposures, checked_exposure
 from privgp.plan.inputs.arguments import (

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-import privgp.models.records
+import privgp.models.kinds.records
 import privgp.models.regressor
 from privgp.command.io import spending
 from privgp.models.regressor import PrivateGPRegressor
@@ -83,7 +83,7 @@ KINDS = {
     "outputs": (privgp.models.regressor, "make_plan", []),
     "people": (privgp.models.regressor, "make_plan", ["--groups", "person"]),
     "records": (
-        privgp.models.records,
+        privgp.models.kinds.records,
         "make_records_plan",
         ["--protect", "records", "--x-bounds", "0", "90", "--x-bounds", "10", "60"],
     ),

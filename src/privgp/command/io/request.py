@@ -29,10 +29,10 @@ from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.tables import Source, count_rows, load, load_whole, open_table
 from privgp.command.options import ReleaseOptions
 from privgp.models.classifier import PrivateGPClassifier
-from privgp.models.inducing import plan_rows
+from privgp.models.kinds.inducing import plan_rows
+from privgp.models.kinds.records import domain as checked_domain
 from privgp.models.load import estimator_for
 from privgp.models.planned import named
-from privgp.models.records import domain as checked_domain
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.classes.declared import declared_classes
 from privgp.plan.file import load_plan

@@ -15,7 +15,7 @@ from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step
 from privgp.command.io.tables import check_lines, open_table
 from privgp.ledger.errors import LedgerError
-from privgp.models.inducing import fit_rows
+from privgp.models.kinds.inducing import fit_rows
 from privgp.models.load import save
 from privgp.storage.parts import part_beside
 from privgp.types import Array

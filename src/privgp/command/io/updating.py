@@ -12,9 +12,9 @@ from privgp.command.io.request import Request, public_computation
 from privgp.command.io.screen import Step
 from privgp.command.io.spending import Measure
 from privgp.models.kept import names_of
+from privgp.models.kinds.updates import check_updatable, measure_again, measure_new
 from privgp.models.load import load, save
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.updates import check_updatable, measure_again, measure_new
 from privgp.storage.parts import part_beside
 
 Further = tuple[float, float] | None  # a further budget for the same rows; None for new people

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privgp.models.kept import names_of
-from privgp.models.several.model import answer_by, models_of
+from privgp.models.kinds.several.model import answer_by, models_of
 from privgp.release.certificate import certificate
 from privgp.release.several import JointContents, OutputContents
 
