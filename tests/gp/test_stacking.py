@@ -17,7 +17,8 @@ from privgp.gp.inference.laplace_noise import find_sites
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.stacking import MOST_NODES, Stacked, _interpolation, on_common_nodes, sums_behind
-from privgp.models import regressor, updates
+from privgp.models import regressor
+from privgp.models.kinds import updates
 
 KERNEL = ConstantKernel(400.0) * Matern(15.0, nu=2.5) + ConstantKernel(100.0)
 ROWS, NEW = 60, 30

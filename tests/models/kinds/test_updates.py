@@ -12,7 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from privgp import PrivateGPRegressor, compose, load
-from privgp.models import regressor, updates
+from privgp.models import regressor
+from privgp.models.kinds import updates
 from privgp.plan import build
 from privgp.release.certificate import certificate, page
 from privgp.release.spendings import ONE_BATCH_EACH, SAME_OUTPUTS
