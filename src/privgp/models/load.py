@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.inference.posterior import Posterior
 from privgp.gp.threads import one_thread
+from privgp.models.counts.rates import answer_to
 from privgp.models.kept import names_of
-from privgp.models.rates import answer_to
 from privgp.release.certificate import certificate
 from privgp.release.file import CODEC, Contents, decode
 from privgp.release.rates import RatePosterior

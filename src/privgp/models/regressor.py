@@ -18,11 +18,11 @@ from privgp.gp.inference.learning import learn
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
+from privgp.models.counts.rates import answer_to, check_exposed, check_likelihood
 from privgp.models.inducing import fit_rows, plan_rows
 from privgp.models.kept import names_of
 from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import regressor_guarantee, simulation
-from privgp.models.rates import answer_to, check_exposed, check_likelihood
 from privgp.models.records import check_records, fit_records, given_counts, plan_records
 from privgp.models.spending import SpendingRegressor
 from privgp.plan.build import Budget, Question, make_plan
