@@ -46,6 +46,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: Any) -> tuple[Path, b
     """A folder with a release and states, all of them simulations or none."""
     folder = tmp_path_factory.mktemp("made")
     people_table().write_csv(folder / "v.csv")
+    people_table().head(1).write_csv(folder / "one.csv")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for name, command in FILES.items():
