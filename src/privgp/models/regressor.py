@@ -111,7 +111,8 @@ class PrivateGPRegressor(SpendingRegressor):
     def plan(self, X: Any, groups: Any = None) -> Any:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
 
-        With ``protect="records"`` X may be the number of records: nothing else of it is used.
+        With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
+        ``groups`` but the number of people.
         """
         names = names_of(X)
         if self.protect != "records":
@@ -135,7 +136,8 @@ class PrivateGPRegressor(SpendingRegressor):
     def fit(self, X: Any, y: Any, groups: Any = None, plan: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
 
-        ``groups``: public person identifiers; all rows of one person are protected together.
+        ``groups``: person identifiers, public unless records are protected; all rows of one person
+        are protected together.
         ``plan``: what ``plan(X, groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
         """
