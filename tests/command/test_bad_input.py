@@ -204,8 +204,8 @@ BAD_ARGUMENTS: dict[str, tuple[list[str], str]] = {
     "records, words": (["--protect", "records", "--x-bounds", "a", "b"], "--help"),
     "records, NaN": (["--protect", "records", *["--x-bounds", "nan", "1"] * 2], "--x-bounds"),
     "records of people": (
-        ["--protect", "records", *["--x-bounds", "0", "90"] * 2, "--groups", "person"],
-        "--groups is not available",
+        ["--protect", "records", *["--x-bounds", "0", "90"] * 2, "--groups", "nobody"],
+        "no column 'nobody'",
     ),
     "records, unbiased": (
         [

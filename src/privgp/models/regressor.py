@@ -145,8 +145,8 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     def plan(self, X: Any, groups: Any = None, exposure: Any = None) -> Any:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
 
-        With ``protect="records"`` X may be the number of records: nothing else of it is used.
-        ``exposure``: as ``fit`` has it.
+                With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
+        ``groups`` but the number of people. ``exposure``: as ``fit`` has it.
         """
         names = names_of(X)
         if self.protect != "records" or are_several(self.y_bounds):
@@ -170,7 +170,8 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     ) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
 
-        ``groups``: public person identifiers; all rows of one person are protected together.
+        ``groups``: person identifiers, public unless records are protected; all rows of one person
+        are protected together.
         ``plan``: what ``plan(X, groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
         ``exposure``: with ``likelihood="poisson"``, what every count is counted over, such as a
