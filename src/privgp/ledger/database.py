@@ -32,6 +32,9 @@ class Database:
         self.url = checked_url(url).difference_update_query([ANCHOR])
         self._engine: Engine | None = None
         self._process = 0
+        with self.read() as connection:  # which waits for nobody
+            if _revision(connection) == REVISION:
+                return
         with self.write() as connection:
             _migrate(connection)
 
