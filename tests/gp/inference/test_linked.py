@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from privgp.gp.functionals import Functionals
+from privgp.gp.inference import linked
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.linked import Outcomes, learn_linked, linked_posterior, settle
 from privgp.gp.links import LOG, LOGIT, PROBIT, Link
@@ -135,3 +136,19 @@ def test_learned_models_have_weights_and_give_the_same_posterior_twice():
     first, second = (linked_posterior(outcomes, models).mixture(X) for _ in range(2))
     assert_array_equal(first.means, second.means)
     assert np.all(first.variances > 0.0)
+
+
+def test_a_model_that_cannot_be_conditioned_is_left_out(monkeypatch):
+    outcomes = some_outcomes(LOGIT, 0.5)
+    models = [Hyperparameters(ConstantKernel(v), 0.2, weight=0.5) for v in (1.0, 2.0)]
+    sound = linked.condition
+
+    def fails(functionals, measurement, model, smooth=None):
+        if model is models[0]:
+            raise np.linalg.LinAlgError
+        return sound(functionals, measurement, model, smooth)
+
+    monkeypatch.setattr(linked, "condition", fails)
+    assert [c.model for c in linked_posterior(outcomes, models).components] == models[1:]
+    with pytest.raises(np.linalg.LinAlgError):
+        linked_posterior(outcomes, models[:1])

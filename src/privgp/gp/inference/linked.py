@@ -183,6 +183,11 @@ def linked_posterior(outcomes: Outcomes, models: Sequence[Hyperparameters]) -> P
     components: list[Component] = []
     near = None
     for model in models:
-        near = settle(outcomes, model, near)
+        try:
+            near = settle(outcomes, model, near)
+        except np.linalg.LinAlgError:  # the budget is spent, so the others must do
+            continue
         components += posterior(near.functionals, near.measurement, (model,), 0.0).components
+    if not components:
+        raise np.linalg.LinAlgError("no model could be conditioned.")
     return Posterior(tuple(components), 0.0)
