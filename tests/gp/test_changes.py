@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
-from privgp.gp.changes import SHAPES, Cell, Change, list_changes, values
+from privgp.gp.changes import ACROSS, ALONG, SHAPES, Cell, Change, list_changes, values
 from privgp.gp.priors import MOST_CHANGES, Hyperparameters
 
 RNG = np.random.default_rng(0)
@@ -65,9 +65,10 @@ def test_the_list_is_for_the_range_of_the_points(columns, rows, constant):
     assert len(changes) == len(shares)
     assert {change.kind for change in changes} == set(SHAPES)
     assert_allclose(shares.sum(), 1.0)
-    for kind in SHAPES:  # as likely as each other
+    wanted = ALONG if X.shape[1] == 1 else ACROSS
+    for kind, share in zip(("step", "bump", "edge"), wanted, strict=True):
         of_kind = [s for s, change in zip(shares, changes, strict=True) if change.kind == kind]
-        assert_allclose(sum(of_kind), 1.0 / len(SHAPES))
+        assert_allclose(sum(of_kind), share)
     found = values(changes, X)
     assert np.all(np.isfinite(found))
     assert np.all(np.abs(found) <= 1.7)

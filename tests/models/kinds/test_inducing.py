@@ -125,7 +125,7 @@ def test_what_does_not_go_together_is_said(data):
     X, y = data
     with pytest.raises(ValueError, match=r"groups .* leave inducing=None"):
         private().fit(X, y, groups=np.arange(80) // 2)
-    with pytest.raises(ValueError, match=r"bins.* leave inducing=None"):
+    with pytest.raises(ValueError, match=r"records.* leave inducing=None"):
         private(protect="records", x_bounds=(0, 10)).fit(X, y)
     y = y.copy()
     y[-1] = np.nan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,12 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from privgp import PrivateGPRegressor, compose, load
 from privgp.models import regressor
 from privgp.models.kinds import updates
+from privgp.models.load import _contents_of
 from privgp.plan import build
 from privgp.release.certificate import certificate, page
+from privgp.release.file import CODEC, decode
 from privgp.release.spendings import ONE_BATCH_EACH, SAME_OUTPUTS
+from privgp.storage.archive import DamagedFile
 from tests.adversary.spying import watched
 
 KERNEL = ConstantKernel(900.0) * Matern(15.0, nu=2.5) + ConstantKernel(400.0)
@@ -75,8 +79,9 @@ def test_measurements_are_those_of_their_own_rows(law):
         assert_allclose(std, exact_std, rtol=0.15)
 
 
-@pytest.mark.parametrize("law", ["gaussian", "laplace"])
-@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize(
+    ("law", "learned"), [("gaussian", False), ("laplace", False), ("laplace", True)]
+)
 def test_a_file_is_all_that_an_update_needs(law, learned, tmp_path):
     """What follows depends on earlier outputs through the released numbers alone: a loaded model, which
     has nothing else, goes on to the same bits."""
@@ -130,6 +135,21 @@ def test_measured_with_both_noise_distributions(tmp_path):
     with pytest.warns(UserWarning, match="contains inputs"):
         model.save(tmp_path / "both.privgp")
     assert_array_equal(load(tmp_path / "both.privgp").predict(PLACES), model.predict(PLACES))
+
+
+def test_a_file_whose_parts_do_not_make_up_the_whole_is_refused():
+    contents = _contents_of(fitted().update(*batch(1)))
+    assert decode(CODEC.encode(contents)).guarantee == contents.guarantee
+    one, two = contents.spent
+    cheaper = replace(one.guarantee, epsilon=2.0)
+    for changed, word in (
+        (replace(two, values=two.values + 1.0), "measurements"),
+        (replace(two, is_laplace=not two.is_laplace), "measurements"),
+        (replace(two, guarantee=cheaper), "guarantee"),
+        (replace(two, batch=0), "guarantee"),
+    ):
+        with pytest.raises(DamagedFile, match=word):
+            decode(CODEC.encode(replace(contents, spent=(one, changed))))
 
 
 def test_people_with_several_rows():
