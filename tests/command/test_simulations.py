@@ -183,6 +183,6 @@ def test_a_column_of_that_name_is_kept_beside_it(here: bool) -> None:
 
 
 def test_predictions_of_a_simulation_can_be_read_and_asked_again(here: bool) -> None:
-    assert run("predict", "v.privgp", "v.csv", "-o", "one.csv").code == 0
-    assert run("predict", "v.privgp", "one.csv", "-o", "two.csv").code == 0
-    assert Path("one.csv").read_text() == Path("two.csv").read_text()
+    assert run("predict", "v.privgp", "v.csv", "-o", "first.csv").code == 0
+    assert run("predict", "v.privgp", "first.csv", "-o", "second.csv").code == 0
+    assert Path("first.csv").read_text() == Path("second.csv").read_text()

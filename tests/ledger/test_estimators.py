@@ -23,6 +23,7 @@ from privgp import (
     PosteriorPaths,
     PrivateBayesSearchCV,
     PrivateFunction,
+    PrivateGPClassifier,
     PrivateGPRegressor,
     PrivateGridSearchCV,
 )
@@ -58,6 +59,30 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "gaussian": (lambda: PrivateGPRegressor(**FIXED, mechanism="gaussian"), at_once),
     "records": (lambda: PrivateGPRegressor(**FIXED, protect="records", x_bounds=(0, 10)), at_once),
     "inducing": (lambda: PrivateGPRegressor(**FIXED, inducing=4), at_once),
+    "several outputs": (
+        lambda: PrivateGPRegressor(y_bounds=[(-1, 1), (0, 1)], **HALF, hyperparameters="fixed"),
+        lambda model: model.fit(X, np.column_stack([y, y**2])),
+    ),
+    "counts": (
+        lambda: PrivateGPRegressor(
+            y_bounds=(0, 9), **HALF, hyperparameters="fixed", likelihood="poisson", max_change=1
+        ),
+        lambda model: model.fit(X, np.arange(30) % 5),
+    ),
+    "many private inputs": (
+        lambda: PrivateGPRegressor(**FIXED, protect="records", x_bounds=[(0, 10)] * 4),
+        lambda model: model.fit(np.repeat(X, 4, axis=1), y),
+    ),
+    "labels": (
+        lambda: PrivateGPClassifier(classes=(0, 1), **HALF, hyperparameters="fixed"),
+        lambda model: model.fit(X, (y > 0).astype(int)),
+    ),
+    "labelled records": (
+        lambda: PrivateGPClassifier(
+            classes=(0, 1), **HALF, hyperparameters="fixed", protect="records", x_bounds=(0, 10)
+        ),
+        lambda model: model.fit(X, (y > 0).astype(int)),
+    ),
     "means": (lambda: BinnedMeans(3, **BOUNDS, **HALF), at_once),
     "means of records": (
         lambda: BinnedMeans(3, **BOUNDS, **HALF, protect="records", x_bounds=(0, 10)),
@@ -127,6 +152,20 @@ def test_a_fit_is_charged_for_what_it_promises(kind, ledger):
     assert 0.4 < account.remaining() < 0.8
     assert model.charged_ == {"dataset": "people", "entry": 1, "head": entry.hash}
     assert ledger.verify(model.charged_["head"])
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_every_further_measurement_is_charged(same, ledger):
+    account = opened(ledger, epsilon=1.2)
+    model = PrivateGPRegressor(**FIXED, ledger=account).fit(X, y)
+    again = (lambda: model.refine(X, y, 0.5, 1e-6)) if same else (lambda: model.update(X + 0.1, y))
+    again()
+    assert len(account.entries()) == 2
+    assert model.charged_["entry"] == 2
+    with pytest.raises(BudgetExceeded):
+        model.update(X + 0.2, y)
+    assert len(account.entries()) == 2
+    assert len(model.measurements_) == 2
 
 
 @pytest.mark.parametrize("kind", MADE)

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from sklearn.base import clone
 
@@ -16,7 +16,8 @@ from privgp.plan.replan import check_error, least_epsilon
 
 
 class Published:
-    _each: ClassVar[tuple[Any, ...]] = ()  # the fitted models of several outputs
+    _each: tuple[Any, ...] = ()  # the fitted models of several outputs
+    _spent: tuple[Any, ...] = ()  # every measurement, where more may follow
     epsilon: float
     delta: float
     protect: str

@@ -251,7 +251,7 @@ def test_rows_are_checked_before_anything_is_spent(monkeypatch):
 
 def test_old_files_say_why_they_cannot_be_updated():
     path = next(
-        (Path(__file__).parents[1] / "release" / "files_of_format_2").glob("*.privgp"), None
+        (Path(__file__).parents[2] / "release" / "files_of_format_2").glob("*.privgp"), None
     )
     assert path is not None
     model = load(path)

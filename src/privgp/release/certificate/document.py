@@ -138,7 +138,7 @@ def _core(model: Any) -> dict[str, Any]:
             "released": wording.released(
                 len(several), classes, at_targets=at_targets, rates=plan.unit is not None
             ),
-            **totals(vars(model).get("_spent", ())),
+            **totals(model._spent),
         },
         "software": _software(),
         "plan_hash": _measured(model, promised),
