@@ -126,6 +126,9 @@ def test_inputs_outside_count_at_the_edge():
         {"gram_weight": 0.0},
         {"gram_weight": float("nan")},
         {"lengthscale": 0.0},
+        {"lengthscale": 1e-200},  # at an inducing input 0/0, which an error would tell
+        {"lengthscale": 1e200},
+        {"inducing": np.full((512, 4), 1e200)},
         {"matrix": np.full((8, 512), np.inf)},
         {"matrix": np.ones((8, 3))},
         {"inducing": np.zeros(4)},
