@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from privgp.plan.strategy import OutputSums, noise_of
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK
-from privgp.plan.strategy import OutputSums, noise_of
 from privgp.privacy.noise import DELTA_SLACK, DEPTHS, _spill, gaussian_noise, scaled_noise
 
 RATIOS = (1 / 4, 1 / 5, 1 / 8)  # a = h / sigma; in use it is below 2**-39
