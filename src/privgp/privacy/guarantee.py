@@ -154,6 +154,9 @@ class Guarantee:
             raise ValueError("the guarantee names no mechanism.")
         if self.delta == 0 and not self.is_pure:
             raise ValueError("delta is out of range.")
+        rounded = self.epsilon + 1e-9 * max(self.epsilon, 1.0)
+        if self.delta_at(rounded) > self.delta * (1.0 + 1e-9):
+            raise ValueError("the steps spend more than is promised.")
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -163,8 +166,8 @@ class Guarantee:
 
     @property
     def mu(self) -> float:
-        """The Gaussian-DP parameter of all Gaussian mechanisms: the root of the sum of 1/c^2."""
-        return self.events[0].mu
+        """The Gaussian-DP parameter of all Gaussian mechanisms, of the batch where it is largest."""
+        return max(event.mu for event in self.events)
 
     @property
     def _names_mechanism(self) -> bool:
