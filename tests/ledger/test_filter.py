@@ -4,6 +4,7 @@ somebody who chooses by looking at answers."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,6 +68,16 @@ def test_of_several_batches_the_worst_is_charged(worst):
         assert cost.epsilon >= alone.epsilon
         assert cost.mu2 >= alone.mu2
         assert cost.delta >= alone.delta
+
+
+def test_batches_that_name_no_steps_are_refused():
+    for own, other in (
+        (Event(), Event(pure_epsilons=(50.0,))),
+        (Event(pure_epsilons=(0.1,)), Event()),
+    ):
+        forged = replace(of(own, epsilon=0.1, delta=1e-7), others=(other,))
+        with pytest.raises(ValueError, match="must name"):
+            budget(1.0, 1e-5).after(Spent(), forged)
 
 
 def test_of_several_batches_with_equal_costs_one_is_charged():

@@ -128,6 +128,9 @@ def ways(guarantee: Guarantee, budget: Budget) -> Iterator[Cost]:
     events = guarantee.events
     steps = all(each.noise_multipliers or each.pure_epsilons for each in events)
     curves = any(each.path_curves for each in events)
+    named = all(each.noise_multipliers or each.pure_epsilons or each.path_curves for each in events)
+    if guarantee.others and not named:
+        raise ValueError("a guarantee of several batches must name the steps of each.")
     if steps and not curves:
         yield _most([_cost(each) for each in events])
         if any(each.pure_epsilons for each in events):

@@ -171,8 +171,8 @@ class Guarantee:
 
     @property
     def _names_mechanism(self) -> bool:
-        """Whether more is known than (epsilon, delta) itself."""
-        return bool(self.noise_multipliers or self.path_curves or self.pure_epsilons)
+        """Whether more is known than (epsilon, delta) itself, of every batch."""
+        return all(e.noise_multipliers or e.path_curves or e.pure_epsilons for e in self.events)
 
     @property
     def is_pure(self) -> bool:
@@ -271,6 +271,8 @@ def in_parallel(guarantees: Sequence[Guarantee]) -> Guarantee:
     and the promise is the weakest (docs/proofs/updates.md)."""
     if len({(each.unit, each.neighbours) for each in guarantees}) > 1:
         raise ValueError("these guarantees protect different things.")
+    if not all(each._names_mechanism for each in guarantees):
+        raise ValueError("a guarantee that names no mechanism stands for nobody else's.")
     weakest = max(guarantees, key=lambda each: (each.delta, each.epsilon))
     rest = [event for each in guarantees for event in each.events]
     return replace(
