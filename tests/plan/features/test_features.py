@@ -10,7 +10,13 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from privgp import PrivateGPRegressor
-from privgp.gp.features import correlation, leading_features, spread_points
+from privgp.gp.features import (
+    BLOCK_ROWS,
+    correlation,
+    leading_features,
+    spread_points,
+    unit_features,
+)
 from privgp.plan.features.features import Features
 from privgp.privacy.noise import noise_for
 from privgp.vault.measure import exact
@@ -85,6 +91,21 @@ def test_features_are_no_longer_than_1_whatever_the_matrix(scale):
     assert np.all(np.linalg.norm(phi, axis=1) <= 1.0 + 30 * 2.0**-53)
     doubled = replace(features(20), matrix=np.repeat(features(10).matrix, 2, axis=0))
     assert np.linalg.norm(doubled.at(LOW[None])) <= 1.0 + 30 * 2.0**-53
+
+
+def test_the_bits_of_features_are_those_of_the_record_alone():
+    """However many others there are: also where features are nothing but rounding."""
+    rng = np.random.default_rng(3)
+    matrix = rng.standard_normal((8, 512))
+    forged = replace(features(), lengthscale=1e9, matrix=matrix - matrix.mean(axis=1)[:, None])
+    forged.check()
+    X = rng.uniform(LOW, HIGH, (BLOCK_ROWS + 1, 4))
+    for strategy in (features(20), forged):
+        of = strategy.lengthscale, strategy.inducing, strategy.matrix
+        places = (X - LOW) / (HIGH - LOW)
+        phi = unit_features(places, *of)
+        for count in (1, 7, len(X) - 3):
+            assert np.array_equal(unit_features(places[-count:], *of), phi[-count:])
 
 
 def test_features_carry_their_kernel():
