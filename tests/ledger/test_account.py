@@ -154,7 +154,11 @@ def test_bad_accounts(tmp_path, arguments, words):
 
 
 @pytest.mark.parametrize(
-    "url", ["", "nonsense", "sqlite://", "sqlite:///:memory:", "mysql://host/a", "sqlite:////no/b"]
+    "url",
+    [
+        *("", "nonsense", "sqlite://", "sqlite:///:memory:", "mysql://host/a", "sqlite:////no/b"),
+        "sqlite:///budgets.db?mode=ro&uri=true",  # a file of another name, so another budget
+    ],
 )
 def test_bad_addresses(url):
     with pytest.raises(ValueError, match="url"):

@@ -4,6 +4,7 @@ somebody who chooses by looking at answers."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from privgp import Guarantee, compose
 from privgp.ledger.amounts import UNIT, decimal, squared_mu_of_pure
 from privgp.ledger.filter import Budget, Spent
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
-from privgp.privacy.guarantee import Event
+from privgp.privacy.guarantee import Event, in_parallel
 from privgp.privacy.pure import mixed_delta
 from tests.ledger.promises import gaussian, of, pure
 
@@ -52,6 +53,36 @@ def test_ten_equal_shares_fit_and_an_eleventh_does_not(epsilon, delta):
     share = Event(noise_multipliers=(gaussian_multiplier(epsilon, delta) * 10**0.5,))
     for each in (of(share, delta=delta), pure(epsilon / 10)):
         assert len(charged(budget(epsilon, delta), [each] * 12)[0]) == 10
+
+
+@pytest.mark.parametrize("worst", [pure(5.0), gaussian(5.0, 1e-7)])
+def test_of_several_batches_the_worst_is_charged(worst):
+    batches = in_parallel([gaussian(0.01, 1e-6), worst])
+    total = budget(1.0, 1e-5)
+    assert worst.noise_multipliers != batches.noise_multipliers  # it is among the others
+    assert total.after(Spent(), batches) is None
+    large = budget(10.0, 1e-5)
+    cost, _ = large.after(Spent(), batches)
+    for each in (gaussian(0.01, 1e-6), worst):
+        alone, _ = large.after(Spent(), each)
+        assert cost.epsilon >= alone.epsilon
+        assert cost.mu2 >= alone.mu2
+        assert cost.delta >= alone.delta
+
+
+def test_batches_that_name_no_steps_are_refused():
+    for own, other in (
+        (Event(), Event(pure_epsilons=(50.0,))),
+        (Event(pure_epsilons=(0.1,)), Event()),
+    ):
+        forged = replace(of(own, epsilon=0.1, delta=1e-7), others=(other,))
+        with pytest.raises(ValueError, match="must name"):
+            budget(1.0, 1e-5).after(Spent(), forged)
+
+
+def test_of_several_batches_with_equal_costs_one_is_charged():
+    each, total = gaussian(1.0, 1e-6), budget(1.0, 1e-6)
+    assert total.after(Spent(), in_parallel([each, each, each])) == total.after(Spent(), each)
 
 
 def test_gaussian_releases_fit_as_long_as_compose_says():

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from privgp.plan.strategy import OutputSums, noise_of
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK
 from privgp.privacy.noise import DELTA_SLACK, DEPTHS, _spill, gaussian_noise, scaled_noise
@@ -159,3 +160,14 @@ def test_a_given_multiplier_is_kept():
 def test_a_measurement_that_nobody_can_move_is_named_as_the_problem():
     with pytest.raises(ValueError, match="sensitivity"):
         gaussian_noise(1.0, 1e-5, 3, 0.0, 0.0)
+
+
+def test_a_measurement_so_small_that_its_norm_underflows_is_refused():
+    """A forged plan: one column's norm is ten times what its squares add up to."""
+    B = np.zeros((1000, 2))
+    B[:, 0], B[0, 1] = 1.5e-162, 3e-162
+    forged = OutputSums(B, np.arange(2), np.ones(2), None, 0.0, np.ones(2))
+    forged.check()
+    assert 0.0 < forged.sensitivity() < 2.0 * 1e-161 < 2.0 * 1000**0.5 * 1.5e-162
+    with pytest.raises(ValueError, match="sensitivity"):
+        noise_of(forged, 1.0, 1e-5)

@@ -62,3 +62,29 @@ def test_json_brings_back_an_equal_one():
 def test_different_units_are_refused():
     with pytest.raises(ValueError, match="different things"):
         in_parallel([pure(0.8), replace(pure(0.8), unit="one person")])
+
+
+def test_steps_that_spend_more_than_is_promised_are_refused():
+    """As only a forged file has them, also of a batch that is not the first."""
+    whole = in_parallel([gaussian(1.0, 3.74), pure(0.8)])
+    whole.check()
+    assert whole.mu == pytest.approx(1.0 / 3.74)
+    for forged in (
+        replace(whole, epsilon=0.5),
+        replace(whole, delta=1e-9),
+        replace(whole, others=(Event(pure_epsilons=(1.1,)),)),
+        replace(whole, others=(Event(noise_multipliers=(3.0,)),)),
+    ):
+        with pytest.raises(ValueError, match="spend more"):
+            forged.check()
+
+
+def test_a_batch_that_names_no_steps_is_not_taken_for_one_that_spends_nothing():
+    unknown = replace(pure(5.0), pure_epsilons=())
+    with pytest.raises(ValueError, match="names no mechanism"):
+        in_parallel([gaussian(1.0, 3.74), unknown])
+    forged = replace(pure(1.0), others=(Event(),))
+    with pytest.raises(ValueError, match="names no mechanism"):
+        compose([forged, pure(1.0)], 0.0)
+    with pytest.raises(ValueError, match="names no mechanism"):
+        forged.check()

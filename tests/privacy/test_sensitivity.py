@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
@@ -151,6 +152,23 @@ def test_outputs_that_differ_by_a_change_are_no_further_apart_when_scaled(low, w
     u, v = clipped_outputs(np.array([y, z]), 2, bounds)
     assert abs(Fraction(v) - Fraction(u)) <= Fraction(scaled_change(most, bounds))
     assert scaled_change(None, bounds) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("bounds", "most", "outputs"),
+    [
+        ((2.0**53, 2.0**53 + 1e4), 1, [2**53 + 1, 2**53 + 2]),
+        (
+            (1e15, 1e15 + 1e3),
+            0.01,
+            [Decimal("1000000000000001.06"), Decimal("1000000000000001.07")],
+        ),
+    ],
+)
+def test_outputs_that_no_float_holds_are_no_further_apart_either(bounds, most, outputs):
+    """They are rounded when they are read, and may move apart by that."""
+    u, v = (clipped_outputs([each], 1, bounds)[0] for each in outputs)
+    assert abs(v - u) <= scaled_change(most, bounds)
 
 
 def test_the_largest_energy_weight_is_free_and_not_a_hair_more_is():

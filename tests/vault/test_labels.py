@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 
 import numpy as np
@@ -22,6 +23,10 @@ from privgp.vault.labels import label_codes, shares_of_second
         (np.array([1, 2, 7, 1]), (1.0, 2.0)),
         (np.array([1.0, 2.0, 1.5, 1.0]), (1, 2)),
         (["a", "b", 1, "a"], ("a", "b")),
+        (["a", "b", date(2026, 3, 1), "a"], ("a", "b")),
+        ([1, 2, 1j, 1], (1, 2)),
+        (np.array(["a", "b", [1], "a"], dtype=object), ("a", "b")),
+        (pd.Series(["a", "b", pd.Timestamp(0), "a"]), ("a", "b")),
         (np.array(["a", "b", 1, "a"], dtype=object), ("a", "b")),
     ],
 )
@@ -37,6 +42,8 @@ def test_of_two_classes_no_class_is_half_way():
     ("y", "words"),
     [
         (["a", None, "b"], "label in every row"),
+        (["a", pd.NaT, "b"], "label in every row"),
+        (["a", pd.NA, "b"], "label in every row"),
         ([1.0, float("nan"), 0.0], "label in every row"),
         (np.array([1.0, np.inf, 0.0]), "label in every row"),
         (["a", "b"], "one label for each of the 3 rows"),

@@ -97,8 +97,10 @@ def checked_url(url: str) -> URL:
     except (ArgumentError, AttributeError):
         raise ValueError(WRONG_URL) from None
     in_memory = kind == SQLITE and made.database in (None, "", ":memory:")
-    if kind not in (SQLITE, POSTGRESQL) or in_memory or made.query.get("mode") == "memory":
+    if kind not in (SQLITE, POSTGRESQL) or in_memory:
         raise ValueError(WRONG_URL)
+    if kind == SQLITE and not set(made.query) <= {ANCHOR}:  # it would be another file's name
+        raise ValueError("url of SQLite takes no option but anchor.")
     if kind == POSTGRESQL:
         try:
             import psycopg  # noqa: F401

@@ -10,8 +10,8 @@ bounds the ``mu^2`` from then on. ``compose`` allows more, but not to somebody w
 looking at answers. Proofs: docs/proofs/ledger.md."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
 
 from privgp.ledger.amounts import (
     UNIT,
@@ -23,7 +23,7 @@ from privgp.ledger.amounts import (
     written,
 )
 from privgp.privacy.budget import gaussian_delta, least_epsilon
-from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.guarantee import Event, Guarantee
 
 LATTICE = UNIT // 10**18  # epsilon that one measurement's lattice adds, at most
 EPSILON_ROOM = 2**40  # parts of epsilon and of delta that are set aside for lattices, at least one
@@ -125,18 +125,19 @@ class Budget:
 
 def ways(guarantee: Guarantee, budget: Budget) -> Iterator[Cost]:
     """All that a guarantee may be counted as, best first; each is a valid promise by itself."""
-    known = bool(guarantee.noise_multipliers or guarantee.pure_epsilons)
-    if known and not guarantee.path_curves:
-        gaussian = sum(map(squared_mu, guarantee.noise_multipliers))
-        lattices = LATTICE * len(guarantee.noise_multipliers)
-        slack = decimal(guarantee.delta_slack)
-        yield Cost(sum(map(decimal, guarantee.pure_epsilons)) + lattices, gaussian, slack)
-        if guarantee.pure_epsilons:
-            pure = sum(map(squared_mu_of_pure, guarantee.pure_epsilons))
-            yield Cost(lattices, gaussian + pure, slack)
+    events = guarantee.events
+    steps = all(each.noise_multipliers or each.pure_epsilons for each in events)
+    curves = any(each.path_curves for each in events)
+    named = all(each.noise_multipliers or each.pure_epsilons or each.path_curves for each in events)
+    if guarantee.others and not named:
+        raise ValueError("a guarantee of several batches must name the steps of each.")
+    if steps and not curves:
+        yield _most([_cost(each) for each in events])
+        if any(each.pure_epsilons for each in events):
+            yield _most([_cost(each, as_gaussian=True) for each in events])
     if guarantee.is_pure:
         return
-    if known or guarantee.path_curves:  # a curve: some delta for some epsilon
+    if steps or curves:  # a curve: some delta for some epsilon
         delta = below(budget.delta // SHARE)
         if 0 < delta < guarantee.delta:
             epsilon = guarantee.epsilon_at(delta)
@@ -149,6 +150,22 @@ def ways(guarantee: Guarantee, budget: Budget) -> Iterator[Cost]:
         epsilon = guarantee.epsilon_at(guarantee.delta)
     if epsilon < math.inf:
         yield Cost(decimal(epsilon), 0, decimal(guarantee.delta))
+
+
+def _cost(event: Event, *, as_gaussian: bool = False) -> Cost:
+    """What known steps cost, pure ones as they are or as the Gaussian ones that they are within."""
+    lattices = LATTICE * len(event.noise_multipliers)
+    gaussian, slack = sum(map(squared_mu, event.noise_multipliers)), decimal(event.delta_slack)
+    if as_gaussian:
+        pure = sum(map(squared_mu_of_pure, event.pure_epsilons))
+        return Cost(lattices, gaussian + pure, slack)
+    return Cost(sum(map(decimal, event.pure_epsilons)) + lattices, gaussian, slack)
+
+
+def _most(costs: Sequence[Cost]) -> Cost:
+    """A cost that covers each of these: everybody spends one of them, and nobody is told whose."""
+    parts = zip(*(astuple(each) for each in costs), strict=True)
+    return Cost(*map(max, parts))
 
 
 def _multiplier(mu2: int) -> float:

@@ -154,6 +154,9 @@ class Guarantee:
             raise ValueError("the guarantee names no mechanism.")
         if self.delta == 0 and not self.is_pure:
             raise ValueError("delta is out of range.")
+        rounded = self.epsilon + 1e-9 * max(self.epsilon, 1.0)
+        if self.delta_at(rounded) > self.delta * (1.0 + 1e-9):
+            raise ValueError("the steps spend more than is promised.")
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -163,13 +166,13 @@ class Guarantee:
 
     @property
     def mu(self) -> float:
-        """The Gaussian-DP parameter of all Gaussian mechanisms: the root of the sum of 1/c^2."""
-        return self.events[0].mu
+        """The Gaussian-DP parameter of all Gaussian mechanisms, of the batch where it is largest."""
+        return max(event.mu for event in self.events)
 
     @property
     def _names_mechanism(self) -> bool:
-        """Whether more is known than (epsilon, delta) itself."""
-        return bool(self.noise_multipliers or self.path_curves or self.pure_epsilons)
+        """Whether more is known than (epsilon, delta) itself, of every batch."""
+        return all(e.noise_multipliers or e.path_curves or e.pure_epsilons for e in self.events)
 
     @property
     def is_pure(self) -> bool:
@@ -268,6 +271,8 @@ def in_parallel(guarantees: Sequence[Guarantee]) -> Guarantee:
     and the promise is the weakest (docs/proofs/updates.md)."""
     if len({(each.unit, each.neighbours) for each in guarantees}) > 1:
         raise ValueError("these guarantees protect different things.")
+    if not all(each._names_mechanism for each in guarantees):
+        raise ValueError("a guarantee that names no mechanism stands for nobody else's.")
     weakest = max(guarantees, key=lambda each: (each.delta, each.epsilon))
     rest = [event for each in guarantees for event in each.events]
     return replace(

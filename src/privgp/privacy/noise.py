@@ -29,6 +29,9 @@ LAPLACE_SAMPLER = f"discrete Laplace {ON_LATTICE}"
 DELTA_SLACK = 2.0**-40
 DEPTHS = (40, 50, 60)
 SMALLEST_SHARE = 1e-6
+LEAST_SENSITIVITY = (
+    1e-130  # below, squares of what is measured underflow, and norms of it are wrong
+)
 
 
 @dataclass(frozen=True)
@@ -209,9 +212,9 @@ def noise_of_shares(
 
 def _moved(size: int, sensitivity: float, float_error: float) -> float:
     """How far computed numbers move, before they are rounded to the lattice."""
-    if not sensitivity > 0 or size < 1:
+    if not sensitivity >= LEAST_SENSITIVITY or size < 1:
         raise ValueError(
-            "nothing would be measured (its sensitivity is 0): choose targets nearer to the inputs or "
+            "nothing would be measured (its sensitivity is 0 or next to it): choose targets nearer to the inputs or "
             "a longer lengthscale."
         )
     return sensitivity + 2.0 * float_error

@@ -24,12 +24,11 @@ def scaled_change(max_change: float | None, bounds: tuple[float, float]) -> floa
     ``max_change``; None: by anything."""
     if max_change is None:
         return WHOLE
-    # as the vault scales; that errs by two roundings of numbers of at most 1, before and after
-    moved = (
-        max_change / (0.5 * bounds[1] - 0.5 * bounds[0]) * (1.0 + 4.0 * UNIT_ROUNDOFF)
-        + 8.0 * UNIT_ROUNDOFF
-    )
-    return min(WHOLE, moved)
+    # as the vault scales; before and after, that errs by two roundings of numbers of at most 1, and
+    # the output itself was rounded when it was read
+    half, most = 0.5 * bounds[1] - 0.5 * bounds[0], max(abs(bounds[0]), abs(bounds[1]))
+    rounded = (8.0 + 4.0 * most / half) * UNIT_ROUNDOFF
+    return min(WHOLE, max_change / half * (1.0 + 4.0 * UNIT_ROUNDOFF) + rounded)
 
 
 def column_norms(B: Array) -> Array:

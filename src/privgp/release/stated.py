@@ -10,7 +10,7 @@ import numpy as np
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.parameters import Parameters
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.certificate import validate
+from privgp.release.certificate import steps_of, validate
 from privgp.storage.archive import DamagedFile, require
 
 MOST_MODELS = 256
@@ -51,6 +51,21 @@ def check_stated(
         and stated["bounds"]["outputs"] == np.array(given.y_bounds).tolist()
         and stated["bounds"].get("classes") == given.labels()
         and ("noise_variance" in stated["hyperparameters"]) == (given.labels() is None)
-        and stated["plan_hash"] == measured,
+        and stated["plan_hash"] == measured
+        and _holds_everywhere(stated, promised),
         "its certificate is not about its contents",
     )
+
+
+def _holds_everywhere(stated: Mapping[str, Any], promised: Guarantee) -> bool:
+    """Whether a certificate's steps are those of the promise, and its curve, mu and best guess say no
+    more."""
+    mechanism = stated["mechanism"]
+    own, *others = map(steps_of, promised.events)
+    if {**mechanism, **own} != mechanism or mechanism.get("others", []) != others:
+        return False
+    slack = 1.0 + 1e-6  # versions may round otherwise
+    curve = [(promised.delta_at(epsilon), delta) for epsilon, delta in stated["curve"]]
+    guess = 0.5 + 0.5 * promised.delta_at(0.0)
+    pairs = [*curve, (promised.mu, stated["mu"]), (guess, stated["best_guess"])]
+    return all(least <= slack * told for least, told in pairs)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 from privgp.types import Array
-from privgp.vault.values import NUMBER, TEXT, column, is_typed, label, read_label
+from privgp.vault.values import NUMBER, TEXT, column, is_missing, is_typed, label, read_label
 
 NO_CLASS = -1.0
 SOME = "y must have a label in every row, without NaN or infinity."
@@ -44,7 +44,7 @@ def label_codes(y: Any, classes: Sequence[Any], rows: int) -> Array:
             codes[found == name] = place
         return codes
     labels = [label(value) for value in found]
-    if any(each is None for each in labels):
+    if any(each is None and is_missing(value) for each, value in zip(labels, found, strict=True)):
         raise ValueError(SOME)
     places = {label(name): float(place) for place, name in enumerate(classes)}
     return np.array([places.get(each, NO_CLASS) for each in labels])

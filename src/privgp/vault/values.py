@@ -163,6 +163,14 @@ def identity(value: Any) -> Hashable:
     return "other", value
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, infinite or another mark of what is not there."""
+    try:
+        return identity(value) is None
+    except Exception:  # a value that has no hash is there
+        return False
+
+
 def differ(labels: Any, predictions: Any) -> Array:
     """1 where a label is not its prediction, else 0; (records,). A prediction that is no label is
     wrong. Arrays of one kind are compared at once: no entry is changed for it."""

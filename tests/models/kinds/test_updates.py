@@ -17,7 +17,7 @@ from privgp.models import regressor
 from privgp.models.kinds import updates
 from privgp.models.load import _contents_of
 from privgp.plan import build
-from privgp.release.certificate import certificate, page
+from privgp.release.certificate import certificate, page, validate
 from privgp.release.file import CODEC, decode
 from privgp.release.spendings import ONE_BATCH_EACH, SAME_OUTPUTS
 from privgp.storage.archive import DamagedFile
@@ -175,6 +175,58 @@ def test_the_certificate_counts_all_measurements():
     assert ONE_BATCH_EACH in facts["assumptions"]
     assert "2 batches of different people" in facts["mechanism"]["description"]
     assert "nobody is in two of the batches" in page(facts)
+
+
+def test_the_certificate_tells_of_every_batch():
+    """The larger delta is in one batch and by far the larger epsilon in the other."""
+    model = fitted(mechanism="gaussian", epsilon=0.1)
+    model.set_params(mechanism="laplace", epsilon=5.0, delta=0.0).update(*batch(1))
+    facts = certificate(model)
+    validate(facts)
+    assert facts["mechanism"]["others"][0]["pure_epsilons"] == [5.0]
+    for text in (page(facts), str(facts["registry"])):
+        assert "Gaussian differential privacy with mu = " in text
+        assert "or pure differential privacy with epsilon = 5" in text
+    model = fitted(mechanism="gaussian", epsilon=0.1, delta=1e-4)
+    alone = model.guarantee_.mu
+    model.set_params(epsilon=5.0, delta=1e-6).update(*batch(1))
+    assert certificate(model)["mu"] == model.guarantee_.mu > 10 * alone
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"mu": 0.01},
+        {"best_guess": 0.51},
+        {"curve": [[0.0, 1e-9], [1.0, 1e-9]]},
+        {"mechanism": {"noise_multipliers": [100.0]}},
+    ],
+)
+def test_a_certificate_that_says_more_than_was_promised_is_refused(told):
+    contents = _contents_of(fitted(mechanism="gaussian"))
+    decode(CODEC.encode(contents))
+    ((name, value),) = told.items()
+    held = contents.certificate
+    value = {**held[name], **value} if isinstance(value, dict) else value
+    forged = replace(contents, certificate={**held, name: value})
+    with pytest.raises(DamagedFile, match="not about its contents"):
+        decode(CODEC.encode(forged))
+
+
+@pytest.mark.parametrize(
+    "changed", [{"y_bounds": (0, 200)}, {"max_change": 1.0}, {"reconstruct": "unbiased"}]
+)
+def test_parameters_that_released_numbers_rest_on_stay(changed, tmp_path):
+    """Refused before anything is drawn, also of a loaded model."""
+    model = fitted(None)
+    with pytest.warns(UserWarning, match="contains inputs"):
+        model.save(tmp_path / "one.privgp")
+    for each in (model, load(tmp_path / "one.privgp")):
+        each.set_params(**changed)
+        for step in (lambda m: m.update(*batch(1)), lambda m: m.refine(*batch(0), 0.5, 1e-5)):
+            with watched() as events, pytest.raises(ValueError, match="as it was"):
+                step(each)
+            assert not events
 
 
 def test_the_error_expected_is_that_of_all_measurements():

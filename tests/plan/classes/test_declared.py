@@ -28,7 +28,21 @@ def test_classes_are_sorted(given, sorted_):
 
 @pytest.mark.parametrize(
     "bad",
-    [None, "yes,no", 3, [], ["one"], ["a", 1], [None, 1], ["a", "a"], [0.0, np.nan], range(101)],
+    [
+        *(
+            None,
+            "yes,no",
+            3,
+            [],
+            ["one"],
+            ["a", 1],
+            [None, 1],
+            ["a", "a"],
+            [0.0, np.nan],
+            range(101),
+        ),
+        *([0, 10**400], [0.5, 10**400], np.zeros((2, 2))),
+    ],
 )
 def test_what_cannot_be_classes_is_refused(bad):
     with pytest.raises(ValueError, match="classes must"):

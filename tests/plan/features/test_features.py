@@ -10,7 +10,13 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from privgp import PrivateGPRegressor
-from privgp.gp.features import correlation, leading_features, spread_points
+from privgp.gp.features import (
+    BLOCK_ROWS,
+    correlation,
+    leading_features,
+    spread_points,
+    unit_features,
+)
 from privgp.plan.features.features import Features
 from privgp.privacy.noise import noise_for
 from privgp.vault.measure import exact
@@ -87,6 +93,21 @@ def test_features_are_no_longer_than_1_whatever_the_matrix(scale):
     assert np.linalg.norm(doubled.at(LOW[None])) <= 1.0 + 30 * 2.0**-53
 
 
+def test_the_bits_of_features_are_those_of_the_record_alone():
+    """However many others there are: also where features are nothing but rounding."""
+    rng = np.random.default_rng(3)
+    matrix = rng.standard_normal((8, 512))
+    forged = replace(features(), lengthscale=1e9, matrix=matrix - matrix.mean(axis=1)[:, None])
+    forged.check()
+    X = rng.uniform(LOW, HIGH, (BLOCK_ROWS + 1, 4))
+    for strategy in (features(20), forged):
+        of = strategy.lengthscale, strategy.inducing, strategy.matrix
+        places = (X - LOW) / (HIGH - LOW)
+        phi = unit_features(places, *of)
+        for count in (1, 7, len(X) - 3):
+            assert np.array_equal(unit_features(places[-count:], *of), phi[-count:])
+
+
 def test_features_carry_their_kernel():
     """With all features the products are the kernel at the inducing points; and all norms are 1."""
     of = leading_features(LOW, HIGH, 0.5, 512)
@@ -126,6 +147,9 @@ def test_inputs_outside_count_at_the_edge():
         {"gram_weight": 0.0},
         {"gram_weight": float("nan")},
         {"lengthscale": 0.0},
+        {"lengthscale": 1e-200},  # at an inducing input 0/0, which an error would tell
+        {"lengthscale": 1e200},
+        {"inducing": np.full((512, 4), 1e200)},
         {"matrix": np.full((8, 512), np.inf)},
         {"matrix": np.ones((8, 3))},
         {"inducing": np.zeros(4)},

@@ -57,6 +57,9 @@ OTHER_ROWS = (
     "X and groups must be the rows of one earlier measurement, in the same order: for new people use "
     "update. Nothing was spent."
 )
+OTHER_PARAMETERS = (
+    "{} must be as it was when the release was made: set it back, or fit anew. Nothing was spent."
+)
 OTHER_UNIT = (
     "groups must be given if they were given at first, and else not: the promise protects one kind of "
     "unit. Nothing was spent."
@@ -82,6 +85,12 @@ def check_updatable(model: PrivateGPRegressor) -> None:
         raise ValueError(KINDS)
     if not model._spent:
         raise ValueError(OLD_FILE)
+    loaded = vars(model).get("loaded_")
+    before = model._asked if loaded is None else loaded.parameters
+    now = model._parameters(model.n_features_in_)
+    for name in ("y_bounds", "max_change", "reconstruct"):
+        if getattr(now, name) != getattr(before, name):
+            raise ValueError(OTHER_PARAMETERS.format(name))
 
 
 def measure_new(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:

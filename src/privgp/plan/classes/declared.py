@@ -11,6 +11,7 @@ from privgp.plan.classes.sums import MOST_CLASSES
 
 Classes = tuple[str, ...] | tuple[bool, ...] | tuple[int, ...] | tuple[float, ...]
 KINDS = (str, bool, int, float)
+LARGEST = 10**18  # which an array of numbers holds
 
 
 def declared_classes(classes: Any) -> Classes:
@@ -25,12 +26,13 @@ def declared_classes(classes: Any) -> Classes:
     if not 2 <= len(found) <= MOST_CLASSES:
         got = "1 class" if len(found) == 1 else f"{len(found)} classes"
         raise ValueError(f"classes must be 2 to {MOST_CLASSES} labels, got {got}.")
-    if {type(each) for each in found} == {int, float}:
-        found = [float(each) for each in found]
-    if len({type(each) for each in found}) > 1 or type(found[0]) not in KINDS:
+    kinds = {type(each) for each in found}
+    if not kinds <= set(KINDS) or (len(kinds) > 1 and kinds != {int, float}):
         raise ValueError("classes must be all numbers or all text.")
+    if not all(abs(each) < LARGEST for each in found if not isinstance(each, str)):
+        raise ValueError("classes must not be NaN or infinite, or numbers of 19 digits and more.")
+    if len(kinds) > 1:
+        found = [float(each) for each in found]
     if len(set(found)) < len(found):
         raise ValueError("classes must differ from each other.")
-    if not all(np.isfinite(each) for each in found if not isinstance(each, str)):
-        raise ValueError("classes must not be NaN or infinite.")
     return tuple(sorted(found))

@@ -21,7 +21,7 @@ from privgp.types import Array
 
 ENERGY_WEIGHT = 1.0  # the largest at which the energy is free
 MOST_FEATURES = 400
-LARGEST = 1e100  # entry of a matrix, so that no norm overflows
+LARGEST = 1e100  # number of a map, so that no feature overflows or is 0/0, whatever the record
 FURTHEST_POINTS = 512
 
 
@@ -61,10 +61,10 @@ class Features(Sums, FeatureMap):
             and self.inducing.ndim == self.matrix.ndim == 2
             and np.all((self.low < self.high) & np.isfinite(self.high - self.low))
             and self.rows >= 1
-            and self.lengthscale > 0.0
+            and 1.0 / LARGEST <= self.lengthscale <= LARGEST
             and 1 <= len(self.matrix) <= MOST_FEATURES
             and self.matrix.shape[1] == len(self.inducing) >= 1
-            and np.abs(self.matrix).max() <= LARGEST
+            and max(np.abs(self.matrix).max(), np.abs(self.inducing).max()) <= LARGEST
             and 0.0 < self.gram_weight <= LARGEST
             and 0.0 <= self.energy_weight <= ENERGY_WEIGHT
         )

@@ -1,7 +1,16 @@
 """What was promised about a release, as JSON for programs and as a page for people."""
 
-from privgp.release.certificate.document import certificate, joint_hash, plan_hash, utc
+from privgp.release.certificate.document import certificate, joint_hash, plan_hash, steps_of, utc
 from privgp.release.certificate.page import page
 from privgp.release.certificate.schema import SCHEMA, validate
 
-__all__ = ["SCHEMA", "certificate", "joint_hash", "page", "plan_hash", "utc", "validate"]
+__all__ = [
+    "SCHEMA",
+    "certificate",
+    "joint_hash",
+    "page",
+    "plan_hash",
+    "steps_of",
+    "utc",
+    "validate",
+]

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.functionals import Functionals
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.plan import Plan
-from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.guarantee import Event, Guarantee
 from privgp.release.certificate import wording
 from privgp.release.spendings import totals
 from privgp.types import Pair
@@ -124,11 +124,10 @@ def _core(model: Any) -> dict[str, Any]:
         },
         "mechanism": {
             "description": promised.mechanism,
-            "noise_multipliers": list(promised.noise_multipliers),
-            "pure_epsilons": list(promised.pure_epsilons),
-            "delta_slack": promised.delta_slack,
+            **steps_of(promised.events[0]),
             "sampler": promised.sampler,
             "floating_point": wording.floating_point(promised, plan.noise),
+            **({"others": list(map(steps_of, promised.others))} if promised.others else {}),
         },
         "data": {
             "rows": strategy.rows,
@@ -170,6 +169,15 @@ def _each_or_one(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if len(facts) == 1:
         return dict(facts[0])
     return {name: [fact[name] for fact in facts] for name in facts[0]}
+
+
+def steps_of(event: Event) -> dict[str, Any]:
+    """What people of one batch spend."""
+    return {
+        "noise_multipliers": list(event.noise_multipliers),
+        "pure_epsilons": list(event.pure_epsilons),
+        "delta_slack": event.delta_slack,
+    }
 
 
 def _measured(model: Any, promised: Guarantee) -> str:

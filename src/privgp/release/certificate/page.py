@@ -133,7 +133,8 @@ def _up(value: float, digits: int) -> str:
 
 def _noise(mechanism: Mapping[str, Any]) -> str:
     parts = [f"{c!r} times the sensitivity" for c in mechanism["noise_multipliers"]]
-    return ", ".join([*parts, *(f"pure epsilon {e:g}" for e in mechanism["pure_epsilons"])])
+    own = ", ".join([*parts, *(f"pure epsilon {e:g}" for e in mechanism["pure_epsilons"])])
+    return "; in another batch: ".join([own, *map(_noise, mechanism.get("others", []))])
 
 
 def _html(value: Any) -> str:

@@ -100,6 +100,11 @@ MECHANISM = _record(
     delta_slack=_about("The part of delta that the lattice takes.", SHARE),
     floating_point=_about("Measures against leaks through rounding.", TEXT),
 )
+STEPS = ("noise_multipliers", "pure_epsilons", "delta_slack")
+MECHANISM["properties"]["others"] = _about(
+    "What people in other batches spend instead.",
+    _list(_record(**{name: MECHANISM["properties"][name] for name in STEPS}), 1),
+)
 DATA = _record(
     "released",
     rows=COUNT,

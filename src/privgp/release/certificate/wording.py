@@ -1,6 +1,7 @@
 """What a certificate says in words, in the fields that registries and guidelines ask for. ``core``:
 the certificate without those fields; ``holder``: what only the data holder knows."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -130,9 +131,17 @@ def floating_point(guarantee: Guarantee, noise: Noise) -> str:
 
 
 def kind_of_promise(core: Mapping[str, Any]) -> str:
-    """Which steps make up the promise: Gaussian ones by their mu, the others by their epsilon."""
-    pure = core["mechanism"]["pure_epsilons"]
-    kinds = [f"Gaussian differential privacy with mu = {core['mu']:.6g}"] if core["mu"] > 0 else []
+    """Which steps make up the promise: Gaussian ones by their mu, the others by their epsilon. With
+    several batches, those of each."""
+    batches = [core["mechanism"], *core["mechanism"].get("others", [])]
+    each = "; or ".join(map(_kind_of_steps, batches))
+    return f"for each person one of these, by batch: {each}" if len(batches) > 1 else each
+
+
+def _kind_of_steps(steps: Mapping[str, Any]) -> str:
+    mu = math.hypot(*(1.0 / c for c in steps["noise_multipliers"]))
+    kinds = [f"Gaussian differential privacy with mu = {mu:.6g}"] if mu > 0 else []
+    pure = steps["pure_epsilons"]
     if pure:
         each = " and ".join(f"{epsilon:g}" for epsilon in pure)
         kinds.append(f"pure differential privacy with epsilon = {each}")
