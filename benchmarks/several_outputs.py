@@ -72,7 +72,8 @@ def picture(path: Path) -> None:
     panel.minorticks_off()
     panel.set_ylim(bottom=0.0)
     panel.grid(alpha=0.3, lw=0.5)
-    style.set_labels(panel, "outputs of every person (K)", "expected error, % of the bounds' width")
+    labels = "outputs of every person (K)", "expected error, % of the bounds' width"
+    style.set_labels(panel, *labels, room=30)
     style.set_title(panel, f"200 people, {style.budget_text(EPSILON, DELTA)} in all")
     style.legend([panel], below=True)
     path.write_bytes(style.figure_bytes(figure, path.suffix))

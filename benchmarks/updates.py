@@ -94,9 +94,10 @@ def picture(seed: int = 0) -> None:
         ax.plot(places[:, 0], model.predict(places), color="#4c78a8", label="released")
         ax.plot(places[:, 0], truth.f(places), "k--", lw=1, label="truth")
         ax.set(
-            xlabel="age", title=f"{month} month{'s' if month > 1 else ''}, {month * ROWS} people"
+            xlabel="age (years)",
+            title=f"{month} month{'s' if month > 1 else ''}, {month * ROWS} people",
         )
-    axes[0].set(ylabel="height", ylim=(40, 200))
+    axes[0].set(ylabel="height (cm)", ylim=(40, 200))
     axes[0].legend(loc="lower right", fontsize=8)
     fig.text(0.995, 0.005, "simulated noise", ha="right", fontsize=7, color="grey")
     fig.tight_layout()

@@ -11,6 +11,7 @@ class Expecting:
     """A plan of an unbiased release that expects an error from an epsilon of 0.1 on."""
 
     epsilon, promised_delta, can_plan_again, learns = 1.0, 1e-6, True, False
+    unit = made_for = None
 
     def expected_error(self, epsilon: float = 1.0) -> float:
         if epsilon < 0.1:

@@ -1,5 +1,6 @@
 """How the command stops: one sentence on the error stream, and an exit code."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -12,8 +13,13 @@ OPTIONS = {"y_bounds": "--bounds"} | {
         *("sensitivity", "dominance", "extra_noise", "n_paths", "objective", "reconstruct"),
         *("mechanism", "targets", "threshold", "vote", "smoothing", "label_noise", "loss_bounds"),
         *("protect", "x_bounds", "max_points", "coverage", "max_change", "likelihood", "exposure"),
+        *("groups", "classes", "link", "hyperparameters"),
     )
 }
+# How the library's sentences mention arguments.
+LEFT_OUT = re.compile(r"leave (\w+)=None")
+SET_TO = re.compile(r"\b(\w+)='(\w+)'")
+COMPOUND = re.compile(r"\b[a-z]+_[a-z_]+\b")
 
 
 class Refusal(Exception):
@@ -29,10 +35,15 @@ class Failure(Exception):
 
 
 def refusal(problem: Exception, **options: str) -> Refusal:
-    """What the library refuses, in the command's words: ``y_bounds must`` is ``--bounds must``."""
+    """What the library refuses, in the command's words: ``y_bounds must`` is ``--bounds must``, and
+    ``protect='records'`` is ``--protect records``."""
     sentence, *_ = [*str(problem).strip().splitlines(), "This cannot be computed."]
+    names = OPTIONS | options
+    sentence = LEFT_OUT.sub(lambda m: f"leave {names.get(m[1], m[1])} out", sentence)
+    sentence = SET_TO.sub(lambda m: f"{names[m[1]]} {m[2]}" if m[1] in names else m[0], sentence)
+    sentence = COMPOUND.sub(lambda m: names.get(m[0], m[0]), sentence)
     name, space, rest = sentence.partition(" ")
-    name = (OPTIONS | options).get(name, name[:1].upper() + name[1:])
+    name = names.get(name, name[:1].upper() + name[1:])
     return Refusal(f"{name}{space}{rest}" if rest.endswith(".") else f"{name}{space}{rest}.")
 
 

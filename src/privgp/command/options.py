@@ -28,10 +28,11 @@ def destination(metavar: str, what: str) -> Any:
     return results(what, "--out", "-o", metavar=metavar)
 
 
-def named_otherwise(where: str) -> Any:
-    """The option for input columns of NEW whose names are not those known ``where``."""
+def named_otherwise(where: str, table: str = "NEW") -> Any:
+    """The option for input columns of a table whose names are not those known ``where``."""
     return plain(
-        f"The input columns of NEW, if their names differ from those in the {where}.", metavar="A,B"
+        f"The input columns of {table}, if their names differ from those in the {where}.",
+        metavar="A,B",
     )
 
 
@@ -39,12 +40,15 @@ def named_otherwise(where: str) -> Any:
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file.")]
 NEW_DATA_HELP = "A .csv or .parquet file with the input columns."
 NewData = Annotated[Path, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]
-Output = Annotated[str, plain("The private column, or several such as a,b.", metavar="COLUMN")]
+Output = Annotated[str, plain("The private column.", metavar="COLUMN")]
+Outputs = Annotated[str, plain("The private column, or several such as a,b.", metavar="COLUMN")]
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
 
 # Privacy
 BOUNDS_HELP = "Public output bounds, chosen without seeing the data; values outside are clipped."
-OUTPUTS_BOUNDS_HELP = f"{BOUNDS_HELP} Several outputs: once for each, in their order."
+OUTPUTS_BOUNDS_HELP = (
+    f"{BOUNDS_HELP} For several outputs of plan and release: once for each, in their order."
+)
 SHARES_HELP = (
     "Of several outputs: such as 2,1. The noise of an output, relative to its bounds, goes with one "
     "over its share. Default: equal."

@@ -115,6 +115,8 @@ def _error_table(made: Any, errors: dict[float, Any]) -> Table:
     widths, share = np.ptp(np.atleast_2d(made.y_bounds), axis=1), "of the bounds' width"
     if made.unit is not None:
         widths, share = np.ones(1), "of the rate"
+    if made.made_for.parameters.labels() is not None:
+        share = "as a probability"
     title = f"What a budget buys (delta = {made.delta:g} offered)"
     each = [""] if len(widths) == 1 else [f" of {name}" for name in made.names]
     headings = [text for name in each for text in (f"expected error{name}", share)]

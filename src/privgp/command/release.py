@@ -21,7 +21,7 @@ PLAN_HELP = "The .plan file that privgp plan wrote: it says all but --output."
 def release(
     context: typer.Context,
     data: o.Data,
-    output: o.Output,
+    output: o.Outputs,
     out: Annotated[Path, o.destination("FILE", OUT_HELP)],
     plan: Annotated[Path | None, o.plain(PLAN_HELP, metavar="FILE")] = None,
     certificate: o.Certificate = None,

@@ -1,5 +1,6 @@
 """``privgp update``: measure more rows for a release, or its rows once more, and write a new one."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,7 @@ def update(
     data: o.Data,
     output: o.Output,
     out: Annotated[Path, o.destination("NEW", OUT_HELP)],
-    inputs: Annotated[str | None, o.named_otherwise("release")] = None,
+    inputs: Annotated[str | None, o.named_otherwise("release", "DATA")] = None,
     groups: Annotated[str | None, o.privacy(o.GROUPS_HELP, metavar="COLUMN")] = None,
     same_rows: Annotated[bool, o.privacy(SAME_ROWS_HELP, "--same-rows")] = False,
     epsilon: Annotated[float | None, o.privacy(EPSILON_HELP)] = None,
@@ -30,6 +31,8 @@ def update(
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
+    ledger: o.Ledger = None,
+    dataset: o.Dataset = None,
     seed: o.Seed = None,
     json: o.Json = False,
 ) -> None:
@@ -37,12 +40,14 @@ def update(
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     check_files([(release, RELEASES), (data, TABLES)], files, force=force)
     budget = _further(same_rows, epsilon, delta)
+    from privgp.command.io.accounts import account_of, charged, noted
     from privgp.command.io.results import Results
     from privgp.command.io.spending import spending
     from privgp.command.io.updating import UpdateRequest, prepared_update
 
     request = UpdateRequest.of(release, data, inputs, output, groups, budget, seed)
     request.check()
+    request = replace(request, account=account_of(ledger, dataset))
     results = Results(out, certificate, plot, force)
     with progress(2) as step:
         measure = prepared_update(request, output, out, step)
@@ -52,7 +57,10 @@ def update(
             model = measure()
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
-        results.tell(model.guarantee_, request, as_json=json)
+        facts, lines = charged(model)
+        results.tell(model.guarantee_, request, facts, *lines, as_json=json)
+    if not same_rows:
+        noted(data, request.account, seed)
 
 
 def _further(

@@ -191,7 +191,9 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         if self.protect == "records" and len(classes) > 2:
             raise ValueError("protect='records' takes two classes: merge some of them.")
         if self.protect == "records" and groups is not None:
-            raise ValueError("groups are not available with protect='records': leave groups=None.")
+            raise ValueError(
+                "groups is not available for labels with protect='records': leave groups=None."
+            )
         return classes
 
     def _question(self, columns: int, groups: Any = None) -> Question:

@@ -37,15 +37,12 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
 
     return Released(
         values=values,
-        extent=_range_of(nodes),
         points=MODEL_POINTS[min(nodes.shape[1], 3) - 1],
-        held_at=np.median(nodes, axis=0),
-        held="at their median",
+        **_shown_of_inputs(model),
         title=budget_text(promise.epsilon, promise.delta),
         names=getattr(model, "feature_names_in_", None),
         output=f"{output} per unit of exposure" if model.likelihood == "poisson" else output,
         curve="mean",
-        public_inputs=nodes,
         simulation=promise.is_simulation,
         targets=None if model._at_targets is None else model._at_targets.targets,
     )
@@ -62,17 +59,34 @@ def released_probability(model: PrivateGPClassifier, place: int, output: str) ->
     what = f"{output} = {model.classes_[place]}" if output else str(model.classes_[place])
     return Released(
         values=values,
-        extent=_range_of(nodes),
         points=MODEL_POINTS[min(nodes.shape[1], 3) - 1],
-        held_at=np.median(nodes, axis=0),
-        held="at their median",
+        **_shown_of_inputs(model),
         title=budget_text(promise.epsilon, promise.delta),
         names=getattr(model, "feature_names_in_", None),
         output=f"probability of {what}",
         curve="probability",
-        public_inputs=nodes if model.protect == "outputs" else None,
         simulation=promise.is_simulation,
     )
+
+
+def _shown_of_inputs(model: PrivateGPRegressor | PrivateGPClassifier) -> dict[str, Any]:
+    """Where the function is drawn: over the public inputs, or over the domain of private ones."""
+    nodes = model.functionals_.nodes
+    if model.protect == "outputs":
+        return {
+            "extent": _range_of(nodes),
+            "held_at": np.median(nodes, axis=0),
+            "held": "at their median",
+            "public_inputs": nodes,
+        }
+    bounds = np.reshape(np.asarray(model.x_bounds, dtype=float), (-1, 2))
+    extent = np.broadcast_to(bounds, (nodes.shape[1], 2))
+    return {
+        "extent": extent,
+        "held_at": extent.mean(axis=1),
+        "held": "in the middle of their range",
+        "public_inputs": None,
+    }
 
 
 def ranges(model: PrivateGPRegressor, X: Array, observation: bool) -> tuple[Array, dict[str, Band]]:

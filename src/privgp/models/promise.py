@@ -22,6 +22,7 @@ from privgp.privacy.guarantee import (
     exactly,
     promise,
 )
+from privgp.release.spendings import FROM_THEM
 
 OUTPUTS_ASSUMPTIONS = (
     "the inputs, the number of rows and any person identifiers are public",
@@ -119,7 +120,7 @@ def regressor_guarantee(plan: Plan, *, simulated: bool, told: Told = VALUES) -> 
         (plan.epsilon, plan.delta),
         assumptions=assumptions,
         mechanism=f"{strategy.size} noisy total{'s' if strategy.size > 1 else ''} of {what}{squares} "
-        f"{told.limited} ({plan.noise.describe()}); everything else is computed from them",
+        f"{told.limited} ({plan.noise.describe()}){FROM_THEM}",
         sampler=plan.noise.sampler,
         simulated=simulated,
     )

@@ -25,10 +25,14 @@ FILLS = {
 
 
 def plot_released(
-    released: Released, ax: Axes | None = None, figure: style.Canvas | None = None
+    released: Released,
+    ax: Axes | None = None,
+    figure: style.Canvas | None = None,
+    *,
+    legend: bool = True,
 ) -> Figure:
     """One input: the curve with its bands. Two: a map. More: one slice per input. ``ax``: where to
-    draw one panel; ``figure``: any number of them."""
+    draw one panel; ``figure``: any number of them; ``legend``: whether one is drawn."""
     count, title = len(released.extent), released.title
     is_single = count <= 2
     if ax is not None and not is_single:
@@ -51,7 +55,8 @@ def plot_released(
         title += f"\nEach panel {several if released.targets is None else at_targets}"
     place = axes[0] if is_single else axes[0].figure
     style.set_title(place, title, simulation=released.simulation)
-    style.legend(axes, below=ax is None and figure is None)
+    if legend:
+        style.legend(axes, below=ax is None and figure is None)
     return style.root_of(axes[0])
 
 

@@ -58,7 +58,7 @@ def draw_map(ax: Axes, released: Released) -> None:
     values = values.reshape(grid.shape[:2])
     if TOTAL in bands:
         half = half_width(bands[TOTAL]).reshape(values.shape)
-        _fading(ax, x, y, values, half, released.output)
+        _fading(ax, x, y, values, half, _shown(released))
     else:
         bar = style.root_of(ax).colorbar(style.image(ax, values, x, y), ax=ax)
         style.set_labels(bar.ax, "", released.output)
@@ -81,7 +81,7 @@ def _targets(ax: Axes, released: Released, targets: Array) -> None:
     scale = _Scale.of(mean, half, share=0.9)
     x, y, colours = *targets.T, scale.colours(mean, half)
     ax.scatter(x, y, 28, colours, edgecolors=style.BLACK, linewidths=0.4, label=style.AT_TARGETS)
-    _key(ax, scale, released.output)
+    _key(ax, scale, _shown(released))
 
 
 def _fading(ax: Axes, x: Array, y: Array, mean: Array, half: Array, output: str) -> None:
@@ -96,6 +96,11 @@ def _fading(ax: Axes, x: Array, y: Array, mean: Array, half: Array, output: str)
     _key(ax, scale, output)
 
 
+def _shown(released: Released) -> str:
+    """What a colour stands for."""
+    return f"mean of {released.output}" if released.curve == "mean" else released.output
+
+
 def _key(ax: Axes, scale: _Scale, output: str) -> None:
     """A colour bar with a width: mean upwards, half the width of the range to the right."""
     key = ax.inset_axes((1.04, 0.0, 0.14, 1.0))
@@ -104,6 +109,6 @@ def _key(ax: Axes, scale: _Scale, output: str) -> None:
     style.image(key, scale.colours(mean, half), x, y)
     key.yaxis.tick_right()
     key.yaxis.set_label_position("right")
-    style.set_labels(key, "", f"mean of {output}")
+    style.set_labels(key, "", output)
     key.set_xlabel("± of the 90%\nrange: pale is\nuncertain", fontsize=style.SMALL)
     key.set_xticks([0.0, scale.most], ["0", f"≥{scale.most:.2g}"])

@@ -17,8 +17,12 @@ def plot_each(released: Sequence[Released], figure: style.Canvas | None = None) 
     """The picture of every function, in a part of the figure of its own."""
     inputs = len(released[0].extent)
     height = HEIGHTS[inputs - 1] if inputs <= len(HEIGHTS) else 2.2 * (-(-inputs // 2)) + 0.8
-    if figure is None:
-        figure = style.new_figure(height * len(released))
+    is_ours = figure is None
+    figure = style.new_figure(height * len(released)) if figure is None else figure
     parts = figure.subfigures(len(released), 1, squeeze=False).ravel()
-    drawn = [plot_released(one, figure=part) for one, part in zip(released, parts, strict=True)]
-    return drawn[0]
+    for one, part in zip(released, parts, strict=True):
+        plot_released(one, figure=part, legend=not is_ours)
+    first = parts[0].axes[0]
+    if is_ours:
+        style.legend([first], below=True)
+    return style.root_of(first)

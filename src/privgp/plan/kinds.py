@@ -135,7 +135,8 @@ class Outputs:
         """How much is measured of what, and how near the best that is."""
         strategy, people = plan.strategy, ""
         if strategy.people is not None:
-            people = f" of {int(strategy.people.max()) + 1} people"
+            whose = "people" if plan.max_change is None else "groups"
+            people = f" of {int(strategy.people.max()) + 1} {whose}"
         inputs = f"through {len(self.inputs)} inducing inputs"
         if strategy.distinct_inputs is not None:
             inputs = f"at {len(self.inputs)} distinct inputs"
@@ -152,8 +153,8 @@ def _certified(plan: Plan) -> str:
     if plan.rival is not None and plan.certificate.gap < 0:
         share = -100 * plan.certificate.gap
         return (
-            f" with {plan.noise.describe()}, an error {share:.2g}% below the least that Gaussian noise "
-            "allows"
+            f" with {plan.noise.describe()}, which leaves {share:.2g}% less error than the best "
+            "Gaussian noise"
         )
     if plan.objective == "logdet":
         return f", certified within {plan.gap:.3g} nats of the best"

@@ -147,7 +147,7 @@ class LabelParameters(Parameters):
         return [str(each) for each in self.classes]
 
     def declared(self) -> str:
-        return f"labels among {', '.join(self.labels())}"
+        return f"declared classes {', '.join(self.labels())}"
 
     def check_for(self, columns: int) -> None:
         super().check_for(columns)

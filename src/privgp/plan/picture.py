@@ -41,10 +41,19 @@ def plot_plan(plan: Plan, ax: Axes | None = None) -> Figure:
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.number(value)))
     panel.set_ylim(bottom=0.0)
     panel.grid(alpha=0.3, lw=0.5)
-    style.set_labels(panel, "epsilon", "expected error, in units of the output")
+    style.set_labels(panel, "epsilon", f"expected error, {_unit(plan)}")
     style.set_title(panel, f"Plan for {style.budget_text(plan.epsilon, plan.promised_delta)}")
     style.legend([panel], below=ax is None)
     return style.root_of(panel)
+
+
+def _unit(plan: Plan) -> str:
+    """What an error is counted in."""
+    if plan.unit is not None:
+        return "relative to the rate"
+    made = plan.made_for
+    is_label = made is not None and made.parameters.labels() is not None
+    return "as a probability" if is_label else "in units of the output"
 
 
 def _error(plan: Plan, epsilon: float) -> float:

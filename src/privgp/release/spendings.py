@@ -13,6 +13,7 @@ from privgp.gp.measurement import Measurement
 from privgp.privacy.guarantee import Guarantee, compose, in_parallel
 from privgp.types import Array, Count, NotNegative, Positive, Within
 
+FROM_THEM = "; everything else is computed from them"
 ONE_BATCH_EACH = (
     "nobody is in two of the batches, and who is in which was decided without looking at outputs"
 )
@@ -96,8 +97,8 @@ def described(spendings: Sequence[Spending]) -> list[str]:
         return []
     found = batches(spendings)
     again = sum(len(batch) - 1 for batch in found)
-    people = f"rows of {len(found)} batches of people" if len(found) > 1 else "the same rows"
-    more = f", {again} of them of rows measured before" if again and len(found) > 1 else ""
+    people = f"{len(found)} batches of people" if len(found) > 1 else "the same rows"
+    more = f"; {again} of them measured rows again" if again and len(found) > 1 else ""
     return [f"Measurements: {len(spendings)}, of {people}{more}."]
 
 
@@ -137,4 +138,9 @@ def _of_batch(guarantees: Sequence[Guarantee]) -> Guarantee:
     if len(guarantees) == 1:
         return guarantees[0]
     whole = compose(guarantees, math.fsum(each.delta for each in guarantees))
-    return replace(whole, assumptions=(*whole.assumptions, SAME_OUTPUTS))
+    each = "; then ".join(one.mechanism.removesuffix(FROM_THEM) for one in guarantees)
+    return replace(
+        whole,
+        assumptions=(*whole.assumptions, SAME_OUTPUTS),
+        mechanism=f"{len(guarantees)} measurements of the same rows: {each}{FROM_THEM}",
+    )

@@ -70,7 +70,7 @@ def test_from_a_plan_to_predictions_by_name(table: Path, tmp_path: Path) -> None
         (["--shares", "1,a"], "--shares must be"),
         (["--inducing", "5"], "do not go with --inducing"),
         (["--protect", "records", "--x-bounds", "0", "90"], "do not go with --protect records"),
-        (["--objective", "trace"], "objective='posterior' only"),
+        (["--objective", "trace"], "--objective posterior only"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_spent(
@@ -79,6 +79,26 @@ def test_what_is_wrong_is_said_before_anything_is_spent(
     result = run("release", table, *ASKED, *changed, "-o", tmp_path / "v.privgp")
     assert_refused(result, words)
     assert not (tmp_path / "v.privgp").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--bounds", "0", "9"], "--output names 2 columns, but there are bounds for one output"),
+        (["--classes", "a,b"], "--output names 2 columns, but there are classes for one output"),
+    ],
+)
+def test_bounds_for_one_output_do_not_do_for_two(
+    table: Path, tmp_path: Path, options: list[str], words: str
+) -> None:
+    line = ["--inputs", "age", *OUTPUTS, "--epsilon", "1", "--delta", "1e-5"]
+    assert_refused(run("release", table, *line, *options, "-o", tmp_path / "v.privgp"), words)
+
+
+def test_other_commands_take_bounds_once(table: Path, tmp_path: Path) -> None:
+    line = ["--inputs", "age", "--output", "cost", *BOUNDS, "--epsilon", "1", "--delta", "1e-5"]
+    made = run("search", "grid", table, *line, "--lengthscales", "5,9", "-o", tmp_path / "v.privgp")
+    assert_refused(made, "--bounds must be given once")
 
 
 def test_an_error_to_reach_is_for_one_output(table: Path) -> None:

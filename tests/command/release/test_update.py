@@ -41,7 +41,7 @@ def test_new_people_and_then_the_same_again(released: Path, tmp_path: Path) -> N
     assert 1.0 < told["guarantee"]["epsilon"] <= 1.5
     assert privgp.load(three).guarantee_.epsilon == told["guarantee"]["epsilon"]
     inspected = run("inspect", three)
-    assert "Measurements: 3, of rows of 2 batches of people, 1 of them of rows" in inspected.out
+    assert "Measurements: 3, of 2 batches of people; 1 of them measured rows again" in inspected.out
     predicted = run("predict", three, second, "-o", tmp_path / "predicted.csv")
     assert predicted.code == 0, predicted
 
@@ -68,8 +68,8 @@ def test_columns_of_other_names(released: Path, tmp_path: Path) -> None:
         (["--epsilon", "1"], "--same-rows"),
         (["--delta", "1e-5"], "--same-rows"),
         (["--same-rows"], "--epsilon and --delta"),
-        (["--same-rows", "--epsilon", "1", "--delta", "1e-5"], "earlier measurement"),
-        (["--groups", "age"], "must be given if they were"),
+        (["--same-rows", "--epsilon", "1", "--delta", "1e-5"], "one of its updates"),
+        (["--groups", "age"], "must be given if FILE"),
         (["--inputs", "age,bmi"], "has 1 input"),
     ],
 )
@@ -87,3 +87,48 @@ def test_the_same_rows_are_not_new_people(released: Path, tmp_path: Path) -> Non
     result = run(*line, "-o", tmp_path / "new.privgp")
     assert_one_sentence(result)
     assert "measured already" in result.err
+    assert "--same-rows" in result.err
+
+
+def test_updates_are_charged(released: Path, tmp_path: Path) -> None:
+    ledger = ["--ledger", f"sqlite:///{tmp_path}/budget.db", "--dataset", "visits"]
+    assert run("ledger", "open", *ledger, "--epsilon", 1.2, "--delta", 1e-5).code == 0
+    second, two = tmp_path / "second.csv", tmp_path / "two.privgp"
+    done = run("update", released, second, "--output", "cost", "-o", two, *ledger)
+    assert done.code == 0, done
+    assert "Charged to 'visits' as entry 1" in done.out
+    assert "Charged to 'visits' as entry 1" in run("inspect", two).out
+    again = ["--same-rows", "--epsilon", "1", "--delta", "1e-6", "-o", tmp_path / "three.privgp"]
+    refused = run("update", two, second, "--output", "cost", *again, *ledger)
+    assert_one_sentence(refused)
+    assert "does not fit" in refused.err
+    assert not (tmp_path / "three.privgp").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--classes", "1,2", "--epsilon", "1", "--delta", "1e-5"],
+        [*BUDGET, "--likelihood", "poisson"],
+        [*BUDGET, "--protect", "records", "--x-bounds", "0", "100"],
+    ],
+    ids=["labels", "rates", "records"],
+)
+def test_releases_of_other_kinds_are_refused(
+    released: Path, tmp_path: Path, options: list[str]
+) -> None:
+    other = tmp_path / "other.privgp"
+    done = run("release", tmp_path / "first.csv", *ONE, *options, *QUICK, "-o", other)
+    assert done.code == 0, done
+    line = ["update", other, tmp_path / "second.csv", "--output", "cost"]
+    result = run(*line, "-o", tmp_path / "new.privgp")
+    assert_one_sentence(result)
+    assert "FILE cannot be updated" in result.err
+
+
+def test_two_measurements_of_the_same_rows_are_both_told(released: Path, tmp_path: Path) -> None:
+    again = ["--same-rows", "--epsilon", "1", "--delta", "1e-5", "-o", tmp_path / "new.privgp"]
+    done = run("update", released, tmp_path / "first.csv", "--output", "cost", *again)
+    assert "2 measurements of the same rows: " in done.out
+    assert "; then " in done.out
+    assert done.out.count("everything else is computed from them") == 1

@@ -104,7 +104,7 @@ def test_a_plan_is_saved_and_carried_out(tmp_path, classes):
     X, y, _ = two(120)
     model = classifier(classes=classes, hyperparameters="fixed")
     plan = model.plan(X)
-    assert "labels among" in plan.describe()
+    assert "declared classes" in plan.describe()
     assert 0.0 < plan.expected_error() < 0.5
     assert plan.expected_error(0.2) > plan.expected_error()
     with pytest.warns(UserWarning, match="inputs"):

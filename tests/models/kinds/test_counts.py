@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from privgp import PrivateGPRegressor, audit, compose, load, load_plan
 from privgp.gp.inference.mixtures import Mixture
-from privgp.release.certificate import certificate
+from privgp.release.certificate import certificate, page
 from privgp.release.rates import MOST, CountMixture, RateMixture
 
 RNG = np.random.default_rng(0)
@@ -80,6 +80,11 @@ def test_the_certificate_says_what_is_not_protected() -> None:
     assert "the exposure of every row" in told["public"]
     assert any("at most 1 of it. The value itself is not" in each for each in told["not_protected"])
     assert told["data"]["released"].startswith("a rate per unit of exposure")
+    of_areas = quick().fit(X, Y, AREAS)
+    told = certificate(of_areas)
+    assert "which rows belong to one group" in told["public"]
+    assert "<th>Groups</th>" in page(told)
+    assert "groups at" in of_areas.plan_.describe()
 
 
 @pytest.mark.parametrize("settings", [{"inducing": 10}, {"reconstruct": "unbiased"}, {}])

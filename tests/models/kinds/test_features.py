@@ -79,12 +79,10 @@ def test_what_is_promised(model):
     assert "the number of rows" in stated["public"]
 
 
-def test_it_is_drawn(model):
-    import matplotlib.pyplot as plt
-
+def test_it_is_drawn_over_the_declared_domain_without_inputs(model):
     figure = model.plot()
-    assert figure.axes
-    plt.close(figure)
+    assert [ax.get_xlim() for ax in figure.axes] == [*BOUNDS]
+    assert "public inputs" not in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_a_plan_is_measured_as_it_is_and_for_nothing_else(model, tmp_path):
@@ -122,3 +120,14 @@ def test_hardly_any_records(rows):
     X, y = records(rows)
     asked = PrivateGPRegressor(protect="records", x_bounds=BOUNDS, y_bounds=(-2, 2), random_state=0)
     assert np.all(np.isfinite(asked.fit(X, y).predict(X)))
+
+
+def test_labels_of_four_private_inputs():
+    X, y = records()
+    labels = np.where(y > np.median(y), "high", "low")
+    asked = {"classes": ["high", "low"], "protect": "records", "x_bounds": BOUNDS}
+    fitted = privgp.PrivateGPClassifier(**asked, epsilon=4.0, delta=1e-5, random_state=0)
+    fitted.fit(X, labels)
+    assert fitted.guarantee_.unit == "one whole record (inputs and label)"
+    assert "multiplied in pairs and by the labels" in fitted.guarantee_.mechanism
+    assert np.mean(fitted.predict(X) == labels) > 0.6

@@ -10,7 +10,7 @@ from sklearn.base import clone
 import privgp
 from privgp import PrivateGPRegressor
 from privgp.plan.bins.bins import Bins
-from privgp.release.certificate import certificate
+from privgp.release.certificate import certificate, page
 from privgp.vault.measure import exact
 from privgp.vault.people import shares
 
@@ -38,6 +38,8 @@ def test_the_promise_is_about_people_and_their_number_is_public(model, tmp_path)
     assert "300 people" in model.plan_.describe()
     stated = certificate(model)
     assert stated["data"]["rows"] == stated["data"]["people"] == 300
+    assert "<th>Rows</th>" not in page(stated)
+    assert "<th>People</th>" in page(stated)
     assert "the number of people" in stated["public"]
     assert "the number of rows" not in stated["public"]
     assert stated["not_protected"][1] == "The number of people is not protected."

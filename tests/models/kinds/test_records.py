@@ -202,6 +202,7 @@ def test_pictures_are_drawn():
     model = private(random_state=0).fit(*some())
     for figure in (model.plan_.plot(), model.plot()):
         assert figure.axes
+    assert "public inputs" not in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_names_of_columns_are_kept_without_a_warning():

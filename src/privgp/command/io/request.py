@@ -162,7 +162,7 @@ class Request(ReleaseOptions):
         bounds, names = len(self.y_bounds), len(self.output_names)
         if self.output is not None and bounds != names:
             raise Refusal(
-                f"--bounds is there for {bounds} outputs, but --output names {counted(names, 'column')}."
+                f"--bounds is given for {bounds} outputs, but --output names {counted(names, 'column')}."
             )
         planned = getattr(self.plan, "output_names", None)
         if planned is not None and [*planned] != self.output_names:
@@ -192,11 +192,23 @@ class Request(ReleaseOptions):
             return None
         return written_classes(self.classes.split(","))
 
+    def _check_one_output(self, source: Source) -> None:
+        """Refuse the names of several columns where there is one output."""
+        names = (self.output or "").split(",")
+        if self.output in source.names or not {*names} <= {*source.names} or len(names) < 2:
+            return
+        declared = "bounds" if self.classes is None else "classes"
+        raise Refusal(
+            f"--output names {len(names)} columns, but there are {declared} for one output."
+        )
+
     def _check_classes(self) -> None:
         """Refuse classes that are none, and options that do not go with labels."""
         if self.class_names is None:
             if self.bounds is None:
                 raise Refusal("Missing option '--bounds': give it, or --classes for labels.")
+            if self.link != ReleaseOptions.link:
+                raise Refusal("--link is for --classes only.")
             return
         try:
             declared_classes(self.class_names)
@@ -263,6 +275,8 @@ class Request(ReleaseOptions):
         """Inputs, person identifiers and outputs, every line of the table checked."""
         several = are_several(self.y_bounds)
         names = self.output_names if several else [output]
+        if not several:
+            self._check_one_output(open_table(self.data))
         source, frame = load_whole(self.data, [*self.public_names, *names])
         X, people = self._inputs_and_people(frame, source)
         if several:

@@ -1,5 +1,7 @@
 """What an update of a release is asked, and what comes before it spends: read and rehearse."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +14,32 @@ from privgp.command.io.request import Request, public_computation
 from privgp.command.io.screen import Step
 from privgp.command.io.spending import Measure
 from privgp.models.kept import names_of
-from privgp.models.kinds.updates import check_updatable, measure_again, measure_new
+from privgp.models.kinds.updates import (
+    KINDS,
+    MEASURED,
+    OTHER_ROWS,
+    OTHER_UNIT,
+    check_updatable,
+    measure_again,
+    measure_new,
+)
 from privgp.models.load import load, save
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.storage.parts import part_beside
 
 Further = tuple[float, float] | None  # a further budget for the same rows; None for new people
+
+# What the library refuses, in words of this command.
+IN_OPTIONS = {
+    KINDS: "FILE cannot be updated: it must be a release of one output, neither labels nor rates, at "
+    "public inputs, made without --inducing and --reconstruct unbiased. Nothing was spent.",
+    MEASURED: "The rows of DATA were measured already: if they are the same people, give --same-rows. "
+    "Nothing was spent.",
+    OTHER_ROWS: "With --same-rows, DATA must be the rows of FILE or of one of its updates, in the same "
+    "order: leave it out for new people. Nothing was spent.",
+    OTHER_UNIT: "--groups must be given if FILE was made with it, and otherwise not: the promise "
+    "protects one kind of unit. Nothing was spent.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +73,7 @@ class UpdateRequest(Request):
             raise Refusal(
                 f"'{release}' has {counted(count, 'input')}, but --inputs names {len(names)}."
             )
-        with public_computation():
+        with _told_as_options():
             check_updatable(model)
         epsilon, delta = further or (model.epsilon, model.delta)
         return cls(
@@ -78,6 +100,7 @@ def prepared_update(request: UpdateRequest, output: str, path: Path, step: Step)
     rehearse_update(model, X, people, path, request.further)
 
     def measure() -> PrivateGPRegressor:
+        model.set_params(ledger=request.account)
         _measure(model, X, y, people, request.further)
         return model
 
@@ -91,12 +114,22 @@ def rehearse_update(
     trial = deepcopy(model).set_params(hyperparameters="fixed", random_state=0)
     with (
         refusing(f"'{path}' cannot be written there; nothing was spent.", OSError),
-        public_computation(),
+        _told_as_options(),
         part_beside(path, ending=path.suffix) as part,
     ):
         _, middle = made_up(X, None, model.y_bounds)
         _measure(trial, X, middle, people, further)
         save(trial, part, overwrite=True)
+
+
+@contextmanager
+def _told_as_options() -> Iterator[None]:
+    """Pass on what a computation without private values refuses, in words of this command."""
+    with public_computation():
+        try:
+            yield
+        except ValueError as problem:
+            raise ValueError(IN_OPTIONS.get(str(problem), str(problem))) from None
 
 
 def _measure(model: PrivateGPRegressor, X: Any, y: Any, people: Any, further: Further) -> None:

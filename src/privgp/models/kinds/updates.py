@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
 KINDS = (
-    "only a release with reconstruct='posterior' of one output at public inputs, without inducing "
-    "inputs and likelihood='poisson', can be updated or refined. Nothing was spent."
+    "only a release of one output, neither labels nor rates, at public inputs, made with "
+    "reconstruct='posterior' and without inducing inputs, can be updated or refined. Nothing was spent."
 )
 OLD_FILE = (
     "the file was written by an earlier version of privgp, which did not keep what a further "
     "measurement needs. Nothing was spent."
 )
 MEASURED = (
-    "X and groups are those of rows that were measured already: if these are the same people, use "
-    "refine. Nothing was spent."
+    "these rows, by their X and groups, were measured already: for a second look at the same people "
+    "use refine. Nothing was spent."
 )
 OTHER_ROWS = (
     "X and groups must be the rows of one earlier measurement, in the same order: for new people use "
@@ -61,8 +61,8 @@ OTHER_PARAMETERS = (
     "{} must be as it was when the release was made: set it back, or fit anew. Nothing was spent."
 )
 OTHER_UNIT = (
-    "groups must be given if they were given at first, and else not: the promise protects one kind of "
-    "unit. Nothing was spent."
+    "groups must be given if they were given at first, and otherwise not: the promise protects one "
+    "kind of unit. Nothing was spent."
 )
 
 
@@ -77,6 +77,8 @@ def spent_first(plan: Plan, measurement: Measurement, guarantee: Guarantee) -> t
 
 def check_updatable(model: PrivateGPRegressor) -> None:
     """Refuse a release of a kind that no further measurement can be added to."""
+    if not hasattr(model, "update"):
+        raise ValueError(KINDS)
     check_is_fitted(model)
     alone = model.likelihood == "gaussian" and not model._each
     if model.protect != "outputs" or model.inducing is not None or not alone:

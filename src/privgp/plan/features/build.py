@@ -95,7 +95,7 @@ def make_features_plan(
     if question.mechanism in PURE or budget.delta == 0.0:
         raise ValueError(
             f"{len(x_bounds)} private inputs need Gaussian noise: give delta > 0 and mechanism='auto' "
-            "or 'gaussian'."
+            "or mechanism='gaussian'."
         )
     low, high = np.array(x_bounds, dtype=float).T
     # Two points with the mean and the spread of an even distribution over the domain.

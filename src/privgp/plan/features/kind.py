@@ -25,9 +25,7 @@ class FeatureRecords(Records):
     """What is planned where inputs are private and many."""
 
     design_gap: ClassVar[float | None] = math.inf
-    totals: ClassVar[str] = (
-        "smooth features of the inputs, multiplied two at a time and with the value"
-    )
+    totals: ClassVar[str] = "smooth features of the inputs, multiplied in pairs and by the values"
 
     def functionals(
         self, plan: Plan, strategy: Any, noise: Any, model: Hyperparameters

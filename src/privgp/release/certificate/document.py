@@ -77,6 +77,7 @@ def _core(model: Any) -> dict[str, Any]:
     promised: Guarantee = model.guarantee_
     strategy, people, records = plan.strategy, plan.strategy.people, plan.x_bounds is not None
     whole = bool(getattr(strategy, "whole_people", False))
+    whose = wording.BY_PERSON if plan.max_change is None else wording.BY_GROUP
     at_targets, names = plan.unbiased is not None, getattr(model, "feature_names_in_", ())
     learned = model.hyperparameters == "learned" and not at_targets
     fixed = wording.FIXED_RECORDS if records else wording.FIXED
@@ -109,8 +110,8 @@ def _core(model: Any) -> dict[str, Any]:
         "assumptions": list(promised.assumptions),
         "public": [
             *([] if records else [f"the {inputs} of every row"]),
-            "the number of people" if whole else "the number of rows",
-            *([] if people is None else ["which rows belong to one person"]),
+            "the number of people" if whole else wording.ROWS_PUBLIC,
+            *([] if people is None else [whose]),
             *([] if plan.unit is None else ["the exposure of every row"]),
             wording.declared(classes) + ", kernel, targets and budget",
             "the noisy measurement and all that follows from it",

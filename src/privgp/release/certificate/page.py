@@ -10,7 +10,9 @@ import numpy as np
 from privgp.privacy.guarantee import SIMULATION
 from privgp.release.certificate.schema import validate
 from privgp.release.certificate.wording import (
+    BY_GROUP,
     HOLDER,
+    ROWS_PUBLIC,
     domain,
     kind_of_promise,
     output_bounds,
@@ -86,8 +88,8 @@ def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
             "Noise": _noise(mechanism) or None,
             "Sampler": mechanism["sampler"],
             "Floating point": mechanism["floating_point"],
-            "Rows": data["rows"],
-            "People": data["people"],
+            "Rows": data["rows"] if ROWS_PUBLIC in c["public"] else None,
+            "Groups" if BY_GROUP in c["public"] else "People": data["people"],
             "Numbers measured": data["measured_numbers"],
             "Released": data["released"],
             "Software": versions(c),

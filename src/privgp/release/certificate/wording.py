@@ -26,6 +26,8 @@ HOLDER = {
 
 BOUNDS_SOURCE = "declared by the data holder"
 LEARNED = "learned from the private measurement itself, at no further cost to the budget"
+ROWS_PUBLIC = "the number of rows"
+BY_PERSON, BY_GROUP = "which rows belong to one person", "which rows belong to one group"
 FIXED = "given by the data holder or set from public inputs and bounds, never from outputs"
 FIXED_RECORDS = "given by the data holder or set from the declared bounds, never from the records"
 TRUST = "central: the data holder is trusted with the data and publishes nothing else about them"

@@ -325,6 +325,8 @@ def test_pictures_have_a_panel_for_every_output(fitted):
     figure = fitted.plot(observation=True)
     labels = [ax.get_ylabel() for part in figure.subfigs for ax in part.axes]
     assert labels == ["output 1", "output 2"]
+    assert len(figure.legends) == 1
+    assert not any(ax.get_legend() for part in figure.subfigs for ax in part.axes)
     assert len(model(mechanism="gaussian").plan(X[::6]).plot().axes) == 2
     with pytest.raises(ValueError, match="several panels"):
         fitted.plot(ax=figure.subfigs[0].axes[0])

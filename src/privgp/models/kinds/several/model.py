@@ -22,6 +22,7 @@ from privgp.plan.several.build import make_joint_plan
 from privgp.plan.several.plan import JointPlan
 from privgp.privacy.guarantee import PERSON, ROW, Guarantee, promise
 from privgp.release.certificate import utc
+from privgp.release.spendings import FROM_THEM
 from privgp.types import Array, Integers
 from privgp.vault.measure import measure
 from privgp.vault.validate import checked_columns, column_names, person_ids
@@ -141,7 +142,7 @@ def joint_guarantee(plan: JointPlan, *, simulated: bool) -> Guarantee:
         assumptions=OUTPUTS_ASSUMPTIONS,
         mechanism=f"{plan.strategy.size} noisy totals of the values of {len(plan.parts)} outputs"
         f"{of_squares} each value clipped to the declared range of its output "
-        f"({plan.noise.describe()}); everything else is computed from them",
+        f"({plan.noise.describe()}){FROM_THEM}",
         sampler=plan.noise.sampler,
         simulated=simulated,
     )
