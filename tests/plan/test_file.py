@@ -11,9 +11,10 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 import privgp
-from privgp import PrivateGPRegressor, load_plan
+from privgp import PrivateGPClassifier, PrivateGPRegressor, load_plan
 from privgp.models.load import DamagedFile
 from privgp.plan.file import CODEC, save_plan
+from privgp.plan.strategy import noise_of
 from privgp.release.certificate import certificate
 from privgp.storage.archive import PLAN, dump, pack, parse, unpack
 
@@ -281,3 +282,14 @@ def test_a_plan_that_no_model_made_is_not_saved(tmp_path: Path) -> None:
     plan = replace(regressor().plan(X), made_for=None)
     with pytest.raises(ValueError, match="a model made"):
         plan.save(tmp_path / "some.plan")
+
+
+@pytest.mark.parametrize("classes", [4, 9])
+def test_sums_of_other_classes_than_were_declared_are_refused(classes: int) -> None:
+    model = PrivateGPClassifier(classes=[0, 1, 2], mechanism="gaussian", hyperparameters="fixed")
+    plan = model.plan(X)
+    CODEC.decode(CODEC.encode(plan)).check_parts()
+    other = replace(plan.strategy, classes=classes)
+    forged = replace(plan, strategy=other, noise=noise_of(other, plan.epsilon, plan.delta))
+    with pytest.raises(ValueError, match="belong"):
+        CODEC.decode(CODEC.encode(forged)).check_parts()

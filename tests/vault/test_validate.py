@@ -16,7 +16,13 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import DataConversionWarning
 
-from privgp.vault.validate import checked_columns, checked_outputs, clipped_outputs, column_names
+from privgp.vault.validate import (
+    checked_columns,
+    checked_outputs,
+    clipped_outputs,
+    column_names,
+    person_ids,
+)
 
 SECRET = 739271.5
 TEXT = "Eleanor739271"
@@ -198,3 +204,32 @@ def test_names_of_columns_are_texts_or_none():
     assert column_names(pd.DataFrame([[1, 2]], columns=["a", "a"])) is None
     assert column_names(pd.DataFrame([[1, 2]])) is None
     assert column_names(np.ones((2, 2))) is None
+
+
+class Quoting(float):
+    """A value whose own methods fail and quote it."""
+
+    def __float__(self):
+        raise RuntimeError("secret")
+
+    def __hash__(self):
+        raise RuntimeError("secret")
+
+    def __eq__(self, other):
+        raise RuntimeError("secret")
+
+
+@pytest.mark.parametrize(
+    ("read", "words"),
+    [
+        (lambda value: checked_outputs([1.0, value], 2), "y must be numbers"),
+        (lambda value: checked_columns([[1.0, value]], 1, 2), "y must be numbers"),
+        (lambda value: person_ids([1, value], 2), "groups must be plain identifiers"),
+    ],
+)
+def test_a_value_that_fails_is_not_quoted(read, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        read(Quoting(1.0))
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__

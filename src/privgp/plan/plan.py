@@ -143,12 +143,16 @@ class Plan:
         public = asked.protect == "outputs"
         exact = public and asked.inducing is None
         promised = self.epsilon, self.delta, self.y_bounds
+        classes = len(asked.labels() or ())
+        functions = classes if classes > 2 else 1
+        sums = self.strategy.size - int(self.strategy.energy_weight > 0)
         fits = (
             promised == (asked.epsilon, asked.delta, asked.y_bounds)
             and self.strategy.change == asked.change
             and (self.x_bounds is None) == public
             and (self.strategy.distinct_inputs is not None) == exact
             and len(self.strategy.matrix) == len(self.functionals.weights)
+            and (not public or sums == functions * len(self.strategy.matrix))
             and (made.names is None or len(made.names) == columns)
             and self.targets.shape == (targets, columns)
             and weights.shape == (targets,)

@@ -142,7 +142,7 @@ def person_ids(groups: Any, rows: int) -> Integers | None:
         return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.int64)
     try:
         people = [identity(value) for value in found]
-    except TypeError:
+    except Exception:  # of a value's own methods, which may quote it
         raise ValueError("groups must be plain identifiers such as numbers or text.") from None
     if any(person is None for person in people):
         raise ValueError("groups contain missing values or NaN: every row needs an identifier.")

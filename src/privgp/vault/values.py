@@ -84,8 +84,8 @@ def plain(value: Any) -> Any:
 
 def number(value: Any) -> float:
     """The float64 nearest to a value; TypeError: it is no number, OverflowError: it is too large."""
-    if isinstance(value, float):
-        return float(value)
+    if type(value) is float:
+        return value
     value = plain(value)
     # np.timedelta64 calls itself an integer
     if not isinstance(value, Real | Decimal) or isinstance(value, np.generic):

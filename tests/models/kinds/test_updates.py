@@ -152,6 +152,16 @@ def test_a_file_whose_parts_do_not_make_up_the_whole_is_refused():
             decode(CODEC.encode(replace(contents, spent=(one, changed))))
 
 
+def test_a_promise_may_have_been_composed_on_another_machine():
+    contents = _contents_of(fitted(mechanism="gaussian").refine(*batch(0), 0.5, 1e-5))
+    for factor in (1.0, 1.0 - 1e-13, 1.0 + 1e-13):
+        epsilon = factor * contents.guarantee.epsilon
+        replace(contents, guarantee=replace(contents.guarantee, epsilon=epsilon))._check_spent()
+    less = replace(contents.guarantee, epsilon=contents.guarantee.epsilon * (1.0 - 1e-6))
+    with pytest.raises(DamagedFile, match="that of its parts"):
+        replace(contents, guarantee=less)._check_spent()
+
+
 def test_people_with_several_rows():
     X, y = batch(0)
     people = np.arange(len(X)) // 3
