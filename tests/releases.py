@@ -20,5 +20,5 @@ def releases(
     for seed in seeds:
         model = PrivateGPRegressor(**settings, random_state=seed)
         if first.inducing is None:
-            model._plan = lambda *_: plan  # type: ignore[method-assign]
+            model._plan = lambda *_, **__: plan  # type: ignore[method-assign]
         yield model.fit(X, y)

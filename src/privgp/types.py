@@ -1,6 +1,6 @@
 """Types used throughout, and what a declaration says besides: files are checked against it.
 ``Annotated[Array, "rows columns"]`` names the axes of an array. Axes of one name have one length in
-all of a file, or in all of an object whose class has ``OWN_AXES``; ``*`` is any length."""
+all of a file, or in all of an object whose class has ``_own_axes``; ``*`` is any length."""
 
 import math
 from dataclasses import dataclass, field

@@ -352,7 +352,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ),
     ("refined, gaussian", PrivateGPRegressor, refined("gaussian")),
     ("refined, people, gaussian", PrivateGPRegressor, refined("gaussian", PEOPLE)),
-    ("refined, laplace", PrivateGPRegressor, refined("laplace", draws=9000, epsilon=2.5)),
+    ("refined, laplace", PrivateGPRegressor, refined("laplace", draws=20_000, epsilon=2.5)),
     ("updated, gaussian", PrivateGPRegressor, updated("gaussian")),
     ("updated, laplace", PrivateGPRegressor, updated("laplace", draws=9000, epsilon=2.5)),
     ("inducing", PrivateGPRegressor, regressor(inducing=3)),

@@ -100,7 +100,7 @@ def test_intervals_of_the_function_are_exact_with_known_hyperparameters():
     y = np.clip(f[:60] + 0.5 * rng.standard_normal((60, 40_000)), -6, 6)
     B = plan.strategy.matrix[:, plan.strategy.index]
     t = B @ y + plan.measured_noise_std * rng.standard_normal((len(B), 40_000))
-    W = mean_map(plan.functionals, plan._nothing(), plan.start, points)
+    W = mean_map(*plan.together(plan.start), plan.start, points)
     std = plan.expected_std(points)
     covered = np.mean(np.abs(f[60:] - W @ t) < Z90 * std[:, None])
     assert 0.89 <= covered <= 0.91

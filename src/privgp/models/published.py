@@ -24,12 +24,15 @@ class Published:
     plan: Any
     plan_: Any
 
-    def epsilon_for(self, X: Any, error: float, groups: Any = None, **given: Any) -> float:
+    def epsilon_for(self, X: Any, error: float, groups: Any = None) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
         spends nothing. ValueError if no epsilon reaches the error.
         """
+        return self._least_epsilon(X, error, groups)
+
+    def _least_epsilon(self, X: Any, error: float, groups: Any, **given: Any) -> float:
         error = check_error(error)
 
         def planned(epsilon: float) -> Plan:

@@ -145,7 +145,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     def plan(self, X: Any, groups: Any = None, exposure: Any = None) -> Any:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
 
-                With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
+        With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
         ``groups`` but the number of people. ``exposure``: as ``fit`` has it.
         """
         names = names_of(X)
@@ -153,7 +153,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             X = check_array(X, dtype=np.float64, estimator=self)
         return named(self._plan(X, groups, exposure=exposure), names)
 
-    def epsilon_for(self, X: Any, error: float, groups: Any = None, **given: Any) -> float:
+    def epsilon_for(self, X: Any, error: float, groups: Any = None, exposure: Any = None) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
@@ -163,7 +163,8 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             raise ValueError(
                 "epsilon_for is for one output: give y_bounds as one pair (low, high)."
             )
-        return super().epsilon_for(X, error, groups, **given)
+        given = {} if exposure is None else {"exposure": exposure}
+        return self._least_epsilon(X, error, groups, **given)
 
     def fit(
         self, X: Any, y: Any, groups: Any = None, plan: Any = None, exposure: Any = None
@@ -223,7 +224,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         return self
 
     def stages(self, X: Any, shares: Any = (0.5, 0.5), groups: Any = None) -> Stages:
-        """How to share out (epsilon, delta) over a ``fit`` and refinements of the same rows.
+        """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows.
 
         Laplace noise loses information when it is split and Gaussian noise does not: the noise
         distribution is chosen for all stages together. Reads no output and spends nothing.

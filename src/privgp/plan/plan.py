@@ -52,7 +52,7 @@ class Plan:
     ``earlier``: measurements that it builds on; errors are then those of all together
     """
 
-    OWN_AXES: ClassVar[bool] = True
+    _own_axes: ClassVar[bool] = True
     epsilon: float
     delta: float
     y_bounds: tuple[float, float]

@@ -21,7 +21,7 @@ from privgp.types import Positive, Within
 class OutputContents:
     """One output: what was measured of it, and what was learned; as in ``Contents``."""
 
-    OWN_AXES: ClassVar[bool] = True
+    _own_axes: ClassVar[bool] = True
     unit_rate: ClassVar[None] = None
     at_targets: ClassVar[None] = None
     measurement: Measurement

@@ -195,7 +195,7 @@ class _Reader:
         parts = dict(field.record(tree, what, ("type", *declared)))
         require(parts.pop("type") == kind.__name__, f"its {what} is of another kind")
         around = self._lengths
-        self._lengths = {} if getattr(kind, "OWN_AXES", False) else around
+        self._lengths = {} if getattr(kind, "_own_axes", False) else around
         made = {
             name: self.value(parts[name], declared[name], name.replace("_", " "))
             for name in declared

@@ -71,4 +71,4 @@ def test_a_missing_person_is_refused_without_saying_where(data: Path, row: int) 
     said = run("release", data, *line)
     assert_refused(said, "must name a person in every row.")
     assert "row 0" not in said.err
-    assert "7" not in said.err
+    assert "7" not in said.err.replace(str(data), "")
