@@ -106,7 +106,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     max_change : how much one person can change one output, 1 for a count of people; with ``groups``,
         each of that person's outputs. None: from one bound to the other.
     shares : of several outputs: one positive number for each; the noise of an output, relative to
-        its bounds, goes with one over its share. None: equal.
+        its bounds, is proportional to one over its share. None: equal.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
