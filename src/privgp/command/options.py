@@ -50,8 +50,8 @@ OUTPUTS_BOUNDS_HELP = (
     f"{BOUNDS_HELP} For several outputs of plan and release: once for each, in their order."
 )
 SHARES_HELP = (
-    "Of several outputs: such as 2,1. The noise of an output, relative to its bounds, goes with one "
-    "over its share. Default: equal."
+    "For several outputs, such as 2,1: the noise of an output, relative to its bounds, is proportional "
+    "to one over its share. Default: equal."
 )
 Bounds = Annotated[tuple[float, float], privacy(BOUNDS_HELP, metavar="LO HI")]
 Epsilon = Annotated[float, privacy("The budget: smaller is more private.")]
@@ -111,7 +111,7 @@ INPUTS_HELP = "Columns to predict from: public, unless records are protected."
 RECONSTRUCT_HELP = "A function that predicts anywhere, or unbiased values at the targets only."
 HYPERPARAMETERS_HELP = "Learned from the private measurement at no cost, or as given."
 CLASSES_HELP = (
-    "In the place of --bounds, where the output is a label: all labels that may occur, such as yes,no, "
+    "Instead of --bounds, if the output is a label: all labels that may occur, such as yes,no, "
     "chosen without looking at them."
 )
 LINK_HELP = "With --classes: from the function to a probability."
@@ -123,7 +123,9 @@ MAX_CHANGE_HELP = (
     "bound to the other."
 )
 LIKELIHOOD_HELP = "What outputs are: numbers, or counts (poisson), whose rate is then released."
-EXPOSURE_HELP = "With --likelihood poisson: the public column that counts are counted over."
+EXPOSURE_HELP = (
+    "With --likelihood poisson: the public column that counts are out of, such as a population."
+)
 
 
 @dataclass(frozen=True, kw_only=True)

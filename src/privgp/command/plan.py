@@ -29,7 +29,7 @@ OUT_HELP = (
     "Also write the plan, to be approved and carried out by release --plan: a .plan file; it "
     "contains the inputs unless records are protected."
 )
-FOR_ERROR_HELP = "In the place of --epsilon: find the least that has this expected error."
+FOR_ERROR_HELP = "Instead of --epsilon: find the least epsilon with this expected error."
 OUTPUT_HELP = "The private column or columns: not read; they may be absent."
 
 

@@ -106,7 +106,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     max_change : how much one person can change one output, 1 for a count of people; with ``groups``,
         each of that person's outputs. None: from one bound to the other.
     shares : of several outputs: one positive number for each; the noise of an output, relative to
-        its bounds, goes with one over its share. None: equal.
+        its bounds, is proportional to one over its share. None: equal.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
@@ -224,7 +224,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         return self
 
     def stages(self, X: Any, shares: Any = (0.5, 0.5), groups: Any = None) -> Stages:
-        """How to share out (epsilon, delta) over a ``fit`` and refinements of the same rows.
+        """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows.
 
         Laplace noise loses information when it is split and Gaussian noise does not: the noise
         distribution is chosen for all stages together. Reads no output and spends nothing.

@@ -373,7 +373,7 @@ class Plan:
             declared = self.made_for.parameters.declared()
         changed = ""
         if self.max_change is not None:
-            changed = f", of which one person changes one by at most {exactly(self.max_change)}"
+            changed = f"; one person changes one output by at most {exactly(self.max_change)}"
         averaged = "averaged over the lengthscales it was planned for"
         if not self.learns:
             averaged = "under the given hyperparameters"

@@ -1,7 +1,7 @@
-"""A budget for the same rows, shared out over several measurements of them.
+"""A budget for the same rows, divided between several measurements of them.
 
-Gaussian noise loses nothing: with shares s_k of ``mu^2`` as much is told as at once. Of pure epsilons,
-which add up, the information goes with the square: ``sum s_k^2`` of it remains.
+Gaussian noise loses nothing: with shares s_k of ``mu^2`` all stages tell as much as one measurement.
+Pure epsilons add up, but information is proportional to their squares: ``sum s_k^2`` of it remains.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Stages:
         each = ", then ".join(f"epsilon {e:.4g}, delta {d:.3g}" for e, d in self.budgets)
         told = [f"{law.capitalize()} noise: {error:.4g}" for law, error in self.errors.items()]
         return (
-            f"Measure with {self.mechanism} noise: {each}.\n"
+            f"Measure with {self.mechanism.capitalize()} noise: {each}.\n"
             f"Expected error once all is spent, if every stage measured the same: {'; '.join(told)}.\n"
             "Nothing has been spent: no output was read."
         )

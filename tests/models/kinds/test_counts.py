@@ -233,7 +233,7 @@ def test_a_plan_is_made_again_for_its_exposure() -> None:
     assert more.expected_error() == pytest.approx(asked.expected_error(), rel=1e-9)
     assert plan.error_without_privacy() < more.expected_error() < plan.expected_error()
     assert "(relative to the rate)" in plan.describe()
-    assert "one person changes one by at most 1" in plan.describe()
+    assert "one person changes one output by at most 1" in plan.describe()
 
 
 def test_longer_exposure_is_expected_to_tell_more() -> None:

@@ -285,6 +285,20 @@ def test_other_kinds_of_release_are_refused_before_anything_is_read(kind, monkey
             call()
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *REFUSED.values(),
+        {"y_bounds": (0, 50), "likelihood": "poisson"},
+        {"y_bounds": [(0, 1), (0, 2)]},
+    ],
+)
+def test_there_are_no_stages_for_what_cannot_be_refined(changed):
+    asked = {"y_bounds": (60, 200), "epsilon": 1.0, "delta": 1e-5, **changed}
+    with pytest.raises(ValueError, match="can be updated or refined"):
+        PrivateGPRegressor(**asked).stages(batch(0)[0])
+
+
 def test_rows_are_checked_before_anything_is_spent(monkeypatch):
     model = fitted()
     before = model.measurements_

@@ -29,6 +29,7 @@ from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
+from privgp.plan.several.arguments import are_several
 from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.stages import Stages, check_shares, kept_by, shared_out
@@ -131,8 +132,12 @@ def measure_again(
 
 
 def stages(model: PrivateGPRegressor, X: Any, shares: Any, groups: Any) -> Stages:
-    """The model's budget shared out, with the noise distribution that leaves less error in the end."""
+    """The model's budget in parts, with the noise distribution that leaves less error in the end."""
     shares = check_shares(shares)
+    plain = model.likelihood == "gaussian" and not are_several(model.y_bounds)
+    public = model.protect == "outputs" and model.inducing is None
+    if not (plain and public and model.reconstruct == "posterior"):
+        raise ValueError(KINDS)
     epsilon, delta = float(model.epsilon), float(model.delta)
     compared = (LAPLACE, GAUSSIAN) if model.mechanism == "auto" else (model.mechanism,)
     laws = [law for law in compared if delta > 0 or law in PURE]
