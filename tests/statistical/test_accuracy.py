@@ -34,18 +34,18 @@ def trials(X, y, bounds, epsilon, delta, repeats, held_out, train=None):
 
 
 def test_kung_heights_at_epsilon_1(kung_square_errors):
-    """100 releases: the root mean square error is known to some 0.07 cm."""
-    assert np.sqrt(np.mean(kung_square_errors(100))) <= 8.4
+    """50 releases: the root mean square error is known to some 0.1 cm."""
+    assert np.sqrt(np.mean(kung_square_errors(50))) <= 8.4
 
 
 def test_kung_heights_through_20_inducing_inputs(kung):
-    """40 releases each: the ratio of the two errors is known to some 1.5%. It was 1.028: sums with
+    """20 releases each: the ratio of the two errors is known to some 2%. It was 1.028 in 40: sums with
     Laplace noise, which inducing inputs cannot have, are read better than those with normal noise."""
     ages, heights = kung
     errors = []
     for inducing in (None, 20):
         squares = []
-        for seed in range(40):
+        for seed in range(20):
             model = PrivateGPRegressor(
                 y_bounds=(75, 175), delta=0.01, inducing=inducing, random_state=seed
             ).fit(ages, heights)
@@ -107,9 +107,9 @@ def test_intervals_of_the_function_are_exact_with_known_hyperparameters():
 
 
 def test_intervals_of_the_function_with_learned_hyperparameters():
-    """60 functions from the prior's own range, 12 spread points each, seeded."""
+    """40 functions from the prior's own range, 12 spread points each, seeded."""
     covered = []
-    for seed in range(60):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         X = rng.uniform(0, 10, size=(120, 1))
         scale = 2.9 * np.exp(rng.standard_normal())
