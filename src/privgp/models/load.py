@@ -68,9 +68,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
 
 
-def unpacked(data: bytes) -> Any:
+def unpacked(content: bytes) -> Any:
     """The model of a file's bytes."""
-    return _model_from(decode(unpack(data)))
+    return _model_from(decode(unpack(content)))
 
 
 def notice(model: Any) -> str:

@@ -18,9 +18,9 @@ from privgp.server import answers, reading
 from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, ReleaseAsked
 from privgp.server.errors import Refused, absent, first_line
 from privgp.server.jobs import Worker
-from privgp.server.keys import Who
 from privgp.server.settings import Settings
-from privgp.server.store import Row, Store, new_id
+from privgp.server.store.keys import Who
+from privgp.server.store.store import Row, Store, new_id
 from privgp.server.work import PLAN, RELEASE, UPDATE, Work
 
 ONCE = Header(alias="Idempotency-Key", min_length=8, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")
@@ -128,8 +128,12 @@ def datasets(s: Served, who: Anybody) -> list[Row]:
 def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
     """Register a table of the server's folder: kinds of columns, bounds, and a budget for ever."""
     rows = asked.check(s.settings)
+    s.store.check_new(asked.name, asked.table)
+    total = asked.epsilon, asked.delta
     try:
-        s.work.ledger.open(asked.name, asked.epsilon, asked.delta, reserve=asked.reserve)
+        # The same public inputs are about the same people, who have one budget.
+        known = None if asked.protect == "records" else asked.public_rows(asked.path(s.settings))[0]
+        s.work.ledger.open(asked.name, *total, reserve=asked.reserve, public=known)
     except ValueError as problem:
         raise Refused(422, first_line(problem)) from None
     s.store.add_dataset(asked.name, {**asked.model_dump(mode="json")})
@@ -299,7 +303,7 @@ def _start_update(s: Service, who: Who, number: str, once: str, body: bytes, end
         return s.start(who, UPDATE, row["dataset"], {}, once, number, told)
     declared = s.work.declared(row["dataset"])
     kept = _keep_table(s.settings, body, ending)["table"]
-    declared.rows(s.settings.tables / kept)
+    declared.all_columns(s.settings.tables / kept)
     asked = {"release": number, "table": kept}
     return s.start(who, UPDATE, row["dataset"], asked, once, number, told)
 

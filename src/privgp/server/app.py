@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -20,10 +19,8 @@ from privgp.server.errors import Refused, first_line
 from privgp.server.guard import Guard
 from privgp.server.jobs import Worker
 from privgp.server.settings import Settings
-from privgp.server.store import Store
+from privgp.server.store.store import Store
 from privgp.server.work import Work
-
-log = logging.getLogger("privgp.server")
 
 
 def application(settings: Settings) -> FastAPI:
@@ -54,7 +51,6 @@ def application(settings: Settings) -> FastAPI:
     made.add_exception_handler(LedgerError, _ledger)
     made.add_exception_handler(RequestValidationError, _invalid)
     made.add_exception_handler(HTTPException, _http)
-    made.add_exception_handler(Exception, _unexpected)
     made.add_middleware(Guard, settings=settings, store=store)
     return made
 
@@ -83,8 +79,3 @@ def _invalid(_: Request, problem: Any) -> JSONResponse:
 def _http(_: Request, problem: Any) -> JSONResponse:
     known = {404: "There is nothing here for this key.", 405: "This method is not known here."}
     return _told(problem.status_code, known.get(problem.status_code, "The request is malformed."))
-
-
-def _unexpected(_: Request, problem: Exception) -> JSONResponse:
-    log.error("a request failed: %s", type(problem).__name__)
-    return _told(500, "The server failed unexpectedly.")

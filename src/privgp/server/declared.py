@@ -94,7 +94,7 @@ class Declared(Asked):
         only: dict[str, Any] = {"inducing": asked.inducing, "max_change": self.max_change}
         return PrivateGPRegressor(y_bounds=self.bounds, **only, **shared)
 
-    def rows(self, path: Path) -> tuple[Any, Any, Any]:
+    def all_columns(self, path: Path) -> tuple[Any, Any, Any]:
         """Inputs, people and outputs of a table, all of which count as private here."""
         frame = reading.columns_of(path, self.columns)
         X = reading.number_columns(frame, self.inputs)
@@ -103,7 +103,7 @@ class Declared(Asked):
             return X, people, reading.output_labels(frame, self.output)
         return X, people, reading.output_numbers(frame, self.output)
 
-    def public(self, path: Path) -> tuple[Any, Any]:
+    def public_rows(self, path: Path) -> tuple[Any, Any]:
         """What a plan needs: inputs and people, or the number of records where inputs are private."""
         people = None
         if self.groups is not None:
@@ -120,7 +120,7 @@ class Declared(Asked):
         rows = reading.count_rows(path)
         if rows > settings.most_rows:
             raise Refused(422, f"The table has more than {settings.most_rows} rows.")
-        self.rows(path)
+        self.all_columns(path)
         try:
             self.model(PlanAsked(epsilon=self.epsilon, delta=self.delta))._question(
                 len(self.inputs), None if self.groups is None else [0]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -9,9 +10,9 @@ from dataclasses import replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
-from privgp.server.keys import Who
 from privgp.server.settings import Settings
-from privgp.server.store import Store
+from privgp.server.store.keys import Who
+from privgp.server.store.store import Store
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -36,6 +37,7 @@ HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
 }
 MOST_BUCKETS = 10_000
+log = logging.getLogger("privgp.server")
 
 
 class TooLarge(Exception):
@@ -111,9 +113,12 @@ class Guard:
         try:
             await self.application(scope, _limited(receive, most), sending)
         except TooLarge:
-            if started:
-                raise
-            await _refuse(sending, 413, f"The request is larger than {most} bytes.")
+            if not started:
+                await _refuse(sending, 413, f"The request is larger than {most} bytes.")
+        except Exception as problem:  # whose text might quote anything
+            log.error("a request failed: %s", type(problem).__name__)
+            if not started:
+                await _refuse(sending, 500, "The server failed unexpectedly.")
 
     def _most(self, path: str) -> int:
         large = path == UPLOADS[0] or path.endswith(UPLOADS[1])

@@ -5,7 +5,7 @@ import threading
 
 from privgp.ledger.errors import LedgerError
 from privgp.server.errors import Refused, first_line
-from privgp.server.store import DONE, FAILED, Row
+from privgp.server.store.store import DONE, FAILED, Row
 from privgp.server.work import PLAN, STOPPED, Work
 
 IDLE = 0.5  # seconds between looks for jobs that another process added

@@ -9,8 +9,8 @@ from fastapi import FastAPI
 
 from privgp.server.app import application
 from privgp.server.declared import Declared
-from privgp.server.keys import ANALYST, CUSTODIAN
 from privgp.server.settings import Settings
+from privgp.server.store.keys import ANALYST, CUSTODIAN
 
 DEMO = "diabetes"
 Say = Callable[[str], None]

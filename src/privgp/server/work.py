@@ -21,13 +21,14 @@ from privgp.ledger.account import Account
 from privgp.ledger.chain import Entry
 from privgp.ledger.filter import Spent
 from privgp.ledger.ledger import Ledger
+from privgp.models.kinds.updates import check_updatable, measure_new
 from privgp.models.load import estimator_for, packed, unpacked
 from privgp.plan.file import packed_plan, unpacked_plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.server.declared import Declared, PlanAsked
 from privgp.server.errors import Refused, first_line
 from privgp.server.settings import Settings
-from privgp.server.store import Row, Store
+from privgp.server.store.store import Row, Store
 from privgp.types import Array
 
 PLAN, RELEASE, UPDATE = "plan", "release", "update"
@@ -88,7 +89,7 @@ class Work:
     def _plan(self, job: Row, declared: Declared, step: Step) -> str:
         asked = PlanAsked(**job["asked"])
         step(0.0, "Reading the public columns")
-        X, people = declared.public(declared.path(self.settings))
+        X, people = declared.public_rows(declared.path(self.settings))
         rows = X if isinstance(X, int) else len(X)
         exact = asked.inducing is None and declared.protect == "outputs"
         if exact and rows > self.settings.most_exact:
@@ -111,7 +112,8 @@ class Work:
     def _release(self, job: Row, declared: Declared, step: Step) -> str:
         plan = unpacked_plan(self.store.plan_file(job["asked"]["plan"]))
         model = estimator_for(plan.made_for.parameters)
-        X, people, y = self._rows(declared, declared.table, step)
+        step(0.1, "Reading the table")
+        X, people, y = declared.all_columns(declared.path(self.settings))
         step(0.3, "Rehearsing with made-up values")
         trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
         inputs = X if model.x_bounds is None else _middle(len(X), declared)
@@ -125,20 +127,21 @@ class Work:
     def _update(self, job: Row, declared: Declared, step: Step) -> str:
         previous = self.store.any_release(job["asked"]["release"])
         data = self.released(previous)
-        X, people, y = self._rows(declared, job["asked"]["table"], step)
+        try:
+            check_updatable(unpacked(data))
+        except ValueError as problem:
+            raise Refused(422, first_line(problem)) from None
+        step(0.1, "Reading the table")
+        X, people, y = declared.all_columns(self.settings.tables / job["asked"]["table"])
         step(0.3, "Rehearsing with made-up values")
         trial = unpacked(data).set_params(hyperparameters="fixed", random_state=0)
-        packed(trial.update(X, trial._made_up(len(X)), people))
+        packed(_measure(trial, X, trial._made_up(len(X)), people))
 
         def draw(account: Keyed) -> Any:
-            return unpacked(data).set_params(ledger=account).update(X, y, people)
+            return _measure(unpacked(data).set_params(ledger=account), X, y, people)
 
         request = f"update of {previous['id']} by {job['asked']['table']}"
         return self._answered(job, request, draw, previous["id"], step)
-
-    def _rows(self, declared: Declared, table: str, step: Step) -> tuple[Any, Any, Any]:
-        step(0.1, "Reading the table")
-        return declared.rows(self.settings.tables / table)
 
     def _answered(
         self, job: Row, request: str, draw: Callable[[Keyed], Any], previous: str, step: Step
@@ -152,6 +155,12 @@ class Work:
             id=job["id"], dataset=job["dataset"], ledger_key=key, previous=previous
         )
         return str(job["id"])
+
+
+def _measure(model: Any, X: Any, y: Any, people: Any) -> Any:
+    """The model with rows of new people, whose inputs are public."""
+    measure_new(model, X, y, people)
+    return model
 
 
 def _middle(rows: int, declared: Declared) -> pl.DataFrame:

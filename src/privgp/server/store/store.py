@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy import Table, and_, delete, func, insert, select, update
 
 from privgp.ledger.database import Database, exclude_others
-from privgp.server import schema as s
 from privgp.server.errors import Refused, absent
-from privgp.server.keys import ANALYST, CUSTODIAN, Who, agrees, new_key, parts
+from privgp.server.store import schema as s
+from privgp.server.store.keys import ANALYST, CUSTODIAN, Who, agrees, new_key, parts
 
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 SESSION = 12 * 3600  # seconds
@@ -108,6 +108,15 @@ class Store:
             connection.execute(delete(s.sessions).where(s.sessions.c.id == number))
 
     # datasets
+
+    def check_new(self, name: str, table: str) -> None:
+        """Refuse a name or a table that is registered already: the people of a table have one budget."""
+        with self.database.read() as connection:
+            rows = connection.execute(select(s.datasets)).mappings().all()
+        if any(name == row["name"] for row in rows):
+            raise Refused(409, "A dataset of this name is registered already.")
+        if any(table == json.loads(row["declared"])["table"] for row in rows):
+            raise Refused(409, "This table is registered already: its people have one budget.")
 
     def add_dataset(self, name: str, declared: Mapping[str, Any]) -> None:
         with self.database.write() as connection:
