@@ -74,10 +74,20 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        started = False
+        started, read = False, 0
+
+        async def receiving() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > most:
+                raise TooLarge
+            return message
 
         async def sending(message: Message) -> None:
             nonlocal started
+            if read > most:
+                raise TooLarge  # whatever the application made of it
             if message["type"] == "http.response.start":
                 started = True
                 there = {name for name, _ in message["headers"]}
@@ -111,9 +121,10 @@ class Guard:
             return
         scope["state"] = {**scope.get("state", {}), "who": who}
         try:
-            await self.application(scope, _limited(receive, most), sending)
+            await self.application(scope, receiving, sending)
         except TooLarge:
             if not started:
+                read = 0
                 await _refuse(sending, 413, f"The request is larger than {most} bytes.")
         except Exception as problem:  # whose text might quote anything
             log.error("a request failed: %s", type(problem).__name__)
@@ -141,20 +152,6 @@ def cookie_in(text: str) -> str:
     except CookieError:
         return ""
     return "" if found is None else found.value
-
-
-def _limited(receive: Receive, most: int) -> Receive:
-    read = 0
-
-    async def limited() -> Message:
-        nonlocal read
-        message = await receive()
-        read += len(message.get("body", b""))
-        if read > most:
-            raise TooLarge
-        return message
-
-    return limited
 
 
 async def _refuse(send: Send, status: int, sentence: str) -> None:
