@@ -7,8 +7,18 @@ import re
 
 import pytest
 
+from privgp.server.app import application
 from privgp.server.guard import HEADERS, Rates
-from tests.server.world import ANALYST, CUSTODIAN, NONE, SECRETS, declared, running, table_of
+from tests.server.world import (
+    ANALYST,
+    CUSTODIAN,
+    NONE,
+    SECRETS,
+    declared,
+    running,
+    settings,
+    table_of,
+)
 
 
 def everything(world, plan, release):
@@ -105,6 +115,12 @@ def test_names_are_escaped_on_pages(world):
 
         with store.database.write() as connection:
             connection.execute(datasets.delete().where(datasets.c.name == name))
+
+
+def test_the_framework_reports_to_nobody(tmp_path, monkeypatch):
+    monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
+    kept = getattr(application(settings(tmp_path)), "_telemetry", {})
+    assert not [name for name, value in kept.items() if value is True]
 
 
 def test_limits(tmp_path):

@@ -22,6 +22,11 @@ from privgp.server.settings import Settings
 from privgp.server.store.store import Store
 from privgp.server.work import Work
 
+# The framework could send requests and errors, and what they quote, to whoever the environment names.
+SILENT: Any = dict.fromkeys(
+    ("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False
+)
+
 
 def application(settings: Settings) -> FastAPI:
     """The server of these settings; its jobs run between startup and shutdown."""
@@ -43,6 +48,7 @@ def application(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=running,
+        telemetry=SILENT,
     )
     made.state.service = api.Service(settings, store, work, worker, Models())
     made.include_router(api.router)
