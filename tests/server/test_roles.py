@@ -25,6 +25,7 @@ CELLS = [
     ("GET", "/releases/{release}", {}, GRANTED),
     ("GET", "/static/page.css", {}, (200, 200, 200, 200)),
     ("GET", "/static/page.js", {}, ALL),
+    ("GET", "/static/plot.css", {}, ALL),
     ("GET", "/static/plotly.js", {}, ALL),
     ("GET", "/static/nonsense", {}, (401, 404, 404, 404)),
     ("GET", "/api/me", {}, ALL),

@@ -16,7 +16,8 @@ from privgp.server.api import Anybody, Served
 from privgp.server.guard import COOKIE, cookie_in
 
 router = APIRouter(include_in_schema=False)
-KINDS = {"page.css": "text/css", "page.js": "text/javascript", "plotly.js": "text/javascript"}
+STYLE, SCRIPT = "text/css", "text/javascript"
+KINDS = {"page.css": STYLE, "plot.css": STYLE, "page.js": SCRIPT, "plotly.js": SCRIPT}
 WRONG = "This is no valid key."
 
 

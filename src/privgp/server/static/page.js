@@ -65,9 +65,18 @@ function layout(titles) {
   };
 }
 
-const draw = (place, traces, titles) => Plotly.react(
-  place, traces, layout(titles), { displaylogo: false, responsive: true },
-);
+// The plotting script is large and comes last.
+const plotting = new Promise((resolve) => {
+  const script = document.querySelector("script[src$='plotly.js']");
+  if (script) script.addEventListener("load", resolve);
+});
+
+async function draw(place, traces, titles, most) {
+  await plotting;
+  const made = layout(titles);
+  if (most) made.yaxis.range = [0, most];
+  await Plotly.react(place, traces, made, { displayModeBar: false, responsive: true });
+}
 
 const band = (x, low, high, name, colour) => [
   { x, y: low, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false },
@@ -131,8 +140,8 @@ function showOption() {
     xaxis: "x", line: { color: [BLUE, ORANGE][place % 2], dash: place > 1 ? "dot" : "solid" },
   }));
   const most = Math.max(...compared.options.flatMap((each) => each.bars.flat()));
-  draw("bars", traces, [compared.axes.map((axis) => axis.input).join(", "), "standard deviation"]);
-  Plotly.relayout("bars", { "yaxis.range": [0, 1.05 * most] });
+  const names = compared.axes.map((axis) => axis.input).join(", ");
+  draw("bars", traces, [names, "standard deviation"], 1.05 * most);
 }
 
 async function compare() {
