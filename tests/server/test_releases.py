@@ -76,6 +76,14 @@ def test_a_plan_is_released_only_when_it_is_approved(world):
     assert world.release(ANALYST, "visits", plan, "not-approved-yet").status_code == 409
 
 
+def test_an_approval_is_for_one_release(world, plan, release):
+    before = len(charges(world, "visits"))
+    for role in (ANALYST, CUSTODIAN):
+        assert world.release(role, "visits", plan, "a-second-one").status_code == 409
+    assert len(charges(world, "visits")) == before
+    assert world.get(ANALYST, f"/api/plans/{plan}")["carried_out_by"] == release
+
+
 def test_a_release_needs_an_idempotency_key(world, plan):
     answer = world.ask(ANALYST, "POST", "/api/datasets/visits/releases", json={"plan": plan})
     assert answer.status_code == 422

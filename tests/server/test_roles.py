@@ -61,8 +61,8 @@ CELLS = [
 def filled(world, plan, release, path, sent):
     known = {"name": "visits", "plan": plan, "release": release, "job": release, "key": "0" * 16}
     sent = dict(sent)
-    if sent.get("json") == {"plan": "{plan}"}:
-        sent["json"] = {"plan": plan}
+    if sent.get("json") == {"plan": "{plan}"}:  # a plan is carried out once
+        sent["json"] = {"plan": world.plan(ANALYST, "visits", epsilon=0.01)}
     return path.format(**known), sent
 
 

@@ -55,9 +55,8 @@ class Service:
     def start(self, who: Who, kind: str, dataset: str, asked: Row, retry: str, *told: str) -> Row:
         digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()
         most = self.settings.most_waiting
-        job = self.store.add_job(
-            who, kind, dataset, asked, retry=retry, digest=digest, most_waiting=most
-        )
+        once: Row = {"retry": retry, "digest": digest, "alone": kind == RELEASE}
+        job = self.store.add_job(who, kind, dataset, asked, most_waiting=most, **once)
         self.worker.wake()
         return _only(job, JOB)
 
@@ -202,8 +201,8 @@ def approve(s: Served, who: Custodian, number: str) -> Row:
 
 @router.post("/datasets/{name}/releases", status_code=202)
 def add_release(s: Served, who: Anybody, name: str, asked: ReleaseAsked, once: Once) -> Row:
-    """Carry out an approved plan: charge, draw, store, give out. The same Idempotency-Key gets the
-    same release at no further cost."""
+    """Carry out an approved plan, once: charge, draw, store, give out. The same Idempotency-Key
+    gets the same release at no further cost."""
     s.store.dataset(who, name)
     row = s.store.plan(who, asked.plan)
     if row["dataset"] != name:
@@ -336,7 +335,8 @@ def _plan(s: Service, row: Row, *, short: bool = False) -> Row:
     told = json.loads(row["told"])
     shown = ("id", "dataset", "made_at", "approved_at", "approved_by")
     left = s.work.fits(s.work.ledger.account(row["dataset"]), Guarantee.from_json(row["guarantee"]))
-    after = {"fits": left is not None, "left_after": 0.0 if left is None else left}
+    after: Row = {"fits": left is not None, "left_after": 0.0 if left is None else left}
+    after["carried_out_by"] = s.store.job_of(RELEASE, {"plan": row["id"]})
     if short:
         told = _only(told, ("epsilon", "delta", "expected_error", "hash"))
     return {**_only(row, shown), **told, **after}

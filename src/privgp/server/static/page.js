@@ -160,8 +160,7 @@ function lastLook(plan) {
   $("last-words").textContent = `This spends epsilon = ${plan.epsilon}, delta = ${plan.delta}, `
     + `for ever. Left afterwards: epsilon = ${short(plan.left_after)}. Expected error: `
     + `${short(plan.expected_error)}.`;
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  const once = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const once = `page-${plan.id}`; // however often it is pressed, it is one release
   $("spend").onclick = async () => {
     $("last-look").close();
     try {
@@ -175,6 +174,12 @@ function lastLook(plan) {
 function next(plan) {
   const button = document.createElement("button");
   button.type = "button";
+  if (plan.carried_out_by) {
+    const link = document.createElement("a");
+    link.href = `/releases/${plan.carried_out_by}`;
+    link.textContent = "carried out";
+    return link;
+  }
   if (!plan.fits) return "does not fit into what is left";
   if (plan.approved_at) {
     button.textContent = "Release …";

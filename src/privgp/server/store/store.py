@@ -208,9 +208,11 @@ class Store:
         retry: str,
         digest: str,
         most_waiting: int,
+        alone: bool = False,
     ) -> Row:
         """The job of this key and retry key: a new one, or the one there is; a failed one is tried
-        again. The same retry key with another request is refused."""
+        again. The same retry key with another request is refused. ``alone``: so is a second job that
+        asks the same, by whomever."""
         c = s.jobs.c
         same = and_(c.key == who.key, c.kind == kind, c.retry == retry)
         with self.database.write() as connection:
@@ -224,6 +226,9 @@ class Store:
                     connection.execute(update(s.jobs).where(c.id == row["id"]).values(**values))
                     return {**row, **values}
                 return dict(row)
+            twice = and_(c.kind == kind, c.asked == _written(asked))
+            if alone and connection.execute(select(c.id).where(twice)).first():
+                raise Refused(409, "This plan was carried out already: make another one.")
             busy = and_(c.key == who.key, c.state.in_((WAITING, RUNNING)))
             waiting = connection.execute(select(func.count()).where(busy)).scalar() or 0
             if waiting >= most_waiting:
@@ -231,12 +236,18 @@ class Store:
             last = connection.execute(select(func.max(c.place))).scalar() or 0
             made = {
                 "id": new_id(), "place": last + 1, "dataset": dataset, "key": who.key, "kind": kind,
-                "asked": json.dumps(dict(asked)), "retry": retry, "digest": digest,
+                "asked": _written(asked), "retry": retry, "digest": digest,
                 "state": WAITING, "doing": "", "result": "", "error": "", "made_at": now(),
                 "progress": 0.0,
             }  # fmt: skip
             connection.execute(insert(s.jobs).values(**made))
             return made
+
+    def job_of(self, kind: str, asked: Mapping[str, Any]) -> str:
+        """The job that was asked for this, or nothing."""
+        where = and_(s.jobs.c.kind == kind, s.jobs.c.asked == _written(asked))
+        with self.database.read() as connection:
+            return connection.execute(select(s.jobs.c.id).where(where)).scalar() or ""
 
     def has_job(self, who: Who, kind: str, retry: str) -> bool:
         c = s.jobs.c
@@ -289,6 +300,10 @@ class Store:
         asked = select(table).where(table.c.dataset == dataset).order_by(table.c.made_at)
         with self.database.read() as connection:
             return [dict(row) for row in connection.execute(asked).mappings()]
+
+
+def _written(asked: Mapping[str, Any]) -> str:
+    return json.dumps(dict(asked), sort_keys=True)
 
 
 def now() -> str:
