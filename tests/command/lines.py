@@ -115,7 +115,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--dataset": ("", "nonsense"), "--head": ("", "nonsense"),
     "--ledger": ("", "nonsense", "v.csv", "sqlite://", "sqlite:///none.db", "sqlite:///v.csv", "sqlite:///nowhere/l.db"),
     "--reserve": (*NUMBER, "-1", "2"),
-    "--host": ("",), "--port": (*COUNT, "70000"),
+    "--host": ("",), "--data": ("v.csv", "v.csv/new", "\0"), "--port": (*COUNT, "70000"),
 }  # fmt: skip
 # Where a parameter of the same name is another thing.
 OWN: dict[tuple[str, str], tuple[str, ...]] = {
@@ -129,14 +129,7 @@ OWN: dict[tuple[str, str], tuple[str, ...]] = {
     ("audit membership", "--kernel"): tuple(k for k in TEXT_KERNEL if k != "rbf(1,2,3)"),
     # the grid's lengthscales take the place of those given
     ("search grid", "--kernel"): tuple(k for k in TEXT_KERNEL if k != "rbf(1,2,3)"),
-    ("serve", "--data"): ("v.csv", "v.csv/new", "\0"),
-    ("serve", "--ledger"): (
-        "nonsense",
-        "v.csv",
-        "sqlite://",
-        "sqlite:///v.csv",
-        "sqlite:///nowhere/l.db",
-    ),
+    ("serve", "--ledger"): ("", "nonsense", "v.csv", "sqlite://", "sqlite:///v.csv"),
     ("demo", "--out"): ("nowhere/new", "v.csv/new", "\0"),
     ("ledger open", "--dataset"): ("", "a" * 201),
     ("ledger open", "--delta"): (*NUMBER, "-1", "1", "2"),

@@ -10,6 +10,7 @@ from privgp.ledger.chain import CHARGE
 from privgp.ledger.ledger import Ledger
 from privgp.server import work
 from privgp.server.app import application
+from privgp.server.start import prepared
 from tests.server.world import (
     ANALYST,
     CUSTODIAN,
@@ -139,6 +140,11 @@ def test_other_kinds_of_data(tmp_path, changed):
         body = {"points": [[30.0], [50.0]]}
         answer = world.ask(CUSTODIAN, "POST", f"/api/releases/{release}/predict", json=body)
         assert answer.status_code == 200, answer.text
+        assert {"low", "high", "coverage"} < {*answer.json()}
+        body["interval"] = False
+        short = world.ask(CUSTODIAN, "POST", f"/api/releases/{release}/predict", json=body).json()
+        assert short == {name: answer.json()[name] for name in short}
+        assert not {"low", "high", "coverage"} & {*short}
         assert not [secret for secret in SECRETS if any(secret in text for text in world.heard)]
 
 
@@ -199,3 +205,15 @@ def test_a_release_that_was_stopped_is_charged_once(tmp_path, monkeypatch, momen
         assert after.release(CUSTODIAN, "visits", plan, "killed-half-way").json()["state"] == "done"
         assert len(charges(after, "visits")) == 1
     assert Ledger(settings(tmp_path).url).verify()
+
+
+def test_the_demonstration_says_its_keys_once(tmp_path):
+    told = []
+    made = prepared(settings(tmp_path), demo=True, say=told.append)
+    assert sum("privgp-" in line for line in told) == 2
+    key = next(line.split()[-1] for line in told if "custodian" in line)
+    world = World(TestClient(made), {CUSTODIAN: key})
+    assert world.get(CUSTODIAN, "/api/datasets/diabetes")["remaining"] == 3.0
+    again = []
+    prepared(settings(tmp_path), demo=True, say=again.append)
+    assert not again

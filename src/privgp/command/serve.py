@@ -31,15 +31,16 @@ def serve(
         from privgp.server.start import listen, prepared
     except ImportError:
         raise Failure("The server needs more packages: pip install privgp[server].") from None
-    from privgp.ledger.database import checked_url
     from privgp.ledger.errors import LedgerError
+    from privgp.ledger.ledger import Ledger
     from privgp.server.settings import Settings
 
     settings = Settings(data=data.absolute(), ledger=ledger, secure=secure)
-    with refusing(f"The folder '{data}' cannot be made or written.", OSError):
-        settings.make_folders()
     try:
-        checked_url(settings.url)
+        if ledger is not None:
+            Ledger(ledger).close()
+        with refusing(f"The folder --data '{data}' cannot be made.", OSError, ValueError):
+            settings.make_folders()
         made = prepared(settings, demo=demo, say=say)
     except (LedgerError, ValueError) as problem:
         raise refusal(problem, url="--ledger") from None

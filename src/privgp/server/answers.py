@@ -43,25 +43,26 @@ class Models:
             return self._models.get(number)
 
 
-def predicted(model: Any, points: list[list[float]], coverage: float) -> dict[str, Any]:
-    """Mean, std and interval at every point; of classes probabilities and their intervals."""
+def predicted(model: Any, points: list[list[float]], coverage: float | None) -> dict[str, Any]:
+    """Mean and std at every point, of classes probabilities; and intervals of this coverage."""
     if any(len(point) != model.n_features_in_ for point in points):
         raise Refused(422, f"Every point must have {model.n_features_in_} numbers.")
     X = _table(model, np.array(points, dtype=float))
+    told: dict[str, Any] = {}
     with np.errstate(all="ignore"):
         try:
             if hasattr(model, "predict_proba"):
-                low, high = model.interval(X, coverage)
-                found = {"probability": model.predict_proba(X), "low": low, "high": high}
+                told["classes"] = [str(each) for each in model.classes_]
+                found = {"probability": model.predict_proba(X)}
             else:
                 mean, std = model.predict(X, return_std=True)
-                low, high = model.interval(X, coverage)
-                found = {"mean": mean, "std": std, "low": low, "high": high}
+                found = {"mean": mean, "std": std}
+            if coverage is not None:
+                told["coverage"] = coverage
+                found["low"], found["high"] = model.interval(X, coverage)
         except (ValueError, ArithmeticError) as problem:  # about the question: a release is public
             raise Refused(422, first_line(problem)) from None
-    numbers = {name: finite(values).tolist() for name, values in found.items()}
-    classes = {"classes": [str(c) for c in model.classes_]} if "probability" in found else {}
-    return {**classes, **numbers, "coverage": coverage}
+    return {**told, **{name: finite(values).tolist() for name, values in found.items()}}
 
 
 def view(model: Any, output: str) -> dict[str, Any]:

@@ -237,7 +237,7 @@ def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Row:
     row = s.store.release(who, number)
     if len(asked.points) > s.settings.most_points:
         raise Refused(422, f"At most {s.settings.most_points} points at a time.")
-    return answers.predicted(s.model(row), asked.points, asked.coverage)
+    return answers.predicted(s.model(row), asked.points, asked.coverage if asked.interval else None)
 
 
 @router.get("/releases/{number}/view")

@@ -148,11 +148,14 @@ class ReleaseAsked(Asked):
 
 
 class PredictAsked(Asked):
+    """``interval``: whether intervals of this coverage are wanted, which double the time."""
+
     points: Annotated[
         list[Annotated[list[Finite], Field(min_length=1, max_length=MOST_INPUTS)]],
         Field(min_length=1),
     ]
     coverage: Annotated[float, Field(gt=0, lt=1)] = 0.9
+    interval: bool = True
 
 
 class KeyAsked(Asked):

@@ -65,6 +65,15 @@ function layout(titles) {
   };
 }
 
+function place(label, within = "views") {
+  const made = document.createElement("div");
+  made.className = "plot";
+  made.setAttribute("role", "img");
+  made.setAttribute("aria-label", label);
+  $(within).append(made);
+  return made;
+}
+
 // The plotting script is large and comes last.
 const plotting = new Promise((resolve) => {
   const script = document.querySelector("script[src$='plotly.js']");
@@ -135,13 +144,11 @@ function showOption() {
     + `(without privacy ${short(compared.error_without_privacy)}), ${option.noise}`;
   $("buys").textContent = told;
   $("slider").setAttribute("aria-valuetext", told);
-  const traces = compared.axes.map((axis, place) => ({
-    x: axis.at, y: option.bars[place], mode: "lines", name: `along ${axis.input}`,
-    xaxis: "x", line: { color: [BLUE, ORANGE][place % 2], dash: place > 1 ? "dot" : "solid" },
-  }));
   const most = Math.max(...compared.options.flatMap((each) => each.bars.flat()));
-  const names = compared.axes.map((axis) => axis.input).join(", ");
-  draw("bars", traces, [names, "standard deviation"], 1.05 * most);
+  compared.axes.forEach((axis, k) => {
+    const trace = { x: axis.at, y: option.bars[k], mode: "lines", line: { color: BLUE } };
+    draw($("bars").children[k], [trace], [axis.input, "standard deviation"], 1.05 * most);
+  });
 }
 
 async function compare() {
@@ -152,6 +159,8 @@ async function compare() {
   $("slider").max = compared.options.length - 1;
   $("slider").value = compared.options.findIndex((each) => each.epsilon === 1);
   $("plan-delta").value = delta;
+  $("bars").replaceChildren();
+  compared.axes.forEach((axis) => place(`Error bars along ${axis.input}, which the slider changes`, "bars"));
   showOption();
   await refresh();
 }
@@ -232,15 +241,6 @@ if (dataset) {
 
 // a release: curve, map or slices
 
-function place(label) {
-  const made = document.createElement("div");
-  made.className = "plot";
-  made.setAttribute("role", "img");
-  made.setAttribute("aria-label", label);
-  $("views").append(made);
-  return made;
-}
-
 function curve(view, panel, input) {
   const x = panel.points.map((point) => point[input]);
   const traces = band(x, panel.low, panel.high, "90% range in all", BLUE + "33");
@@ -256,10 +256,10 @@ function map(view, panel) {
   const grid = (of) => y.map((_, j) => x.map((_, i) => of(i * y.length + j)));
   const shown = [
     ["mean", (k) => panel.mean[k]],
-    ["half of the 90% range in all", (k) => 0.5 * (panel.high[k] - panel.low[k])],
+    ["± in all (90%)", (k) => 0.5 * (panel.high[k] - panel.low[k])],
   ];
   if (panel.privacy_low) {
-    shown.push(["half of the 90% range of the privacy noise",
+    shown.push(["± by privacy noise (90%)",
       (k) => 0.5 * (panel.privacy_high[k] - panel.privacy_low[k])]);
   }
   for (const [name, of] of shown) {
