@@ -190,6 +190,15 @@ PLANTED = {
         "privgp.command.io.spending",
         "def most(rows):\n    return max(rows.with_outputs('cost'))",
     ),
+    "server: a total of the private column": (
+        "privgp.server.work",
+        "def total(declared, path):\n    X, people, y = declared.all_columns(path)\n    return y.sum()",
+    ),
+    "server: a cell of a table in a refusal": (
+        "privgp.server.declared",
+        "def refuse(path):\n    frame = reading.columns_of(path, ['cost'])\n"
+        "    raise Refused(422, f'{frame[0]}')",
+    ),
     "states: a model that keeps outputs": (
         "privgp.models.paths",
         "class Keeping:\n    def fit(self, X, y):\n        self._outputs = y",

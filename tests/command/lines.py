@@ -23,6 +23,7 @@ GOOD: dict[str, dict[str, str]] = {
     "predict": {"release": "v.privgp", "data": "v.csv", "--out": "new.csv"},
     "inspect": {"release": "v.privgp"},
     "demo": {"--out": "new"},
+    "serve": {"--data": "new"},
     "audit trade-off": {
         "data": "v.csv", "--inputs": "age", **BUDGET, "--targets": "age=40:40:1",
         "--reconstruct": "unbiased", "--draws": "100",
@@ -53,7 +54,7 @@ GOOD: dict[str, dict[str, str]] = {
         "--steps": "1", "--out": "new.json",
     },
 }  # fmt: skip
-LONG = {"demo"}  # its good line is run elsewhere
+LONG = {"demo", "serve"}  # its good line is run elsewhere
 
 NUMBER = ("", "nonsense", "nan", "inf")
 POSITIVE = (*NUMBER, "0", "-1")
@@ -114,6 +115,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--dataset": ("", "nonsense"), "--head": ("", "nonsense"),
     "--ledger": ("", "nonsense", "v.csv", "sqlite://", "sqlite:///none.db", "sqlite:///v.csv", "sqlite:///nowhere/l.db"),
     "--reserve": (*NUMBER, "-1", "2"),
+    "--host": ("",), "--data": ("v.csv", "v.csv/new", "\0"), "--port": (*COUNT, "70000"),
 }  # fmt: skip
 # Where a parameter of the same name is another thing.
 OWN: dict[tuple[str, str], tuple[str, ...]] = {
@@ -127,6 +129,7 @@ OWN: dict[tuple[str, str], tuple[str, ...]] = {
     ("audit membership", "--kernel"): tuple(k for k in TEXT_KERNEL if k != "rbf(1,2,3)"),
     # the grid's lengthscales take the place of those given
     ("search grid", "--kernel"): tuple(k for k in TEXT_KERNEL if k != "rbf(1,2,3)"),
+    ("serve", "--ledger"): ("", "nonsense", "v.csv", "sqlite://", "sqlite:///v.csv"),
     ("demo", "--out"): ("nowhere/new", "v.csv/new", "\0"),
     ("ledger open", "--dataset"): ("", "a" * 201),
     ("ledger open", "--delta"): (*NUMBER, "-1", "1", "2"),

@@ -23,7 +23,7 @@ from tests.command.running import people_table, run, subcommands
 
 COMMANDS = subcommands()
 # These make no release and read none: what they tell is of plans and of attacks.
-WITHOUT = {"plan", "paths calibrate", "audit trade-off", "audit membership", "demo"}
+WITHOUT = {"plan", "paths calibrate", "audit trade-off", "audit membership", "demo", "serve"}
 WITHOUT |= {command for command in COMMANDS if command.startswith("ledger ")}
 WITH = sorted({*COMMANDS} - WITHOUT)
 STATES = {"f.private-state": "function create", "p.private-state": "paths create"}
@@ -158,7 +158,7 @@ def test_json_and_what_it_names_say_it(command: str, here: bool) -> None:
         assert told["columns"] == columns_of(Path("new.parquet"))
 
 
-@pytest.mark.parametrize("command", sorted(WITHOUT - {"demo"}))
+@pytest.mark.parametrize("command", sorted(WITHOUT - {"demo", "serve"}))
 def test_json_of_what_is_no_release_says_that_it_is_no_simulation(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,10 +17,11 @@ from functools import cached_property
 
 from tests.house.source import House, Module, room_of, within
 
-WATCHED = ("models", "command")
-READING = (
-    "privgp.command.io"  # cells become numbers here: cast, split and joined, never computed on
-)
+WATCHED = ("models", "command", "server")
+# Cells become numbers here: cast, split and joined, never computed on.
+READING = ("privgp.command.io", "privgp.server.reading")
+# Modules that load whole tables, private columns included, by the functions TABLES.
+LOADING = ("privgp.command.io.tables", "privgp.server.reading")
 
 UNAWARE = ("engine", "gp", "privacy", "plan", "release", "ledger")
 UNHEARD = {"y", "X_val", "y_val", "outputs", "validation", "utilities", "private"}
@@ -28,7 +29,7 @@ UNHEARD = {"y", "X_val", "y_val", "outputs", "validation", "utilities", "private
 PRIVATE_NAMES = {
     "y", "X_val", "y_val", "outputs", "utilities", "validation", "pairs", "records",
 }  # fmt: skip
-TABLES = {"load", "batches"}  # of privgp.command.io.tables: a whole table, private columns included
+TABLES = {"load", "batches", "columns_of"}
 
 # Parameters with a private name that hold nothing private, and why.
 PUBLIC_PARAMETERS = {
@@ -200,7 +201,7 @@ class Watch:
         if self.is_private_type(function.module, parameter.annotation):
             return True
         if name == "frame":
-            return room_of(function.module.name) == "command"
+            return room_of(function.module.name) in ("command", "server")
         return name == "X" and any(
             isinstance(node, ast.Call)
             and ast.unparse(node.func).endswith("checked_inputs")
@@ -241,7 +242,7 @@ class Flow:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
         }
         self.is_reader = function.node.name in READERS
-        self.reads = within(self.module.name, READING)
+        self.reads = any(within(self.module.name, each) for each in READING)
         self.room = room_of(self.module.name)
 
     @property
@@ -324,7 +325,7 @@ class Flow:
         last = {name.rpartition(".")[2] for name in names}
         if last & (RELEASED | READERS | PUBLIC_CLASSES | {"len", "isinstance", "fit"}):
             return 0
-        if last & TABLES and any(within(name, "privgp.command.io.tables") for name in names):
+        if last & TABLES and any(within(name, each) for name in names for each in LOADING):
             return RAW
         if last & {"replace"} and call.args:
             return self.kind(call.args[0])

@@ -14,6 +14,7 @@ from privgp.command.published import inspect, predict
 from privgp.command.release import release
 from privgp.command.search.bayes import bayes
 from privgp.command.search.grid import grid
+from privgp.command.serve import serve
 from privgp.command.update import update
 
 app = typer.Typer(
@@ -38,7 +39,7 @@ def _group(name: str, *subcommands: Callable[..., None]) -> None:
     app.add_typer(group)
 
 
-for subcommand in (plan, release, update, predict, inspect, demo):
+for subcommand in (plan, release, update, predict, inspect, demo, serve):
     app.command()(subcommand)
 _group("audit", audit.trade_off, audit.membership)
 _group("function", function.create, function.ask, function.inspect)

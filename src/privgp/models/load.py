@@ -44,12 +44,17 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -
     models give equal bytes. The file appears whole or not at all."""
     check_is_fitted(model)
     check_target(path, overwrite=overwrite)
+    write(path, packed(model), overwrite=overwrite)
+
+
+def packed(model: Any) -> bytes:
+    """The bytes of a fitted model's file."""
     members = CODEC.encode(_contents_of(model))
     try:
         decode(members)  # a file that could not be read back is never written
     except DamagedFile as problem:
         raise ValueError(f"this model cannot be saved: {problem}.") from None
-    write(path, pack(members), overwrite=overwrite)
+    return pack(members)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -58,9 +63,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     ``DamagedFile``, a ValueError. The hashes inside detect damage, not forgery: trust a file
     as far as the place it came from."""
     try:
-        return _model_from(decode(unpack(read(path))))
+        return unpacked(read(path))
     except DamagedFile as problem:
         raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
+
+
+def unpacked(content: bytes) -> Any:
+    """The model of a file's bytes."""
+    return _model_from(decode(unpack(content)))
 
 
 def notice(model: Any) -> str:

@@ -21,12 +21,17 @@ def save_plan(
     if plan.made_for is None or not plan.fingerprint:
         raise ValueError("only a plan that a model made with plan(X) can be saved.")
     check_target(path, overwrite=overwrite, form=PLAN)
+    write(path, packed_plan(plan), overwrite=overwrite, form=PLAN)
+
+
+def packed_plan(plan: Plan | JointPlan) -> bytes:
+    """The bytes of a plan's file."""
     members = CODEC.encode(plan)
     try:
         _checked(CODEC.decode(members))  # a file that could not be read back is never written
     except DamagedFile as problem:
         raise ValueError(f"this plan cannot be saved: {problem}.") from None
-    write(path, pack(members, PLAN), overwrite=overwrite, form=PLAN)
+    return pack(members, PLAN)
 
 
 def load_plan(path: str | os.PathLike[str]) -> Any:
@@ -34,9 +39,14 @@ def load_plan(path: str | os.PathLike[str]) -> Any:
     damaged file, or noise or weights beyond its budget, raise ``DamagedFile``, a ValueError.
     ``fit`` refuses a plan made for other rows or parameters."""
     try:
-        return _checked(CODEC.decode(unpack(read(path), PLAN)))
+        return unpacked_plan(read(path))
     except DamagedFile as problem:
         raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
+
+
+def unpacked_plan(data: bytes) -> Any:
+    """The plan of a file's bytes."""
+    return _checked(CODEC.decode(unpack(data, PLAN)))
 
 
 def _checked(plan: Plan | JointPlan) -> Plan | JointPlan:

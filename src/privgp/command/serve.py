@@ -1,0 +1,51 @@
+"""``privgp serve``: a place to ask, with budgets that cannot be overspent."""
+
+from pathlib import Path
+from typing import Annotated
+
+from privgp.command import options as o
+from privgp.command.errors import Failure, Refusal, refusal, refusing
+from privgp.command.io.screen import say
+
+DATA_HELP = "The folder of the private tables and of the SQLite ledger; made if it is not there."
+LEDGER_HELP = "The address of the ledger in the place of a file in the folder: postgresql://…"
+DEMO_HELP = "Start on public data, with a dataset that is registered already."
+HOST_HELP = "The address to listen at. Put a proxy with TLS in front of any other than this one."
+SECURE_HELP = "Sign-in cookies travel over TLS only: for a server behind a proxy with TLS."
+
+
+def serve(
+    data: Annotated[Path, o.plain(DATA_HELP, "--data", metavar="FOLDER")] = Path("privgp-server"),
+    demo: Annotated[bool, o.plain(DEMO_HELP, "--demo")] = False,
+    host: Annotated[str, o.plain(HOST_HELP, "--host")] = "127.0.0.1",
+    port: Annotated[int, o.plain("The port to listen at.", "--port")] = 8000,
+    ledger: Annotated[str | None, o.plain(LEDGER_HELP, "--ledger", metavar="URL")] = None,
+    secure: Annotated[bool, o.plain(SECURE_HELP, "--secure")] = False,
+) -> None:
+    """Serve datasets with budgets: plans, releases and predictions by API and page."""
+    if not 0 < port < 65536:
+        raise Refusal(f"--port must lie between 1 and 65535, got {port}.")
+    if not host or not host.isprintable():
+        raise Refusal("--host must be an address such as 127.0.0.1.")
+    try:
+        from privgp.server.start import listen, prepared
+    except ImportError:
+        raise Failure("The server needs more packages: pip install privgp[server].") from None
+    from privgp.ledger.errors import LedgerError
+    from privgp.ledger.ledger import Ledger
+    from privgp.server.settings import Settings
+
+    settings = Settings(data=data.absolute(), ledger=ledger, secure=secure)
+    try:
+        if ledger is not None:
+            Ledger(ledger).close()
+        with refusing(f"The folder --data '{data}' cannot be made.", OSError, ValueError):
+            settings.make_folders()
+        made = prepared(settings, demo=demo, say=say)
+    except (LedgerError, ValueError) as problem:
+        raise refusal(problem, url="--ledger") from None
+    say(f"Serving at http://{host}:{port}/ until you press Ctrl-C.")
+    try:
+        listen(made, host, port)
+    except SystemExit:  # uvicorn's word for an address that it cannot have
+        raise Failure(f"Cannot listen at {host}:{port}.") from None

@@ -1,0 +1,359 @@
+"""The JSON endpoints. Every one asks for a key; a custodian's are marked so."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel
+
+from privgp.ledger.errors import LedgerTampered
+from privgp.privacy.guarantee import Guarantee
+from privgp.release.certificate.page import page as certificate_page
+from privgp.server import answers, reading
+from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, ReleaseAsked
+from privgp.server.errors import Refused, absent, first_line
+from privgp.server.jobs import Worker
+from privgp.server.settings import Settings
+from privgp.server.store.keys import Who
+from privgp.server.store.store import Row, Store, new_id
+from privgp.server.work import PLAN, RELEASE, UPDATE, Work
+
+ONCE = Header(alias="Idempotency-Key", min_length=8, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")
+Once = Annotated[str, ONCE]
+JOB = ("id", "kind", "dataset", "state", "progress", "doing", "result", "error", "made_at")
+
+
+class Problem(BaseModel):
+    error: str
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    code: {"model": Problem} for code in (400, 401, 403, 404, 409, 413, 422, 429, 503)
+}
+router = APIRouter(prefix="/api", responses=REFUSALS)
+
+
+@dataclass(frozen=True)
+class Service:
+    """All that an endpoint needs."""
+
+    settings: Settings
+    store: Store
+    work: Work
+    worker: Worker
+    models: answers.Models
+
+    def model(self, release: Row) -> Any:
+        found = self.models.known(release["id"])
+        return found or self.models.of(release["id"], self.work.released(release))
+
+    def start(self, who: Who, kind: str, dataset: str, asked: Row, retry: str, *told: str) -> Row:
+        digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()
+        most = self.settings.most_waiting
+        once: Row = {"retry": retry, "digest": digest, "alone": kind == RELEASE}
+        job = self.store.add_job(who, kind, dataset, asked, most_waiting=most, **once)
+        self.worker.wake()
+        return _only(job, JOB)
+
+
+def service(request: Request) -> Service:
+    found: Service = request.app.state.service
+    return found
+
+
+def anybody(request: Request) -> Who:
+    who: Who = request.state.who
+    return who
+
+
+def custodian(request: Request) -> Who:
+    who = anybody(request)
+    if not who.is_custodian:
+        raise Refused(403, "This needs a custodian's key.")
+    return who
+
+
+Served = Annotated[Service, Depends(service)]
+Anybody = Annotated[Who, Depends(anybody)]
+Custodian = Annotated[Who, Depends(custodian)]
+
+
+@router.get("/me")
+def me(who: Anybody) -> Row:
+    """Whose key this is."""
+    return {"name": who.name, "role": who.role}
+
+
+@router.get("/keys")
+def keys(s: Served, _: Custodian) -> list[Row]:
+    return s.store.keys()
+
+
+@router.post("/keys", status_code=201)
+def add_key(s: Served, _: Custodian, asked: KeyAsked) -> Row:
+    """A new key, shown this once."""
+    number, key = s.store.add_key(asked.name, asked.role, asked.datasets)
+    return {"id": number, "key": key}
+
+
+@router.delete("/keys/{number}")
+def revoke_key(s: Served, _: Custodian, number: str) -> Row:
+    s.store.revoke(number)
+    return {"id": number}
+
+
+@router.post("/tables", status_code=201)
+async def add_table(
+    s: Served,
+    _: Custodian,
+    request: Request,
+    ending: Literal["csv", "parquet"] = "csv",
+) -> Row:
+    """Upload a private table, as the body of the request; it stays on the server."""
+    return await run_in_threadpool(_keep_table, s.settings, await request.body(), ending)
+
+
+@router.get("/datasets")
+def datasets(s: Served, who: Anybody) -> list[Row]:
+    return [_dataset(s, row) for row in s.store.datasets(who)]
+
+
+@router.post("/datasets", status_code=201)
+def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
+    """Register a table of the server's folder: kinds of columns, bounds, and a budget for ever."""
+    rows = asked.check(s.settings)
+    s.store.check_new(asked.name, asked.table)
+    total = asked.epsilon, asked.delta
+    try:
+        # The same public inputs are about the same people, who have one budget.
+        known = None if asked.protect == "records" else asked.public_rows(asked.path(s.settings))[0]
+        s.work.ledger.open(asked.name, *total, reserve=asked.reserve, public=known)
+    except ValueError as problem:
+        raise Refused(422, first_line(problem)) from None
+    s.store.add_dataset(asked.name, {**asked.model_dump(mode="json")})
+    return {**_dataset(s, s.store.dataset(who, asked.name)), "rows": rows}
+
+
+@router.get("/datasets/{name}")
+def dataset(s: Served, who: Anybody, name: str) -> Row:
+    return _dataset(s, s.store.dataset(who, name))
+
+
+@router.get("/datasets/{name}/ledger")
+def ledger(s: Served, who: Anybody, name: str) -> Row:
+    """What was charged, in the order of the chain."""
+    s.store.dataset(who, name)
+    account = s.work.ledger.account(name)
+    entries = [
+        {
+            "number": each.number,
+            "kind": each.kind,
+            "at": each.at,
+            "hash": each.hash,
+            "previous": each.previous,
+            **({} if each.promised is None else _cost(each.promised)),
+        }
+        for each in account.entries()
+    ]
+    return {"dataset": name, "remaining": account.remaining(), "entries": entries}
+
+
+@router.get("/ledger/verify")
+def verify(s: Served, _: Custodian) -> Row:
+    """Whether every chain is whole."""
+    try:
+        s.work.ledger.verify()
+    except LedgerTampered as problem:
+        return {"whole": False, "told": first_line(problem)}
+    return {"whole": True, "told": "Every chain is whole."}
+
+
+@router.post("/datasets/{name}/plans", status_code=202)
+def add_plan(s: Served, who: Anybody, name: str, asked: PlanAsked) -> Row:
+    """Plan, which is free; the job's result is the plan's number."""
+    s.store.dataset(who, name)
+    shown = asked.model_dump(mode="json")
+    return s.start(who, PLAN, name, shown, new_id(), json.dumps(shown))
+
+
+@router.get("/datasets/{name}/plans")
+def plans(s: Served, who: Anybody, name: str) -> list[Row]:
+    s.store.dataset(who, name)
+    return [_plan(s, row, short=True) for row in s.store.plans(name)]
+
+
+@router.get("/plans/{number}")
+def plan(s: Served, who: Anybody, number: str) -> Row:
+    return _plan(s, s.store.plan(who, number))
+
+
+@router.post("/plans/{number}/approve")
+def approve(s: Served, who: Custodian, number: str) -> Row:
+    """Allow the plan to be carried out."""
+    s.store.approve(who, number)
+    return _plan(s, s.store.plan(who, number), short=True)
+
+
+@router.post("/datasets/{name}/releases", status_code=202)
+def add_release(s: Served, who: Anybody, name: str, asked: ReleaseAsked, once: Once) -> Row:
+    """Carry out an approved plan, once: charge, draw, store, give out. The same Idempotency-Key
+    gets the same release at no further cost."""
+    s.store.dataset(who, name)
+    row = s.store.plan(who, asked.plan)
+    if row["dataset"] != name:
+        raise absent()
+    if not row["approved_at"]:
+        raise Refused(409, "The plan is not approved by a custodian.")
+    known = s.store.has_job(who, RELEASE, once)
+    account = s.work.ledger.account(name)
+    if not known and s.work.fits(account, Guarantee.from_json(row["guarantee"])) is None:
+        raise Refused(
+            409, "The plan does not fit into what is left of the budget; nothing was drawn."
+        )
+    return s.start(who, RELEASE, name, {"plan": asked.plan}, once, asked.plan)
+
+
+@router.get("/datasets/{name}/releases")
+def releases(s: Served, who: Anybody, name: str) -> list[Row]:
+    s.store.dataset(who, name)
+    return [_released(row) for row in s.store.releases(name)]
+
+
+@router.get("/releases/{number}")
+def release(s: Served, who: Anybody, number: str) -> Row:
+    row = s.store.release(who, number)
+    guarantee = s.model(row).guarantee_
+    return {**_released(row), **_cost(guarantee), "protects": guarantee.unit}
+
+
+@router.post("/releases/{number}/predict")
+def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Row:
+    """The released function at any points: free, as often as you like."""
+    row = s.store.release(who, number)
+    if len(asked.points) > s.settings.most_points:
+        raise Refused(422, f"At most {s.settings.most_points} points at a time.")
+    return answers.predicted(s.model(row), asked.points, asked.coverage if asked.interval else None)
+
+
+@router.get("/releases/{number}/view")
+def view(s: Served, who: Anybody, number: str) -> Row:
+    """The curve, the map or slices, with the privacy noise apart."""
+    row = s.store.release(who, number)
+    return answers.view(s.model(row), s.work.declared(row["dataset"]).output)
+
+
+@router.get("/releases/{number}/certificate")
+def certificate(s: Served, who: Anybody, number: str) -> Row:
+    found: Row = s.model(s.store.release(who, number)).certificate()
+    return found
+
+
+@router.get("/releases/{number}/certificate.html", response_class=Response)
+def certificate_html(s: Served, who: Anybody, number: str) -> Response:
+    text = certificate_page(s.model(s.store.release(who, number)).certificate())
+    policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+    headers = {"content-security-policy": policy}
+    return Response(text, media_type="text/html; charset=utf-8", headers=headers)
+
+
+@router.get("/releases/{number}/file", response_class=Response)
+def file(s: Served, who: Anybody, number: str) -> Response:
+    """The .privgp file: the same bytes, always."""
+    data = s.work.released(s.store.release(who, number))
+    return _download(data, f"{number}.privgp", "application/octet-stream")
+
+
+@router.get("/releases/{number}/table.csv", response_class=Response)
+def table(s: Served, who: Anybody, number: str) -> Response:
+    """The view's numbers."""
+    row = s.store.release(who, number)
+    text = answers.table(s.model(row), s.work.declared(row["dataset"]).output)
+    return _download(text.encode("utf-8"), f"{number}.csv", "text/csv; charset=utf-8")
+
+
+@router.post("/releases/{number}/updates", status_code=202)
+async def add_update(
+    s: Served,
+    who: Custodian,
+    request: Request,
+    number: str,
+    once: Once,
+    ending: Literal["csv", "parquet"] = "csv",
+) -> Row:
+    """Measure rows of new people, the body of the request, and learn from all measurements."""
+    body = await request.body()
+    return await run_in_threadpool(_start_update, s, who, number, once, body, ending)
+
+
+@router.get("/jobs/{number}")
+def job(s: Served, who: Anybody, number: str) -> Row:
+    return _only(s.store.job(who, number), JOB)
+
+
+def _start_update(s: Service, who: Who, number: str, once: str, body: bytes, ending: str) -> Row:
+    row = s.store.release(who, number)
+    told = hashlib.sha256(body).hexdigest()  # in the job's row, which nobody is shown
+    if s.store.has_job(who, UPDATE, once):
+        return s.start(who, UPDATE, row["dataset"], {}, once, number, told)
+    declared = s.work.declared(row["dataset"])
+    if declared.classes is not None or declared.protect == "records":
+        raise Refused(422, "Only releases of numbers at public inputs can be updated.")
+    kept = _keep_table(s.settings, body, ending)["table"]
+    declared.all_columns(s.settings.tables / kept)
+    asked = {"release": number, "table": kept}
+    return s.start(who, UPDATE, row["dataset"], asked, once, number, told)
+
+
+def _keep_table(settings: Settings, body: bytes, ending: str) -> Row:
+    """Write a table that can be read into the server's folder."""
+    name = f"upload-{new_id()}.{ending}"
+    path = settings.tables / name
+    path.touch(mode=0o600)
+    path.write_bytes(body)
+    try:
+        rows = reading.count_rows(path)
+        if rows > settings.most_rows:
+            raise Refused(422, f"The table has more than {settings.most_rows} rows.")
+    except Refused:
+        path.unlink()
+        raise
+    return {"table": name, "rows": rows}
+
+
+def _dataset(s: Service, row: Row) -> Row:
+    account = s.work.ledger.account(row["name"])
+    told = Declared(**row["declared"]).told()
+    return {**told, "remaining": account.remaining(), "made_at": row["made_at"]}
+
+
+def _plan(s: Service, row: Row, *, short: bool = False) -> Row:
+    told = json.loads(row["told"])
+    shown = ("id", "dataset", "made_at", "approved_at", "approved_by")
+    left = s.work.fits(s.work.ledger.account(row["dataset"]), Guarantee.from_json(row["guarantee"]))
+    after: Row = {"fits": left is not None, "left_after": 0.0 if left is None else left}
+    after["carried_out_by"] = s.store.job_of(RELEASE, {"plan": row["id"]})
+    if short:
+        told = _only(told, ("epsilon", "delta", "expected_error", "hash"))
+    return {**_only(row, shown), **told, **after}
+
+
+def _released(row: Row) -> Row:
+    return _only(row, ("id", "dataset", "previous", "made_at"))
+
+
+def _cost(guarantee: Guarantee) -> Row:
+    return {"epsilon": guarantee.epsilon, "delta": guarantee.delta}
+
+
+def _only(row: Row, names: tuple[str, ...]) -> Row:
+    return {name: row[name] for name in names}
+
+
+def _download(data: bytes, name: str, kind: str) -> Response:
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(data, media_type=kind, headers=headers)

@@ -1,0 +1,87 @@
+"""The application: endpoints and pages behind the guard, with one sentence for every error."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from privgp.ledger.errors import LedgerError
+from privgp.ledger.ledger import Ledger
+from privgp.server import api, pages
+from privgp.server.answers import Models
+from privgp.server.errors import Refused, first_line
+from privgp.server.guard import Guard
+from privgp.server.jobs import Worker
+from privgp.server.settings import Settings
+from privgp.server.store.store import Store
+from privgp.server.work import Work
+
+# The framework could send requests and errors, and what they quote, to whoever the environment names.
+SILENT: Any = dict.fromkeys(
+    ("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False
+)
+
+
+def application(settings: Settings) -> FastAPI:
+    """The server of these settings; its jobs run between startup and shutdown."""
+    settings.make_folders()
+    ledger = Ledger(settings.url)
+    store = Store(ledger.database)
+    work = Work(settings, ledger, store)
+    worker = Worker(work)
+
+    @asynccontextmanager
+    async def running(_: FastAPI) -> AsyncIterator[None]:
+        worker.start()
+        yield
+        worker.stop()
+
+    made = FastAPI(
+        title="privgp",
+        description="Budgets, plans and releases of private datasets.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=running,
+        telemetry=SILENT,
+    )
+    made.state.service = api.Service(settings, store, work, worker, Models())
+    made.include_router(api.router)
+    made.include_router(pages.router)
+    made.add_exception_handler(Refused, _refused)
+    made.add_exception_handler(LedgerError, _ledger)
+    made.add_exception_handler(RequestValidationError, _invalid)
+    made.add_exception_handler(HTTPException, _http)
+    made.add_middleware(Guard, settings=settings, store=store)
+    return made
+
+
+def _told(status: int, sentence: str) -> JSONResponse:
+    return JSONResponse({"error": sentence}, status_code=status)
+
+
+def _refused(_: Request, problem: Any) -> JSONResponse:
+    return _told(problem.status, problem.sentence)
+
+
+def _ledger(_: Request, problem: Any) -> JSONResponse:
+    return _told(409, first_line(problem))
+
+
+def _invalid(_: Request, problem: Any) -> JSONResponse:
+    """What is wrong and where, without the value."""
+    told = [
+        f"{'.'.join(str(part) for part in each['loc'][1:]) or 'body'}: {each['msg']}"
+        for each in problem.errors()[:3]
+    ]
+    return _told(422, "; ".join(told)[:600])
+
+
+def _http(_: Request, problem: Any) -> JSONResponse:
+    known = {404: "There is nothing here for this key.", 405: "This method is not known here."}
+    return _told(problem.status_code, known.get(problem.status_code, "The request is malformed."))

@@ -1,0 +1,96 @@
+"""The pages: their numbers come from the JSON endpoints, through a small script of our own."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import HTMLResponse, RedirectResponse
+from jinja2 import Environment, PackageLoader, select_autoescape
+
+from privgp.server.api import Anybody, Served
+from privgp.server.guard import COOKIE, cookie_in
+
+router = APIRouter(include_in_schema=False)
+STYLE, SCRIPT = "text/css", "text/javascript"
+KINDS = {"page.css": STYLE, "plot.css": STYLE, "page.js": SCRIPT, "plotly.js": SCRIPT}
+WRONG = "This is no valid key."
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(loader=PackageLoader("privgp.server"), autoescape=select_autoescape())
+
+
+def _shown(name: str, *, status: int = 200, **told: Any) -> HTMLResponse:
+    return HTMLResponse(_templates().get_template(name).render(**told), status_code=status)
+
+
+@router.get("/health")
+def health() -> dict[str, str]:
+    return {"status": "ok"}
+
+
+@router.get("/signin")
+def sign_in_page(request: Request) -> HTMLResponse:
+    status = 200 if request.scope["raw_path"] == b"/signin" else 401
+    return _shown("signin.html", status=status, problem="")
+
+
+@router.post("/signin")
+async def sign_in(s: Served, request: Request) -> Response:
+    """Exchange a key for a cookie, which scripts cannot read."""
+    form = parse_qs((await request.body()).decode("ascii", "replace"), max_num_fields=10)
+    who = await run_in_threadpool(s.store.who, form.get("key", [""])[0].strip())
+    if who is None:
+        return _shown("signin.html", status=401, problem=WRONG)
+    token = await run_in_threadpool(s.store.sign_in, who)
+    response = RedirectResponse("/", status_code=303)
+    response.set_cookie(
+        COOKIE, token, httponly=True, samesite="strict", secure=s.settings.secure, path="/"
+    )
+    return response
+
+
+@router.post("/signout")
+def sign_out(s: Served, request: Request) -> Response:
+    s.store.sign_out(cookie_in(request.headers.get("cookie", "")))
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, path="/")
+    return response
+
+
+@router.get("/")
+def home(s: Served, who: Anybody) -> HTMLResponse:
+    return _shown("home.html", who=who, datasets=s.store.datasets(who))
+
+
+@router.get("/datasets/{name}")
+def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
+    row = s.store.dataset(who, name)
+    return _shown("dataset.html", who=who, declared=row["declared"])
+
+
+@router.get("/releases/{number}")
+def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
+    return _shown("release.html", who=who, release=s.store.release(who, number))
+
+
+@router.get("/static/{name}")
+def static(name: str) -> Response:
+    if name not in KINDS:
+        return Response(status_code=404)
+    kept = {"cache-control": "private, max-age=3600"}
+    return Response(_static(name), media_type=KINDS[name], headers=kept)
+
+
+@cache
+def _static(name: str) -> bytes:
+    """Our own files, and the plotting script of the installed plotly."""
+    if name == "plotly.js":
+        return files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+    return files("privgp.server").joinpath("static", name).read_bytes()

@@ -1,0 +1,44 @@
+"""What a server is started with: its folder, its ledger, and limits on what anybody may ask."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``data``: the folder of tables, private, and of the ledger unless ``ledger`` is an address.
+
+    ``most_upload``, ``most_body``: bytes of a table and of any other request
+    ``most_rows``, ``most_exact``: rows of a table, and of one that is planned for without inducing
+    inputs
+    ``most_points``: points of one prediction
+    ``most_waiting``: jobs that wait or run at once, of one key
+    ``rate``, ``burst``: requests a second of one key, and how many may come at once
+    ``secure``: cookies travel over TLS only
+    """
+
+    data: Path
+    ledger: str | None = None
+    most_upload: int = 32 * 2**20
+    most_body: int = 2**20
+    most_rows: int = 100_000
+    most_exact: int = 2_000
+    most_points: int = 10_000
+    most_waiting: int = 20
+    rate: float = 50.0
+    burst: int = 200
+    secure: bool = False
+
+    @property
+    def url(self) -> str:
+        return self.ledger or f"sqlite:///{self.data / 'ledger.db'}"
+
+    @property
+    def tables(self) -> Path:
+        """The folder of private tables."""
+        return self.data / "tables"
+
+    def make_folders(self) -> None:
+        for folder in (self.data, self.tables):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.tables.chmod(0o700)

@@ -1,0 +1,60 @@
+"""The server's tables, beside those of the ledger. They hold no private value."""
+
+from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
+
+metadata = MetaData()
+
+
+def _text(*names: str) -> list[Column[str]]:
+    return [Column(name, Text, nullable=False, default="") for name in names]
+
+
+keys = Table(
+    "server_keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *_text("name", "role", "hash", "made_at", "revoked_at"),
+)
+grants = Table(
+    "server_grants",
+    metadata,
+    *_text("key", "dataset"),
+    PrimaryKeyConstraint("key", "dataset"),
+)
+sessions = Table(
+    "server_sessions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *_text("key", "hash"),
+    Column("ends", Integer, nullable=False),
+)
+datasets = Table(
+    "server_datasets",
+    metadata,
+    Column("name", Text, primary_key=True),
+    *_text("declared", "made_at"),
+)
+plans = Table(
+    "server_plans",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *_text("dataset", "key", "told", "guarantee", "made_at", "approved_at", "approved_by"),
+    Column("file", LargeBinary, nullable=False),
+)
+jobs = Table(
+    "server_jobs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("place", Integer, nullable=False),
+    *_text("dataset", "key", "kind", "asked", "retry", "digest"),
+    *_text("state", "doing", "result", "error", "made_at"),
+    Column("progress", Float, nullable=False, default=0.0),
+    UniqueConstraint("key", "kind", "retry"),
+)
+releases = Table(
+    "server_releases",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *_text("dataset", "ledger_key", "previous", "made_at"),
+)

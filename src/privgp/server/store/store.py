@@ -1,0 +1,314 @@
+"""What a server knows beside its ledger, in the same database: keys, datasets, plans, jobs, releases."""
+
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Table, and_, delete, func, insert, select, update
+
+from privgp.ledger.database import Database, exclude_others
+from privgp.server.errors import Refused, absent
+from privgp.server.store import schema as s
+from privgp.server.store.keys import ANALYST, CUSTODIAN, Who, agrees, new_key, parts
+
+WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
+SESSION = 12 * 3600  # seconds
+Row = dict[str, Any]
+
+
+class Store:
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        with database.write() as connection:
+            exclude_others(connection)
+            s.metadata.create_all(connection)
+
+    # keys
+
+    def add_key(self, name: str, role: str, datasets: tuple[str, ...] = ()) -> tuple[str, str]:
+        """A new key's number and the key itself, which is kept nowhere."""
+        number, key, kept = new_key()
+        row = {"id": number, "name": name, "role": role, "hash": kept, "made_at": now()}
+        with self.database.write() as connection:
+            known = set(connection.execute(select(s.datasets.c.name)).scalars())
+            if not set(datasets) <= known:
+                raise Refused(422, "The key names a dataset that is not registered.")
+            connection.execute(insert(s.keys).values(revoked_at="", **row))
+            for dataset in sorted(set(datasets)):
+                connection.execute(insert(s.grants).values(key=number, dataset=dataset))
+        return number, key
+
+    def has_custodian(self) -> bool:
+        where = and_(s.keys.c.role == CUSTODIAN, s.keys.c.revoked_at == "")
+        with self.database.read() as connection:
+            return connection.execute(select(s.keys.c.id).where(where)).first() is not None
+
+    def keys(self) -> list[Row]:
+        with self.database.read() as connection:
+            granted = connection.execute(select(s.grants)).mappings().all()
+            rows = connection.execute(select(s.keys).order_by(s.keys.c.made_at)).mappings()
+            return [
+                {
+                    **{name: row[name] for name in ("id", "name", "role", "made_at", "revoked_at")},
+                    "datasets": [g["dataset"] for g in granted if g["key"] == row["id"]],
+                }
+                for row in rows
+            ]
+
+    def revoke(self, number: str) -> None:
+        with self.database.write() as connection:
+            done = connection.execute(
+                update(s.keys).where(s.keys.c.id == number).values(revoked_at=now())
+            )
+            connection.execute(delete(s.sessions).where(s.sessions.c.key == number))
+            if done.rowcount == 0:
+                raise absent()
+
+    def who(self, key: str) -> Who | None:
+        """Whose key this is, if it is one."""
+        number, secret = parts(key)
+        with self.database.read() as connection:
+            row = connection.execute(select(s.keys).where(s.keys.c.id == number)).mappings().first()
+        if not agrees(secret, None if row is None else row["hash"]):
+            return None
+        if row is None or row["revoked_at"]:
+            return None
+        return Who(row["id"], row["name"], row["role"])
+
+    def sign_in(self, who: Who) -> str:
+        """A token for a cookie, of the form of a key."""
+        number, token, kept = new_key()
+        row = {"id": number, "key": who.key, "hash": kept, "ends": int(time.time()) + SESSION}
+        with self.database.write() as connection:
+            old = s.sessions.c.ends < int(time.time())
+            connection.execute(delete(s.sessions).where(old))
+            connection.execute(insert(s.sessions).values(**row))
+        return token
+
+    def signed_in(self, token: str) -> Who | None:
+        number, secret = parts(token)
+        joined = s.sessions.join(s.keys, s.sessions.c.key == s.keys.c.id)
+        columns = (s.sessions.c.hash, s.sessions.c.ends, s.keys.c.id, s.keys.c.name, s.keys.c.role)
+        asked = select(*columns).select_from(joined)
+        where = and_(s.sessions.c.id == number, s.keys.c.revoked_at == "")
+        with self.database.read() as connection:
+            row = connection.execute(asked.where(where)).mappings().first()
+        if not agrees(secret, None if row is None else row["hash"]):
+            return None
+        if row is None or row["ends"] < time.time():
+            return None
+        return Who(row["id"], row["name"], row["role"], by_cookie=True)
+
+    def sign_out(self, token: str) -> None:
+        number, _ = parts(token)
+        with self.database.write() as connection:
+            connection.execute(delete(s.sessions).where(s.sessions.c.id == number))
+
+    # datasets
+
+    def check_new(self, name: str, table: str) -> None:
+        """Refuse a name or a table that is registered already: the people of a table have one budget."""
+        with self.database.read() as connection:
+            rows = connection.execute(select(s.datasets)).mappings().all()
+        if any(name == row["name"] for row in rows):
+            raise Refused(409, "A dataset of this name is registered already.")
+        if any(table == json.loads(row["declared"])["table"] for row in rows):
+            raise Refused(409, "This table is registered already: its people have one budget.")
+
+    def add_dataset(self, name: str, declared: Mapping[str, Any]) -> None:
+        with self.database.write() as connection:
+            exclude_others(connection)
+            if connection.execute(select(s.datasets).where(s.datasets.c.name == name)).first():
+                raise Refused(409, "A dataset of this name is registered already.")
+            row = {"name": name, "declared": json.dumps(dict(declared)), "made_at": now()}
+            connection.execute(insert(s.datasets).values(**row))
+
+    def datasets(self, who: Who) -> list[Row]:
+        """All that the key may see."""
+        asked = select(s.datasets).order_by(s.datasets.c.name)
+        if who.role == ANALYST:
+            own = select(s.grants.c.dataset).where(s.grants.c.key == who.key)
+            asked = asked.where(s.datasets.c.name.in_(own))
+        with self.database.read() as connection:
+            rows = connection.execute(asked).mappings()
+            return [{**row, "declared": json.loads(row["declared"])} for row in rows]
+
+    def dataset(self, who: Who, name: str) -> Row:
+        """One dataset; what the key may not see is as absent as what does not exist."""
+        for row in self.datasets(who):
+            if row["name"] == name:
+                return row
+        raise absent()
+
+    def declared(self, name: str) -> Row:
+        """What was declared of a dataset, for the server's own use."""
+        asked = select(s.datasets.c.declared).where(s.datasets.c.name == name)
+        with self.database.read() as connection:
+            found: Row = json.loads(connection.execute(asked).scalar_one())
+            return found
+
+    # plans and releases
+
+    def add_plan(self, **row: Any) -> None:
+        with self.database.write() as connection:
+            if not connection.execute(
+                select(s.plans.c.id).where(s.plans.c.id == row["id"])
+            ).first():
+                connection.execute(insert(s.plans).values(made_at=now(), **row))
+
+    def plan(self, who: Who, number: str) -> Row:
+        return self._visible(who, s.plans, number)
+
+    def plans(self, dataset: str) -> list[Row]:
+        return self._of_dataset(s.plans, dataset)
+
+    def plan_file(self, number: str) -> bytes:
+        with self.database.read() as connection:
+            asked = select(s.plans.c.file).where(s.plans.c.id == number)
+            return bytes(connection.execute(asked).scalar_one())
+
+    def approve(self, who: Who, number: str) -> None:
+        self.plan(who, number)
+        where = and_(s.plans.c.id == number, s.plans.c.approved_at == "")
+        with self.database.write() as connection:
+            values = {"approved_at": now(), "approved_by": who.name}
+            connection.execute(update(s.plans).where(where).values(**values))
+
+    def add_release(self, **row: Any) -> None:
+        with self.database.write() as connection:
+            exclude_others(connection)
+            same = select(s.releases.c.id).where(s.releases.c.id == row["id"])
+            if not connection.execute(same).first():
+                connection.execute(insert(s.releases).values(made_at=now(), **row))
+
+    def release(self, who: Who, number: str) -> Row:
+        return self._visible(who, s.releases, number)
+
+    def any_release(self, number: str) -> Row:
+        """A release, for the server's own use."""
+        asked = select(s.releases).where(s.releases.c.id == number)
+        with self.database.read() as connection:
+            return dict(connection.execute(asked).mappings().one())
+
+    def releases(self, dataset: str) -> list[Row]:
+        return self._of_dataset(s.releases, dataset)
+
+    # jobs
+
+    def add_job(
+        self,
+        who: Who,
+        kind: str,
+        dataset: str,
+        asked: Mapping[str, Any],
+        *,
+        retry: str,
+        digest: str,
+        most_waiting: int,
+        alone: bool = False,
+    ) -> Row:
+        """The job of this key and retry key: a new one, or the one there is; a failed one is tried
+        again. The same retry key with another request is refused. ``alone``: so is a second job that
+        asks the same, by whomever."""
+        c = s.jobs.c
+        same = and_(c.key == who.key, c.kind == kind, c.retry == retry)
+        with self.database.write() as connection:
+            exclude_others(connection)
+            row = connection.execute(select(s.jobs).where(same)).mappings().first()
+            if row is not None:
+                if row["digest"] != digest:
+                    raise Refused(409, "This Idempotency-Key was used for another request.")
+                if row["state"] == FAILED:
+                    values = {"state": WAITING, "error": "", "progress": 0.0, "doing": ""}
+                    connection.execute(update(s.jobs).where(c.id == row["id"]).values(**values))
+                    return {**row, **values}
+                return dict(row)
+            twice = and_(c.kind == kind, c.asked == _written(asked))
+            if alone and connection.execute(select(c.id).where(twice)).first():
+                raise Refused(409, "This plan was carried out already: make another one.")
+            busy = and_(c.key == who.key, c.state.in_((WAITING, RUNNING)))
+            waiting = connection.execute(select(func.count()).where(busy)).scalar() or 0
+            if waiting >= most_waiting:
+                raise Refused(429, "This key has too many jobs waiting: try again later.")
+            last = connection.execute(select(func.max(c.place))).scalar() or 0
+            made = {
+                "id": new_id(), "place": last + 1, "dataset": dataset, "key": who.key, "kind": kind,
+                "asked": _written(asked), "retry": retry, "digest": digest,
+                "state": WAITING, "doing": "", "result": "", "error": "", "made_at": now(),
+                "progress": 0.0,
+            }  # fmt: skip
+            connection.execute(insert(s.jobs).values(**made))
+            return made
+
+    def job_of(self, kind: str, asked: Mapping[str, Any]) -> str:
+        """The job that was asked for this, or nothing."""
+        where = and_(s.jobs.c.kind == kind, s.jobs.c.asked == _written(asked))
+        with self.database.read() as connection:
+            return connection.execute(select(s.jobs.c.id).where(where)).scalar() or ""
+
+    def has_job(self, who: Who, kind: str, retry: str) -> bool:
+        c = s.jobs.c
+        same = and_(c.key == who.key, c.kind == kind, c.retry == retry)
+        with self.database.read() as connection:
+            return connection.execute(select(c.id).where(same)).first() is not None
+
+    def job(self, who: Who, number: str) -> Row:
+        """A job of this key; a custodian sees all."""
+        with self.database.read() as connection:
+            row = connection.execute(select(s.jobs).where(s.jobs.c.id == number)).mappings().first()
+        if row is None or (row["key"] != who.key and not who.is_custodian):
+            raise absent()
+        return dict(row)
+
+    def next_job(self) -> Row | None:
+        """The oldest job that waits, which then runs."""
+        asked = select(s.jobs).where(s.jobs.c.state == WAITING).order_by(s.jobs.c.place).limit(1)
+        with self.database.write() as connection:
+            exclude_others(connection)
+            row = connection.execute(asked).mappings().first()
+            if row is None:
+                return None
+            taken = update(s.jobs).where(s.jobs.c.id == row["id"])
+            connection.execute(taken.values(state=RUNNING))
+            return {**row, "asked": json.loads(row["asked"])}
+
+    def note(self, job: str, **values: Any) -> None:
+        with self.database.write() as connection:
+            connection.execute(update(s.jobs).where(s.jobs.c.id == job).values(**values))
+
+    def requeue(self) -> None:
+        """Jobs that ran when the server ended wait again. What they charged, they charged once."""
+        with self.database.write() as connection:
+            connection.execute(
+                update(s.jobs).where(s.jobs.c.state == RUNNING).values(state=WAITING)
+            )
+
+    def _visible(self, who: Who, table: Table, number: str) -> Row:
+        """A row of a dataset that the key may see."""
+        asked = select(table).where(table.c.id == number)
+        names = [each["name"] for each in self.datasets(who)]
+        with self.database.read() as connection:
+            row = connection.execute(asked).mappings().first()
+        if row is None or row["dataset"] not in names:
+            raise absent()
+        return dict(row)
+
+    def _of_dataset(self, table: Table, dataset: str) -> list[Row]:
+        asked = select(table).where(table.c.dataset == dataset).order_by(table.c.made_at)
+        with self.database.read() as connection:
+            return [dict(row) for row in connection.execute(asked).mappings()]
+
+
+def _written(asked: Mapping[str, Any]) -> str:
+    return json.dumps(dict(asked), sort_keys=True)
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def new_id() -> str:
+    return secrets.token_hex(16)

@@ -1,0 +1,225 @@
+"""What takes long, as jobs: plans, releases and updates. A release charges, draws, and stores once.
+
+A job may be run again at any time, by the same server or the next one: its charge carries a key that
+belongs to the job, so that it is charged once, and only what the ledger stored is ever given out
+(docs/proofs/ledger.md).
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sklearn.base import clone
+
+from privgp.ledger.account import Account
+from privgp.ledger.chain import Entry
+from privgp.ledger.filter import Spent
+from privgp.ledger.ledger import Ledger
+from privgp.models.kinds.updates import check_updatable, measure_new
+from privgp.models.load import estimator_for, packed, unpacked
+from privgp.plan.file import packed_plan, unpacked_plan
+from privgp.privacy.guarantee import Guarantee
+from privgp.server.declared import Declared, PlanAsked
+from privgp.server.errors import Refused, first_line
+from privgp.server.settings import Settings
+from privgp.server.store.store import Row, Store
+from privgp.types import Array
+
+PLAN, RELEASE, UPDATE = "plan", "release", "update"
+Step = Callable[[float, str], None]
+STOPPED = (
+    "The release stopped half-way: ask again with the same Idempotency-Key. What was charged is not "
+    "charged twice."
+)
+CURVE = 60  # points along every input that a plan tells its error bars at
+
+
+class Keyed(Account):
+    """An account whose charges carry the key of one job: made again, they cost nothing."""
+
+    def __init__(self, account: Account, key: str, request: str) -> None:
+        super().__init__(account.ledger, account.dataset)
+        self.key, self.request = key, request.encode("ascii")
+
+    def charge(
+        self,
+        guarantee: Guarantee,
+        key: str | None = None,
+        *,
+        request: bytes = b"",
+        fingerprint: str | None = None,
+    ) -> Entry:
+        return super().charge(guarantee, self.key, request=self.request, fingerprint=fingerprint)
+
+
+@dataclass(frozen=True)
+class Work:
+    settings: Settings
+    ledger: Ledger
+    store: Store
+
+    def run(self, job: Row, step: Step) -> str:
+        """Carry a job out; the number of what it made."""
+        kinds = {PLAN: self._plan, RELEASE: self._release, UPDATE: self._update}
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return kinds[job["kind"]](job, self.declared(job["dataset"]), step)
+
+    def declared(self, dataset: str) -> Declared:
+        return Declared(**self.store.declared(dataset))
+
+    def fits(self, account: Account, guarantee: Guarantee) -> float | None:
+        """The epsilon that would be left after a charge; None if it does not fit."""
+        entries, budget = account.entries(), account.opened().budget
+        after = budget.after(entries[-1].spent if entries else Spent(), guarantee)
+        return None if after is None else budget.left(after[1])
+
+    def released(self, row: Row) -> bytes:
+        """The stored bytes of a release."""
+        found = self.ledger.account(row["dataset"]).stored(row["ledger_key"])
+        assert found is not None
+        return found
+
+    def _plan(self, job: Row, declared: Declared, step: Step) -> str:
+        asked = PlanAsked(**job["asked"])
+        step(0.0, "Reading the public columns")
+        X, people = declared.public_rows(declared.path(self.settings))
+        rows = X if isinstance(X, int) else len(X)
+        exact = asked.inducing is None and declared.protect == "outputs"
+        if exact and rows > self.settings.most_exact:
+            most = f"{self.settings.most_exact:,}"
+            raise Refused(422, f"More than {most} rows: give a number of inducing inputs.")
+        step(0.1, "Planning")
+        model = declared.model(asked)
+        try:
+            plan = model.plan(X, people)
+            told = _told(plan, declared, asked, step)
+        except (ValueError, ArithmeticError, NotImplementedError) as problem:  # all of it is public
+            raise Refused(422, first_line(problem)) from None
+        guarantee = model._promised(plan)
+        self.store.add_plan(
+            id=job["id"], dataset=job["dataset"], key=job["key"], told=json.dumps(told),
+            guarantee=guarantee.to_json(), file=packed_plan(plan), approved_at="", approved_by="",
+        )  # fmt: skip
+        return str(job["id"])
+
+    def _release(self, job: Row, declared: Declared, step: Step) -> str:
+        plan = unpacked_plan(self.store.plan_file(job["asked"]["plan"]))
+        model = estimator_for(plan.made_for.parameters)
+        step(0.1, "Reading the table")
+        X, people, y = declared.all_columns(declared.path(self.settings))
+        step(0.3, "Rehearsing with made-up values")
+        trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
+        inputs = X if model.x_bounds is None else _middle(len(X), declared)
+        packed(trial.fit(inputs, model._made_up(len(X)), people, plan))
+
+        def draw(account: Keyed) -> Any:
+            return model.set_params(ledger=account).fit(X, y, people, plan)
+
+        return self._answered(job, f"plan {job['asked']['plan']}", draw, "", step)
+
+    def _update(self, job: Row, declared: Declared, step: Step) -> str:
+        previous = self.store.any_release(job["asked"]["release"])
+        data = self.released(previous)
+        try:
+            check_updatable(unpacked(data))
+        except ValueError as problem:
+            raise Refused(422, first_line(problem)) from None
+        step(0.1, "Reading the table")
+        X, people, y = declared.all_columns(self.settings.tables / job["asked"]["table"])
+        step(0.3, "Rehearsing with made-up values")
+        trial = unpacked(data).set_params(hyperparameters="fixed", random_state=0)
+        packed(_measure(trial, X, trial._made_up(len(X)), people))
+
+        def draw(account: Keyed) -> Any:
+            return _measure(unpacked(data).set_params(ledger=account), X, y, people)
+
+        request = f"update of {previous['id']} by {job['asked']['table']}"
+        return self._answered(job, request, draw, previous["id"], step)
+
+    def _answered(
+        self, job: Row, request: str, draw: Callable[[Keyed], Any], previous: str, step: Step
+    ) -> str:
+        """Charge, draw, store: the first answer stored is the one that everybody gets."""
+        account, key = self.ledger.account(job["dataset"]), f"job {job['id']}"
+        step(0.5, "Measuring with noise and learning from the measurement")
+        if account.stored(key) is None:
+            account.store(key, packed(draw(Keyed(account, key, request))))
+        self.store.add_release(
+            id=job["id"], dataset=job["dataset"], ledger_key=key, previous=previous
+        )
+        return str(job["id"])
+
+
+def _measure(model: Any, X: Any, y: Any, people: Any) -> Any:
+    """The model with rows of new people, whose inputs are public."""
+    measure_new(model, X, y, people)
+    return model
+
+
+def _middle(rows: int, declared: Declared) -> pl.DataFrame:
+    """Made-up records in the middle of their bounds."""
+    pairs = zip(declared.inputs, declared.x_bounds or (), strict=True)
+    return pl.DataFrame({name: np.full(rows, 0.5 * lo + 0.5 * hi) for name, (lo, hi) in pairs})
+
+
+def _told(plan: Any, declared: Declared, asked: PlanAsked, step: Step) -> dict[str, Any]:
+    """What a plan says of itself, all of it public."""
+    epsilons = sorted({*asked.compare, asked.epsilon})
+    axes = _axes(plan, declared)
+    options = []
+    for place, epsilon in enumerate(epsilons):
+        step(0.2 + 0.7 * place / len(epsilons), f"Computing what epsilon = {epsilon:g} buys")
+        at = plan if epsilon == asked.epsilon else plan.at(epsilon)
+        stds = [finite(at.expected_std(points)) for _, points in axes]
+        options.append(
+            {
+                "epsilon": epsilon,
+                "delta": at.promised_delta,
+                "expected_error": finite(at.expected_error()),
+                "noise": at.noise.describe(),
+                "bars": [std.tolist() for std in stds],
+            }
+        )
+    step(0.9, "Describing the plan")
+    low, high = plan.error_range()
+    return {
+        "epsilon": plan.epsilon,
+        "delta": plan.promised_delta,
+        "hash": plan.hash,
+        "expected_error": finite(plan.expected_error()),
+        "error_range": [finite(low), finite(high)],
+        "error_without_privacy": finite(plan.error_without_privacy()),
+        "summary": plan.summary(),
+        "description": plan.describe(),
+        "axes": [
+            {"input": name, "at": points[:, place].tolist()}
+            for place, (name, points) in enumerate(axes)
+        ],
+        "options": options,
+    }
+
+
+def _axes(plan: Any, declared: Declared) -> list[tuple[str, Array]]:
+    """Points along every input, the others in the middle of their range, over public nodes."""
+    nodes = plan.functionals.nodes
+    low, high = nodes.min(axis=0), nodes.max(axis=0)
+    made = []
+    for place, name in enumerate(declared.inputs):
+        points = np.tile(0.5 * low + 0.5 * high, (CURVE, 1))
+        points[:, place] = np.linspace(low[place], high[place], CURVE)
+        made.append((name, points))
+    return made
+
+
+def finite(value: Any) -> Any:
+    """Numbers that JSON can hold, or a refusal."""
+    if not np.all(np.isfinite(value)):
+        raise Refused(422, "The numbers are too large or too small: choose other units or bounds.")
+    return value
