@@ -61,7 +61,8 @@ bench-peers: setup .venv-peers/.ready
 
 # Needs uv; writes hashes and no addresses.
 lock:
-	uv pip compile pyproject.toml --extra dev --extra server --generate-hashes --no-emit-index-url --no-emit-find-links \
+	uv pip compile pyproject.toml --extra dev --extra server --extra dask --extra geo --extra docs \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-header --no-annotate --python-version 3.11 --quiet -o requirements.lock > /dev/null
 
 clean:
