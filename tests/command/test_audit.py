@@ -38,6 +38,15 @@ def test_every_mechanism_is_attacked(mechanism):
     assert facts["promised_mu"] == pytest.approx(2.4488, abs=1e-3)
 
 
+@pytest.mark.parametrize("mechanism", ["labels", "counts", "several", "features"])
+def test_other_outcomes_are_attacked_and_a_planted_fault_is_found(mechanism):
+    asked = ["audit", "trade-off", "--mechanism", mechanism, "--draws", "2000", "--json"]
+    result = run(*asked)
+    assert result.code == 0, result
+    assert json.loads(result.out)["promised_mu"] == pytest.approx(2.4488, abs=1e-3)
+    assert run(*asked, "--noise-scale", "0.6").code == 1
+
+
 @pytest.mark.parametrize("mechanism", ["outputs", "records"])
 def test_pure_epsilon_is_attacked_where_laplace_noise_is_asked_for(mechanism):
     asked = ["--mechanism", mechanism, "--law", "laplace", "--epsilon", "1.5", "--draws", "2000"]
@@ -99,6 +108,7 @@ def test_membership_as_json_is_repeatable():
         (["trade-off", "nothing.csv"], ["--inputs"]),
         (["trade-off", "nothing.csv", "--inputs", "a"], ["nothing.csv"]),
         (["trade-off", "nothing.csv", "--inputs", "a", "--mechanism", "records"], ["DATA"]),
+        (["trade-off", "nothing.csv", "--inputs", "a", "--mechanism", "features"], ["DATA"]),
         (["trade-off", "--epsilon", "0"], ["epsilon"]),
         (["trade-off", "--delta", "2"], ["delta"]),
         (["trade-off", "--bounds", "1", "0"], ["--bounds"]),

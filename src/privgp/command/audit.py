@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FUNCTION_KERNEL = "matern52(0.2) + white(0.3)"
 PATHS_KERNEL = "exp(1)"
+LABELS, COUNTED, SEVERAL, FEATURED = 3, 20, 2, 4  # classes, people in a count, outputs, inputs
 SEARCHES, SETTINGS, RECORDS = ("scores", "permute-and-flip", "exponential"), 6, 100
 # What JSON tells of a result, by the names that the result has for it.
 TRADE_OFF = """promised_mu mu_low mu_high false_positive_rate false_negative_rate draws
@@ -46,8 +47,10 @@ LABEL_NOISE_HELP = "The share of noise in made-up outputs, from 0 to below 1."
 Draws = Annotated[int, o.attack(DRAWS_HELP, min=100, max=10_000_000)]
 FailureProbability = Annotated[float, o.attack("The probability that the bounds are wrong.")]
 Mechanism = Literal[
-    "outputs", "records", "function", "paths", "scores", "permute-and-flip", "exponential"
-]
+    "outputs", "labels", "counts", "several", "records", "features", "function", "paths", "scores",
+    "permute-and-flip", "exponential",
+]  # fmt: skip
+AT_PUBLIC_INPUTS = ("outputs", "labels", "counts", "several", "function")
 
 
 @o.taking(
@@ -75,12 +78,12 @@ def trade_off(
         raise Refusal("--inputs and --groups name columns of DATA: give it, or leave them out.")
     if data is not None and not inputs:
         raise Refusal("--inputs must name the public columns of DATA.")
-    if data is not None and mechanism not in ("outputs", "function"):
+    if data is not None and mechanism not in AT_PUBLIC_INPUTS:
         raise Refusal(f"--mechanism {mechanism} protects whole records: leave DATA out.")
     if mechanism == "paths" and noise_scale != 1.0:
         raise Refusal("--noise-scale is not for --mechanism paths.")
-    if asked["groups"] and mechanism != "outputs":
-        raise Refusal("--groups goes with --mechanism outputs only.")
+    if asked["groups"] and mechanism not in AT_PUBLIC_INPUTS[:-1]:
+        raise Refusal(f"--groups goes with --mechanism {', '.join(AT_PUBLIC_INPUTS[:-1])} only.")
     if not 0 < noise_scale < math.inf:
         raise Refusal(f"--noise-scale must be positive, got {noise_scale:g}.")
     _check_probability(failure_probability)
@@ -102,10 +105,9 @@ def trade_off(
         elif mechanism in SEARCHES:
             attacked = (_search(request, mechanism), RECORDS)
         else:
-            model = request.model()
-            if mechanism == "records":
-                model.set_params(protect="records", x_bounds=(0.0, 1.0))
-            attacked = (model.plan(X, people), None)
+            model = _estimator(request, mechanism)
+            planned = model.plan(len(X)) if mechanism == "features" else model.plan(X, people)
+            attacked = (planned, None)
         result = audit.trade_off(
             *attacked, draws=draws, noise_scale=noise_scale, progress=telling,
             failure_probability=failure_probability,
@@ -167,6 +169,25 @@ def membership(
         "thresholds": [_named(threshold, THRESHOLD) for threshold in result.thresholds],
     }
     _report(result, facts, plot, as_json=json)
+
+
+def _estimator(request: Request, mechanism: str) -> Any:
+    """The model whose measurement is attacked: of outputs as asked for, or of another kind."""
+    from privgp.models.classifier import PrivateGPClassifier
+
+    model, (low, high) = request.model(), request.bounds
+    if mechanism == "labels":
+        return PrivateGPClassifier(
+            model.kernel, classes=range(LABELS), epsilon=request.epsilon, delta=request.delta,
+            targets=model.targets, mechanism=model.mechanism,
+        )  # fmt: skip
+    other: dict[str, dict[str, Any]] = {
+        "counts": {"max_change": (high - low) / COUNTED},
+        "several": {"y_bounds": [request.bounds] * SEVERAL},
+        "records": {"protect": "records", "x_bounds": (0.0, 1.0)},
+        "features": {"protect": "records", "x_bounds": [(0.0, 1.0)] * FEATURED},
+    }
+    return model.set_params(**other.get(mechanism, {}))
 
 
 def _function(request: Request, *, made_up: bool) -> Any:
