@@ -29,7 +29,7 @@ from privgp.types import Array
 
 MODELS = 6  # the approximate number of models that a measurement is chosen for
 DISAGREEMENTS = 8  # directions in which the models' means differ
-CAUTION = 0.5  # weight of models that do not depend on what was measured
+CAUTION = 0.8  # weight of models that do not depend on what was measured
 WEAK = 1e-9  # of the strongest direction: left out of a factor
 
 
