@@ -40,7 +40,7 @@ def serve(
         if ledger is not None:
             Ledger(ledger).close()
         with refusing(f"The folder --data '{data}' cannot be made.", OSError, ValueError):
-            settings.make_folders()
+            settings.create_folders()
         made = prepared(settings, demo=demo, say=say)
     except (LedgerError, ValueError) as problem:
         raise refusal(problem, url="--ledger") from None

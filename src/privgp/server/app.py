@@ -30,7 +30,7 @@ SILENT: Any = dict.fromkeys(
 
 def application(settings: Settings) -> FastAPI:
     """The server of these settings; its jobs run between startup and shutdown."""
-    settings.make_folders()
+    settings.create_folders()
     ledger = Ledger(settings.url)
     store = Store(ledger.database)
     work = Work(settings, ledger, store)

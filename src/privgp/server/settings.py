@@ -38,7 +38,7 @@ class Settings:
         """The folder of private tables."""
         return self.data / "tables"
 
-    def make_folders(self) -> None:
+    def create_folders(self) -> None:
         for folder in (self.data, self.tables):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.tables.chmod(0o700)
