@@ -34,28 +34,27 @@ def trials(X, y, bounds, epsilon, delta, repeats, held_out, train=None):
 
 
 def test_kung_heights_at_epsilon_1(kung_square_errors):
-    """50 releases: the root mean square error is known to some 0.1 cm."""
-    assert np.sqrt(np.mean(kung_square_errors(50))) <= 8.4
+    """20 releases: the root mean square error is known to some 0.15 cm."""
+    assert np.sqrt(np.mean(kung_square_errors(20))) <= 8.5
 
 
 def test_kung_heights_through_20_inducing_inputs(kung):
-    """20 releases each: the ratio of the two errors is known to some 2%. It was 1.028 in 40: sums with
+    """12 releases each: the ratio of the two errors is known to some 3%. It was 1.028 in 40: sums with
     Laplace noise, which inducing inputs cannot have, are read better than those with normal noise."""
     ages, heights = kung
     errors = []
     for inducing in (None, 20):
-        squares = []
-        for seed in range(20):
-            model = PrivateGPRegressor(
-                y_bounds=(75, 175), delta=0.01, inducing=inducing, random_state=seed
-            ).fit(ages, heights)
+        asked = {"y_bounds": (75, 175), "delta": 0.01, "inducing": inducing}
+        plan, squares = PrivateGPRegressor(**asked).plan(ages), []
+        for seed in range(12):
+            model = PrivateGPRegressor(**asked, random_state=seed).fit(ages, heights, plan=plan)
             squares.append(np.mean((model.predict(ages) - heights) ** 2))
         errors.append(np.sqrt(np.mean(squares)))
-    assert errors[1] <= 1.07 * errors[0]
+    assert errors[1] <= 1.1 * errors[0]
 
 
 def test_kung_intervals(kung):
-    _, covered = trials(*kung, (75, 175), 1.0, 0.01, 20, 60)
+    _, covered = trials(*kung, (75, 175), 1.0, 0.01, 10, 60)
     assert 0.85 <= covered <= 0.95
 
 
@@ -107,9 +106,9 @@ def test_intervals_of_the_function_are_exact_with_known_hyperparameters():
 
 
 def test_intervals_of_the_function_with_learned_hyperparameters():
-    """40 functions from the prior's own range, 12 spread points each, seeded."""
+    """24 functions from the prior's own range, 12 spread points each, seeded."""
     covered = []
-    for seed in range(40):
+    for seed in range(24):
         rng = np.random.default_rng(seed)
         X = rng.uniform(0, 10, size=(120, 1))
         scale = 2.9 * np.exp(rng.standard_normal())

@@ -25,21 +25,21 @@ LOSS = make_loss("accuracy")
 
 
 def test_the_reported_interval_is_exact_whatever_the_surface():
-    """1,000 searches over a jagged surface that no smooth process would draw."""
+    """500 searches over a jagged surface that no smooth process would draw."""
     scores = np.random.default_rng(0).uniform(0.3, 0.99, 12)
     X, y = records(scores, 400)
     truth = np.round(scores * 400) / 400
     space = {"j": list(range(12))}
     errors = []
-    for seed in range(1000):
+    for seed in range(500):
         found = PrivateBayesSearchCV(
             Column(), space, epsilon=1.0, delta=1e-5, n_iter=2, random_state=seed
         ).fit(None, None, X, y)
         errors.append((found.best_score_ - truth[found.best_index_]) / found.best_score_std_)
     covered = int(np.sum(np.abs(errors) <= 1.6448536))
-    assert binom.ppf(5e-7, 1000, 0.9) <= covered <= binom.isf(5e-7, 1000, 0.9)
-    assert binom.isf(5e-7, 1000, 0.9) / 1000 < 0.95
-    assert binom.ppf(5e-7, 1000, 0.9) / 1000 > 0.85
+    assert binom.ppf(5e-7, 500, 0.9) <= covered <= binom.isf(5e-7, 500, 0.9)
+    assert binom.isf(5e-7, 500, 0.9) / 500 < 0.97
+    assert binom.ppf(5e-7, 500, 0.9) / 500 > 0.82
     assert kstest(errors, "norm").pvalue > 1e-6
 
 
@@ -110,14 +110,14 @@ def searched(seeds: range, **settings) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_a_support_vector_machine_is_tuned_within_a_point():
-    """Digits, 898 private images, epsilon 1, delta 1e-5, 25 steps, 25 searches.
+    """Digits, 898 private images, epsilon 1, delta 1e-5, 25 steps, 12 searches.
 
-    Accuracies of the chosen settings scatter by some 0.006, so their mean by 0.0012.
+    Accuracies of the chosen settings scatter by some 0.006, so their mean by 0.0017.
     """
     open_, _ = searched(range(1), epsilon=1e4, delta=0.5)
     assert open_[0] >= surface().accuracy.max() - 0.002
-    accuracy, errors = searched(range(25))
+    accuracy, errors = searched(range(12))
     assert accuracy.mean() >= open_[0] - 0.01
-    assert np.mean(np.abs(errors) <= 1.645) >= 0.52  # below with probability 1e-7
-    kusner, _ = searched(range(10), method="kusner")
+    assert np.mean(np.abs(errors) <= 1.645) >= 0.33  # below with probability 1e-7
+    kusner, _ = searched(range(5), method="kusner")
     assert kusner.mean() < accuracy.mean() - 0.2
