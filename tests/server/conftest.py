@@ -20,3 +20,8 @@ def plan(world):
 @pytest.fixture(scope="package")
 def release(world, plan):
     return world.released(ANALYST, "visits", plan, "the-first-release")
+
+
+@pytest.fixture(scope="package")
+def function(world):
+    return world.made("visits", "the-first-function")

@@ -14,9 +14,10 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from privgp.ledger.errors import LedgerError
-from privgp.ledger.tables import GUARDED, REVISION
+from privgp.ledger.tables import GUARDED, REVISION, VERSIONS
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
+MIGRATIONS = "privgp.ledger:migrations"
 ANCHOR = "anchor"  # a word of the url's query: the anchor's file
 WAIT = 60  # seconds for another process's transaction
 WRONG_URL = (
@@ -32,11 +33,18 @@ class Database:
         self.url = checked_url(url).difference_update_query([ANCHOR])
         self._engine: Engine | None = None
         self._process = 0
+        self.migrate(MIGRATIONS, VERSIONS, REVISION)
+
+    def migrate(self, scripts: str, versions: str, newest: str) -> None:
+        """Bring tables up to date by alembic's ``scripts``; ``versions``: the table that knows where
+        they stand. Of several programs that start at once, one does it."""
         with self.read() as connection:  # which waits for nobody
-            if _revision(connection) == REVISION:
+            if _revision(connection, versions) == newest:
                 return
         with self.write() as connection:
-            _migrate(connection)
+            exclude_others(connection)
+            if _revision(connection, versions) != newest:
+                _upgrade(connection, scripts, versions)
 
     @property
     def file(self) -> Path | None:
@@ -153,24 +161,20 @@ def exclude_others(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(7042016)"))
 
 
-def _migrate(connection: Connection) -> None:
-    """Bring the tables up to date; of several programs that start at once, one does it."""
-    exclude_others(connection)
-    if _revision(connection) == REVISION:
-        return
+def _upgrade(connection: Connection, scripts: str, versions: str) -> None:
     from alembic import command
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", "privgp.ledger:migrations")
-    config.attributes["connection"] = connection
+    config.set_main_option("script_location", scripts)
+    config.attributes |= {"connection": connection, "version_table": versions}
     command.upgrade(config, "head")
 
 
-def _revision(connection: Connection) -> str | None:
-    if not inspect(connection).has_table("alembic_version"):
+def _revision(connection: Connection, versions: str) -> str | None:
+    if not inspect(connection).has_table(versions):
         return None
-    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    found = connection.execute(text(f"SELECT version_num FROM {versions}")).scalar()
     return None if found is None else str(found)
 
 

@@ -12,14 +12,13 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from privgp.ledger.errors import LedgerError
-from privgp.ledger.ledger import Ledger
 from privgp.server import api, pages
 from privgp.server.answers import Models
 from privgp.server.errors import Refused, first_line
+from privgp.server.functions import api as functions
 from privgp.server.guard import Guard
 from privgp.server.jobs import Worker
 from privgp.server.settings import Settings
-from privgp.server.store.store import Store
 from privgp.server.work import Work
 
 # The framework could send requests and errors, and what they quote, to whoever the environment names.
@@ -30,10 +29,7 @@ SILENT: Any = dict.fromkeys(
 
 def application(settings: Settings) -> FastAPI:
     """The server of these settings; its jobs run between startup and shutdown."""
-    settings.make_folders()
-    ledger = Ledger(settings.url)
-    store = Store(ledger.database)
-    work = Work(settings, ledger, store)
+    work = Work.of(settings)
     worker = Worker(work)
 
     @asynccontextmanager
@@ -50,14 +46,15 @@ def application(settings: Settings) -> FastAPI:
         lifespan=running,
         telemetry=SILENT,
     )
-    made.state.service = api.Service(settings, store, work, worker, Models())
+    made.state.service = api.Service(settings, work.store, work, worker, Models())
     made.include_router(api.router)
+    made.include_router(functions.router)
     made.include_router(pages.router)
     made.add_exception_handler(Refused, _refused)
     made.add_exception_handler(LedgerError, _ledger)
     made.add_exception_handler(RequestValidationError, _invalid)
     made.add_exception_handler(HTTPException, _http)
-    made.add_middleware(Guard, settings=settings, store=store)
+    made.add_middleware(Guard, settings=settings, store=work.store)
     return made
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
+import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from privgp.models.classifier import PrivateGPClassifier
@@ -102,6 +104,16 @@ class Declared(Asked):
         if self.classes is not None:
             return X, people, reading.output_labels(frame, self.output)
         return X, people, reading.output_numbers(frame, self.output)
+
+    def rehearsed(self, X: Any) -> Any:
+        """Inputs to rehearse with: those there are where they are public, else in the middle of their
+        bounds."""
+        if self.x_bounds is None:
+            return X
+        pairs = zip(self.inputs, self.x_bounds, strict=True)
+        return pl.DataFrame(
+            {name: np.full(len(X), 0.5 * lo + 0.5 * hi) for name, (lo, hi) in pairs}
+        )
 
     def public_rows(self, path: Path) -> tuple[Any, Any]:
         """What a plan needs: inputs and people, or the number of records where inputs are private."""

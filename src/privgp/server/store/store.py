@@ -22,9 +22,7 @@ Row = dict[str, Any]
 class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
-        with database.write() as connection:
-            exclude_others(connection)
-            s.metadata.create_all(connection)
+        database.migrate(s.SCRIPTS, s.VERSIONS, s.REVISION)
 
     # keys
 
@@ -153,11 +151,7 @@ class Store:
     # plans and releases
 
     def add_plan(self, **row: Any) -> None:
-        with self.database.write() as connection:
-            if not connection.execute(
-                select(s.plans.c.id).where(s.plans.c.id == row["id"])
-            ).first():
-                connection.execute(insert(s.plans).values(made_at=now(), **row))
+        self._add_once(s.plans, row)
 
     def plan(self, who: Who, number: str) -> Row:
         return self._visible(who, s.plans, number)
@@ -178,11 +172,7 @@ class Store:
             connection.execute(update(s.plans).where(where).values(**values))
 
     def add_release(self, **row: Any) -> None:
-        with self.database.write() as connection:
-            exclude_others(connection)
-            same = select(s.releases.c.id).where(s.releases.c.id == row["id"])
-            if not connection.execute(same).first():
-                connection.execute(insert(s.releases).values(made_at=now(), **row))
+        self._add_once(s.releases, row)
 
     def release(self, who: Who, number: str) -> Row:
         return self._visible(who, s.releases, number)
@@ -195,6 +185,29 @@ class Store:
 
     def releases(self, dataset: str) -> list[Row]:
         return self._of_dataset(s.releases, dataset)
+
+    # functions and paths
+
+    def add_function(self, **row: Any) -> None:
+        self._add_once(s.functions, {"points": 0, **row})
+
+    def has_function(self, number: str) -> bool:
+        with self.database.read() as connection:
+            asked = select(s.functions.c.id).where(s.functions.c.id == number)
+            return connection.execute(asked).first() is not None
+
+    def function(self, who: Who, number: str) -> Row:
+        return self._visible(who, s.functions, number)
+
+    def functions(self, dataset: str) -> list[Row]:
+        return self._of_dataset(s.functions, dataset)
+
+    def note_points(self, number: str, points: int) -> None:
+        """Know that so many points were answered, or more."""
+        c = s.functions.c
+        fewer = and_(c.id == number, c.points < points)
+        with self.database.write() as connection:
+            connection.execute(update(s.functions).where(fewer).values(points=points))
 
     # jobs
 
@@ -285,6 +298,14 @@ class Store:
             connection.execute(
                 update(s.jobs).where(s.jobs.c.state == RUNNING).values(state=WAITING)
             )
+
+    def _add_once(self, table: Table, row: Row) -> None:
+        """Add a row, unless a run of the same job before has."""
+        with self.database.write() as connection:
+            exclude_others(connection)
+            same = select(table.c.id).where(table.c.id == row["id"])
+            if not connection.execute(same).first():
+                connection.execute(insert(table).values(made_at=now(), **row))
 
     def _visible(self, who: Who, table: Table, number: str) -> Row:
         """A row of a dataset that the key may see."""
