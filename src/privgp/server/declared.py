@@ -105,15 +105,10 @@ class Declared(Asked):
             return X, people, reading.output_labels(frame, self.output)
         return X, people, reading.output_numbers(frame, self.output)
 
-    def rehearsed(self, X: Any) -> Any:
-        """Inputs to rehearse with: those there are where they are public, else in the middle of their
-        bounds."""
-        if self.x_bounds is None:
-            return X
-        pairs = zip(self.inputs, self.x_bounds, strict=True)
-        return pl.DataFrame(
-            {name: np.full(len(X), 0.5 * lo + 0.5 * hi) for name, (lo, hi) in pairs}
-        )
+    def middle(self, rows: int) -> pl.DataFrame:
+        """Made-up records in the middle of the bounds of private inputs."""
+        pairs = zip(self.inputs, self.x_bounds or (), strict=True)
+        return pl.DataFrame({name: np.full(rows, 0.5 * lo + 0.5 * hi) for name, (lo, hi) in pairs})
 
     def public_rows(self, path: Path) -> tuple[Any, Any]:
         """What a plan needs: inputs and people, or the number of records where inputs are private."""

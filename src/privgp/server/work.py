@@ -130,7 +130,8 @@ class Work:
         X, people, y = declared.all_columns(declared.path(self.settings))
         step(0.3, "Rehearsing with made-up values")
         trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
-        packed(trial.fit(declared.rehearsed(X), model._made_up(len(X)), people, plan))
+        inputs = X if model.x_bounds is None else declared.middle(len(X))
+        packed(trial.fit(inputs, model._made_up(len(X)), people, plan))
 
         def draw(account: Keyed) -> Any:
             return model.set_params(ledger=account).fit(X, y, people, plan)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from pydantic import TypeAdapter
+from sklearn.base import clone
 
 from privgp.ledger.account import Account
 from privgp.models.kept import names_of
@@ -109,7 +110,8 @@ def make(
         wanted.check(declared, len(X), keeper.settings)
         try:  # with nobody's values: what these are refused for may be told
             made = wanted.estimator(declared, len(X))
-            wanted.estimator(declared, len(X)).fit(*_made_up(X, declared))
+            inputs = X if declared.x_bounds is None else declared.middle(len(X))
+            clone(made).fit(inputs, _made_up(len(X), declared))
         except (ValueError, ArithmeticError) as problem:
             raise Refused(422, first_line(problem)) from None
         with suppress(FileExistsError):  # another run was faster, under the same charge
@@ -137,8 +139,7 @@ def _told(made: Any) -> dict[str, Any]:
     }
 
 
-def _made_up(X: pl.DataFrame, declared: Declared) -> tuple[Any, Array]:
-    """Records to rehearse with, private inputs and outputs in the middle of their bounds."""
+def _made_up(rows: int, declared: Declared) -> Array:
+    """Outputs in the middle of their bounds, to rehearse with."""
     low, high = declared.bounds or (0.0, 0.0)
-    outputs = np.full(len(X), 0.5 * low + 0.5 * high)
-    return declared.rehearsed(X), outputs
+    return np.full(rows, 0.5 * low + 0.5 * high)
