@@ -17,7 +17,7 @@ from privgp.release.certificate.page import page as certificate_page
 from privgp.server import answers, reading
 from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, ReleaseAsked
 from privgp.server.errors import Refused, absent, first_line
-from privgp.server.jobs import Worker
+from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings
 from privgp.server.store.keys import Who
 from privgp.server.store.store import Row, Store, new_id

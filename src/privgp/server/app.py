@@ -17,7 +17,7 @@ from privgp.server.answers import Models
 from privgp.server.errors import Refused, first_line
 from privgp.server.functions import api as functions
 from privgp.server.guard import Guard
-from privgp.server.jobs import Worker
+from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings
 from privgp.server.work import Work
 

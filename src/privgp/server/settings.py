@@ -16,6 +16,8 @@ class Settings:
     ``most_asked``, ``most_drawn``: points of one question to a whole function or to paths, and of all
     questions to it, unless inducing inputs fix it
     ``most_waiting``: jobs that wait or run at once, of one key
+    ``most_seconds``: of one job
+    ``most_at_once``: requests that are being answered, of everybody
     ``rate``, ``burst``: requests a second of one key, and how many may come at once
     ``secure``: cookies travel over TLS only
     """
@@ -30,6 +32,8 @@ class Settings:
     most_asked: int = 500
     most_drawn: int = 4_000
     most_waiting: int = 20
+    most_seconds: float = 600.0
+    most_at_once: int = 100
     rate: float = 50.0
     burst: int = 200
     secure: bool = False

@@ -7,12 +7,24 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Table, and_, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    Select,
+    Table,
+    and_,
+    delete,
+    func,
+    insert,
+    select,
+    true,
+    update,
+)
 
 from privgp.ledger.database import Database, exclude_others
 from privgp.server.errors import Refused, absent
 from privgp.server.store import schema as s
-from privgp.server.store.keys import ANALYST, CUSTODIAN, Who, agrees, new_key, parts
+from privgp.server.store.keys import CUSTODIAN, Who, agrees, new_key, parts
 
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 SESSION = 12 * 3600  # seconds
@@ -126,20 +138,17 @@ class Store:
 
     def datasets(self, who: Who) -> list[Row]:
         """All that the key may see."""
-        asked = select(s.datasets).order_by(s.datasets.c.name)
-        if who.role == ANALYST:
-            own = select(s.grants.c.dataset).where(s.grants.c.key == who.key)
-            asked = asked.where(s.datasets.c.name.in_(own))
+        asked = select(s.datasets).where(_seen(who, s.datasets.c.name)).order_by(s.datasets.c.name)
         with self.database.read() as connection:
             rows = connection.execute(asked).mappings()
             return [{**row, "declared": json.loads(row["declared"])} for row in rows]
 
     def dataset(self, who: Who, name: str) -> Row:
-        """One dataset; what the key may not see is as absent as what does not exist."""
-        for row in self.datasets(who):
-            if row["name"] == name:
-                return row
-        raise absent()
+        """One dataset; what the key may not see is as absent as what does not exist, and is looked
+        for in the same way."""
+        c = s.datasets.c
+        row = self._first(select(s.datasets).where(and_(c.name == name, _seen(who, c.name))))
+        return {**row, "declared": json.loads(row["declared"])}
 
     def declared(self, name: str) -> Row:
         """What was declared of a dataset, for the server's own use."""
@@ -270,11 +279,9 @@ class Store:
 
     def job(self, who: Who, number: str) -> Row:
         """A job of this key; a custodian sees all."""
-        with self.database.read() as connection:
-            row = connection.execute(select(s.jobs).where(s.jobs.c.id == number)).mappings().first()
-        if row is None or (row["key"] != who.key and not who.is_custodian):
-            raise absent()
-        return dict(row)
+        c = s.jobs.c
+        own = true() if who.is_custodian else c.key == who.key
+        return self._first(select(s.jobs).where(and_(c.id == number, own)))
 
     def next_job(self) -> Row | None:
         """The oldest job that waits, which then runs."""
@@ -292,6 +299,12 @@ class Store:
         with self.database.write() as connection:
             connection.execute(update(s.jobs).where(s.jobs.c.id == job).values(**values))
 
+    def end(self, job: str, **values: Any) -> None:
+        """Write down how a job ended that runs; an end that is written stays."""
+        running = and_(s.jobs.c.id == job, s.jobs.c.state == RUNNING)
+        with self.database.write() as connection:
+            connection.execute(update(s.jobs).where(running).values(**values))
+
     def requeue(self) -> None:
         """Jobs that ran when the server ended wait again. What they charged, they charged once."""
         with self.database.write() as connection:
@@ -308,19 +321,29 @@ class Store:
                 connection.execute(insert(table).values(made_at=now(), **row))
 
     def _visible(self, who: Who, table: Table, number: str) -> Row:
-        """A row of a dataset that the key may see."""
-        asked = select(table).where(table.c.id == number)
-        names = [each["name"] for each in self.datasets(who)]
+        """A row of a dataset that the key may see, without the file it may have."""
+        c = table.c
+        columns = [each for each in c if not isinstance(each.type, LargeBinary)]
+        return self._first(select(*columns).where(and_(c.id == number, _seen(who, c.dataset))))
+
+    def _first(self, asked: Select[Any]) -> Row:
         with self.database.read() as connection:
             row = connection.execute(asked).mappings().first()
-        if row is None or row["dataset"] not in names:
+        if row is None:
             raise absent()
         return dict(row)
 
     def _of_dataset(self, table: Table, dataset: str) -> list[Row]:
-        asked = select(table).where(table.c.dataset == dataset).order_by(table.c.made_at)
+        columns = [each for each in table.c if not isinstance(each.type, LargeBinary)]
+        asked = select(*columns).where(table.c.dataset == dataset).order_by(table.c.made_at)
         with self.database.read() as connection:
             return [dict(row) for row in connection.execute(asked).mappings()]
+
+
+def _seen(who: Who, name: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether a key may see the dataset of this name: a custodian's, or one that it was made for."""
+    granted = select(s.grants.c.dataset).where(s.grants.c.key == who.key)
+    return true() if who.role == CUSTODIAN else name.in_(granted)
 
 
 def _written(asked: Mapping[str, Any]) -> str:
