@@ -19,6 +19,7 @@ from privgp.ledger.tables import GUARDED, REVISION, VERSIONS
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 MIGRATIONS = "privgp.ledger:migrations"
 ANCHOR = "anchor"  # a word of the url's query: the anchor's file
+SECRET_WORDS = {"password", "sslpassword"}
 WAIT = 60  # seconds for another process's transaction
 WRONG_URL = (
     "url must be sqlite:///FILE or postgresql://USER@HOST/DATABASE: a budget outlives a program."
@@ -94,7 +95,12 @@ class Database:
         return engine
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"url": self.url, "_engine": None, "_process": 0}
+        """Without the password: another process takes it from PGPASSWORD or its password file."""
+        url = self.url
+        bare = URL.create(
+            url.drivername, url.username, None, url.host, url.port, url.database, url.query
+        )
+        return {"url": bare, "_engine": None, "_process": 0}
 
 
 def checked_url(url: str) -> URL:
@@ -109,6 +115,8 @@ def checked_url(url: str) -> URL:
         raise ValueError(WRONG_URL)
     if kind == SQLITE and not set(made.query) <= {ANCHOR}:  # it would be another file's name
         raise ValueError("url of SQLite takes no option but anchor.")
+    if SECRET_WORDS & {*made.query}:  # which would be shown with the address
+        raise ValueError("url must have a password before the host, or none.")
     if kind == POSTGRESQL:
         try:
             import psycopg  # noqa: F401

@@ -13,12 +13,12 @@ from queue import SimpleQueue
 
 from privgp.ledger.errors import LedgerError
 from privgp.server.errors import Refused, first_line
+from privgp.server.jobs.process import LOST, OVER, READY
 from privgp.server.settings import Settings
 from privgp.server.store.store import DONE, FAILED, Row
 from privgp.server.work import PLAN, STOPPED, Work
 
 UNEXPECTED = "The plan could not be computed."
-READY, OVER, LOST = b"ready\n", b"over\n", b"lost\n"
 log = logging.getLogger("privgp.server")
 
 
@@ -74,4 +74,7 @@ def _listen(lines: SimpleQueue[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BrokenPipeError:  # the server is gone
+        os._exit(0)

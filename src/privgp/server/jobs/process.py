@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from enum import Enum
+from typing import Any
 
-from privgp.server.jobs.child import OVER, READY
 from privgp.server.settings import Settings
-from privgp.server.store.store import Row
 
+READY, OVER, LOST = b"ready\n", b"over\n", b"lost\n"  # what it says
 LOOK = 0.2  # seconds between looks whether the server ends
 START = 120.0  # seconds for a process to start
 
@@ -40,7 +40,7 @@ class Process:
         with self._lock:
             self._started()
 
-    def run(self, settings: Settings, job: Row, stop: Callable[[], bool]) -> End:
+    def run(self, settings: Settings, job: dict[str, Any], stop: Callable[[], bool]) -> End:
         """Carry a job out within the settings' time; ``stop`` tells when the server cannot wait."""
         told = {"settings": {**asdict(settings), "data": str(settings.data)}, "job": job}
         with self._lock:

@@ -308,9 +308,8 @@ class Store:
     def requeue(self) -> None:
         """Jobs that ran when the server ended wait again. What they charged, they charged once."""
         with self.database.write() as connection:
-            connection.execute(
-                update(s.jobs).where(s.jobs.c.state == RUNNING).values(state=WAITING)
-            )
+            again = update(s.jobs).where(s.jobs.c.state == RUNNING)
+            connection.execute(again.values(state=WAITING, progress=0.0, doing=""))
 
     def _add_once(self, table: Table, row: Row) -> None:
         """Add a row, unless a run of the same job before has."""
