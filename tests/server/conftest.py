@@ -2,6 +2,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from tests.ledger.conftest import postgresql  # noqa: F401
 from tests.server.world import ANALYST, running
 
 
