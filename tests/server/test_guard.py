@@ -8,6 +8,8 @@ import threading
 import pytest
 from sqlalchemy import event
 
+from privgp.ledger.errors import LedgerUnreachable
+from privgp.server.errors import Refused
 from privgp.server.guard import Guard
 from tests.server.world import ANALYST, CUSTODIAN, NONE, OTHER, settings
 
@@ -110,3 +112,22 @@ def test_nonsense_lengths_are_refused(world, length):
     headers = {"Content-Length": length.encode("utf-8")}
     answer = world.ask(CUSTODIAN, "POST", "/api/keys", content=b"{}", headers=headers)
     assert answer.status_code in (400, 413)
+
+
+def test_without_its_database_the_server_says_so(world, monkeypatch):
+    store = world.client.app.state.service.store
+
+    def away(*_):
+        raise LedgerUnreachable("it is away at postgresql://me:secret@host")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.database, "_connected", away)
+        answer = world.ask(ANALYST, "GET", "/api/datasets")
+    assert (answer.status_code, "secret" in answer.text) == (503, False)
+
+
+def test_two_names_for_one_table_at_once_get_one_budget(world):
+    """The second look is in the transaction that registers."""
+    store = world.client.app.state.service.store
+    with pytest.raises(Refused, match="one budget"):
+        store.add_dataset("another", store.declared("visits"))

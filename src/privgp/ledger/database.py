@@ -11,15 +11,17 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import NullPool
 
-from privgp.ledger.errors import LedgerError
+from privgp.ledger.errors import LedgerUnreachable
 from privgp.ledger.tables import GUARDED, REVISION, VERSIONS
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 MIGRATIONS = "privgp.ledger:migrations"
 ANCHOR = "anchor"  # a word of the url's query: the anchor's file
 SECRET_WORDS = {"password", "sslpassword"}
+MOST_CONNECTIONS = 45  # as many threads as a server has
 WAIT = 60  # seconds for another process's transaction
 WRONG_URL = (
     "url must be sqlite:///FILE or postgresql://USER@HOST/DATABASE: a budget outlives a program."
@@ -76,8 +78,8 @@ class Database:
                     connection.execution_options(isolation_level="REPEATABLE READ")
                 with connection.begin():
                     yield connection
-        except DBAPIError as problem:
-            raise LedgerError(UNREACHABLE) from problem
+        except (DBAPIError, PoolTimeout) as problem:
+            raise LedgerUnreachable(UNREACHABLE) from problem
 
     def _connected(self) -> Engine:
         """The engine of this process: a connection is not shared with a fork."""
@@ -88,7 +90,7 @@ class Database:
 
     def _opened(self) -> Engine:
         if self.file is None:
-            return create_engine(self.url, pool_pre_ping=True)
+            return create_engine(self.url, pool_pre_ping=True, max_overflow=MOST_CONNECTIONS)
         engine = create_engine(self.url, connect_args={"timeout": WAIT}, poolclass=NullPool)
         event.listen(engine, "connect", _set_up)
         event.listen(engine, "begin", _begin)

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from privgp.ledger.errors import LedgerError
+from privgp.ledger.errors import LedgerError, LedgerUnreachable
 from privgp.server import api, pages
 from privgp.server.answers import Models
 from privgp.server.errors import Refused, first_line
@@ -67,7 +67,7 @@ def _refused(_: Request, problem: Any) -> JSONResponse:
 
 
 def _ledger(_: Request, problem: Any) -> JSONResponse:
-    return _told(409, first_line(problem))
+    return _told(503 if isinstance(problem, LedgerUnreachable) else 409, first_line(problem))
 
 
 def _invalid(_: Request, problem: Any) -> JSONResponse:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+from privgp.ledger.errors import LedgerUnreachable
 from privgp.server.settings import Settings
 from privgp.server.store.keys import Who
 from privgp.server.store.store import Store
@@ -110,7 +111,11 @@ class Guard:
         if self._running > self.settings.most_at_once:
             await _refuse(sending, 503, "The server is busy: try again in a moment.")
             return
-        who = await asyncio.to_thread(self._who, headers)
+        try:
+            who = await asyncio.to_thread(self._who, headers)
+        except LedgerUnreachable:
+            await _refuse(sending, 503, "The server cannot reach its database: try again later.")
+            return
         address = (scope.get("client") or ("",))[0]
         allowed = self._addresses.allow(address) if who is None else self._keys.allow(who.key)
         if not allowed:

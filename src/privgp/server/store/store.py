@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Connection,
     LargeBinary,
     Select,
     Table,
@@ -122,17 +123,12 @@ class Store:
     def check_new(self, name: str, table: str) -> None:
         """Refuse a name or a table that is registered already: the people of a table have one budget."""
         with self.database.read() as connection:
-            rows = connection.execute(select(s.datasets)).mappings().all()
-        if any(name == row["name"] for row in rows):
-            raise Refused(409, "A dataset of this name is registered already.")
-        if any(table == json.loads(row["declared"])["table"] for row in rows):
-            raise Refused(409, "This table is registered already: its people have one budget.")
+            _check_new(connection, name, table)
 
     def add_dataset(self, name: str, declared: Mapping[str, Any]) -> None:
         with self.database.write() as connection:
             exclude_others(connection)
-            if connection.execute(select(s.datasets).where(s.datasets.c.name == name)).first():
-                raise Refused(409, "A dataset of this name is registered already.")
+            _check_new(connection, name, declared["table"])
             row = {"name": name, "declared": json.dumps(dict(declared)), "made_at": now()}
             connection.execute(insert(s.datasets).values(**row))
 
@@ -337,6 +333,14 @@ class Store:
         asked = select(*columns).where(table.c.dataset == dataset).order_by(table.c.made_at)
         with self.database.read() as connection:
             return [dict(row) for row in connection.execute(asked).mappings()]
+
+
+def _check_new(connection: Connection, name: str, table: str) -> None:
+    rows = connection.execute(select(s.datasets)).mappings().all()
+    if any(name == row["name"] for row in rows):
+        raise Refused(409, "A dataset of this name is registered already.")
+    if any(table == json.loads(row["declared"])["table"] for row in rows):
+        raise Refused(409, "This table is registered already: its people have one budget.")
 
 
 def _seen(who: Who, name: ColumnElement[str]) -> ColumnElement[bool]:
