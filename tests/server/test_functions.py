@@ -94,6 +94,16 @@ def test_another_server_on_the_folder_is_followed(folder):
     assert one.values(ANALYST, function, [[61.0], [60.0]]).json()["values"][1:] == there
 
 
+def test_who_waits_too_long_for_others_is_told(folder):
+    path, keys, function, first = folder
+    world = World(TestClient(application(settings(path, most_wait=0.01))), keys)
+    assert world.values(ANALYST, function, POINTS).json()["values"] == first
+    with world.client.app.state.service.work.keeper._busy[function]:
+        answer = world.values(ANALYST, function, POINTS)
+    assert (answer.status_code, answer.json()["error"]) == (503, kept.BUSY)
+    assert world.values(ANALYST, function, POINTS).status_code == 200
+
+
 @pytest.mark.parametrize("moment", ["after the charge", "after the file"])
 def test_a_function_that_was_stopped_is_charged_once(tmp_path, monkeypatch, moment):
     with running(tmp_path) as world:

@@ -17,7 +17,8 @@ class Settings:
     questions to it, unless inducing inputs fix it
     ``most_waiting``: jobs that wait or run at once, of one key
     ``most_seconds``: of one job
-    ``most_at_once``: requests that are being answered, of everybody
+    ``most_at_once``, ``threads``: requests that are there, of everybody, and that are worked on
+    ``most_wait``: seconds to wait for others who ask the same function
     ``rate``, ``burst``: requests a second of one key, and how many may come at once
     ``secure``: cookies travel over TLS only
     """
@@ -34,6 +35,8 @@ class Settings:
     most_waiting: int = 20
     most_seconds: float = 600.0
     most_at_once: int = 100
+    threads: int = 8
+    most_wait: float = 5.0
     rate: float = 50.0
     burst: int = 200
     secure: bool = False

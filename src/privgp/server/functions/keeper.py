@@ -30,6 +30,7 @@ from privgp.types import Array
 
 OPENED = 8  # in memory
 GONE = "The file of this function is missing, damaged or an older copy: nothing is answered."
+BUSY = "Others are asking this function: try again in a moment."
 LAST_DRAW = "At most {:,} points of this are ever answered: ask for those that were."
 
 
@@ -50,16 +51,21 @@ class Keeper:
         number = row["id"]
         with self._lock:
             busy = self._busy.setdefault(number, Lock())
-        with busy:
-            try:
-                return self._answers(number, row, points)
-            except RuntimeError:  # another server went on with the file: follow it
-                self._forget(number)
+        if not busy.acquire(timeout=self.settings.most_wait):
+            raise Refused(503, BUSY)
+        try:
+            return self._followed(number, row, points)
+        finally:
+            busy.release()
+
+    def _followed(self, number: str, row: Row, points: list[list[float]]) -> Array:
+        """The answers, also where another server went on with the file."""
+        for _ in range(2):
             try:
                 return self._answers(number, row, points)
             except RuntimeError:
                 self._forget(number)
-                raise Refused(503, GONE) from None
+        raise Refused(503, GONE)
 
     def _answers(self, number: str, row: Row, points: list[list[float]]) -> Array:
         made = self._model(number, row["kind"])
