@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 # One BLAS thread: the matrices of the tests are small, and test workers share the cores.
 QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: test demo lint papers papers-quick bench bench-accuracy bench-calibration bench-peers setup \
-  lock clean
+.PHONY: test demo lint papers papers-quick bench bench-accuracy bench-calibration bench-peers \
+  bench-load bench-kills fuzz setup lock clean
 .DEFAULT_GOAL := test
 
 setup: $(VENV)/.ready
@@ -47,6 +47,18 @@ bench-accuracy: setup
 # Errors and error bars on known functions and on real data, into the folder calibration.
 bench-calibration: setup
 	$(QUIET_BLAS) $(BIN)/python -m benchmarks.calibration --data $(DATA)
+
+# A server under load: speed against the bare model, many clients at once, memory.
+bench-load: setup
+	$(QUIET_BLAS) $(BIN)/python -m benchmarks.load
+
+# A server that is killed 50 times while it is asked.
+bench-kills: setup
+	$(QUIET_BLAS) $(BIN)/python -m benchmarks.kills
+
+# 10,000 broken uploads, and as many requests that fit the server's schema.
+fuzz: setup
+	PRIVGP_FUZZ=10000 $(QUIET_BLAS) $(BIN)/pytest tests/server/test_fuzz.py
 
 # Peers live in an environment of their own. One that does not install is reported, not hidden:
 # dp4gp asks for a package that no longer exists, so it comes without its dependencies.

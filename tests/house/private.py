@@ -54,7 +54,7 @@ READERS = {
 # about public arguments only.
 RELEASED = {
     "measure", "measure_rows", "measured_loss", "kusner_search", "choose",
-    "choose_by_validation", "choose_by_residuals", "ask",
+    "choose_by_validation", "choose_by_residuals", "ask", "unanswered",
     "person_ids", "count_people", "column_names", "make_loss", "score_sensitivity", "parameters",
     "fingerprint", "written_classes",
 }  # fmt: skip

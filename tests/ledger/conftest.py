@@ -59,12 +59,17 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         shutil.copy(request.getfixturevalue("empty"), tmp_path / "budget.db")
         return f"sqlite:///{tmp_path}/budget.db"
-    made, name = _driven(request.getfixturevalue("postgresql")), f"budget_{next(NUMBERS)}"
+    return new_schema(request.getfixturevalue("postgresql"), tmp_path / "budget.anchor")
+
+
+def new_schema(server: str, anchor: Path) -> str:
+    """The address of an empty ledger on a server of PostgreSQL."""
+    made, name = _driven(server), f"budget_{os.getpid()}_{next(NUMBERS)}"
     engine = create_engine(made)
     with engine.begin() as connection:
         connection.execute(text(f"CREATE SCHEMA {name}"))
     engine.dispose()
-    query = {"options": f"-csearch_path={name}", "anchor": str(tmp_path / "budget.anchor")}
+    query = {"options": f"-csearch_path={name}", "anchor": str(anchor)}
     new = made.set(drivername="postgresql").update_query_dict(query)
     return new.render_as_string(hide_password=False)
 

@@ -6,6 +6,7 @@ import pickle
 import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from sklearn.base import clone
@@ -14,6 +15,9 @@ from sqlalchemy.exc import DBAPIError
 
 from privgp import BudgetExceeded, Ledger, LedgerError, LedgerTampered, PrivateGPRegressor, compose
 from privgp.ledger import database, tables
+from privgp.ledger.amounts import UNIT
+from privgp.ledger.chain import CHARGE, Entry, Opened, check, sealed
+from privgp.ledger.filter import Cost, Spent
 from privgp.privacy.guarantee import RECORDS, Guarantee
 from tests.ledger.promises import gaussian, of, pure
 
@@ -246,6 +250,25 @@ def test_changed_rows_are_found(url, tamper, change):
         ledger.verify()
 
 
+@pytest.mark.parametrize("kind", ["pure", "gaussian"])
+def test_a_chain_that_was_sealed_anew_with_smaller_costs_is_found(kind):
+    """Whoever owns the database can write a chain whose hashes are right: the costs are counted
+    again from what was promised."""
+    budget = dict(epsilon=str(2 * UNIT), delta=str(UNIT // 10**5), reserve="0")
+    opened = sealed(Opened(dataset="visits", fingerprint=None, opened_at="then", **budget))
+    promised = pure(0.5) if kind == "pure" else gaussian(0.5, 1e-6)
+    cost, spent = opened.budget.after(Spent(), promised)
+    others = dict(
+        dataset="visits", number=1, kind=CHARGE, at="then", key=None, request="", fingerprint=None,
+        answer=None, guarantee=promised.to_json(), previous=opened.hash,
+    )  # fmt: skip
+    check(opened, [Entry.of(cost, spent, **others)], {})
+    less = Cost(cost.epsilon * 9 // 10, cost.mu2 * 9 // 10, cost.delta)
+    spent = replace(spent, epsilon=less.epsilon, mu2=less.mu2)
+    with pytest.raises(LedgerTampered, match="too little"):
+        check(opened, [Entry.of(less, spent, **others)], {})
+
+
 def test_missing_triggers_are_found(url):
     ledger = three_charges(url)
     drop = "DROP TRIGGER entries_delete"
@@ -360,3 +383,18 @@ def test_addresses_are_told_without_their_passwords(tmp_path):
     ledger.database.url = database.checked_url("postgresql://me:secret@host/a")
     assert ledger.database.url.password == "secret"
     assert "secret" not in repr(ledger)
+
+
+def test_a_pickled_estimator_holds_no_password(tmp_path):
+    ledger = Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.open("visits", 1.0, 1e-5)
+    ledger.database.url = database.checked_url("postgresql://me:secret@host:5/a?sslmode=require")
+    model = PrivateGPRegressor(y_bounds=(0, 1), epsilon=1.0, delta=1e-6, ledger=account)
+    kept = pickle.dumps(model)
+    assert b"secret" not in kept
+    assert "secret" not in repr(model) + repr(vars(ledger.database))
+    url = pickle.loads(kept).ledger.ledger.database.url
+    assert (url.username, url.host, url.port, url.database) == ("me", "host", 5, "a")
+    assert dict(url.query) == {"sslmode": "require"}
+    with pytest.raises(ValueError, match="password"):
+        Ledger("postgresql://me@host/a?password=secret")

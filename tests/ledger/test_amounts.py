@@ -34,7 +34,7 @@ def test_the_smallest_spending_costs_a_unit(tiny):
     assert squared_mu_of_pure(tiny) == 1
 
 
-@pytest.mark.parametrize("huge", [1e13, 1e300, math.inf, math.nan, -1.0])
+@pytest.mark.parametrize("huge", [1e13, 1e300, math.inf, math.nan, -1.0, -1e-60, -5e-324])
 def test_huge_amounts_are_refused(huge):
     with pytest.raises(ValueError, match="charge"):
         decimal(huge)

@@ -2,6 +2,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from tests.ledger.conftest import postgresql  # noqa: F401
 from tests.server.world import ANALYST, running
 
 
@@ -20,3 +21,8 @@ def plan(world):
 @pytest.fixture(scope="package")
 def release(world, plan):
     return world.released(ANALYST, "visits", plan, "the-first-release")
+
+
+@pytest.fixture(scope="package")
+def function(world):
+    return world.made("visits", "the-first-function")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,9 @@ from schemathesis.generation import GenerationMode
 
 from tests.server.world import ANALYST, CUSTODIAN, SECRETS, declared, running, table_of
 
-UPLOADS = 300
+# PRIVGP_FUZZ=10000 pytest tests/server/test_fuzz.py: as many uploads, and requests to every endpoint.
+UPLOADS = int(os.environ.get("PRIVGP_FUZZ", "300"))
+EXAMPLES = max(4, UPLOADS // 100)
 
 
 def parquet():
@@ -86,7 +89,9 @@ def codes_of(world, role, operation):
     codes = []
 
     @seed(0)
-    @settings(max_examples=4, deadline=None, suppress_health_check=[*HealthCheck], database=None)
+    @settings(
+        max_examples=EXAMPLES, deadline=None, suppress_health_check=[*HealthCheck], database=None
+    )
     @given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
     def check(case):
         answer = send(world, role, case)
@@ -128,20 +133,27 @@ NONSENSE = (
     b'{"epsilon": 1e-300, "delta": 1e-300, "hyperparameters": "fixed"}', b"[" * 5000,
     b'{"name": "x", "table": "../../etc/passwd.csv"}', b'{"datasets": ["nothing"]}',
     b'{"name": "x", "role": "analyst", "datasets": ["nothing"]}',
+    b'{"kind": "paths", "variance": 1, "lengthscales": [], "epsilon": 1, "delta": 0.1}',
+    b'{"kind": "spell", "variance": 1, "lengthscales": [1], "epsilon": 1, "delta": 0.1}',
+    b'{"kind": "function", "variance": 1e300, "lengthscales": [0], "epsilon": 1, "delta": 0}',
 )  # fmt: skip
 
 
 def test_nonsense_is_refused(fuzzed):
     plan = fuzzed.plan(CUSTODIAN, "visits", epsilon=0.1)
     release = fuzzed.released(CUSTODIAN, "visits", plan, "for-the-nonsense")
+    function = fuzzed.made("visits", "also-for-nonsense")
     before = fuzzed.get(CUSTODIAN, "/api/datasets/visits")["remaining"]
     once = {"Idempotency-Key": "nonsense-1", "Content-Type": "application/json"}
     paths = ["keys", "datasets", "datasets/visits/plans", "datasets/visits/releases"]
     paths += [f"releases/{release}/predict", f"releases/{release}/updates", "tables"]
+    paths += ["datasets/visits/functions", f"functions/{function}/ask"]
     for path in paths:
         for body in NONSENSE:
             answer = fuzzed.ask(CUSTODIAN, "POST", f"/api/{path}", content=body, headers=once)
-            accepted = {200, 201, 202} if path in (paths[2], paths[4], paths[6]) else set()
+            accepted = (
+                {200, 201, 202} if path in (paths[2], paths[4], paths[6], paths[8]) else set()
+            )
             assert answer.status_code in {400, 404, 409, 422, 429} | accepted, (path, body)
             json.loads(answer.text, parse_constant=pytest.fail)
     assert fuzzed.get(CUSTODIAN, "/api/datasets/visits")["remaining"] == before

@@ -7,7 +7,18 @@ import re
 import pytest
 
 from privgp.server import api, pages
-from tests.server.world import ANALYST, CUSTODIAN, FAST, NONE, OTHER, ROLES, declared, table_of
+from privgp.server.functions import api as functions
+from tests.server.world import (
+    ANALYST,
+    CUSTODIAN,
+    FAST,
+    FUNCTION,
+    NONE,
+    OTHER,
+    ROLES,
+    declared,
+    table_of,
+)
 
 ONCE = {"Idempotency-Key": "a-key-of-the-table"}
 KEY = {"name": "k", "role": "analyst"}
@@ -55,11 +66,17 @@ CELLS = [
     ("POST", "/api/releases/{release}/updates", {"content": b"", "headers": ONCE},
      (401, 403, 403, 422)),
     ("GET", "/api/jobs/{job}", {}, GRANTED),
+    ("POST", "/api/datasets/{name}/functions", {"json": {**FUNCTION, "epsilon": 0.001},
+     "headers": ONCE}, (401, 403, 403, 202)),
+    ("GET", "/api/datasets/{name}/functions", {}, GRANTED),
+    ("GET", "/api/functions/{function}", {}, GRANTED),
+    ("POST", "/api/functions/{function}/ask", {"json": {"points": [[40.0]]}}, GRANTED),
 ]  # fmt: skip
 
 
-def filled(world, plan, release, path, sent):
+def filled(world, plan, release, function, path, sent):
     known = {"name": "visits", "plan": plan, "release": release, "job": release, "key": "0" * 16}
+    known["function"] = function
     sent = dict(sent)
     if sent.get("json") == {"plan": "{plan}"}:  # a plan is carried out once
         sent["json"] = {"plan": world.plan(ANALYST, "visits", epsilon=0.01)}
@@ -68,8 +85,8 @@ def filled(world, plan, release, path, sent):
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize(("method", "path", "sent", "expected"), CELLS)
-def test_every_cell(world, plan, release, method, path, sent, expected, role):
-    path, sent = filled(world, plan, release, path, sent)
+def test_every_cell(world, plan, release, function, method, path, sent, expected, role):
+    path, sent = filled(world, plan, release, function, path, sent)
     answer = world.ask(role, method, path, **sent)
     assert answer.status_code == expected[ROLES.index(role)], answer.text
 
@@ -78,7 +95,7 @@ def test_the_table_has_every_endpoint(world):
     shape = re.compile(r"\{\w+\}")
     known = {(method, shape.sub("{}", path)) for method, path, _, _ in CELLS}
     known |= {("GET", "/static/{}")}
-    routes = [*api.router.routes, *pages.router.routes]
+    routes = [*api.router.routes, *functions.router.routes, *pages.router.routes]
     there = {(m, shape.sub("{}", each.path)) for each in routes for m in each.methods}
     assert len(there) > 25
     assert there <= known
@@ -98,12 +115,13 @@ def test_without_a_key_nothing_is_learned(world, plan, release):
     assert len({each.text for each in answers}) == 1
 
 
-def test_an_analyst_cannot_tell_what_exists_from_what_does_not(world, plan, release):
+def test_an_analyst_cannot_tell_what_exists_from_what_does_not(world, plan, release, function):
     for there, absent in (
         ("/api/datasets/visits", "/api/datasets/nothing"),
         (f"/api/releases/{release}/file", f"/api/releases/{'0' * 32}/file"),
         (f"/api/plans/{plan}", f"/api/plans/{'0' * 32}"),
         (f"/api/jobs/{release}", f"/api/jobs/{'0' * 32}"),
+        (f"/api/functions/{function}", f"/api/functions/{'0' * 32}"),
         ("/datasets/visits", "/datasets/nothing"),
     ):
         first, second = (world.ask(OTHER, "GET", path) for path in (there, absent))

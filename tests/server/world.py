@@ -19,8 +19,14 @@ from privgp.server.settings import Settings
 NONE, ANALYST, OTHER, CUSTODIAN = ROLES = ("none", "analyst", "other analyst", "custodian")
 ROWS = 24
 FAST = {"epsilon": 0.5, "delta": 1e-6, "hyperparameters": "fixed", "mechanism": "laplace"}
-# Outputs whose digits occur nowhere else.
-SECRETS = [f"17{i:02d}.8{(7 * i) % 10}3{(3 * i) % 10}91" for i in range(ROWS)]
+FUNCTION = {
+    "kind": "function", "variance": 1e6, "lengthscales": [20.0], "noise_variance": 1e5,
+    "epsilon": 0.1, "delta": 1e-6,
+}  # fmt: skip
+# Outputs whose digits occur nowhere else, also by chance.
+SECRETS = [
+    f"17{i:02d}.8{(7 * i) % 10}3{(3 * i) % 10}91{(104_729 * i) % 10**6:06d}" for i in range(ROWS)
+]
 
 
 def settings(folder: Path, **changed: Any) -> Settings:
@@ -89,6 +95,21 @@ class World:
         path = f"/api/datasets/{name}/releases"
         return self.ask(role, "POST", path, json={"plan": plan}, headers=headers)
 
+    def function(self, name: str, once: str, **changed: Any) -> Any:
+        """The job that makes a function."""
+        path, headers = f"/api/datasets/{name}/functions", {"Idempotency-Key": once}
+        body = {**FUNCTION, **changed}
+        return self.ask(CUSTODIAN, "POST", path, json=body, headers=headers)
+
+    def made(self, name: str, once: str, **changed: Any) -> str:
+        job = self.finished(CUSTODIAN, self.function(name, once, **changed).json())
+        assert job["state"] == "done", job
+        return str(job["result"])
+
+    def values(self, role: str, function: str, points: list[list[float]]) -> Any:
+        body = {"points": points}
+        return self.ask(role, "POST", f"/api/functions/{function}/ask", json=body)
+
     def released(self, role: str, name: str, plan: str, once: str) -> str:
         job = self.finished(role, self.release(role, name, plan, once).json())
         assert job["state"] == "done", job
@@ -102,7 +123,7 @@ def running(folder: Path, **changed: Any) -> Iterator[World]:
     keys = {CUSTODIAN: store.add_key("clara", "custodian")[1]}
     with TestClient(made) as client:
         world = World(client, keys)
-        assert world.register("visits").status_code == 201
+        assert world.register("visits", reserve=1.8).status_code == 201
         assert world.register("others", first=21).status_code == 201
         for role, dataset in ((ANALYST, "visits"), (OTHER, "others")):
             body = {"name": role.replace(" ", "-"), "role": "analyst", "datasets": [dataset]}

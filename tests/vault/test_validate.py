@@ -16,6 +16,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import DataConversionWarning
 
+from privgp.vault.labels import label_codes
 from privgp.vault.validate import (
     checked_columns,
     checked_outputs,
@@ -233,3 +234,16 @@ def test_a_value_that_fails_is_not_quoted(read, words):
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
+
+
+def test_a_wrong_length_is_refused_without_the_number_of_records():
+    """With several records per person their number is private."""
+    for read in (
+        lambda: checked_outputs([0.0] * 3, 12_345),
+        lambda: checked_columns([[0.0, 0.0]] * 3, 12_345, 2),
+        lambda: label_codes(["a"] * 3, ["a", "b"], 12_345),
+        lambda: person_ids(["a"] * 3, 12_345),
+    ):
+        with pytest.raises(ValueError, match="each row of X") as refused:
+            read()
+        assert "12" not in str(refused.value)

@@ -28,6 +28,11 @@ def serve(
     if not host or not host.isprintable():
         raise Refusal("--host must be an address such as 127.0.0.1.")
     try:
+        import fastapi  # noqa: F401
+
+        from privgp.server.jobs.process import SHARED
+
+        SHARED.warm()  # while this process imports as much
         from privgp.server.start import listen, prepared
     except ImportError:
         raise Failure("The server needs more packages: pip install privgp[server].") from None

@@ -16,7 +16,7 @@ SMALL = 0.01  # below, the quantile is computed from a difference that cancels
 def up(value: Fraction) -> int:
     """A number that is not negative, in units, rounded up; huge ones are refused."""
     amount = math.ceil(value * UNIT)
-    if not 0 <= amount <= MOST:
+    if value < 0 or amount > MOST:
         raise ValueError("a charge must lie between 0 and 1e12.")
     return amount
 

@@ -3,11 +3,11 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, Self, TypeVar
 
 from privgp.ledger.errors import LedgerTampered
-from privgp.ledger.filter import Budget, Cost, Spent
+from privgp.ledger.filter import Budget, Cost, Spent, ways
 from privgp.privacy.guarantee import Guarantee
 
 CHARGE, ANSWER = "charge", "answer"
@@ -122,13 +122,25 @@ def check(opened: Opened, entries: Sequence[Entry], answers: Mapping[str, bytes]
         fixed = spent.most_epsilon is None or (
             (spent.most_epsilon, spent.most_delta) == (then.most_epsilon, then.most_delta)
         )
-        within = opened.budget.holds(then) and min(sums) >= 0
+        within = opened.budget.holds(then) and min(astuple(cost)) >= 0
         require(added and fixed and within, f"does not add up at entry {place}")
         if entry.kind == ANSWER:
+            require(cost == Cost(), f"charges for an answer at entry {place}")
             digests[entry.key] = entry.answer
+        else:
+            require(_is_paid(entry, cost, opened.budget), f"charges too little at entry {place}")
         previous, spent = entry.hash, then
     found = {key: digest(answer) for key, answer in answers.items()}
     require(found == digests, "has a changed, added or missing answer")
+
+
+def _is_paid(entry: Entry, cost: Cost, budget: Budget) -> bool:
+    """Whether a charge costs what its steps spend, counted anew in one of the ways there are."""
+    try:
+        promised = entry.promised
+        return promised is not None and any(cost.covers(way) for way in ways(promised, budget))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return False
 
 
 def digest(data: bytes) -> str:

@@ -11,13 +11,17 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import NullPool
 
-from privgp.ledger.errors import LedgerError
-from privgp.ledger.tables import GUARDED, REVISION
+from privgp.ledger.errors import LedgerUnreachable
+from privgp.ledger.tables import GUARDED, REVISION, VERSIONS
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
+MIGRATIONS = "privgp.ledger:migrations"
 ANCHOR = "anchor"  # a word of the url's query: the anchor's file
+SECRET_WORDS = {"password", "sslpassword"}
+MOST_CONNECTIONS = 45  # as many threads as a server has
 WAIT = 60  # seconds for another process's transaction
 WRONG_URL = (
     "url must be sqlite:///FILE or postgresql://USER@HOST/DATABASE: a budget outlives a program."
@@ -32,11 +36,18 @@ class Database:
         self.url = checked_url(url).difference_update_query([ANCHOR])
         self._engine: Engine | None = None
         self._process = 0
+        self.migrate(MIGRATIONS, VERSIONS, REVISION)
+
+    def migrate(self, scripts: str, versions: str, newest: str) -> None:
+        """Bring tables up to date by alembic's ``scripts``; ``versions``: the table that knows where
+        they stand. Of several programs that start at once, one does it."""
         with self.read() as connection:  # which waits for nobody
-            if _revision(connection) == REVISION:
+            if _revision(connection, versions) == newest:
                 return
         with self.write() as connection:
-            _migrate(connection)
+            exclude_others(connection)
+            if _revision(connection, versions) != newest:
+                _upgrade(connection, scripts, versions)
 
     @property
     def file(self) -> Path | None:
@@ -67,8 +78,8 @@ class Database:
                     connection.execution_options(isolation_level="REPEATABLE READ")
                 with connection.begin():
                     yield connection
-        except DBAPIError as problem:
-            raise LedgerError(UNREACHABLE) from problem
+        except (DBAPIError, PoolTimeout) as problem:
+            raise LedgerUnreachable(UNREACHABLE) from problem
 
     def _connected(self) -> Engine:
         """The engine of this process: a connection is not shared with a fork."""
@@ -79,14 +90,19 @@ class Database:
 
     def _opened(self) -> Engine:
         if self.file is None:
-            return create_engine(self.url, pool_pre_ping=True)
+            return create_engine(self.url, pool_pre_ping=True, max_overflow=MOST_CONNECTIONS)
         engine = create_engine(self.url, connect_args={"timeout": WAIT}, poolclass=NullPool)
         event.listen(engine, "connect", _set_up)
         event.listen(engine, "begin", _begin)
         return engine
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"url": self.url, "_engine": None, "_process": 0}
+        """Without the password: another process takes it from PGPASSWORD or its password file."""
+        url = self.url
+        bare = URL.create(
+            url.drivername, url.username, None, url.host, url.port, url.database, url.query
+        )
+        return {"url": bare, "_engine": None, "_process": 0}
 
 
 def checked_url(url: str) -> URL:
@@ -101,6 +117,8 @@ def checked_url(url: str) -> URL:
         raise ValueError(WRONG_URL)
     if kind == SQLITE and not set(made.query) <= {ANCHOR}:  # it would be another file's name
         raise ValueError("url of SQLite takes no option but anchor.")
+    if SECRET_WORDS & {*made.query}:  # which would be shown with the address
+        raise ValueError("url must have a password before the host, or none.")
     if kind == POSTGRESQL:
         try:
             import psycopg  # noqa: F401
@@ -153,24 +171,20 @@ def exclude_others(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(7042016)"))
 
 
-def _migrate(connection: Connection) -> None:
-    """Bring the tables up to date; of several programs that start at once, one does it."""
-    exclude_others(connection)
-    if _revision(connection) == REVISION:
-        return
+def _upgrade(connection: Connection, scripts: str, versions: str) -> None:
     from alembic import command
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", "privgp.ledger:migrations")
-    config.attributes["connection"] = connection
+    config.set_main_option("script_location", scripts)
+    config.attributes |= {"connection": connection, "version_table": versions}
     command.upgrade(config, "head")
 
 
-def _revision(connection: Connection) -> str | None:
-    if not inspect(connection).has_table("alembic_version"):
+def _revision(connection: Connection, versions: str) -> str | None:
+    if not inspect(connection).has_table(versions):
         return None
-    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    found = connection.execute(text(f"SELECT version_num FROM {versions}")).scalar()
     return None if found is None else str(found)
 
 

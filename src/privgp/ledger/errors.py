@@ -5,6 +5,10 @@ class LedgerError(RuntimeError):
     """The ledger refused, and nothing was drawn."""
 
 
+class LedgerUnreachable(LedgerError):
+    """The database does not answer."""
+
+
 class BudgetExceeded(LedgerError):
     """The charge does not fit into what is left of the account's budget."""
 

@@ -12,6 +12,7 @@ looking at answers. Proofs: docs/proofs/ledger.md."""
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
+from typing import Self
 
 from privgp.ledger.amounts import (
     UNIT,
@@ -29,6 +30,7 @@ LATTICE = UNIT // 10**18  # epsilon that one measurement's lattice adds, at most
 EPSILON_ROOM = 2**40  # parts of epsilon and of delta that are set aside for lattices, at least one
 DELTA_ROOM = 2**32
 FLOAT_ERROR = 2.0**-36  # of the Gaussian curve, relative
+MACHINES = 10**9  # the part of a cost by which two machines may differ
 SHARE = 8  # the part of delta at which a step that is no sum of known ones is first counted
 MOST_EQUAL = 2**30
 
@@ -40,6 +42,11 @@ class Cost:
     epsilon: int = 0
     mu2: int = 0
     delta: int = 0
+
+    def covers(self, other: Self) -> bool:
+        """Whether this is no less, but for the last digits in which machines compute differently."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return all(mine >= theirs - theirs // MACHINES for mine, theirs in pairs)
 
 
 @dataclass(frozen=True)

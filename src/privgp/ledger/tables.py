@@ -3,6 +3,7 @@
 from sqlalchemy import Column, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
 from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
 
+VERSIONS = "alembic_version"
 REVISION = "1"  # of the newest migration; a database that has it is not migrated
 GUARDED = ("accounts", "entries", "answers")  # rows are added, never changed or removed
 

@@ -45,6 +45,11 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         """How many more may be asked for; infinite through inducing inputs."""
         return self._kept.contents.most - self.points_answered_
 
+    def points_unanswered(self, X_new: Any) -> int:
+        """How many of these points have no answer yet; through inducing inputs all have."""
+        check_is_fitted(self)
+        return self._kept.unanswered(validate_data(self, X_new, reset=False, dtype=np.float64))
+
     def _ask(self, X_new: Any) -> Array:
         check_is_fitted(self)
         return self._kept.ask(validate_data(self, X_new, reset=False, dtype=np.float64))

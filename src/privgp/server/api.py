@@ -17,7 +17,7 @@ from privgp.release.certificate.page import page as certificate_page
 from privgp.server import answers, reading
 from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, ReleaseAsked
 from privgp.server.errors import Refused, absent, first_line
-from privgp.server.jobs import Worker
+from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings
 from privgp.server.store.keys import Who
 from privgp.server.store.store import Row, Store, new_id
@@ -231,13 +231,16 @@ def release(s: Served, who: Anybody, number: str) -> Row:
     return {**_released(row), **_cost(guarantee), "protects": guarantee.unit}
 
 
-@router.post("/releases/{number}/predict")
-def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Row:
+@router.post("/releases/{number}/predict", response_model=dict[str, Any])
+def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Response:
     """The released function at any points: free, as often as you like."""
     row = s.store.release(who, number)
     if len(asked.points) > s.settings.most_points:
         raise Refused(422, f"At most {s.settings.most_points} points at a time.")
-    return answers.predicted(s.model(row), asked.points, asked.coverage if asked.interval else None)
+    coverage = asked.coverage if asked.interval else None
+    told = answers.predicted(s.model(row), asked.points, coverage)
+    # Thousands of plain numbers: the framework's own encoder would look at each of them.
+    return Response(json.dumps(told, allow_nan=False), media_type="application/json")
 
 
 @router.get("/releases/{number}/view")

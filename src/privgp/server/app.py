@@ -6,20 +6,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from privgp.ledger.errors import LedgerError
-from privgp.ledger.ledger import Ledger
+from privgp.ledger.errors import LedgerError, LedgerUnreachable
 from privgp.server import api, pages
 from privgp.server.answers import Models
 from privgp.server.errors import Refused, first_line
+from privgp.server.functions import api as functions
 from privgp.server.guard import Guard
-from privgp.server.jobs import Worker
+from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings
-from privgp.server.store.store import Store
 from privgp.server.work import Work
 
 # The framework could send requests and errors, and what they quote, to whoever the environment names.
@@ -30,14 +30,13 @@ SILENT: Any = dict.fromkeys(
 
 def application(settings: Settings) -> FastAPI:
     """The server of these settings; its jobs run between startup and shutdown."""
-    settings.create_folders()
-    ledger = Ledger(settings.url)
-    store = Store(ledger.database)
-    work = Work(settings, ledger, store)
+    work = Work.of(settings)
     worker = Worker(work)
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
+        # More threads than this would only take turns.
+        to_thread.current_default_thread_limiter().total_tokens = settings.threads
         worker.start()
         yield
         worker.stop()
@@ -50,14 +49,15 @@ def application(settings: Settings) -> FastAPI:
         lifespan=running,
         telemetry=SILENT,
     )
-    made.state.service = api.Service(settings, store, work, worker, Models())
+    made.state.service = api.Service(settings, work.store, work, worker, Models())
     made.include_router(api.router)
+    made.include_router(functions.router)
     made.include_router(pages.router)
     made.add_exception_handler(Refused, _refused)
     made.add_exception_handler(LedgerError, _ledger)
     made.add_exception_handler(RequestValidationError, _invalid)
     made.add_exception_handler(HTTPException, _http)
-    made.add_middleware(Guard, settings=settings, store=store)
+    made.add_middleware(Guard, settings=settings, store=work.store)
     return made
 
 
@@ -70,7 +70,7 @@ def _refused(_: Request, problem: Any) -> JSONResponse:
 
 
 def _ledger(_: Request, problem: Any) -> JSONResponse:
-    return _told(409, first_line(problem))
+    return _told(503 if isinstance(problem, LedgerUnreachable) else 409, first_line(problem))
 
 
 def _invalid(_: Request, problem: Any) -> JSONResponse:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
+import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from privgp.models.classifier import PrivateGPClassifier
@@ -102,6 +104,11 @@ class Declared(Asked):
         if self.classes is not None:
             return X, people, reading.output_labels(frame, self.output)
         return X, people, reading.output_numbers(frame, self.output)
+
+    def middle(self, rows: int) -> pl.DataFrame:
+        """Made-up records in the middle of the bounds of private inputs."""
+        pairs = zip(self.inputs, self.x_bounds or (), strict=True)
+        return pl.DataFrame({name: np.full(rows, 0.5 * lo + 0.5 * hi) for name, (lo, hi) in pairs})
 
     def public_rows(self, path: Path) -> tuple[Any, Any]:
         """What a plan needs: inputs and people, or the number of records where inputs are private."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+from privgp.ledger.errors import LedgerUnreachable
 from privgp.server.settings import Settings
 from privgp.server.store.keys import Who
 from privgp.server.store.store import Store
@@ -21,6 +22,7 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 COOKIE = "privgp"
 OWN = b"x-privgp"  # a header that pages of other hosts cannot send
+FROM = b"sec-fetch-site"  # by which browsers tell whose page sent a request
 OPEN = {"/health", "/openapi.json", "/signin", "/static/page.css"}
 UPLOADS = ("/api/tables", "/updates")
 NO_KEY = "Give a valid key: Authorization: Bearer KEY."
@@ -37,6 +39,7 @@ HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
 }
 MOST_BUCKETS = 10_000
+LONGEST_LENGTH = 20  # digits
 log = logging.getLogger("privgp.server")
 
 
@@ -67,6 +70,7 @@ class Guard:
         self.application, self.settings, self.store = application, settings, store
         self._keys = Rates(settings.rate, settings.burst)
         self._addresses = Rates(settings.rate, settings.burst)
+        self._running = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -74,6 +78,13 @@ class Guard:
             return
         if scope["type"] != "http":
             return
+        self._running += 1
+        try:
+            await self._guarded(scope, receive, send)
+        finally:
+            self._running -= 1
+
+    async def _guarded(self, scope: Message, receive: Receive, send: Send) -> None:
         started, read = False, 0
 
         async def receiving() -> Message:
@@ -97,7 +108,14 @@ class Guard:
 
         headers = dict(scope["headers"])
         path, most = scope["path"], self._most(scope["path"])
-        who = await asyncio.to_thread(self._who, headers)
+        if self._running > self.settings.most_at_once:
+            await _refuse(sending, 503, "The server is busy: try again in a moment.")
+            return
+        try:
+            who = await asyncio.to_thread(self._who, headers)
+        except LedgerUnreachable:
+            await _refuse(sending, 503, "The server cannot reach its database: try again later.")
+            return
         address = (scope.get("client") or ("",))[0]
         allowed = self._addresses.allow(address) if who is None else self._keys.allow(who.key)
         if not allowed:
@@ -110,13 +128,15 @@ class Guard:
                 await _refuse(sending, 401, NO_KEY)
                 return
         changes = scope["method"] not in ("GET", "HEAD") and path not in OPEN
-        if who is not None and who.by_cookie and changes and OWN not in headers:
+        elsewhere = scope["method"] == "POST" and headers.get(FROM) == b"cross-site"
+        if elsewhere or (who is not None and who.by_cookie and changes and OWN not in headers):
             await _refuse(sending, 403, "This request did not come from the server's own page.")
             return
-        if not headers.get(b"content-length", b"0").isdigit():
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit():
             await _refuse(sending, 400, "Content-Length must be a whole number.")
             return
-        if int(headers.get(b"content-length", b"0")) > most:
+        if len(length) > LONGEST_LENGTH or int(length) > most:
             await _refuse(sending, 413, f"The request is larger than {most} bytes.")
             return
         scope["state"] = {**scope.get("state", {}), "who": who}
@@ -141,7 +161,7 @@ class Guard:
             return self.store.who(key.strip())
         token = cookie_in(headers.get(b"cookie", b"").decode("latin-1"))
         if not token:
-            return None
+            return self.store.who("")  # looked for like any other
         found = self.store.signed_in(token)
         return None if found is None else replace(found, by_cookie=True)
 
@@ -159,7 +179,7 @@ async def _refuse(send: Send, status: int, sentence: str) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    if status == 429:
+    if status in (429, 503):
         headers.append((b"retry-after", b"1"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -6,13 +6,19 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Settings:
-    """``data``: the folder of tables, private, and of the ledger unless ``ledger`` is an address.
+    """``data``: the folder of tables and states, private, and of the ledger unless ``ledger`` is an
+    address.
 
     ``most_upload``, ``most_body``: bytes of a table and of any other request
     ``most_rows``, ``most_exact``: rows of a table, and of one that is planned for without inducing
     inputs
     ``most_points``: points of one prediction
+    ``most_asked``, ``most_drawn``: points of one question to a whole function or to paths, and of all
+    questions to it, unless inducing inputs fix it
     ``most_waiting``: jobs that wait or run at once, of one key
+    ``most_seconds``: of one job
+    ``most_at_once``, ``threads``: requests that are there, of everybody, and that are worked on
+    ``most_wait``: seconds to wait for others who ask the same function
     ``rate``, ``burst``: requests a second of one key, and how many may come at once
     ``secure``: cookies travel over TLS only
     """
@@ -24,7 +30,13 @@ class Settings:
     most_rows: int = 100_000
     most_exact: int = 2_000
     most_points: int = 10_000
+    most_asked: int = 500
+    most_drawn: int = 4_000
     most_waiting: int = 20
+    most_seconds: float = 600.0
+    most_at_once: int = 100
+    threads: int = 8
+    most_wait: float = 5.0
     rate: float = 50.0
     burst: int = 200
     secure: bool = False
@@ -38,7 +50,13 @@ class Settings:
         """The folder of private tables."""
         return self.data / "tables"
 
+    @property
+    def states(self) -> Path:
+        """The folder of functions and paths that are drawn bit by bit, private too."""
+        return self.data / "states"
+
     def create_folders(self) -> None:
-        for folder in (self.data, self.tables):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.tables.chmod(0o700)
+        self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self.tables, self.states):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            folder.chmod(0o700)

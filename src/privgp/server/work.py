@@ -1,4 +1,4 @@
-"""What takes long, as jobs: plans, releases and updates. A release charges, draws, and stores once.
+"""What takes long, as jobs: plans, releases, updates and functions. A release charges, draws, and stores once.
 
 A job may be run again at any time, by the same server or the next one: its charge carries a key that
 belongs to the job, so that it is charged once, and only what the ledger stored is ever given out
@@ -11,10 +11,9 @@ import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import polars as pl
 from sklearn.base import clone
 
 from privgp.ledger.account import Account
@@ -27,11 +26,12 @@ from privgp.plan.file import packed_plan, unpacked_plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.server.declared import Declared, PlanAsked
 from privgp.server.errors import Refused, first_line
+from privgp.server.functions import keeper as functions
 from privgp.server.settings import Settings
 from privgp.server.store.store import Row, Store
 from privgp.types import Array
 
-PLAN, RELEASE, UPDATE = "plan", "release", "update"
+PLAN, RELEASE, UPDATE, FUNCTION = "plan", "release", "update", "function"
 Step = Callable[[float, str], None]
 STOPPED = (
     "The release stopped half-way: ask again with the same Idempotency-Key. What was charged is not "
@@ -63,10 +63,24 @@ class Work:
     settings: Settings
     ledger: Ledger
     store: Store
+    keeper: functions.Keeper
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The work of a server with these settings, on its database."""
+        settings.create_folders()
+        ledger = Ledger(settings.url)
+        store = Store(ledger.database)
+        return cls(settings, ledger, store, functions.Keeper(settings, store))
 
     def run(self, job: Row, step: Step) -> str:
         """Carry a job out; the number of what it made."""
-        kinds = {PLAN: self._plan, RELEASE: self._release, UPDATE: self._update}
+        kinds = {
+            PLAN: self._plan,
+            RELEASE: self._release,
+            UPDATE: self._update,
+            FUNCTION: self._function,
+        }
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return kinds[job["kind"]](job, self.declared(job["dataset"]), step)
@@ -116,7 +130,7 @@ class Work:
         X, people, y = declared.all_columns(declared.path(self.settings))
         step(0.3, "Rehearsing with made-up values")
         trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
-        inputs = X if model.x_bounds is None else _middle(len(X), declared)
+        inputs = X if model.x_bounds is None else declared.middle(len(X))
         packed(trial.fit(inputs, model._made_up(len(X)), people, plan))
 
         def draw(account: Keyed) -> Any:
@@ -143,6 +157,17 @@ class Work:
         request = f"update of {previous['id']} by {job['asked']['table']}"
         return self._answered(job, request, draw, previous["id"], step)
 
+    def _function(self, job: Row, declared: Declared, step: Step) -> str:
+        """A function or paths: the charge pays for all that is ever asked of its file."""
+        number = str(job["id"])
+        if not self.store.has_function(number):  # once it is there, its file is never made anew
+            step(0.1, "Reading the table, and rehearsing with made-up values")
+            account, request = self.ledger.account(job["dataset"]), json.dumps(job["asked"])
+            keyed = Keyed(account, f"job {number}", request)
+            made = functions.make(self.keeper, number, declared, job["asked"], keyed)
+            self.store.add_function(id=number, dataset=job["dataset"], **made)
+        return number
+
     def _answered(
         self, job: Row, request: str, draw: Callable[[Keyed], Any], previous: str, step: Step
     ) -> str:
@@ -161,12 +186,6 @@ def _measure(model: Any, X: Any, y: Any, people: Any) -> Any:
     """The model with rows of new people, whose inputs are public."""
     measure_new(model, X, y, people)
     return model
-
-
-def _middle(rows: int, declared: Declared) -> pl.DataFrame:
-    """Made-up records in the middle of their bounds."""
-    pairs = zip(declared.inputs, declared.x_bounds or (), strict=True)
-    return pl.DataFrame({name: np.full(rows, 0.5 * lo + 0.5 * hi) for name, (lo, hi) in pairs})
 
 
 def _told(plan: Any, declared: Declared, asked: PlanAsked, step: Step) -> dict[str, Any]:

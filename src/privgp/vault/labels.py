@@ -34,7 +34,7 @@ def label_codes(y: Any, classes: Sequence[Any], rows: int) -> Array:
             stacklevel=3,
         )
     if found is None or len(found) != rows:
-        raise ValueError(f"y must be one-dimensional, one label for each of the {rows} rows of X.")
+        raise ValueError("y must be one-dimensional, one label for each row of X.")
     if isinstance(found, np.ndarray) and is_typed(found):  # all entries at once, which is the same
         _check_type(found, classes)
         if found.dtype.kind == "f" and not np.all(np.isfinite(found)):

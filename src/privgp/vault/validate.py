@@ -30,7 +30,7 @@ def checked_outputs(y: Any, rows: int) -> Array:
             stacklevel=3,
         )
     if values is None or len(values) != rows:
-        raise ValueError(f"y must be one-dimensional, one value for each of the {rows} rows of X.")
+        raise ValueError("y must be one-dimensional, one value for each row of X.")
     if not np.all(np.isfinite(values)):
         raise ValueError("Input y contains NaN or infinity.")
     return values
@@ -48,8 +48,7 @@ def checked_columns(y: Any, rows: int, columns: int) -> Array:
         raise ValueError("y must be numbers.") from None
     if len(values) != rows:
         raise ValueError(
-            "y must have one column per pair of y_bounds, and one row for each of the "
-            f"{rows} rows of X."
+            "y must have one column per pair of y_bounds, and one row for each row of X."
         )
     if not np.all(np.isfinite(values)):
         raise ValueError("Input y contains NaN or infinity.")
@@ -137,7 +136,7 @@ def person_ids(groups: Any, rows: int) -> Integers | None:
     except TypeError:
         found = []
     if len(found) != rows or getattr(found, "ndim", 1) != 1:
-        raise ValueError(f"groups must be one identifier for each of the {rows} rows of X.")
+        raise ValueError("groups must be one identifier for each row of X.")
     if isinstance(found, np.ndarray) and found.dtype.kind in "biuUS":  # one type, nothing missing
         return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.int64)
     try:

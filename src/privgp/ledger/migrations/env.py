@@ -2,5 +2,6 @@
 
 from alembic import context
 
-context.configure(connection=context.config.attributes["connection"])
+given = context.config.attributes
+context.configure(connection=given["connection"], version_table=given["version_table"])
 context.run_migrations()

@@ -3,6 +3,9 @@
 from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, Table, Text
 from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
 
+SCRIPTS, VERSIONS = "privgp.server.store:migrations", "server_version"
+REVISION = "1"  # of the newest migration
+
 metadata = MetaData()
 
 
@@ -57,4 +60,11 @@ releases = Table(
     metadata,
     Column("id", Text, primary_key=True),
     *_text("dataset", "ledger_key", "previous", "made_at"),
+)
+functions = Table(
+    "server_functions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *_text("dataset", "kind", "told", "made_at"),
+    Column("points", Integer, nullable=False),  # that were answered: the file is never behind
 )

@@ -7,12 +7,25 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Table, and_, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    LargeBinary,
+    Select,
+    Table,
+    and_,
+    delete,
+    func,
+    insert,
+    select,
+    true,
+    update,
+)
 
 from privgp.ledger.database import Database, exclude_others
 from privgp.server.errors import Refused, absent
 from privgp.server.store import schema as s
-from privgp.server.store.keys import ANALYST, CUSTODIAN, Who, agrees, new_key, parts
+from privgp.server.store.keys import CUSTODIAN, Who, agrees, new_key, parts
 
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 SESSION = 12 * 3600  # seconds
@@ -22,9 +35,7 @@ Row = dict[str, Any]
 class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
-        with database.write() as connection:
-            exclude_others(connection)
-            s.metadata.create_all(connection)
+        database.migrate(s.SCRIPTS, s.VERSIONS, s.REVISION)
 
     # keys
 
@@ -112,36 +123,28 @@ class Store:
     def check_new(self, name: str, table: str) -> None:
         """Refuse a name or a table that is registered already: the people of a table have one budget."""
         with self.database.read() as connection:
-            rows = connection.execute(select(s.datasets)).mappings().all()
-        if any(name == row["name"] for row in rows):
-            raise Refused(409, "A dataset of this name is registered already.")
-        if any(table == json.loads(row["declared"])["table"] for row in rows):
-            raise Refused(409, "This table is registered already: its people have one budget.")
+            _check_new(connection, name, table)
 
     def add_dataset(self, name: str, declared: Mapping[str, Any]) -> None:
         with self.database.write() as connection:
             exclude_others(connection)
-            if connection.execute(select(s.datasets).where(s.datasets.c.name == name)).first():
-                raise Refused(409, "A dataset of this name is registered already.")
+            _check_new(connection, name, declared["table"])
             row = {"name": name, "declared": json.dumps(dict(declared)), "made_at": now()}
             connection.execute(insert(s.datasets).values(**row))
 
     def datasets(self, who: Who) -> list[Row]:
         """All that the key may see."""
-        asked = select(s.datasets).order_by(s.datasets.c.name)
-        if who.role == ANALYST:
-            own = select(s.grants.c.dataset).where(s.grants.c.key == who.key)
-            asked = asked.where(s.datasets.c.name.in_(own))
+        asked = select(s.datasets).where(_seen(who, s.datasets.c.name)).order_by(s.datasets.c.name)
         with self.database.read() as connection:
             rows = connection.execute(asked).mappings()
             return [{**row, "declared": json.loads(row["declared"])} for row in rows]
 
     def dataset(self, who: Who, name: str) -> Row:
-        """One dataset; what the key may not see is as absent as what does not exist."""
-        for row in self.datasets(who):
-            if row["name"] == name:
-                return row
-        raise absent()
+        """One dataset; what the key may not see is as absent as what does not exist, and is looked
+        for in the same way."""
+        c = s.datasets.c
+        row = self._first(select(s.datasets).where(and_(c.name == name, _seen(who, c.name))))
+        return {**row, "declared": json.loads(row["declared"])}
 
     def declared(self, name: str) -> Row:
         """What was declared of a dataset, for the server's own use."""
@@ -153,11 +156,7 @@ class Store:
     # plans and releases
 
     def add_plan(self, **row: Any) -> None:
-        with self.database.write() as connection:
-            if not connection.execute(
-                select(s.plans.c.id).where(s.plans.c.id == row["id"])
-            ).first():
-                connection.execute(insert(s.plans).values(made_at=now(), **row))
+        self._add_once(s.plans, row)
 
     def plan(self, who: Who, number: str) -> Row:
         return self._visible(who, s.plans, number)
@@ -178,11 +177,7 @@ class Store:
             connection.execute(update(s.plans).where(where).values(**values))
 
     def add_release(self, **row: Any) -> None:
-        with self.database.write() as connection:
-            exclude_others(connection)
-            same = select(s.releases.c.id).where(s.releases.c.id == row["id"])
-            if not connection.execute(same).first():
-                connection.execute(insert(s.releases).values(made_at=now(), **row))
+        self._add_once(s.releases, row)
 
     def release(self, who: Who, number: str) -> Row:
         return self._visible(who, s.releases, number)
@@ -195,6 +190,29 @@ class Store:
 
     def releases(self, dataset: str) -> list[Row]:
         return self._of_dataset(s.releases, dataset)
+
+    # functions and paths
+
+    def add_function(self, **row: Any) -> None:
+        self._add_once(s.functions, {"points": 0, **row})
+
+    def has_function(self, number: str) -> bool:
+        with self.database.read() as connection:
+            asked = select(s.functions.c.id).where(s.functions.c.id == number)
+            return connection.execute(asked).first() is not None
+
+    def function(self, who: Who, number: str) -> Row:
+        return self._visible(who, s.functions, number)
+
+    def functions(self, dataset: str) -> list[Row]:
+        return self._of_dataset(s.functions, dataset)
+
+    def note_points(self, number: str, points: int) -> None:
+        """Know that so many points were answered, or more."""
+        c = s.functions.c
+        fewer = and_(c.id == number, c.points < points)
+        with self.database.write() as connection:
+            connection.execute(update(s.functions).where(fewer).values(points=points))
 
     # jobs
 
@@ -257,11 +275,9 @@ class Store:
 
     def job(self, who: Who, number: str) -> Row:
         """A job of this key; a custodian sees all."""
-        with self.database.read() as connection:
-            row = connection.execute(select(s.jobs).where(s.jobs.c.id == number)).mappings().first()
-        if row is None or (row["key"] != who.key and not who.is_custodian):
-            raise absent()
-        return dict(row)
+        c = s.jobs.c
+        own = true() if who.is_custodian else c.key == who.key
+        return self._first(select(s.jobs).where(and_(c.id == number, own)))
 
     def next_job(self) -> Row | None:
         """The oldest job that waits, which then runs."""
@@ -279,27 +295,58 @@ class Store:
         with self.database.write() as connection:
             connection.execute(update(s.jobs).where(s.jobs.c.id == job).values(**values))
 
+    def end(self, job: str, **values: Any) -> None:
+        """Write down how a job ended that runs; an end that is written stays."""
+        running = and_(s.jobs.c.id == job, s.jobs.c.state == RUNNING)
+        with self.database.write() as connection:
+            connection.execute(update(s.jobs).where(running).values(**values))
+
     def requeue(self) -> None:
         """Jobs that ran when the server ended wait again. What they charged, they charged once."""
         with self.database.write() as connection:
-            connection.execute(
-                update(s.jobs).where(s.jobs.c.state == RUNNING).values(state=WAITING)
-            )
+            again = update(s.jobs).where(s.jobs.c.state == RUNNING)
+            connection.execute(again.values(state=WAITING, progress=0.0, doing=""))
+
+    def _add_once(self, table: Table, row: Row) -> None:
+        """Add a row, unless a run of the same job before has."""
+        with self.database.write() as connection:
+            exclude_others(connection)
+            same = select(table.c.id).where(table.c.id == row["id"])
+            if not connection.execute(same).first():
+                connection.execute(insert(table).values(made_at=now(), **row))
 
     def _visible(self, who: Who, table: Table, number: str) -> Row:
-        """A row of a dataset that the key may see."""
-        asked = select(table).where(table.c.id == number)
-        names = [each["name"] for each in self.datasets(who)]
+        """A row of a dataset that the key may see, without the file it may have."""
+        c = table.c
+        columns = [each for each in c if not isinstance(each.type, LargeBinary)]
+        return self._first(select(*columns).where(and_(c.id == number, _seen(who, c.dataset))))
+
+    def _first(self, asked: Select[Any]) -> Row:
         with self.database.read() as connection:
             row = connection.execute(asked).mappings().first()
-        if row is None or row["dataset"] not in names:
+        if row is None:
             raise absent()
         return dict(row)
 
     def _of_dataset(self, table: Table, dataset: str) -> list[Row]:
-        asked = select(table).where(table.c.dataset == dataset).order_by(table.c.made_at)
+        columns = [each for each in table.c if not isinstance(each.type, LargeBinary)]
+        asked = select(*columns).where(table.c.dataset == dataset).order_by(table.c.made_at)
         with self.database.read() as connection:
             return [dict(row) for row in connection.execute(asked).mappings()]
+
+
+def _check_new(connection: Connection, name: str, table: str) -> None:
+    rows = connection.execute(select(s.datasets)).mappings().all()
+    if any(name == row["name"] for row in rows):
+        raise Refused(409, "A dataset of this name is registered already.")
+    if any(table == json.loads(row["declared"])["table"] for row in rows):
+        raise Refused(409, "This table is registered already: its people have one budget.")
+
+
+def _seen(who: Who, name: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether a key may see the dataset of this name: a custodian's, or one that it was made for."""
+    granted = select(s.grants.c.dataset).where(s.grants.c.key == who.key)
+    return true() if who.role == CUSTODIAN else name.in_(granted)
 
 
 def _written(asked: Mapping[str, Any]) -> str:

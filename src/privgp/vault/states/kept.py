@@ -114,6 +114,14 @@ class Kept:
                 check_inside(X, self.contents.model.domain)
             return self._answers(X)
 
+    def unanswered(self, X: Array) -> int:
+        """How many of these points need a further draw."""
+        with self._lock:
+            if self.contents.drawn_at_once() is not None:
+                return 0
+            self._find_places()
+            return len({row.tobytes() for row in X + 0.0} - self._places.keys())
+
     def save(self, path: PathLike) -> None:
         self._check_process()
         with self._lock:

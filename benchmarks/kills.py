@@ -1,0 +1,282 @@
+"""A real server is killed at random moments under load and started again, many times.
+
+    python -m benchmarks.kills --kills 50 [--ledger postgresql://…]
+
+Analysts go on asking through all of it, each question with its own Idempotency-Key. In the end every
+answer that anybody saw must have been charged, once; every question asked again must get the same
+bytes; every job must have ended; and the ledger must be whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from sqlalchemy import func, select
+
+from privgp.ledger.chain import CHARGE
+from privgp.server.settings import Settings
+from privgp.server.store import schema
+from privgp.server.store.store import DONE, RUNNING, WAITING
+from privgp.server.work import Work
+
+ROWS, POINTS = 24, 3
+PLAN = {"epsilon": 1e-3, "delta": 1e-7, "hyperparameters": "fixed", "mechanism": "laplace"}
+FUNCTION = {
+    "kind": "function", "variance": 1e6, "lengthscales": [20.0], "noise_variance": 1e5,
+    "epsilon": 1e-3, "delta": 1e-9,
+}  # fmt: skip
+DATASET = {
+    "name": "visits", "inputs": ["age"], "output": "cost", "bounds": [0, 5000],
+    "epsilon": 4.0, "delta": 1e-5, "reserve": 3.0,
+}  # fmt: skip
+
+
+class Server:
+    """``privgp serve`` as a process, at one address."""
+
+    def __init__(self, folder: Path, ledger: str | None) -> None:
+        self.settings = Settings(data=folder, ledger=ledger)
+        self.work = Work.of(self.settings)
+        self.key = self.work.store.add_key("clara", "custodian")[1]
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def command(self) -> list[str]:
+        told = ["--port", str(self.port), "--data", str(self.settings.data)]
+        told += ["--ledger", self.settings.ledger] if self.settings.ledger else []
+        return [sys.executable, "-m", "privgp", "serve", *told]
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command(), stdout=subprocess.DEVNULL)
+        last = time.monotonic() + 120
+        while time.monotonic() < last and self.process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+                return
+            except OSError:
+                time.sleep(0.02)
+        raise RuntimeError("the server does not start")
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def stop(self) -> None:
+        """End it as an operator would, or else as nobody should."""
+        if self.process is not None:
+            self.process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(30)
+            self.kill()
+
+    def client(self) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {self.key}"}
+        here = f"http://127.0.0.1:{self.port}"
+        return httpx.Client(base_url=here, headers=headers, timeout=30, verify=False)
+
+    def jobs(self, *states: str, begun: bool = False) -> int:
+        """How many jobs are in one of these states, and their process has ``begun`` with them."""
+        c = schema.jobs.c
+        asked = select(func.count()).where(c.state.in_(states))
+        with self.work.store.database.read() as connection:
+            found = connection.execute(asked.where(c.doing != "") if begun else asked).scalar()
+            return int(found or 0)
+
+
+@dataclass
+class Seen:
+    """What was asked under which key, and what came back: the job, and a digest of its bytes."""
+
+    asked: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    answers: dict[str, tuple[str, str]] = field(default_factory=dict)
+    lost: int = 0  # requests that got no answer
+
+
+class Asking(threading.Thread):
+    """Asks one question after the other, each again until it is answered."""
+
+    def __init__(self, server: Server, name: str, ask: Callable[[Any, str], None]) -> None:
+        super().__init__(name=name)
+        self.server, self.ask, self.seen = server, ask, Seen()
+        self.client = server.client()
+        self.over = threading.Event()
+        self.problem: BaseException | None = None
+
+    def run(self) -> None:
+        number = 0
+        try:
+            while not self.over.is_set():
+                self.ask(self, f"{self.name}-{number:05d}")
+                number += 1
+        except Over:
+            pass
+        except BaseException as problem:
+            self.problem = problem
+
+    def sent(self, method: str, path: str, **others: Any) -> httpx.Response:
+        """An answer, after however many restarts."""
+        while True:
+            try:
+                answer = self.client.request(method, path, **others)
+                assert answer.status_code < 500, answer.text
+                return answer
+            except httpx.TransportError:
+                self.seen.lost += 1
+                if self.over.wait(0.05):
+                    raise Over from None
+
+    def finished(self, job: dict[str, Any]) -> dict[str, Any]:
+        while job["state"] in ("waiting", "running"):
+            if self.over.is_set():
+                raise Over
+            time.sleep(0.03)
+            job = self.sent("GET", f"/api/jobs/{job['id']}").json()
+        return job
+
+    def post(self, key: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self.seen.asked[key] = (path, body)
+        while True:  # a job that was stopped half-way is reported, and asked for again
+            answer = self.sent("POST", path, json=body, headers={"Idempotency-Key": key})
+            assert answer.status_code == 202, answer.text
+            job = self.finished(answer.json())
+            if job["state"] == "done":
+                return job
+
+
+class Over(Exception):
+    """No more questions."""
+
+
+def ask_release(asking: Asking, key: str) -> None:
+    job = asking.sent("POST", "/api/datasets/visits/plans", json=PLAN).json()
+    plan = asking.finished(job)
+    if plan["state"] != "done":
+        return
+    asking.sent("POST", f"/api/plans/{plan['result']}/approve")
+    body = {"plan": plan["result"]}
+    job = asking.post(key, "/api/datasets/visits/releases", body)
+    asking.seen.answers[key] = (job["result"], read(asking, job["result"]))
+
+
+def ask_function(asking: Asking, key: str) -> None:
+    job = asking.post(key, "/api/datasets/visits/functions", FUNCTION)
+    asking.seen.answers[key] = (job["result"], read(asking, job["result"]))
+
+
+def read(asking: Asking, number: str) -> str:
+    """A digest of a release's file, or of a function's values at a few points."""
+    answer = asking.sent("GET", f"/api/releases/{number}/file")
+    if answer.status_code == 404:
+        points = {"points": [[30.0 + x] for x in range(POINTS)]}
+        answer = asking.sent("POST", f"/api/functions/{number}/ask", json=points)
+    assert answer.status_code == 200, answer.text
+    return hashlib.sha256(answer.content).hexdigest()
+
+
+def register(server: Server) -> None:
+    table = "age,cost\n" + "\n".join(f"{20 + i},{1000 + 37 * i}" for i in range(ROWS))
+    with server.client() as client:
+        kept = client.post("/api/tables", content=table.encode()).json()["table"]
+        answer = client.post("/api/datasets", json={**DATASET, "table": kept})
+        assert answer.status_code == 201, answer.text
+
+
+def killed(folder: Path, kills: int, ledger: str | None = None, seed: int = 0) -> dict[str, int]:
+    """Kill a server so many times; how much was asked, seen and charged. Raises where it fails."""
+    rng, server = random.Random(seed), Server(folder, ledger)
+    try:
+        return {"kills": kills, **_killed(server, kills, rng)}
+    finally:
+        server.stop()
+
+
+def _killed(server: Server, kills: int, rng: random.Random) -> dict[str, int]:
+    server.start()
+    register(server)
+    askers = [Asking(server, "release", ask_release), Asking(server, "function", ask_function)]
+    for each in askers:
+        each.start()
+    try:
+        for _ in range(kills):
+            enough = server.jobs(DONE) + rng.randint(0, 3)
+            _wait_until(lambda enough=enough: server.jobs(DONE) >= enough)  # type: ignore[misc]
+            _wait_until(lambda: server.jobs(RUNNING, begun=True) > 0)
+            time.sleep(rng.uniform(0.0, 0.5))
+            server.kill()
+            server.start()
+        _wait_until(lambda: server.jobs(RUNNING, begun=True) > 0)
+        time.sleep(1.0)
+    finally:
+        for each in askers:
+            each.over.set()
+        for each in askers:
+            each.join()
+    for each in askers:
+        if each.problem is not None:
+            raise each.problem
+    return _checked(server, askers)
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    last = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < last, "jobs neither run nor end"
+        time.sleep(0.01)
+
+
+def _checked(server: Server, askers: list[Asking]) -> dict[str, int]:
+    account, number = server.work.ledger.account("visits"), 0
+    for each in askers:
+        each.over.clear()
+        for key, (path, body) in each.seen.asked.items():  # those that were never answered too
+            job = each.post(key, path, body)
+            digest = read(each, job["result"])
+            assert each.seen.answers.setdefault(key, (job["result"], digest)) == (
+                job["result"], digest,
+            ), "an answer changed"  # fmt: skip
+            number += 1
+    charged = [entry.key for entry in account.entries() if entry.kind == CHARGE]
+    assert len(charged) == len({*charged}), "something was charged twice"
+    paid = {f"job {job}" for each in askers for job, _ in each.seen.answers.values()}
+    assert paid == {*charged}, "an answer was not charged, or a charge has no answer"
+    assert server.work.ledger.verify()
+    with server.client() as client:
+        told = client.get("/api/ledger/verify").json()
+        assert told["whole"], told
+    _wait_until(lambda: server.jobs(WAITING, RUNNING) == 0)
+    lost = sum(each.seen.lost for each in askers)
+    return {"asked": number, "charged": len(charged), "requests without an answer": lost}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--ledger")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.monotonic()
+        told = killed(Path(folder), given.kills, given.ledger, given.seed)
+        for name, value in {**told, "seconds": round(time.monotonic() - start)}.items():
+            print(f"{name}: {value}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""How fast a server predicts, against the bare ``predict`` in the same run, and how much memory it takes.
+
+    python -m benchmarks.load
+
+Throughput is that of one client at a time, in turns with the bare model on the same machine. Then many
+clients ask at once, and then small requests until memory would have grown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from benchmarks.kills import Server
+from privgp.models.load import unpacked
+from privgp.server.settings import Settings
+from privgp.server.start import listen, prepared
+
+POINTS, TURNS, EACH = 1000, 5, 30
+CLIENTS, SECONDS, MANY, FEW = 50, 10.0, 10_000, 10
+ROWS = 200
+PLAN = {"epsilon": 1.0, "delta": 1e-6, "hyperparameters": "fixed"}
+DATASET = {
+    "name": "visits", "inputs": ["age"], "output": "cost", "bounds": [0, 5000],
+    "epsilon": 2.0, "delta": 1e-5,
+}  # fmt: skip
+
+
+class Unlimited(Server):
+    """A server that limits nobody's rate."""
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "benchmarks.load", str(self.settings.data), str(self.port)]
+
+
+class Client:
+    """One connection that asks for the same points again and again."""
+
+    def __init__(
+        self, server: Server, release: str, points: int, *, interval: bool = False
+    ) -> None:
+        ages = np.linspace(20.0, 60.0, points)[:, None].tolist()
+        self.body = json.dumps({"points": ages, "interval": interval}).encode("ascii")
+        self.headers = {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"}
+        self.path = f"/api/releases/{release}/predict"
+        self.port = server.port
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+
+    def ask(self) -> int:
+        """One request; its status."""
+        self.connection.request("POST", self.path, self.body, self.headers)
+        answer = self.connection.getresponse()
+        answer.read()
+        return answer.status
+
+
+def released(server: Server) -> str:
+    """The number of a release of a table of its own."""
+    table = "age,cost\n" + "\n".join(f"{20 + 0.2 * i},{1000 + 37 * i % 900}" for i in range(ROWS))
+    with server.client() as client:
+
+        def finished(job: dict[str, Any]) -> str:
+            while job["state"] in ("waiting", "running"):
+                time.sleep(0.05)
+                job = client.get(f"/api/jobs/{job['id']}").json()
+            assert job["state"] == "done", job
+            return str(job["result"])
+
+        kept = client.post("/api/tables", content=table.encode()).json()["table"]
+        client.post("/api/datasets", json={**DATASET, "table": kept})
+        plan = finished(client.post("/api/datasets/visits/plans", json=PLAN).json())
+        client.post(f"/api/plans/{plan}/approve")
+        once = {"Idempotency-Key": "for-the-load"}
+        path = "/api/datasets/visits/releases"
+        return finished(client.post(path, json={"plan": plan}, headers=once).json())
+
+
+def throughput(server: Server, release: str) -> dict[str, float]:
+    """Predictions a second, the server's and the bare model's in turns; the median of the turns."""
+    with server.client() as client:
+        model = unpacked(client.get(f"/api/releases/{release}/file").content)
+    X = np.linspace(20.0, 60.0, POINTS)[:, None]
+    named = pl.DataFrame(X, schema=[*map(str, model.feature_names_in_)], orient="row")
+    asking = Client(server, release, POINTS)
+    asking.ask()
+    bare, served = [], []
+    for _ in range(TURNS):
+        start = time.perf_counter()
+        for _ in range(EACH):
+            model.predict(named, return_std=True)
+        bare.append(EACH * POINTS / (time.perf_counter() - start))
+        start = time.perf_counter()
+        for _ in range(EACH):
+            assert asking.ask() == 200
+        served.append(EACH * POINTS / (time.perf_counter() - start))
+    found = {"bare": float(np.median(bare)), "served": float(np.median(served))}
+    return {**found, "ratio": float(np.median(np.array(served) / np.array(bare)))}
+
+
+def crowd(server: Server, release: str) -> dict[str, float]:
+    """Latencies, in seconds, while many clients ask at once; and what share was refused as busy."""
+    times: list[float] = []
+    refused: list[float] = []
+    over = time.monotonic() + SECONDS
+
+    def asking() -> None:
+        client = Client(server, release, POINTS)
+        while time.monotonic() < over:
+            start = time.perf_counter()
+            status = client.ask()
+            assert status in (200, 503), status
+            (times if status == 200 else refused).append(time.perf_counter() - start)
+
+    threads = [threading.Thread(target=asking) for _ in range(CLIENTS)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    asked = len(times) + len(refused)
+    quantiles = {f"p{q}": float(np.percentile(times, q)) for q in (50, 99)}
+    return {"a second": asked / SECONDS, **quantiles, "refused": len(refused) / asked}
+
+
+def memory(server: Server, release: str) -> dict[str, float]:
+    """The server's megabytes before and after many requests, the first tenth as a start."""
+    client = Client(server, release, FEW)
+    seen = []
+    for number in range(MANY + 1):
+        if number % (MANY // 10) == 0:
+            seen.append(_megabytes(server))
+        assert client.ask() == 200
+    return {"after a tenth": seen[1], "after all": seen[-1]}
+
+
+def _megabytes(server: Server) -> float:
+    assert server.process is not None
+    text = Path(f"/proc/{server.process.pid}/status").read_text()
+    line = next(line for line in text.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("serve", nargs="*", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.serve:
+        folder, port = given.serve
+        unlimited = Settings(data=Path(folder), rate=1e9, burst=10**9)
+        listen(prepared(unlimited, demo=False, say=lambda _: None), "127.0.0.1", int(port))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        server = Unlimited(Path(folder), None)
+        try:
+            server.start()
+            release = released(server)
+            for name, measure in (("Throughput", throughput), ("Crowd", crowd), ("Memory", memory)):
+                told = measure(server, release)
+                print(name + ": " + ", ".join(f"{k} {v:.4g}" for k, v in told.items()), flush=True)
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Endpoints of whole functions and sample paths: made by custodians, asked by whom has the dataset."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, Body
+
+from privgp.server.api import REFUSALS, Anybody, Custodian, Once, Served, _only
+from privgp.server.errors import Refused
+from privgp.server.functions.asked import AnyAsked, PointsAsked
+from privgp.server.store.store import Row
+from privgp.server.work import FUNCTION, finite
+
+router = APIRouter(prefix="/api", responses=REFUSALS)
+
+
+@router.post("/datasets/{name}/functions", status_code=202)
+def add_function(
+    s: Served, who: Custodian, name: str, asked: Annotated[AnyAsked, Body()], once: Once
+) -> Row:
+    """Make a whole function or sample paths, once: one charge pays for every answer. The same
+    Idempotency-Key gets the same one at no further cost."""
+    s.store.dataset(who, name)
+    shown = asked.model_dump(mode="json")
+    return s.start(who, FUNCTION, name, shown, once, json.dumps(shown, sort_keys=True))
+
+
+@router.get("/datasets/{name}/functions")
+def functions(s: Served, who: Anybody, name: str) -> list[Row]:
+    s.store.dataset(who, name)
+    return [_told(row) for row in s.store.functions(name)]
+
+
+@router.get("/functions/{number}")
+def function(s: Served, who: Anybody, number: str) -> Row:
+    return _told(s.store.function(who, number))
+
+
+@router.post("/functions/{number}/ask")
+def ask(s: Served, who: Anybody, number: str, asked: PointsAsked) -> Row:
+    """The values at these points, of paths one list each: free, and the same for ever."""
+    row = s.store.function(who, number)
+    if len(asked.points) > s.settings.most_asked:
+        raise Refused(422, f"At most {s.settings.most_asked} points at a time.")
+    return {"values": finite(s.work.keeper.ask(row, asked.points)).tolist()}
+
+
+def _told(row: Row) -> Row:
+    shown = _only(row, ("id", "dataset", "kind", "made_at"))
+    return {**shown, **json.loads(row["told"]), "points_answered": row["points"]}

@@ -1,0 +1,108 @@
+"""The server's side of the process that carries jobs out: kept warm, killed when a job takes too long."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from enum import Enum
+from typing import Any
+
+from privgp.server.settings import Settings
+
+READY, OVER, LOST = b"ready\n", b"over\n", b"lost\n"  # what it says
+LOOK = 0.2  # seconds between looks whether the server ends
+START = 120.0  # seconds for a process to start
+
+
+class End(Enum):
+    """How a run ended: the process wrote down the job's end, was lost, or had to be killed."""
+
+    OVER, LOST, TOO_LONG, STOPPED = range(4)
+
+
+class Process:
+    """One process for one job at a time; a new one whenever the last one is gone."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._is_ready = False
+
+    def warm(self) -> None:
+        """Start it, so that the first job need not wait."""
+        with self._lock:
+            self._started()
+
+    def run(self, settings: Settings, job: dict[str, Any], stop: Callable[[], bool]) -> End:
+        """Carry a job out within the settings' time; ``stop`` tells when the server cannot wait."""
+        told = {"settings": {**asdict(settings), "data": str(settings.data)}, "job": job}
+        with self._lock:
+            child = self._started()
+            if not self._is_ready:
+                self._is_ready = _line(child, START, stop) == READY
+            if not self._is_ready:
+                return self._killed(End.STOPPED if stop() else End.LOST)
+            try:
+                _written(child, json.dumps(told).encode("ascii") + b"\n")
+            except OSError:
+                return self._killed(End.LOST)
+            line = _line(child, settings.most_seconds, stop)
+            if line == OVER:
+                return End.OVER
+            if line is not None:
+                return self._killed(End.LOST)
+            return self._killed(End.STOPPED if stop() else End.TOO_LONG)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._child is None or self._child.poll() is not None:
+            paths = os.pathsep.join(os.path.abspath(path) for path in sys.path if path)
+            self._is_ready = False
+            self._child = subprocess.Popen(
+                [sys.executable, "-P", "-m", "privgp.server.jobs.child"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                env={**os.environ, "PYTHONPATH": paths},
+                start_new_session=True,  # Ctrl-C is the server's to hear
+            )
+        return self._child
+
+    def _killed(self, end: End) -> End:
+        if self._child is not None:
+            self._child.kill()
+            self._child.communicate()
+            self._child = None
+        return end
+
+
+def _written(child: subprocess.Popen[bytes], data: bytes) -> None:
+    assert child.stdin is not None
+    while data:
+        data = data[child.stdin.write(data) :]
+
+
+def _line(child: subprocess.Popen[bytes], seconds: float, stop: Callable[[], bool]) -> bytes | None:
+    """What the process says next, nothing if it is gone; None if it takes too long."""
+    assert child.stdout is not None
+    last = time.monotonic() + seconds
+    said = b""
+    while not said.endswith(b"\n"):
+        left = last - time.monotonic()
+        if left <= 0 or stop():
+            return None
+        if select.select([child.stdout], [], [], min(left, LOOK))[0]:
+            more = os.read(child.stdout.fileno(), 64)
+            if not more:
+                return b""
+            said += more
+    return said
+
+
+SHARED = Process()

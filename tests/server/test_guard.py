@@ -1,0 +1,133 @@
+"""What is refused is refused in the same steps, and before it costs much."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from sqlalchemy import event
+
+from privgp.ledger.errors import LedgerUnreachable
+from privgp.server.errors import Refused
+from privgp.server.guard import Guard
+from tests.server.world import ANALYST, CUSTODIAN, NONE, OTHER, settings
+
+UNKNOWN = f"privgp-{'0' * 16}-{'0' * 64}"
+
+
+def steps(world, key, path):
+    """The statements that a request runs, its status and its answer."""
+    found = []
+    engine = world.client.app.state.service.store.database._connected()
+
+    def note(_, __, statement, *___):
+        if threading.current_thread().name != "privgp jobs":  # which looks for jobs all the time
+            found.append(statement)
+
+    event.listen(engine, "after_cursor_execute", note)
+    try:
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        answer = world.client.get(path, headers=headers)
+    finally:
+        event.remove(engine, "after_cursor_execute", note)
+    return found, answer.status_code, answer.text
+
+
+def test_whatever_is_wrong_with_a_key_the_steps_are_the_same(world, release):
+    right = world.keys[ANALYST]
+    revoked = world.ask(CUSTODIAN, "POST", "/api/keys", json={"name": "k", "role": "analyst"})
+    world.ask(CUSTODIAN, "DELETE", f"/api/keys/{revoked.json()['id']}")
+    keys = [None, "", "nonsense", UNKNOWN, right[:-64] + "0" * 64, revoked.json()["key"]]
+    paths = ["/api/datasets/visits", "/api/datasets/nothing", "/api/keys", "/nothing"]
+    paths.append(f"/api/releases/{release}/file")
+    seen = [steps(world, key, path) for key in keys for path in paths]
+    assert {status for _, status, _ in seen} == {401}
+    assert len({text for *_, text in seen}) == 1
+    assert len({tuple(found) for found, *_ in seen}) == 1
+    assert len(seen[0][0]) > 0
+
+
+def test_what_belongs_to_others_is_looked_for_like_what_does_not_exist(
+    world, plan, release, function
+):
+    nothing = "0" * 32
+    for there, absent in (
+        ("/api/datasets/visits", "/api/datasets/nothing"),
+        ("/api/datasets/visits/ledger", "/api/datasets/nothing/ledger"),
+        (f"/api/releases/{release}/file", f"/api/releases/{nothing}/file"),
+        (f"/api/plans/{plan}", f"/api/plans/{nothing}"),
+        (f"/api/jobs/{release}", f"/api/jobs/{nothing}"),
+        (f"/api/functions/{function}", f"/api/functions/{nothing}"),
+    ):
+        first, second = (steps(world, world.keys[OTHER], path) for path in (there, absent))
+        assert first == second
+        assert first[1] == 404
+        own, status, _ = steps(world, world.keys[ANALYST], there)
+        assert status == 200
+        assert own[: len(first[0])] == first[0]
+
+
+def answered(guard, count):
+    """The statuses of so many requests at once."""
+
+    async def one(statuses):
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message):
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+
+        scope = {"type": "http", "path": "/health", "method": "GET", "headers": []}
+        await guard({**scope, "client": ("host", 1)}, receive, send)
+
+    async def all_of_them():
+        statuses = []
+        await asyncio.gather(*(one(statuses) for _ in range(count)))
+        return statuses
+
+    return asyncio.run(all_of_them())
+
+
+def test_more_requests_at_once_than_allowed_are_refused(world, tmp_path):
+    async def slow(_, __, send):
+        await asyncio.sleep(0.2)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    store = world.client.app.state.service.store
+    guard = Guard(slow, settings(tmp_path, most_at_once=3), store)
+    assert sorted(answered(guard, 5)) == [200, 200, 200, 503, 503]
+    assert answered(guard, 3) == [200] * 3  # those before are over
+
+
+def test_a_form_of_another_host_cannot_sign_anybody_in(world):
+    sent = {"content": f"key={world.keys[CUSTODIAN]}", "headers": {"Sec-Fetch-Site": "cross-site"}}
+    assert world.ask(NONE, "POST", "/signin", **sent).status_code == 403
+
+
+@pytest.mark.parametrize("length", ["9" * 30, "9" * 5000, "-1", "1e3", "²"])
+def test_nonsense_lengths_are_refused(world, length):
+    headers = {"Content-Length": length.encode("utf-8")}
+    answer = world.ask(CUSTODIAN, "POST", "/api/keys", content=b"{}", headers=headers)
+    assert answer.status_code in (400, 413)
+
+
+def test_without_its_database_the_server_says_so(world, monkeypatch):
+    store = world.client.app.state.service.store
+
+    def away(*_):
+        raise LedgerUnreachable("it is away at postgresql://me:secret@host")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.database, "_connected", away)
+        answer = world.ask(ANALYST, "GET", "/api/datasets")
+    assert (answer.status_code, "secret" in answer.text) == (503, False)
+
+
+def test_two_names_for_one_table_at_once_get_one_budget(world):
+    """The second look is in the transaction that registers."""
+    store = world.client.app.state.service.store
+    with pytest.raises(Refused, match="one budget"):
+        store.add_dataset("another", store.declared("visits"))
