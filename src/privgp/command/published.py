@@ -21,6 +21,7 @@ from privgp.command.io.screen import progress, tell
 OBSERVATION_HELP = "Give the std and the interval of a new output instead of the function's."
 OUT_HELP = "The .csv or .parquet file to write."
 PAGE_HELP = "Also write the curve, map or slices as one page for publishing: .html."
+LABEL_HELP = "What --page calls the output, with its unit: 'height in cm'."
 COVERAGE_HELP = "The probability of the interval from low to high."
 
 
@@ -33,6 +34,7 @@ def predict(
     observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
     plot: o.Plot = None,
     page: Annotated[Path | None, o.results(PAGE_HELP, metavar="PAGE")] = None,
+    label: Annotated[str | None, o.results(LABEL_HELP, metavar="TEXT")] = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
@@ -40,13 +42,15 @@ def predict(
     probable one and the probability of each with its interval. Free, as often as you like."""
     if (data is None) != (out is None) or (out is None and page is None):
         raise Refusal("Give NEW and --out to predict at rows, or --page for a page of the release.")
+    if label is not None and (page is None or not label.strip()):
+        raise Refusal("--label is the output's name for --page, and goes with it.")
     check_files(
         [(release, RELEASES), (data, TABLES)],
         [(out, TABLES), (plot, PICTURES), (page, PAGES)],
         force=force,
     )
     if data is None or out is None:
-        _only_pages(release, plot, page, observation, json)
+        _only_pages(release, plot, page, label, observation, json)
         return
     from polars import Series
 
@@ -75,7 +79,7 @@ def predict(
         if plot is not None:
             write_picture(answer.plot(observation), plot)
         if page is not None:
-            write_page(model, page, release.stem)
+            write_page(model, page, release.stem, label)
     lines = [
         f"Predicted {counted(X.height, 'row')} into {out}: {answer.told(names, observation)}",
         f"{answer.interval(names)} of probability {coverage:g}.",
@@ -94,7 +98,12 @@ def predict(
 
 
 def _only_pages(
-    release: Path, plot: Path | None, page: Path | None, observation: bool, json: bool
+    release: Path,
+    plot: Path | None,
+    page: Path | None,
+    label: str | None,
+    observation: bool,
+    json: bool,
 ) -> None:
     """What is drawn of a release without any rows."""
     from privgp.command.io.answers import answer_of
@@ -106,7 +115,7 @@ def _only_pages(
     with progress(1) as step:
         step("Drawing")
         if page is not None:
-            write_page(model, page, release.stem)
+            write_page(model, page, release.stem, label)
         if plot is not None:
             write_picture(answer_of(model).plot(observation), plot)
     facts = {"page": page, "plot": plot}

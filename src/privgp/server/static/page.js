@@ -5,9 +5,13 @@ const SHARES = [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1]; // of what 
 const words = (text) => text.split(",").map((word) => word.trim()).filter((word) => word);
 const when = (text) => text.replace("T", " ").replace(/\.\d+/, "").replace(/(\+00:00|Z)$/, "");
 
+const SHOWN = 5000; // milliseconds that news stay; problems stay until the next words
+
 function say(text, problem = false) {
   $("status").textContent = text;
   $("status").classList.toggle("problem", problem);
+  clearTimeout(say.end);
+  if (!problem) say.end = setTimeout(() => { $("status").textContent = ""; }, SHOWN);
 }
 
 async function ask(path, options = {}) {
@@ -100,7 +104,7 @@ trying($("register"), "submit", async () => {
 
 async function showKeys() {
   const keys = await ask("/api/keys");
-  $("keys").replaceChildren(...keys.map((key) => {
+  fill($("keys"), keys.map((key) => {
     const revoke = make("button", { type: "button", "aria-label": `Revoke the key of ${key.name}` }, "Revoke");
     trying(revoke, "click", async () => {
       await ask(`/api/keys/${key.id}`, { method: "DELETE" });
@@ -148,7 +152,8 @@ const chosen = () => compared.options[Number($("slider").value)];
 function errorPicture(colour, narrow) {
   const options = compared.options, now = chosen();
   const layout = frame(colour, ["epsilon", "expected error"], narrow);
-  Object.assign(layout.xaxis, { type: "log", tickvals: options.map((each) => each.epsilon), tickmode: "array" });
+  Object.assign(layout.xaxis, { type: "log", tickmode: "array", tickangle: 0 });
+  layout.xaxis.tickvals = options.filter((_, k) => k % (narrow ? 3 : 1) === 0).map((each) => each.epsilon);
   layout.yaxis.rangemode = "tozero";
   const x = options.map((each) => each.epsilon);
   const line = { x, mode: "lines", hoverinfo: "skip" };
@@ -252,6 +257,8 @@ const state = (plan) => {
   return plan.approved_at ? `approved by ${plan.approved_by}` : "planned";
 };
 
+const KINDS = { charge: "charge", answer: "release stored" };
+
 // Every entry names the one before it; that their hashes are right is for the server to check.
 function chain(entries) {
   const broken = entries.findIndex((entry, k) => k > 0 && entry.previous !== entries[k - 1].hash);
@@ -272,7 +279,7 @@ async function refresh() {
   const shown = plans.filter((plan) => !plan.comparison || plan.approved_at);
   $("no-plans").hidden = shown.length > 0;
   $("plans-table").hidden = !shown.length;
-  $("plans").replaceChildren(...shown.map((plan) => row(
+  fill($("plans"), shown.map((plan) => row(
     String(plan.epsilon), String(plan.delta), short(plan.expected_error), state(plan), next(plan),
   )));
   $("no-releases").hidden = releases.length > 0;
@@ -281,8 +288,8 @@ async function refresh() {
     `${each.previous ? "Update" : "Release"} of ${when(each.made_at)}`,
   ))));
   $("chain").textContent = chain(ledger.entries);
-  $("entries").replaceChildren(...ledger.entries.map((entry) => row(
-    String(entry.number), entry.kind, when(entry.at), "epsilon" in entry ? short(entry.epsilon) : "",
+  fill($("entries"), ledger.entries.map((entry) => row(
+    String(entry.number), KINDS[entry.kind] || entry.kind, when(entry.at), "epsilon" in entry ? short(entry.epsilon) : "",
     "delta" in entry ? String(entry.delta) : "", make("span", { title: entry.hash }, `${entry.hash.slice(0, 12)}…`),
   )));
 }

@@ -15,6 +15,13 @@ function make(tag, options = {}, ...inside) {
 
 const row = (...cells) => make("tr", {}, ...cells.map((cell) => make("td", {}, cell)));
 
+// Rows of a table; on a phone every cell stands under the title of its column.
+function fill(body, rows) {
+  const titles = [...body.closest("table").querySelectorAll("th")].map((each) => each.textContent);
+  rows.forEach((each) => [...each.cells].forEach((cell, k) => cell.setAttribute("data-title", titles[k])));
+  body.replaceChildren(...rows);
+}
+
 function colours() {
   const style = getComputedStyle(document.documentElement);
   const names = ["text", "line", "back", "panel", "mean", "model", "privacy"];
@@ -141,6 +148,7 @@ async function curve(view, panel, into, title) {
       marker: { size: 11, color: colour.mean, line: { color: colour.back, width: 2 } },
     });
     layout.hovermode = "x";
+    if (view.curve === "probability") layout.yaxis.range = [-0.02, 1.02];
     layout.shapes = [{
       type: "line", x0: x[at], x1: x[at], y0: 0, y1: 1, yref: "paper",
       line: { color: colour.text, width: 1, dash: "dot" },
@@ -198,8 +206,10 @@ async function map(view, panel, into, title) {
       scaleanchor: "x", scaleratio: 1 / Math.cos(middle), constrain: "domain",
     });
     if (view.places) layout.xaxis.constrain = "domain";
-    const bar = { outlinewidth: 0, thickness: 14, title: { text: kind === "mean" ? panel.output : "±", side: "top" } };
-    if (narrow) Object.assign(bar, { orientation: "h", y: -0.22, yanchor: "top", title: { text: bar.title.text, side: "bottom" } });
+    const bar = {
+      orientation: "h", outlinewidth: 0, thickness: 12, y: kind === "mean" ? -0.2 : -0.32, yanchor: "top", len: narrow ? 1 : 0.7,
+      title: { text: kind === "mean" ? panel.output : `± of ${panel.output}`, side: "bottom" },
+    };
     const scale = kind === "mean" ? { colorscale: "Viridis" } : {
       colorscale: [[0, colour.back], [1, colour[kind]]], zmin: 0, zmax: most || 1,
     };
@@ -225,10 +235,10 @@ async function map(view, panel, into, title) {
       if (each.data) Plotly.restyle(each, { x: [[x[at[0]]], [x[at[0]]]], y: [[y[at[1]]], [y[at[1]]]] }, [1, 2]);
     });
   });
-  const figure = (n) => make("figure", {}, make("figcaption", {}, `${panel.output}: ${shown[n][1]}`), place[n]);
+  const figure = (n) => make("figure", {}, make("figcaption", {}, shown[n][1]), place[n]);
   into.append(make(
     "section", { class: "panel" }, make("h2", {}, title), figure(0), read.element,
-    make("p", { class: "soft" }, "What 90% ranges are made of, half their width:"),
+    make("p", { class: "soft" }, "What makes the 90% range that wide, as half of a width, in one scale of colours:"),
     make("div", { class: "pair" }, ...shown.slice(1).map((_, n) => figure(n + 1))),
   ));
   read.show();
@@ -256,7 +266,8 @@ async function showView(view) {
       + `${view.inputs.map((name, i) => `${name} = ${short(view.held_at[i])}`).join(", ")}.`;
   }
   for (const panel of view.panels) {
-    const title = view.kind === "map" ? panel.output : `${panel.output} by ${view.inputs[panel.input]}`;
+    const by = view.kind === "map" ? view.inputs.join(" and ") : view.inputs[panel.input];
+    const title = `${panel.output} by ${by}`;
     await (view.kind === "map" ? map : curve)(view, panel, $("views"), title);
   }
 }

@@ -46,8 +46,9 @@ def published(model: Any, output: str, name: str) -> str:
     styles = [_inside("page.css", "style"), _inside("plot.css", "style")]
     scripts = [_inside(PLOTTING, "script"), _inside("view.js", "script")]
     numbers = json.dumps(view(model, output), allow_nan=False).replace("<", "\\u003c")
+    # These scripts alone may run, and nothing may be fetched; the plotting script writes styles.
     policy = (
-        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
+        f"default-src 'none'; script-src {_hashes(scripts)}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     return (

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from privgp.models.kept import names_of
 from privgp.models.picture import privacy_range, released_model, released_probability
-from privgp.pictures.released import PRIVACY, TOTAL, Released
+from privgp.pictures.released import PRIVACY, TOTAL, Band, Released
+from privgp.pictures.style import REACH
 from privgp.release.exports.geojson import places_in
 from privgp.server.errors import Refused
 from privgp.types import Array
@@ -25,15 +27,14 @@ def view(model: Any, output: str) -> dict[str, Any]:
     two inputs, for every input as well.
 
     A panel has the mean, the 90% range in all (low, high), the range that the privacy noise alone
-    makes, and the one of the model alone: their half-widths add up in squares. Probabilities have
-    the first range only.
+    makes, and the one of the model alone, which is there without any: variances add up. Probabilities
+    have the first range only.
     """
     each = _shown(model, output)
     first = each[0]
     if first.targets is not None:
         raise Refused(422, AT_TARGETS)
-    given = range(len(first.extent)) if first.names is None else first.names
-    names = [name if isinstance(name, str) else f"input {name}" for name in given]
+    names = [*(names_of(model) or [f"input {place}" for place in range(len(first.extent))])]
     count = MAP if len(names) == 2 else CURVE
     axes = [np.linspace(low, high, count) for low, high in first.extent]
     kind = {1: "curve", 2: "map"}.get(len(names), "slices")
@@ -97,15 +98,15 @@ def _numbers(model: Any, shown: Released, X: Array) -> dict[str, list[float]]:
             inner = privacy_range(model, X, mean, total)
         columns = [mean, *total]
         if inner is not None:
-            columns += [*inner, *_rest(mean, total, inner)]
+            columns += [*inner, *_model_range(model, X, mean, total)]
     if not all(np.all(np.isfinite(column)) for column in columns):
         raise Refused(422, TOO_LARGE)
     return {name: column.tolist() for name, column in zip(COLUMNS, columns, strict=False)}
 
 
-def _rest(mean: Array, total: Any, inner: Any) -> tuple[Array, Array]:
-    """What is left of a range without its inner one; variances add up."""
-    (low, high), (inner_low, inner_high) = total, inner
-    down = np.sqrt(np.maximum(np.square(mean - low) - np.square(mean - inner_low), 0.0))
-    up = np.sqrt(np.maximum(np.square(high - mean) - np.square(inner_high - mean), 0.0))
-    return mean - down, mean + up
+def _model_range(model: Any, X: Array, mean: Array, total: Band) -> Band:
+    """What would be left of the interval without noise for privacy, as far as variances tell."""
+    release = model.release_
+    variance = release.mean_and_variance(X)[1] - release.privacy_variance(X)
+    reach = REACH * np.sqrt(np.maximum(variance, 0.0))
+    return np.clip(mean - reach, *total), np.clip(mean + reach, *total)
