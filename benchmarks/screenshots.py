@@ -27,7 +27,7 @@ from privgp.server.settings import Settings
 
 HERE = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 WIDE, PHONE = {"width": 1000, "height": 800}, {"width": 390, "height": 844}
-LOOKS = {
+LOOKS: dict[str, Any] = {
     "light": {"color_scheme": "light", "viewport": WIDE},
     "dark": {"color_scheme": "dark", "viewport": WIDE},
     "phone": {"color_scheme": "light", "viewport": PHONE},
