@@ -25,8 +25,8 @@ OPEN = {"/health", "/openapi.json", "/signin", "/static/page.css"}
 UPLOADS = ("/api/tables", "/updates")
 NO_KEY = "Give a valid key: Authorization: Bearer KEY."
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
-    "img-src 'self' data: blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     b"content-security-policy": POLICY.encode("ascii"),

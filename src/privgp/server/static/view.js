@@ -180,7 +180,8 @@ async function curve(view, panel, into, title) {
 }
 
 async function map(view, panel, into, title) {
-  const [first, second] = view.places || [0, 1]; // longitude runs to the right
+  const geographic = view.places.length > 0;
+  const [first, second] = geographic ? view.places : [0, 1]; // longitude runs to the right
   const x = view.axes[first], y = view.axes[second], depth = view.axes[1].length;
   const index = (i, j) => (first === 0 ? i * depth + j : j * depth + i);
   const grid = (of) => y.map((_, j) => x.map((_, i) => of(index(i, j))));
@@ -202,10 +203,11 @@ async function map(view, panel, into, title) {
   const picture = (n) => (colour, narrow) => {
     const [kind, , of] = shown[n];
     const layout = frame(colour, [view.inputs[first], view.inputs[second]], narrow);
-    if (view.places) Object.assign(layout.yaxis, {
-      scaleanchor: "x", scaleratio: 1 / Math.cos(middle), constrain: "domain",
-    });
-    if (view.places) layout.xaxis.constrain = "domain";
+    if (geographic) {
+      const scaleratio = 1 / Math.cos(middle);
+      Object.assign(layout.yaxis, { scaleanchor: "x", scaleratio, constrain: "domain" });
+      layout.xaxis.constrain = "domain";
+    }
     const bar = {
       orientation: "h", outlinewidth: 0, thickness: 12, y: kind === "mean" ? -0.2 : -0.32, yanchor: "top", len: narrow ? 1 : 0.7,
       title: { text: kind === "mean" ? panel.output : `± of ${panel.output}`, side: "bottom" },

@@ -39,7 +39,7 @@ def csv_of(model: Any, output: str) -> str:
 def geojson_of(model: Any, output: str) -> str:
     """The map's cells with the numbers of every output; inputs must be longitude and latitude."""
     shown = view(model, output)
-    if shown["places"] is None:
+    if not shown["places"]:
         raise Refused(422, NO_PLACES)
     first, second = shown["places"]
     axes = [np.array(axis) for axis in shown["axes"]]

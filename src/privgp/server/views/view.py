@@ -57,13 +57,13 @@ def view(model: Any, output: str) -> dict[str, Any]:
     }
 
 
-def places_of(names: list[str], axes: list[Array]) -> list[int] | None:
-    """Where longitude and latitude are, if those are the two inputs."""
+def places_of(names: list[str], axes: list[Array]) -> list[int]:
+    """Where longitude and latitude are, if those are the two inputs; otherwise nothing."""
     found = places_in(names) if len(names) == 2 else None
     if found is None:
-        return None
+        return []
     reach = [float(np.abs(axes[place]).max()) for place in found]
-    return [*found] if reach[0] <= 180.0 and reach[1] <= 90.0 else None
+    return [*found] if reach[0] <= 180.0 and reach[1] <= 90.0 else []
 
 
 def _shown(model: Any, output: str) -> list[Released]:
