@@ -37,10 +37,10 @@ LOOKS: dict[str, Any] = {
 SHOWN = {
     "server-plan": ("planner", "light", 1150),
     "server-release": ("curve", "light", 1000),
-    "server-map": ("map", "dark", 1350),
+    "server-map": ("map", "dark", 1500),
     "server-phone": ("curve", "phone", 1000),
 }
-COLOURS = 64
+COLOURS = 128
 
 
 def tables() -> dict[str, tuple[pl.DataFrame, dict[str, Any]]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 import privgp
 from privgp import PrivateGPClassifier, PrivateGPRegressor
@@ -86,6 +87,17 @@ def test_a_view_is_what_the_model_predicts(models, kind):
         free = (numbers[4] < high) & (numbers[6] < high)
         assert free.sum() > 20
         np.testing.assert_allclose(whole[free], 1.6448536 * std[free], rtol=1e-6)
+
+
+def test_privacy_noise_never_makes_more_than_all_of_the_range():
+    """Laplace noise counts as it is given all numbers, not by its std before they were known."""
+    X = inputs(["age"]).to_numpy()
+    kernel = ConstantKernel(2500.0) * Matern(400.0, nu=2.5)
+    model = PrivateGPRegressor(kernel=kernel, noise_variance=1.0, y_bounds=(0, 200), random_state=0)
+    model.set_params(**{**BUDGET, "epsilon": 1.0}).fit(X, np.full(ROWS, 100.0))
+    privacy, whole = model.release_.privacy_variance(X), model.release_.mean_and_variance(X)[1]
+    assert np.all(privacy < whole)
+    assert privacy.max() > 0.95 * whole.max()
 
 
 def test_labels_and_several_outputs_have_a_panel_each(models):
