@@ -97,7 +97,7 @@ def test_privacy_noise_never_makes_more_than_all_of_the_range():
     model.set_params(**{**BUDGET, "epsilon": 1.0}).fit(X, np.full(ROWS, 100.0))
     privacy, whole = model.release_.privacy_variance(X), model.release_.mean_and_variance(X)[1]
     assert np.all(privacy < whole)
-    assert privacy.max() > 0.95 * whole.max()
+    assert (privacy / whole).max() > 0.95
 
 
 def test_labels_and_several_outputs_have_a_panel_each(models):
