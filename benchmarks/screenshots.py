@@ -41,6 +41,7 @@ SHOWN = {
     "server-phone": ("curve", "phone", 1000),
 }
 COLOURS = 128
+PATIENCE = 180_000  # milliseconds
 
 
 def tables() -> dict[str, tuple[pl.DataFrame, dict[str, Any]]]:
@@ -134,6 +135,7 @@ def taken(address: str, key: str, numbers: dict[str, str], looks: list[str]) -> 
         )
         for look in looks:
             page = made.new_context(**LOOKS[look], reduced_motion="reduce").new_page()
+            page.set_default_timeout(PATIENCE)
             page.goto(address)
             yield "sign-in", look, page.screenshot(full_page=True)
             page.get_by_label("Your key").fill(key)
@@ -149,11 +151,11 @@ def taken(address: str, key: str, numbers: dict[str, str], looks: list[str]) -> 
             yield "certificate", look, page.screenshot(full_page=True)
             page.goto(f"{address}/datasets/rents")
             page.get_by_role("button", name="Show what budgets would buy").click()
-            page.locator("#bars .main-svg").last.wait_for(timeout=60_000)
+            page.locator("#bars .main-svg").last.wait_for()
             page.wait_for_timeout(700)
             yield "planner", look, page.screenshot(full_page=True)
             page.get_by_role("button", name="Plan with this epsilon").click()
-            page.get_by_role("button", name="Approve").last.click(timeout=60_000)
+            page.get_by_role("button", name="Approve").last.click()
             page.get_by_role("button", name="Release …").last.click()
             yield "last-look", look, page.screenshot()
         made.close()

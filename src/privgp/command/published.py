@@ -41,7 +41,9 @@ def predict(
     """Predict from a release: the inputs with columns mean, std, low and high; of labels, the most
     probable one and the probability of each with its interval. Free, as often as you like."""
     if (data is None) != (out is None) or (out is None and page is None):
-        raise Refusal("Give NEW and --out to predict at rows, or --page for a page of the release.")
+        raise Refusal(
+            "Missing: NEW with --out, to predict at rows, or --page, for a page of the release."
+        )
     if label is not None and (page is None or not label.strip()):
         raise Refusal("--label is the output's name for --page, and goes with it.")
     check_files(
