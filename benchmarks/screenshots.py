@@ -35,12 +35,12 @@ LOOKS: dict[str, Any] = {
 }
 # The pictures of the docs: page, look, height in pixels.
 SHOWN = {
-    "server-plan": ("planner", "light", 1150),
+    "server-plan": ("planner", "light", 1500),
     "server-release": ("curve", "light", 1000),
     "server-map": ("map", "dark", 1500),
     "server-phone": ("curve", "phone", 1000),
 }
-COLOURS = 128
+COLOURS = 256
 PATIENCE = 180_000  # milliseconds
 
 

@@ -217,7 +217,8 @@ async function compare() {
   $("bars").replaceChildren(...bars);
   planned = [[errors, errorPicture], ...bars.map((place, k) => [place, barPicture(k)])];
   showOption();
-  $("slider").focus();
+  say("");
+  $("slider").focus(); // which says what it buys
   await Promise.all(planned.map(([place, picture]) => draw(place, picture)));
 }
 
