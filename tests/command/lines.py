@@ -92,6 +92,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "data": TABLE, "points": (*TABLE, *GRID), "--train": TABLE, "--validation": TABLE,
     "--targets": (*TABLE, *GRID), "release": RELEASE, "state": STATE, "--plan": PLAN,
     "--out": NEW, "--plot": PICTURE, "--certificate": tuple(n.format(".html") for n in NEW),
+    "--page": tuple(n.format(".html") for n in NEW), "--label": ("", "nonsense"),
     "--inputs": ("", "nonsense", "age,", "age,age"), "--output": ("", "nonsense", "age"),
     "--groups": ("", "nonsense"), "--bounds": (*PAIR, "0"), "--epsilon": (*POSITIVE, "1e5"),
     "--for-error": POSITIVE, "--shares": ("", "nonsense", "1,2", "0,1"),

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 import time
 
+import numpy as np
+import polars as pl
 import pytest
 import uvicorn
 
 from privgp.server.app import application
-from tests.server.world import settings, table_of
+from tests.server.world import settings
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: the walk is not taken")
 LIGHT = {"color_scheme": "light", "viewport": {"width": 1100, "height": 900}}
-DARK = {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}
+PHONE = {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}
+# A sheet that the plotting script tries to bring along, and the status of the page to sign in at.
+EXPECTED = ("Applying inline style violates", "status of 401")
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +53,28 @@ def browser():
         made.close()
 
 
+@pytest.fixture
+def table(tmp_path):
+    """Rents of made-up people, by where they live."""
+    rng = np.random.default_rng(0)
+    lat, lon = rng.uniform(51.3, 51.7, 30), rng.uniform(-0.5, 0.2, 30)
+    path = tmp_path / "rents.csv"
+    pl.DataFrame({"lat": lat, "lon": lon, "rent": 1000 + 900 * lon}).write_csv(path)
+    return path
+
+
+def is_problem(said):
+    return said.type == "error" and not any(text in said.text for text in EXPECTED)
+
+
 def opened(browser, look):
-    """A page that notes every host it asks and whatever it complains of."""
+    """A page that notes every address it asks and whatever it complains of."""
     page = browser.new_context(**look, reduced_motion="reduce").new_page()
     page.set_default_timeout(30_000)
     asked, complaints = [], []
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda problem: complaints.append(str(problem)))
+    page.on("console", lambda said: complaints.append(said.text) if is_problem(said) else None)
     return page, asked, complaints
 
 
@@ -79,76 +99,166 @@ def no_wider_than_the_screen(page):
     return page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_a_walk(served, browser, tmp_path):
-    """Register → plan → slide → approve → release → curve → certificate → ledger → download."""
+def taken(page, link):
+    with page.expect_download() as download:
+        page.get_by_role("link", name=link).click()
+    return download.value.path()
+
+
+def drawn(page, address):
+    page.goto(address)
+    page.locator("#views .main-svg").last.wait_for()
+
+
+def test_the_audit_finds_what_is_wrong(browser):
+    page, _, _ = opened(browser, LIGHT)
+    page.set_content("<html lang='en'><title>t</title><main><h1>h</h1><input></main>")
+    assert [rule for rule, _ in serious(page)] == ["label"]
+
+
+def test_a_walk(served, browser, table, tmp_path):
+    """Register → plan → slide → approve → release → map → certificate → ledger → downloads."""
     address, key = served
     page, asked, complaints = opened(browser, LIGHT)
     page.goto(address)
     assert not serious(page)
     signed_in(page, address, key)
     assert not serious(page)
-    (tmp_path / "visits.csv").write_bytes(table_of())
-    page.get_by_label("Table").set_input_files(tmp_path / "visits.csv")
-    form = {"Input columns": "age", "Private output": "cost", "Bounds of the output": "0, 5000"}
-    for label, value in {**form, "Epsilon in all": "2"}.items():
+    page.get_by_label("Table").set_input_files(table)
+    form = {
+        "Input columns": "lat, lon",
+        "Private output": "rent",
+        "Bounds of the output": "0, 3000",
+    }
+    for label, value in {**form, "Epsilon in all": "2", "Name": "rents"}.items():
         page.get_by_label(label).fill(value)
-    page.locator("#name").fill("visits")
     page.get_by_role("button", name="Register").click()
 
-    page.get_by_role("heading", name="visits", exact=True).wait_for()
-    page.get_by_text("Left: epsilon = 2.").wait_for()
+    page.get_by_role("heading", name="rents", exact=True).wait_for()
+    page.locator("#left", has_text="2").wait_for()
+    page.get_by_text("There is no plan yet.").wait_for()
+    page.get_by_text("Options").click()
+    page.get_by_label("Hyperparameters").select_option("fixed")
     page.get_by_role("button", name="Show what budgets would buy").click()
-    slider = page.get_by_label("Epsilon")
+    slider = page.get_by_label("Epsilon to spend")
     slider.wait_for()
     before = page.locator("#buys").inner_text()
-    slider.focus()
     for _ in range(2):
-        page.keyboard.press("ArrowLeft")  # the keyboard moves it
-    assert page.locator("#buys").inner_text() != before
-    page.locator("#bars .main-svg").first.wait_for()
+        slider.press("ArrowRight")  # the keyboard moves it
+    after = page.locator("#buys").inner_text()
+    errors = [float(told.split("error ")[1].split(";")[0]) for told in (before, after)]
+    assert errors[1] < errors[0]  # more budget, less error
+    page.locator("#bars .main-svg").last.wait_for()
     page.get_by_role("button", name="Plan with this epsilon").click()
-    page.locator("#plans tr").nth(1).wait_for()
-    page.get_by_role("button", name="Approve").nth(1).click()
+    page.get_by_role("button", name="Approve").click()
     page.get_by_role("button", name="Release …").click()
     words = page.locator("#last-words").inner_text()
-    assert "This spends epsilon = 0.5" in words
-    assert "Left afterwards: epsilon = 1.5" in words
+    assert "epsilon = 1, delta = " in words.replace("\n", " ")
+    assert "Left now\nepsilon = 2" in words
+    assert "Left afterwards\nepsilon = 1" in words
     assert not serious(page)
     page.get_by_role("button", name="Spend it and release").click()
 
-    page.get_by_role("heading", name="Release of visits").wait_for()
-    page.locator("#views .main-svg").first.wait_for()
-    assert not serious(page)
-    page.screenshot(path=tmp_path / "release.png", full_page=True)
-    with page.expect_download() as download:
-        page.get_by_role("link", name="The release (.privgp)").click()
-    assert download.value.path().read_bytes()[:2] == b"PK"
+    page.get_by_role("heading", name="Release of rents").wait_for()
+    page.locator("#views .main-svg").last.wait_for()
+    assert page.locator("#views figure").count() == 3  # mean, privacy and model
+    read = page.get_by_label("Read at lon")
+    before = page.locator(".reading").inner_text()
+    read.press("ArrowRight")
+    after = page.locator(".reading").inner_text()
+    assert before != after == read.get_attribute("aria-valuetext")
+    assert "by privacy noise alone ±" in after
     released = page.url
-    page.get_by_role("link", name="Certificate", exact=True).click()
+
+    assert taken(page, "The release (.privgp)").read_bytes()[:2] == b"PK"
+    assert taken(page, "The numbers of the picture").read_text().startswith("lat,lon,mean of rent")
+    assert "privgp.load" in taken(page, "A script that repeats it").read_text()
+    found = json.loads(taken(page, "The map (GeoJSON)").read_text())
+    assert len(found["features"]) == 41 * 41
+    shutil.copy(taken(page, "This page as one file"), tmp_path / "published.html")
+    page.get_by_text("Everything it says").click()
+    page.get_by_role("heading", name="What is not protected").wait_for()
+    assert not serious(page)
+    page.get_by_text("The same as numbers").click()
+    page.locator("#numbers tr").nth(1680).wait_for()
+    page.get_by_role("link", name="Certificate to print").click()
     page.get_by_role("heading", name="Privacy certificate").wait_for()
-    page.goto(f"{address}/datasets/visits")
+
+    page.goto(f"{address}/datasets/rents")
     page.locator("#entries tr").nth(1).wait_for()
-    assert page.locator("#left").inner_text() == "1.5"
-    page.screenshot(path=tmp_path / "dataset.png", full_page=True)
-    page.goto(address)
+    page.get_by_text("2 entries, each chained to the one before").wait_for()
+    assert page.locator("#left").inner_text() == "1"
     page.get_by_role("button", name="Check every chain").click()
     page.get_by_text("Every chain is whole.").wait_for()
 
-    phone, also_asked, also = opened(browser, DARK)
+    phone, also_asked, also = opened(browser, PHONE)
     signed_in(phone, address, key)
-    for path, drawn in (
+    for path, shown in (
+        (address, "#keys tr"),
+        (f"{address}/datasets/rents", "#plans tr"),
         (released, "#views .main-svg"),
-        (f"{address}/datasets/visits", "#plans tr"),
     ):
         phone.goto(path)
-        phone.locator(drawn).first.wait_for()
+        phone.locator(shown).last.wait_for()
         assert no_wider_than_the_screen(phone), path
         assert not serious(phone)
-    phone.goto(released)
-    phone.locator("#views .main-svg").first.wait_for()
-    phone.screenshot(path=tmp_path / "phone.png", full_page=True)
     phone.keyboard.press("Tab")
     assert phone.evaluate("document.activeElement.textContent") == "Skip to the content"
     hosts = {url.split("/")[2] for url in asked + also_asked if url.startswith("http")}
     assert hosts == {address.removeprefix("http://")}  # nothing leaves the host
     assert not complaints + also
+
+    for look in (LIGHT, PHONE):  # what was published, without any server
+        alone, asked, complaints = opened(browser, look)
+        drawn(alone, (tmp_path / "published.html").as_uri())
+        assert alone.locator("#views figure").count() == 3
+        assert no_wider_than_the_screen(alone)
+        assert not complaints
+        assert [url for url in asked if not url.startswith(("data:", "blob:"))] == asked[:1]
+
+
+def test_an_update_and_a_refusal(served, browser, table, tmp_path):
+    """A form that is wrong says why; new rows are looked at a last time, charged and published."""
+    address, key = served
+    page, _, complaints = opened(browser, PHONE)
+    signed_in(page, address, key)
+    rng = np.random.default_rng(1)
+    for name in ("first", "second"):
+        age = rng.uniform(20, 80, 25)
+        pl.DataFrame({"age": age, "cost": 10 * age}).write_csv(tmp_path / f"{name}.csv")
+    page.get_by_label("Table").set_input_files(tmp_path / "first.csv")
+    form = {
+        "Input columns": "age",
+        "Private output": "cost",
+        "Name": "costs",
+        "Epsilon in all": "2",
+    }
+    for label, value in form.items():
+        page.get_by_label(label).fill(value)
+    page.get_by_role("button", name="Register").click()
+    page.get_by_text("Give either the bounds of the output or its classes.").wait_for()
+    page.get_by_label("Bounds of the output").fill("1000, 0")
+    page.get_by_role("button", name="Register").click()
+    page.get_by_text("bounds must be low < high").wait_for()
+    complaints.clear()  # the refused request
+    page.get_by_label("Bounds of the output").fill("0, 1000")
+    page.get_by_role("button", name="Register").click()
+    page.get_by_role("heading", name="costs", exact=True).wait_for()
+    page.get_by_text("Options").click()
+    page.get_by_label("Hyperparameters").select_option("fixed")
+    page.get_by_role("button", name="Show what budgets would buy").click()
+    page.get_by_role("button", name="Plan with this epsilon").click()
+    page.get_by_role("button", name="Approve").click()
+    page.get_by_role("button", name="Release …").click()
+    page.get_by_role("button", name="Spend it and release").click()
+    page.get_by_role("heading", name="Release of costs").wait_for()
+    page.get_by_label("Table").set_input_files(tmp_path / "second.csv")
+    page.get_by_role("button", name="Look at what it will cost").click()
+    page.get_by_role("button", name="Spend it and update").wait_for()
+    assert page.locator("#spent-epsilon").inner_text() == "0.6"
+    page.get_by_role("button", name="Spend it and update").click()
+    page.get_by_role("heading", name="Update of costs").wait_for()
+    page.goto(f"{address}/datasets/costs")
+    page.locator("#releases li").nth(1).wait_for()
+    assert page.locator("#left").inner_text() == "0.8"
+    assert not complaints

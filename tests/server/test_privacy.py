@@ -26,7 +26,7 @@ def everything(world, plan, release):
     paths = ["/api/me", "/api/datasets", "/api/keys", "/api/ledger/verify", "/", "/datasets/visits"]
     paths += [f"/api/datasets/visits{tail}" for tail in ("", "/ledger", "/plans", "/releases")]
     paths += [f"/api/plans/{plan}", f"/api/jobs/{release}", f"/releases/{release}"]
-    tails = ("", "/view", "/certificate", "/certificate.html", "/file", "/table.csv")
+    tails = ("", "/view", "/certificate", "/certificate.html", "/file", "/table.csv", "/script.py")
     paths += [f"/api/releases/{release}{tail}" for tail in tails]
     return [world.ask(role, "GET", path) for role in (ANALYST, CUSTODIAN) for path in paths]
 

@@ -220,7 +220,11 @@ def test_the_demonstration_says_its_keys_once(tmp_path):
     assert world.get(CUSTODIAN, "/api/datasets/diabetes")["remaining"] == 3.0
     again = []
     prepared(settings(tmp_path), demo=True, say=again.append)
-    assert not again
+    assert not any("privgp-" in line for line in again)
+    prepared(settings(tmp_path), demo=True, say=again.append, new_key=True)
+    (line,) = (line for line in again if "privgp-" in line)
+    other = World(TestClient(made), {CUSTODIAN: line.split()[-1]})
+    assert other.get(CUSTODIAN, "/api/me")["role"] == "custodian"
 
 
 # jobs and the process that carries them out

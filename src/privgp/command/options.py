@@ -40,6 +40,7 @@ def named_otherwise(where: str, table: str = "NEW") -> Any:
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file.")]
 NEW_DATA_HELP = "A .csv or .parquet file with the input columns."
 NewData = Annotated[Path, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]
+SomeNewData = Annotated[Path | None, typer.Argument(metavar="[NEW]", help=NEW_DATA_HELP)]
 Output = Annotated[str, plain("The private column.", metavar="COLUMN")]
 Outputs = Annotated[str, plain("The private column, or several such as a,b.", metavar="COLUMN")]
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]

@@ -9,6 +9,7 @@ from privgp.command import options as o
 from privgp.command.errors import Refusal, counted, listed
 from privgp.command.io.files import (
     CERTIFICATES,
+    PAGES,
     PICTURES,
     RELEASES,
     TABLES,
@@ -18,29 +19,46 @@ from privgp.command.io.files import (
 from privgp.command.io.screen import progress, tell
 
 OBSERVATION_HELP = "Give the std and the interval of a new output instead of the function's."
+OUT_HELP = "The .csv or .parquet file to write."
+PAGE_HELP = "Also write the curve, map or slices as one page for publishing: .html."
+LABEL_HELP = "What --page calls the output, with its unit: 'height in cm'."
 COVERAGE_HELP = "The probability of the interval from low to high."
 
 
 def predict(
     release: o.Release,
-    data: o.NewData,
-    out: Annotated[Path, o.destination("TABLE", "The .csv or .parquet file to write.")],
+    data: o.SomeNewData = None,
+    out: Annotated[Path | None, o.destination("TABLE", OUT_HELP)] = None,
     inputs: Annotated[str | None, o.named_otherwise("release")] = None,
     coverage: Annotated[float, o.plain(COVERAGE_HELP)] = 0.9,
     observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
     plot: o.Plot = None,
+    page: Annotated[Path | None, o.results(PAGE_HELP, metavar="PAGE")] = None,
+    label: Annotated[str | None, o.results(LABEL_HELP, metavar="TEXT")] = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
     """Predict from a release: the inputs with columns mean, std, low and high; of labels, the most
     probable one and the probability of each with its interval. Free, as often as you like."""
+    if (data is None) != (out is None) or (out is None and page is None):
+        raise Refusal(
+            "Missing: NEW with --out, to predict at rows, or --page, for a page of the release."
+        )
+    if label is not None and (page is None or not label.strip()):
+        raise Refusal("--label is the output's name for --page, and goes with it.")
     check_files(
-        [(release, RELEASES), (data, TABLES)], [(out, TABLES), (plot, PICTURES)], force=force
+        [(release, RELEASES), (data, TABLES)],
+        [(out, TABLES), (plot, PICTURES), (page, PAGES)],
+        force=force,
     )
+    if data is None or out is None:
+        _only_pages(release, plot, page, label, observation, json)
+        return
     from polars import Series
 
     from privgp.command.io.answers import answer_of
     from privgp.command.io.columns import answering, asked_rows
+    from privgp.command.io.page import write_page
     from privgp.command.io.results import drawn, write_picture
     from privgp.command.io.tables import write_table
     from privgp.models.load import load as load_release
@@ -62,6 +80,8 @@ def predict(
         columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
             write_picture(answer.plot(observation), plot)
+        if page is not None:
+            write_page(model, page, release.stem, label)
     lines = [
         f"Predicted {counted(X.height, 'row')} into {out}: {answer.told(names, observation)}",
         f"{answer.interval(names)} of probability {coverage:g}.",
@@ -74,8 +94,34 @@ def predict(
         "coverage": coverage,
         "observation": observation,
         "plot": plot,
+        "page": page,
     }
-    tell(facts, [*lines, *drawn(plot)], model.guarantee_, as_json=json)
+    tell(facts, [*lines, *drawn(plot), *drawn(page)], model.guarantee_, as_json=json)
+
+
+def _only_pages(
+    release: Path,
+    plot: Path | None,
+    page: Path | None,
+    label: str | None,
+    observation: bool,
+    json: bool,
+) -> None:
+    """What is drawn of a release without any rows."""
+    from privgp.command.io.answers import answer_of
+    from privgp.command.io.page import write_page
+    from privgp.command.io.results import drawn, write_picture
+    from privgp.models.load import load as load_release
+
+    model = open_stored(release, load_release)
+    with progress(1) as step:
+        step("Drawing")
+        if page is not None:
+            write_page(model, page, release.stem, label)
+        if plot is not None:
+            write_picture(answer_of(model).plot(observation), plot)
+    facts = {"page": page, "plot": plot}
+    tell(facts, [*drawn(page), *drawn(plot)], model.guarantee_, as_json=json)
 
 
 def inspect(

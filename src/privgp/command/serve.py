@@ -1,5 +1,6 @@
 """``privgp serve``: a place to ask, with budgets that cannot be overspent."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ DATA_HELP = "The folder of the private tables and of the SQLite ledger; made if 
 LEDGER_HELP = "The address of the ledger in the place of a file in the folder: postgresql://…"
 DEMO_HELP = "Start on public data, with a dataset that is registered already."
 HOST_HELP = "The address to listen at. Put a proxy with TLS in front of any other than this one."
+NEW_KEY_HELP = "Make another custodian's key and show it, if all are lost."
 SECURE_HELP = "Sign-in cookies travel over TLS only: for a server behind a proxy with TLS."
 
 
@@ -21,6 +23,7 @@ def serve(
     port: Annotated[int, o.plain("The port to listen at.", "--port")] = 8000,
     ledger: Annotated[str | None, o.plain(LEDGER_HELP, "--ledger", metavar="URL")] = None,
     secure: Annotated[bool, o.plain(SECURE_HELP, "--secure")] = False,
+    new_key: Annotated[bool, o.plain(NEW_KEY_HELP, "--new-key")] = False,
 ) -> None:
     """Serve datasets with budgets: plans, releases and predictions by API and page."""
     if not 0 < port < 65536:
@@ -33,7 +36,7 @@ def serve(
         from privgp.server.jobs.process import SHARED
 
         SHARED.warm()  # while this process imports as much
-        from privgp.server.start import listen, prepared
+        from privgp.server.start import bound, listen, prepared
     except ImportError:
         raise Failure("The server needs more packages: pip install privgp[server].") from None
     from privgp.ledger.errors import LedgerError
@@ -42,15 +45,19 @@ def serve(
 
     settings = Settings(data=data.absolute(), ledger=ledger, secure=secure)
     try:
-        if ledger is not None:
-            Ledger(ledger).close()
-        with refusing(f"The folder --data '{data}' cannot be made.", OSError, ValueError):
-            settings.create_folders()
-        made = prepared(settings, demo=demo, say=say)
-    except (LedgerError, ValueError) as problem:
-        raise refusal(problem, url="--ledger") from None
-    say(f"Serving at http://{host}:{port}/ until you press Ctrl-C.")
-    try:
-        listen(made, host, port)
-    except SystemExit:  # uvicorn's word for an address that it cannot have
-        raise Failure(f"Cannot listen at {host}:{port}.") from None
+        place = bound(host, port)
+    except (OSError, UnicodeError):
+        raise Failure(
+            f"Cannot listen at {host}:{port}: perhaps another program does; see --port."
+        ) from None
+    with place, suppress(KeyboardInterrupt):
+        try:
+            if ledger is not None:
+                Ledger(ledger).close()
+            with refusing(f"The folder --data '{data}' cannot be made.", OSError, ValueError):
+                settings.create_folders()
+            made = prepared(settings, demo=demo, say=say, new_key=new_key)
+        except (LedgerError, ValueError) as problem:
+            raise refusal(problem, url="--ledger") from None
+        say(f"Open http://{host}:{port}/ and sign in with a key. Press Ctrl-C to end.")
+        listen(made, place)

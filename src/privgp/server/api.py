@@ -21,6 +21,9 @@ from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings
 from privgp.server.store.keys import Who
 from privgp.server.store.store import Row, Store, new_id
+from privgp.server.views import exports
+from privgp.server.views.page import published
+from privgp.server.views.view import view as shown_view
 from privgp.server.work import PLAN, RELEASE, UPDATE, Work
 
 ONCE = Header(alias="Idempotency-Key", min_length=8, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")
@@ -247,7 +250,7 @@ def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Respon
 def view(s: Served, who: Anybody, number: str) -> Row:
     """The curve, the map or slices, with the privacy noise apart."""
     row = s.store.release(who, number)
-    return answers.view(s.model(row), s.work.declared(row["dataset"]).output)
+    return shown_view(s.model(row), s.work.declared(row["dataset"]).output)
 
 
 @router.get("/releases/{number}/certificate")
@@ -275,8 +278,34 @@ def file(s: Served, who: Anybody, number: str) -> Response:
 def table(s: Served, who: Anybody, number: str) -> Response:
     """The view's numbers."""
     row = s.store.release(who, number)
-    text = answers.table(s.model(row), s.work.declared(row["dataset"]).output)
+    text = exports.csv_of(s.model(row), s.work.declared(row["dataset"]).output)
     return _download(text.encode("utf-8"), f"{number}.csv", "text/csv; charset=utf-8")
+
+
+@router.get("/releases/{number}/map.geojson", response_class=Response)
+def map_geojson(s: Served, who: Anybody, number: str) -> Response:
+    """The map's cells, if the inputs are longitude and latitude."""
+    row = s.store.release(who, number)
+    text = exports.geojson_of(s.model(row), s.work.declared(row["dataset"]).output)
+    return _download(text.encode("utf-8"), f"{number}.geojson", "application/geo+json")
+
+
+@router.get("/releases/{number}/script.py", response_class=Response)
+def script(s: Served, who: Anybody, number: str) -> Response:
+    """Python that repeats the view from the .privgp file."""
+    row = s.store.release(who, number)
+    output = s.work.declared(row["dataset"]).output
+    text = exports.script_of(s.model(row), output, f"{number}.privgp")
+    return _download(text.encode("utf-8"), f"{number}.py", "text/x-python; charset=utf-8")
+
+
+@router.get("/releases/{number}/page.html", response_class=Response)
+def published_page(s: Served, who: Anybody, number: str) -> Response:
+    """The page of the release as one file, for publishing."""
+    row = s.store.release(who, number)
+    output = s.work.declared(row["dataset"]).output
+    text = published(s.model(row), output, row["dataset"])
+    return _download(text.encode("utf-8"), f"{number}.html", "text/html; charset=utf-8")
 
 
 @router.post("/releases/{number}/updates", status_code=202)
@@ -340,6 +369,7 @@ def _plan(s: Service, row: Row, *, short: bool = False) -> Row:
     left = s.work.fits(s.work.ledger.account(row["dataset"]), Guarantee.from_json(row["guarantee"]))
     after: Row = {"fits": left is not None, "left_after": 0.0 if left is None else left}
     after["carried_out_by"] = s.store.job_of(RELEASE, {"plan": row["id"]})
+    after["comparison"] = len(told["options"]) > 1
     if short:
         told = _only(told, ("epsilon", "delta", "expected_error", "hash"))
     return {**_only(row, shown), **told, **after}

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse
-from jinja2 import Environment, PackageLoader, select_autoescape
 
+from privgp.release.exports.geojson import places_in
 from privgp.server.api import Anybody, Served
 from privgp.server.guard import COOKIE, cookie_in
+from privgp.server.views.page import PLOTTING, certified, templates
+from privgp.server.views.page import static as static_file
 
 router = APIRouter(include_in_schema=False)
 STYLE, SCRIPT = "text/css", "text/javascript"
-KINDS = {"page.css": STYLE, "plot.css": STYLE, "page.js": SCRIPT, "plotly.js": SCRIPT}
+KINDS = {
+    "page.css": STYLE, "plot.css": STYLE, "view.js": SCRIPT, "page.js": SCRIPT, PLOTTING: SCRIPT
+}  # fmt: skip
 WRONG = "This is no valid key."
 
 
-@cache
-def _templates() -> Environment:
-    return Environment(loader=PackageLoader("privgp.server"), autoescape=select_autoescape())
-
-
 def _shown(name: str, *, status: int = 200, **told: Any) -> HTMLResponse:
-    return HTMLResponse(_templates().get_template(name).render(**told), status_code=status)
+    return HTMLResponse(templates().get_template(name).render(**told), status_code=status)
 
 
 @router.get("/health")
@@ -77,7 +74,17 @@ def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
 
 @router.get("/releases/{number}")
 def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
-    return _shown("release.html", who=who, release=s.store.release(who, number))
+    row = s.store.release(who, number)
+    declared, model = s.work.declared(row["dataset"]), s.model(row)
+    can_update = who.is_custodian and declared.classes is None and declared.protect == "outputs"
+    return _shown(
+        "release.html",
+        who=who,
+        release=row,
+        places=len(declared.inputs) == 2 and places_in(declared.inputs) is not None,
+        updatable={"epsilon": model.epsilon, "delta": model.delta} if can_update else None,
+        **certified(model.certificate()),
+    )
 
 
 @router.get("/static/{name}")
@@ -85,12 +92,4 @@ def static(name: str) -> Response:
     if name not in KINDS:
         return Response(status_code=404)
     kept = {"cache-control": "private, max-age=3600"}
-    return Response(_static(name), media_type=KINDS[name], headers=kept)
-
-
-@cache
-def _static(name: str) -> bytes:
-    """Our own files, and the plotting script of the installed plotly."""
-    if name == "plotly.js":
-        return files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
-    return files("privgp.server").joinpath("static", name).read_bytes()
+    return Response(static_file(name), media_type=KINDS[name], headers=kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 
 import uvicorn
@@ -18,7 +19,7 @@ GRACE = 10  # seconds for requests that run when the server ends
 Say = Callable[[str], None]
 
 
-def prepared(settings: Settings, *, demo: bool, say: Say) -> FastAPI:
+def prepared(settings: Settings, *, demo: bool, say: Say, new_key: bool = False) -> FastAPI:
     """The application; keys that it made are said once and kept nowhere."""
     made = application(settings)
     store = made.state.service.store
@@ -29,14 +30,31 @@ def prepared(settings: Settings, *, demo: bool, say: Say) -> FastAPI:
         if demo:
             say(f"An analyst's key:    {store.add_key('analyst', ANALYST, (DEMO,))[1]}")
         say("Keys are shown this once. Keep them.")
+    elif new_key:
+        say(f"A new custodian's key: {store.add_key('new custodian', CUSTODIAN)[1]}")
+        say("It is shown this once. Keep it, and revoke the one that was lost.")
+    else:
+        say("Keys were shown when the folder was new. If all are lost, --new-key makes another.")
     return made
 
 
-def listen(made: FastAPI, host: str, port: int) -> None:
-    uvicorn.run(
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens there, or OSError."""
+    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(kind, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def listen(made: FastAPI, place: socket.socket) -> None:
+    """Serve until somebody ends it."""
+    config = uvicorn.Config(
         made,
-        host=host,
-        port=port,
         log_level="warning",
         server_header=False,
         http="h11",  # whose headers are limited
@@ -44,6 +62,7 @@ def listen(made: FastAPI, host: str, port: int) -> None:
         ws="none",
         timeout_graceful_shutdown=GRACE,
     )
+    uvicorn.Server(config).run(sockets=[place])
 
 
 def _register_demo(made: FastAPI, settings: Settings) -> None:

@@ -12,6 +12,7 @@ from privgp.storage.parts import part_beside
 PICTURES = (".png", ".svg")
 TABLES = (".csv", ".parquet")
 CERTIFICATES = (".html", ".json")
+PAGES = (".html",)
 RELEASES = (".privgp",)
 PLANS = (".plan",)
 STATES = (".private-state",)

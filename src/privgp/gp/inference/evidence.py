@@ -69,12 +69,14 @@ def _with_noise(S: Array, t: Array, noise_std: float) -> tuple[Array, Array, flo
 @dataclass(frozen=True)
 class Conditioned:
     """One model given what was measured: ``factor``, ``solved`` as in ``Fit``, of the numbers that
-    stand for the measured ones. ``log_evidence``: of these; ``normal``: if all noise were normal."""
+    stand for the measured ones. ``log_evidence``: of these; ``normal``: if all noise were normal;
+    ``noise_variances``: (measured,), of the noise for privacy on these numbers."""
 
     factor: Array
     solved: Array
     log_evidence: float
     normal: float
+    noise_variances: Array
 
 
 def condition(
@@ -97,9 +99,9 @@ def condition(
     sites = find_sites(S, t, noise_std, laplace) if laplace.any() else None
     factor, solved, normal = _with_noise(S, t, noise_std)
     if sites is None:
-        return Conditioned(factor, solved, normal, normal)
+        return Conditioned(factor, solved, normal, normal, np.full(len(t), noise_std**2))
     solved = cho_solve((sites.factor, True), sites.values, check_finite=False)
-    return Conditioned(sites.factor, solved, sites.log_evidence, normal)
+    return Conditioned(sites.factor, solved, sites.log_evidence, normal, sites.variances)
 
 
 def fit(

@@ -22,14 +22,14 @@ BLOCK_ENTRIES = 2**21
 class Component:
     """The posterior under one model: f(x) has mean ``k(x, Z) mean_weights`` and variance
     ``k(x, x) - |half k(Z, x)|^2``. ``mean_weights``: (nodes,); ``half``: (measured, nodes);
-    ``factor``: Cholesky factor of cov(t); ``noise_std``: of every measured number."""
+    ``factor``: Cholesky factor of cov(t); ``noise_variances``: (measured,), of the noise for privacy."""
 
     model: Hyperparameters
     nodes: Array
     mean_weights: Array
     half: Array
     factor: Array
-    noise_std: float
+    noise_variances: Array
 
     def covariances(self, X: Array) -> Iterator[tuple[slice, Array]]:
         """k(x, Z) for every block of rows of X."""
@@ -87,7 +87,7 @@ class Posterior:
         for c in self.components:
             for rows, cross in c.covariances(X):
                 W = solve_triangular(c.factor, c.half @ cross.T, lower=True, trans="T")
-                out[rows] += c.model.weight * c.noise_std**2 * np.square(W).sum(axis=0)
+                out[rows] += c.model.weight * (c.noise_variances @ np.square(W))
         return out
 
     def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
@@ -120,7 +120,7 @@ def posterior(
                 mean_weights=functionals.weights.T @ given.solved,
                 half=half,
                 factor=given.factor,
-                noise_std=measurement.noise_std,
+                noise_variances=given.noise_variances,
             )
         )
     return Posterior(tuple(components), centre)

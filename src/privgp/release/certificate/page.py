@@ -46,9 +46,6 @@ def page(certificate: Mapping[str, Any]) -> str:
     c = certificate
     stamp = _STAMP if c["simulation"] else ""
     name = _text(c["holder"]["name"] or "a published Gaussian process")
-    sections = "\n".join(
-        f"<h2>{_text(title)}</h2>\n{_html(content)}" for title, content in _sections(c).items()
-    )
     return (
         '<!DOCTYPE html>\n<html lang="en-GB">\n<head>\n<meta charset="utf-8">\n'
         # Even if something slipped through the escaping, it could neither run nor fetch.
@@ -56,7 +53,15 @@ def page(certificate: Mapping[str, Any]) -> str:
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         f"<title>Privacy certificate: {name}</title>\n<style>{_STYLE}</style>\n</head>\n"
         f"<body>\n{stamp}<h1>Privacy certificate</h1><p>{name}, {_text(c['date'])}</p>\n"
-        f'<p class="promise">{_text(_promise(c))}</p>\n{sections}\n{stamp}</body>\n</html>\n'
+        f'<p class="promise">{_text(promise_of(c))}</p>\n{sections(c)}\n{stamp}</body>\n</html>\n'
+    )
+
+
+def sections(certificate: Mapping[str, Any], level: int = 2) -> str:
+    """All but the promise itself, as HTML under headings of this level."""
+    return "\n".join(
+        f"<h{level}>{_text(title)}</h{level}>\n{_html(content)}"
+        for title, content in _sections(certificate).items()
     )
 
 
@@ -115,7 +120,8 @@ def _charged(ledger: Mapping[str, Any] | None) -> str | None:
     return f"entry {ledger['entry']} of dataset {ledger['dataset']}; head {ledger['head']}"
 
 
-def _promise(c: Mapping[str, Any]) -> str:
+def promise_of(c: Mapping[str, Any]) -> str:
+    """The promise as a text of two sentences."""
     delta = repr(c["delta"]) if c["delta"] else "0: the promise is pure"
     budget = f"differentially private with epsilon = {c['epsilon']!r} and delta = {delta}"
     if c["simulation"]:

@@ -1,17 +1,27 @@
-// The pages' own script: it asks the server's JSON endpoints and draws what they answer.
+// The server's pages: they ask the JSON endpoints, and draw with view.js.
 "use strict";
 
-const $ = (id) => document.getElementById(id);
-const LADDER = [0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1, 1.5, 2, 3];
-const BLUE = "#3987c9", ORANGE = "#d98300";
-const short = (value) => Number(value.toPrecision(4)).toString();
-const say = (text) => { $("status").textContent = text; };
+const SHARES = [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1]; // of what is left
 const words = (text) => text.split(",").map((word) => word.trim()).filter((word) => word);
+const when = (text) => text.replace("T", " ").replace(/\.\d+/, "").replace(/(\+00:00|Z)$/, "");
+
+const SHOWN = 5000; // milliseconds that news stay; problems stay until the next words
+
+function say(text, problem = false) {
+  $("status").textContent = text;
+  $("status").classList.toggle("problem", problem);
+  clearTimeout(say.end);
+  if (!problem) say.end = setTimeout(() => { $("status").textContent = ""; }, SHOWN);
+}
 
 async function ask(path, options = {}) {
   const headers = { "X-Privgp": "page", ...(options.headers || {}) };
-  const response = await fetch(path, { ...options, headers });
-  const answer = response.status === 204 ? {} : await response.json();
+  let response, answer;
+  try {
+    response = await fetch(path, { ...options, headers });
+    answer = response.status === 204 ? {} : await response.json();
+  } catch { throw new Error("The server cannot be reached."); }
+  if (response.status === 401) window.location = "/";
   if (!response.ok) throw new Error(answer.error || "The request failed.");
   return answer;
 }
@@ -21,6 +31,8 @@ const send = (path, value, headers = {}) => ask(path, {
   headers: { "Content-Type": "application/json", ...headers },
   body: JSON.stringify(value),
 });
+
+const ending = (file) => (file.name.toLowerCase().endsWith(".parquet") ? "parquet" : "csv");
 
 async function finished(job) {
   while (job.state === "waiting" || job.state === "running") {
@@ -39,80 +51,50 @@ function trying(element, event, action) {
     happened.preventDefault();
     const button = element.tagName === "BUTTON" ? element : element.querySelector("[type=submit]");
     if (button) button.disabled = true;
-    try { await action(); } catch (problem) { say(problem.message); }
+    try { await action(); } catch (problem) { say(problem.message, true); }
     if (button) button.disabled = false;
   });
 }
 
-function row(...cells) {
-  const made = document.createElement("tr");
-  for (const cell of cells) {
-    const place = document.createElement("td");
-    place.append(cell);
-    made.append(place);
-  }
-  return made;
-}
-
-function layout(titles) {
-  const style = getComputedStyle(document.documentElement);
-  const text = style.getPropertyValue("--text").trim(), line = style.getPropertyValue("--line").trim();
-  const axis = (title) => ({ title: { text: title }, gridcolor: line + "55", zeroline: false });
-  return {
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: text },
-    margin: { l: 60, r: 10, t: 30, b: 80 }, xaxis: axis(titles[0]), yaxis: axis(titles[1]),
-    legend: { orientation: "h", y: -0.25 }, title: { text: titles[2] || "", font: { size: 14 } },
+// A last look at what will be spent; what follows happens once it is agreed to.
+function lastLook(facts, follow) {
+  for (const [id, text] of Object.entries(facts)) $(id).textContent = text;
+  $("spend").onclick = async () => {
+    $("last-look").close();
+    try { await follow(); } catch (problem) { say(problem.message, true); }
   };
+  $("last-look").showModal();
 }
-
-function place(label, within = "views") {
-  const made = document.createElement("div");
-  made.className = "plot";
-  made.setAttribute("role", "img");
-  made.setAttribute("aria-label", label);
-  $(within).append(made);
-  return made;
-}
-
-// The plotting script is large and comes last.
-const plotting = new Promise((resolve) => {
-  const script = document.querySelector("script[src$='plotly.js']");
-  if (script) script.addEventListener("load", resolve);
-});
-
-async function draw(place, traces, titles, most) {
-  await plotting;
-  const made = layout(titles);
-  if (most) made.yaxis.range = [0, most];
-  await Plotly.react(place, traces, made, { displayModeBar: false, responsive: true });
-}
-
-const band = (x, low, high, name, colour) => [
-  { x, y: low, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false },
-  { x, y: high, mode: "lines", line: { width: 0 }, fill: "tonexty", fillcolor: colour, name },
-];
-
-// the start: registering, keys, the ledger
 
 trying($("signout"), "click", async () => {
   await ask("/signout", { method: "POST" });
-  window.location = "/signin";
+  window.location = "/";
 });
 
+trying($("verify"), "click", async () => {
+  const { whole, told } = await ask("/api/ledger/verify");
+  $("verified").textContent = `${whole ? "✓" : "✗"} ${told}`;
+  $("verified").classList.toggle("problem", !whole);
+});
+
+// the start: registering and keys
+
 trying($("register"), "submit", async () => {
+  if (!$("bounds").value.trim() === !$("classes").value.trim()) {
+    throw new Error("Give either the bounds of the output or its classes.");
+  }
   const file = $("table").files[0];
-  const ending = file.name.toLowerCase().endsWith(".parquet") ? "parquet" : "csv";
   say("Uploading …");
-  const kept = await ask(`/api/tables?ending=${ending}`, { method: "POST", body: file });
+  const kept = await ask(`/api/tables?ending=${ending(file)}`, { method: "POST", body: file });
   const asked = {
-    name: $("name").value, table: kept.table, inputs: words($("inputs").value),
+    name: $("name").value.trim(), table: kept.table, inputs: words($("inputs").value),
     output: $("output").value.trim(), epsilon: Number($("epsilon").value),
     delta: Number($("delta").value),
   };
-  if ($("bounds").value) asked.bounds = words($("bounds").value).map(Number);
-  if ($("classes").value) asked.classes = words($("classes").value);
-  if ($("groups").value) asked.groups = $("groups").value.trim();
-  if ($("x-bounds").value) {
+  if ($("bounds").value.trim()) asked.bounds = words($("bounds").value).map(Number);
+  if ($("classes").value.trim()) asked.classes = words($("classes").value);
+  if ($("groups").value.trim()) asked.groups = $("groups").value.trim();
+  if ($("x-bounds").value.trim()) {
     asked.protect = "records";
     asked.x_bounds = words($("x-bounds").value).map((pair) => pair.split(":").map(Number));
   }
@@ -120,177 +102,239 @@ trying($("register"), "submit", async () => {
   window.location = `/datasets/${encodeURIComponent(asked.name)}`;
 });
 
+async function showKeys() {
+  const keys = await ask("/api/keys");
+  fill($("keys"), keys.map((key) => {
+    const revoke = make("button", { type: "button", "aria-label": `Revoke the key of ${key.name}` }, "Revoke");
+    trying(revoke, "click", async () => {
+      await ask(`/api/keys/${key.id}`, { method: "DELETE" });
+      await showKeys();
+    });
+    return row(
+      key.name, key.role, (key.datasets || []).join(", ") || (key.role === "custodian" ? "all" : "none"),
+      when(key.made_at), key.revoked_at ? `revoked ${when(key.revoked_at)}` : revoke,
+    );
+  }));
+}
+
 trying($("add-key"), "submit", async () => {
   const asked = {
-    name: $("key-name").value, role: $("key-role").value, datasets: words($("key-datasets").value),
+    name: $("key-name").value.trim(), role: $("key-role").value, datasets: words($("key-datasets").value),
   };
   const made = await send("/api/keys", asked);
   $("new-key").textContent = `Shown this once: ${made.key}`;
+  await showKeys();
 });
 
-trying($("verify"), "click", async () => {
-  $("verified").textContent = (await ask("/api/ledger/verify")).told;
-});
+if ($("keys")) showKeys().catch((problem) => say(problem.message, true));
 
 // a dataset: planner, plans, releases, ledger
 
 const dataset = $("dataset") && $("dataset").dataset;
 const under = dataset && `/api/datasets/${encodeURIComponent(dataset.name)}`;
-let compared = null;
+let compared = null, left = 0;
+
+// Downwards to two digits, so that it still fits.
+function rounded(value) {
+  const step = 10 ** (Math.floor(Math.log10(value)) - 1);
+  return Number((Math.floor(value / step + 1e-9) * step).toPrecision(2));
+}
+
+function settings() {
+  const asked = { delta: Number($("plan-delta").value), mechanism: $("mechanism").value };
+  asked.hyperparameters = $("hyperparameters").value;
+  if ($("inducing").value) asked.inducing = Number($("inducing").value);
+  return asked;
+}
+
+const chosen = () => compared.options[Number($("slider").value)];
+
+function errorPicture(colour, narrow) {
+  const options = compared.options, now = chosen();
+  const layout = frame(colour, ["epsilon", "expected error"], narrow);
+  Object.assign(layout.xaxis, { type: "log", tickmode: "array", tickangle: 0 });
+  layout.xaxis.tickvals = options.filter((_, k) => k % (narrow ? 3 : 1) === 0).map((each) => each.epsilon);
+  layout.yaxis.rangemode = "tozero";
+  const x = options.map((each) => each.epsilon);
+  const line = { x, mode: "lines", hoverinfo: "skip" };
+  return {
+    layout,
+    traces: [
+      { ...line, y: x.map(() => compared.error_without_privacy), line: { color: colour.model, dash: "dash" } },
+      {
+        ...line, y: options.map((each) => each.expected_error), mode: "lines+markers", hoverinfo: "text",
+        text: options.map((each) => `epsilon ${each.epsilon}: ${short(each.expected_error)}`),
+        line: { color: colour.privacy, width: 2.5 },
+      },
+      {
+        x: [now.epsilon], y: [now.expected_error], mode: "markers", hoverinfo: "skip",
+        marker: { size: 14, color: colour.privacy, line: { color: colour.text, width: 2 } },
+      },
+    ],
+  };
+}
+
+const barPicture = (k) => (colour, narrow) => {
+  const axis = compared.axes[k], now = chosen();
+  const layout = frame(colour, [axis.input, "standard deviation"], narrow);
+  layout.yaxis.range = [0, 1.05 * Math.max(...compared.options.flatMap((each) => each.bars.flat()))];
+  const others = compared.options.filter((each) => each !== now).map((each) => ({
+    x: axis.at, y: each.bars[k], mode: "lines", line: { color: colour.line, width: 1 }, opacity: 0.45,
+    hoverinfo: "text", text: axis.at.map(() => `epsilon ${each.epsilon}`),
+  }));
+  const line = { color: colour.privacy, width: 3.5 };
+  const text = axis.at.map((at, n) => `epsilon ${now.epsilon}<br>${escaped(axis.input)} ${short(at)}: ±${short(now.bars[k][n])}`);
+  return { layout, traces: [...others, { x: axis.at, y: now.bars[k], mode: "lines", line, text, hoverinfo: "text" }] };
+};
+
+let planned = [];
 
 function showOption() {
-  const option = compared.options[Number($("slider").value)];
-  const told = `epsilon ${option.epsilon}: expected error ${short(option.expected_error)} `
-    + `(without privacy ${short(compared.error_without_privacy)}), ${option.noise}`;
+  const option = chosen();
+  const told = `Epsilon ${option.epsilon}: expected error ${short(option.expected_error)}; `
+    + `${short(compared.error_without_privacy)} without privacy. ${option.noise}`;
   $("buys").textContent = told;
   $("slider").setAttribute("aria-valuetext", told);
-  const most = Math.max(...compared.options.flatMap((each) => each.bars.flat()));
-  compared.axes.forEach((axis, k) => {
-    const trace = { x: axis.at, y: option.bars[k], mode: "lines", line: { color: BLUE } };
-    draw($("bars").children[k], [trace], [axis.input, "standard deviation"], 1.05 * most);
-  });
+  planned.filter(([place]) => place.data).forEach(redraw);
 }
 
 async function compare() {
-  const delta = Number($("plan-delta").value || dataset.delta);
-  const asked = { epsilon: 1, delta, compare: LADDER };
+  const epsilons = [...new Set(SHARES.map((share) => rounded(share * left)))];
+  const middle = epsilons[Math.floor(epsilons.length / 2)];
+  const asked = { ...settings(), epsilon: middle, compare: epsilons };
   compared = await ask(`/api/plans/${await finished(await send(`${under}/plans`, asked))}`);
   $("planner").hidden = false;
   $("slider").max = compared.options.length - 1;
-  $("slider").value = compared.options.findIndex((each) => each.epsilon === 1);
-  $("plan-delta").value = delta;
-  $("bars").replaceChildren();
-  compared.axes.forEach((axis) => place(`Error bars along ${axis.input}, which the slider changes`, "bars"));
+  $("slider").value = compared.options.findIndex((each) => each.epsilon === middle);
+  $("options").replaceChildren(...compared.options.map((each) => row(
+    String(each.epsilon), short(each.expected_error), each.noise,
+  )));
+  const errors = plot("The expected error for every epsilon; the table below has the numbers");
+  const bars = compared.axes.map((axis) => plot(`Error bars along ${axis.input}; the slider changes them`));
+  $("errors").replaceChildren(
+    legend([["privacy", "with privacy"], ["model", "without privacy"]]), errors,
+  );
+  $("bars").replaceChildren(...bars);
+  planned = [[errors, errorPicture], ...bars.map((place, k) => [place, barPicture(k)])];
   showOption();
-  await refresh();
+  say("");
+  $("slider").focus(); // which says what it buys
+  await Promise.all(planned.map(([place, picture]) => draw(place, picture)));
 }
 
-function lastLook(plan) {
-  $("last-words").textContent = `This spends epsilon = ${plan.epsilon}, delta = ${plan.delta}, `
-    + `for ever. Left afterwards: epsilon = ${short(plan.left_after)}. Expected error: `
-    + `${short(plan.expected_error)}.`;
-  const once = `page-${plan.id}`; // however often it is pressed, it is one release
-  $("spend").onclick = async () => {
-    $("last-look").close();
+function release(plan) {
+  lastLook({
+    "spent-epsilon": String(plan.epsilon), "spent-delta": String(plan.delta),
+    "left-before": String(left), "left-after": String(plan.left_after),
+    "last-error": short(plan.expected_error),
+  }, async () => {
+    const once = `page-${plan.id}`; // however often it is pressed, it is one release
     try {
       const job = await send(`${under}/releases`, { plan: plan.id }, { "Idempotency-Key": once });
       window.location = `/releases/${await finished(job)}`;
-    } catch (problem) { say(problem.message); await refresh(); }
-  };
-  $("last-look").showModal();
+    } finally { await refresh(); }
+  });
 }
 
 function next(plan) {
-  const button = document.createElement("button");
-  button.type = "button";
-  if (plan.carried_out_by) {
-    const link = document.createElement("a");
-    link.href = `/releases/${plan.carried_out_by}`;
-    link.textContent = "carried out";
-    return link;
-  }
-  if (!plan.fits) return "does not fit into what is left";
+  if (plan.carried_out_by) return make("a", { href: `/releases/${plan.carried_out_by}` }, "See the release");
+  if (!plan.fits) return "more than is left";
+  const button = make("button", { type: "button" }, plan.approved_at ? "Release …" : "Approve");
   if (plan.approved_at) {
-    button.textContent = "Release …";
-    button.addEventListener("click", () => lastLook(plan));
+    button.addEventListener("click", () => release(plan));
     return button;
   }
-  if (!dataset.custodian) return "a custodian approves it";
-  button.textContent = "Approve";
+  if (!dataset.custodian) return "a custodian must approve it";
   trying(button, "click", async () => {
     await ask(`/api/plans/${plan.id}/approve`, { method: "POST" });
+    say("Approved for one release.");
     await refresh();
   });
   return button;
+}
+
+const state = (plan) => {
+  if (plan.carried_out_by) return "released";
+  return plan.approved_at ? `approved by ${plan.approved_by}` : "planned";
+};
+
+const KINDS = { charge: "charge", answer: "release stored" };
+
+// Every entry names the one before it; that their hashes are right is for the server to check.
+function chain(entries) {
+  const broken = entries.findIndex((entry, k) => k > 0 && entry.previous !== entries[k - 1].hash);
+  if (broken >= 0) return `✗ Entry ${entries[broken].number} does not follow the one before it.`;
+  const head = entries.length ? `, up to ${entries[entries.length - 1].hash.slice(0, 12)}…` : "";
+  return `✓ ${entries.length} ${entries.length === 1 ? "entry" : "entries"}, each chained to the one before${head}`;
 }
 
 async function refresh() {
   const [plans, releases, ledger] = await Promise.all(
     ["plans", "releases", "ledger"].map((what) => ask(`${under}/${what}`)),
   );
-  $("left").textContent = short(ledger.remaining);
-  $("plans").replaceChildren(...plans.map((plan) => row(
-    String(plan.epsilon), String(plan.delta), short(plan.expected_error),
-    plan.approved_at ? `approved by ${plan.approved_by}` : "planned", next(plan),
+  left = ledger.remaining;
+  $("left").textContent = short(left);
+  $("left-meter").value = left;
+  $("compare").disabled = left <= 0;
+  if (left <= 0) $("compare").textContent = "Nothing is left to plan with";
+  const shown = plans.filter((plan) => !plan.comparison || plan.approved_at);
+  $("no-plans").hidden = shown.length > 0;
+  $("plans-table").hidden = !shown.length;
+  fill($("plans"), shown.map((plan) => row(
+    String(plan.epsilon), String(plan.delta), short(plan.expected_error), state(plan), next(plan),
   )));
-  $("releases").replaceChildren(...releases.map((release) => {
-    const item = document.createElement("li"), link = document.createElement("a");
-    link.href = `/releases/${release.id}`;
-    link.textContent = `${release.previous ? "Update" : "Release"} of ${release.made_at}`;
-    item.append(link);
-    return item;
-  }));
-  $("entries").replaceChildren(...ledger.entries.map((entry) => row(
-    String(entry.number), entry.kind, entry.at, "epsilon" in entry ? short(entry.epsilon) : "",
-    "delta" in entry ? String(entry.delta) : "", `${entry.hash.slice(0, 12)}…`,
+  $("no-releases").hidden = releases.length > 0;
+  $("releases").replaceChildren(...releases.map((each) => make("li", {}, make(
+    "a", { href: `/releases/${each.id}` },
+    `${each.previous ? "Update" : "Release"} of ${when(each.made_at)}`,
+  ))));
+  $("chain").textContent = chain(ledger.entries);
+  fill($("entries"), ledger.entries.map((entry) => row(
+    String(entry.number), KINDS[entry.kind] || entry.kind, when(entry.at), "epsilon" in entry ? short(entry.epsilon) : "",
+    "delta" in entry ? String(entry.delta) : "", make("span", { title: entry.hash }, `${entry.hash.slice(0, 12)}…`),
   )));
 }
 
 if (dataset) {
-  $("plan-delta").value = dataset.delta;
   trying($("compare"), "click", compare);
   $("slider").addEventListener("input", showOption);
   trying($("plan"), "click", async () => {
-    const epsilon = compared.options[Number($("slider").value)].epsilon;
-    const asked = { epsilon, delta: Number($("plan-delta").value) };
-    await finished(await send(`${under}/plans`, asked));
+    await finished(await send(`${under}/plans`, { ...settings(), epsilon: chosen().epsilon }));
     await refresh();
+    say(dataset.custodian ? "Planned: approve it below." : "Planned: a custodian approves it.");
+    $("plans-title").scrollIntoView();
   });
-  refresh().catch((problem) => say(problem.message));
+  refresh().catch((problem) => say(problem.message, true));
 }
 
-// a release: curve, map or slices
+// a release: its view, and an update with new rows
 
-function curve(view, panel, input) {
-  const x = panel.points.map((point) => point[input]);
-  const traces = band(x, panel.low, panel.high, "90% range in all", BLUE + "33");
-  if (panel.privacy_low) {
-    traces.push(...band(x, panel.privacy_low, panel.privacy_high, "90% privacy noise", ORANGE + "55"));
-  }
-  traces.push({ x, y: panel.mean, mode: "lines", name: "mean", line: { color: BLUE } });
-  draw(place(`${view.output} along ${view.inputs[input]}`), traces, [view.inputs[input], view.output]);
+const released = $("release") && `/api/releases/${$("release").dataset.number}`;
+
+let fileKey = ""; // one for every file that is chosen: however often it is sent, it is one update
+
+if ($("new-rows")) {
+  $("new-rows").addEventListener("change", () => {
+    fileKey = `page-${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
+  });
 }
 
-function map(view, panel) {
-  const [x, y] = view.axes;
-  const grid = (of) => y.map((_, j) => x.map((_, i) => of(i * y.length + j)));
-  const shown = [
-    ["mean", (k) => panel.mean[k]],
-    ["± in all (90%)", (k) => 0.5 * (panel.high[k] - panel.low[k])],
-  ];
-  if (panel.privacy_low) {
-    shown.push(["± by privacy noise (90%)",
-      (k) => 0.5 * (panel.privacy_high[k] - panel.privacy_low[k])]);
-  }
-  for (const [name, of] of shown) {
-    const trace = { type: "heatmap", x, y, z: grid(of), colorscale: "Viridis" };
-    draw(place(`Map of ${view.output}: ${name}`), [trace], [...view.inputs, `${view.output}: ${name}`]);
-  }
-}
+trying($("update"), "submit", async () => {
+  const file = $("new-rows").files[0];
+  const promise = await ask(released);
+  const { remaining } = await ask(`/api/datasets/${encodeURIComponent(promise.dataset)}`);
+  const costs = $("update").dataset;
+  lastLook({ "spent-epsilon": costs.epsilon, "spent-delta": costs.delta, "left-before": String(remaining) }, async () => {
+    const headers = { "Idempotency-Key": fileKey };
+    const path = `${released}/updates?ending=${ending(file)}`;
+    const job = await ask(path, { method: "POST", body: file, headers });
+    window.location = `/releases/${await finished(job)}`;
+  });
+});
 
-function numbers(view) {
-  const names = ["mean", "low", "high", "privacy_low", "privacy_high"].filter((n) => n in view.panels[0]);
-  const head = document.createElement("tr");
-  for (const name of [...view.inputs, ...names]) {
-    const cell = document.createElement("th");
-    cell.scope = "col";
-    cell.textContent = name.replace("_", " ");
-    head.append(cell);
-  }
-  $("numbers-head").replaceChildren(head);
-  $("numbers").replaceChildren(...view.panels.flatMap((panel) => panel.points.map((point, k) => row(
-    ...point.map(short), ...names.map((name) => short(panel[name][k])),
-  ))));
+if (released) {
+  ask(`${released}/view`).then(showView).catch((problem) => {
+    $("drawing").textContent = problem.message;
+    say(problem.message, true);
+  });
 }
-
-async function showRelease() {
-  const under = `/api/releases/${$("release").dataset.number}`;
-  const [promise, view] = await Promise.all([ask(under), ask(`${under}/view`)]);
-  $("promise").textContent = `epsilon = ${promise.epsilon}, delta = ${promise.delta}; protects `
-    + `${promise.protects}.`;
-  if (view.kind === "map") map(view, view.panels[0]);
-  else view.panels.forEach((panel, input) => curve(view, panel, input));
-  numbers(view);
-}
-
-if ($("release")) showRelease().catch((problem) => say(problem.message));

@@ -1,0 +1,26 @@
+"""A release as one page for publishing."""
+
+from pathlib import Path
+from typing import Any
+
+from privgp.command.errors import Failure, Refusal
+from privgp.command.io.files import whole_file
+
+NEEDS = "--page needs more packages: pip install privgp[server]."
+
+
+def write_page(model: Any, path: Path, name: str, label: str | None) -> None:
+    """The same view as the server's page, in one file. ``name``: its title; ``label``: the output's."""
+    try:
+        from privgp.server.errors import Refused
+        from privgp.server.views.page import published
+    except ImportError:
+        raise Failure(NEEDS) from None
+    try:
+        text = published(model, label or "", name)
+    except Refused as refused:
+        raise Refusal(refused.sentence) from None
+    except ModuleNotFoundError:  # the plotting script, which is a package's data
+        raise Failure(NEEDS) from None
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8")

@@ -1,0 +1,112 @@
+"""What a page shows of a release, as plain numbers: curves, maps or slices with their bands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from privgp.models.kept import names_of
+from privgp.models.picture import privacy_range, released_model, released_probability
+from privgp.pictures.released import PRIVACY, TOTAL, Band, Released
+from privgp.pictures.style import REACH
+from privgp.release.exports.geojson import places_in
+from privgp.server.errors import Refused
+from privgp.types import Array
+
+CURVE, MAP = 121, 41  # points along a curve, and along either side of a map
+COLUMNS = (
+    "mean", "low", "high", "privacy_low", "privacy_high", "model_low", "model_high",
+)  # fmt: skip
+AT_TARGETS = "This release has values at its targets alone: there is no curve or map to show."
+TOO_LARGE = "The numbers are too large or too small: choose other units or bounds."
+
+
+def view(model: Any, output: str) -> dict[str, Any]:
+    """A panel for every output, of labels for every class (of two, for the last one); over more than
+    two inputs, for every input as well.
+
+    A panel has the mean, the 90% range in all (low, high), the range that the privacy noise alone
+    makes, and the one of the model alone, which is there without any: variances add up. Probabilities
+    have the first range only.
+    """
+    each = _shown(model, output)
+    first = each[0]
+    if first.targets is not None:
+        raise Refused(422, AT_TARGETS)
+    names = [*(names_of(model) or [f"input {place}" for place in range(len(first.extent))])]
+    count = MAP if len(names) == 2 else CURVE
+    axes = [np.linspace(low, high, count) for low, high in first.extent]
+    kind = {1: "curve", 2: "map"}.get(len(names), "slices")
+    panels = [
+        {"output": shown.output, "input": place, "points": X.tolist(), **_numbers(one, shown, X)}
+        for one, shown in zip(model._each or (model,) * len(each), each, strict=True)
+        for place, X in _panels(axes, first.held_at)
+    ]
+    return {
+        "kind": kind,
+        "inputs": names,
+        "outputs": [shown.output for shown in each],
+        "curve": first.curve,
+        "places": places_of(names, axes),
+        "axes": [axis.tolist() for axis in axes],
+        "held": first.held if kind == "slices" else "",
+        "held_at": np.asarray(first.held_at, dtype=float).tolist(),
+        "simulation": first.simulation,
+        "panels": panels,
+    }
+
+
+def places_of(names: list[str], axes: list[Array]) -> list[int]:
+    """Where longitude and latitude are, if those are the two inputs; otherwise nothing."""
+    found = places_in(names) if len(names) == 2 else None
+    if found is None:
+        return []
+    reach = [float(np.abs(axes[place]).max()) for place in found]
+    return [*found] if reach[0] <= 180.0 and reach[1] <= 90.0 else []
+
+
+def _shown(model: Any, output: str) -> list[Released]:
+    if hasattr(model, "predict_proba"):
+        count = len(model.classes_)
+        places = [1] if count == 2 else range(count)
+        return [released_probability(model, place, output) for place in places]
+    if model._each:
+        pairs = zip(model._each, model.output_names_, strict=True)
+        return [released_model(one, str(name), False) for one, name in pairs]
+    return [released_model(model, output or "output", False)]
+
+
+def _panels(axes: list[Array], held: Array) -> list[tuple[int, Array]]:
+    """The input that is varied, the first of all of them, and the points."""
+    if len(axes) <= 2:
+        grid = np.meshgrid(*axes, indexing="ij")
+        return [(0, np.stack([each.ravel() for each in grid], axis=1))]
+    made = []
+    for place, axis in enumerate(axes):
+        X = np.tile(held, (len(axis), 1))
+        X[:, place] = axis
+        made.append((place, X))
+    return made
+
+
+def _numbers(model: Any, shown: Released, X: Array) -> dict[str, list[float]]:
+    with np.errstate(all="ignore"):
+        mean, bands = shown.values(X)
+        total, inner = bands[TOTAL], bands.get(PRIVACY)
+        if inner is None and not hasattr(model, "predict_proba"):
+            inner = privacy_range(model, X, mean, total)
+        columns = [mean, *total]
+        if inner is not None:
+            columns += [*inner, *_model_range(model, X, mean, total)]
+    if not all(np.all(np.isfinite(column)) for column in columns):
+        raise Refused(422, TOO_LARGE)
+    return {name: column.tolist() for name, column in zip(COLUMNS, columns, strict=False)}
+
+
+def _model_range(model: Any, X: Array, mean: Array, total: Band) -> Band:
+    """What would be left of the interval without noise for privacy, as far as variances tell."""
+    release = model.release_
+    variance = release.mean_and_variance(X)[1] - release.privacy_variance(X)
+    reach = REACH * np.sqrt(np.maximum(variance, 0.0))
+    return np.clip(mean - reach, *total), np.clip(mean + reach, *total)

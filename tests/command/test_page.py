@@ -1,0 +1,59 @@
+"""``privgp predict FILE --page``: one file for publishing, with or without rows to predict at."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.command.running import assert_one_sentence, run
+
+pytest.importorskip("plotly")
+
+
+def test_a_page_of_a_release(tmp_path: Path, release: Path) -> None:
+    out = tmp_path / "map.html"
+    made = run("predict", release, "--page", out, "--label", "cost in pounds")
+    assert (made.code, made.out) == (0, f"Drawn in {out}.\n")
+    text = out.read_text("utf-8")
+    assert "<h1>visits</h1>" in text
+    assert "cost in pounds" in text
+    assert "What is not protected" in text
+    assert_one_sentence(run("predict", release, "--page", out))  # it is there already
+
+
+def test_a_page_beside_predictions_and_a_picture(
+    tmp_path: Path, release: Path, visits: Path
+) -> None:
+    out = [tmp_path / name for name in ("p.csv", "p.html", "p.png")]
+    files = ("-o", out[0], "--page", out[1], "--plot", out[2])
+    made = run("predict", release, visits, *files, "--json")
+    assert made.code == 0, made
+    assert json.loads(made.out)["page"] == str(out[1])
+    assert all(path.stat().st_size > 100 for path in out)
+    alone = run("predict", release, "--page", tmp_path / "q.html", "--plot", tmp_path / "q.png")
+    assert alone.code == 0, alone
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("-o", "p.csv"), ("--plot", "p.png"), ("--page", "p.html", "-o", "p.csv")]
+)
+def test_it_must_be_said_what_is_wanted(release: Path, options: tuple[str, ...]) -> None:
+    assert_one_sentence(run("predict", release, *options))
+
+
+def test_without_the_plotting_package_the_extra_is_named(
+    tmp_path: Path, release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from privgp.server.views import page
+
+    page.static.cache_clear()
+    for missing in ("plotly", "privgp.server.views.page"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, missing, None)
+            refused = run("predict", release, "--page", tmp_path / "p.html")
+        assert_one_sentence(refused, code=1)
+        assert "privgp[server]" in refused.err
+    assert not (tmp_path / "p.html").exists()
