@@ -82,7 +82,7 @@ def of_columns(model: PrivateGPRegressor) -> Callable[[], Pair]:
     """The same where columns are computed row by row, through inducing inputs."""
 
     def pair() -> Pair:
-        columns = model._sketch(ArrayRows(INPUTS), None).columns.at(INPUTS)[0]
+        columns = model._sketch(ArrayRows(INPUTS)).columns.at(INPUTS)[0]
         return ends(int(np.argmax(np.linalg.norm(columns, axis=0))))()
 
     return pair

@@ -141,7 +141,7 @@ class Plan:
         for prior in self.priors:
             prior.check_for(columns)
         public = asked.protect == "outputs"
-        exact = public and asked.inducing is None
+        exact = public and asked.inducing is None and self.strategy.distinct_inputs is not None
         promised = self.epsilon, self.delta, self.y_bounds
         classes = len(asked.labels() or ())
         functions = classes if classes > 2 else 1
