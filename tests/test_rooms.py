@@ -186,9 +186,9 @@ PLANTED = {
         "privgp.command.io.columns",
         "def halves(frame, name, source):\n    return output_column(frame, name, source) / 2",
     ),
-    "command: blocks of a stream": (
-        "privgp.command.io.spending",
-        "def most(request):\n    return max(request.table('cost').output)",
+    "models: the private column of a table": (
+        "privgp.models.table",
+        "def most(table):\n    return max(table.output)",
     ),
     "server: a total of the private column": (
         "privgp.server.work",

@@ -12,10 +12,10 @@ from sklearn.gaussian_process.kernels import RBF
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
 from privgp.plan.classes.sums import of_every_class
 from privgp.plan.features.features import Features
+from privgp.plan.inputs.rows import ArrayRows, PeopleRows
 from privgp.plan.several.arguments import factors
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
-from privgp.plan.inputs.rows import ArrayRows, PeopleRows
 from privgp.plan.streamed.columns import Columns, GroupColumns
 from privgp.plan.streamed.sums import streamed_strategy
 from privgp.privacy.noise import GAUSSIAN, LAPLACE

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privgp.models.kinds.inducing import MOST_ROWS, fit_rows, plan_rows
+from privgp.models.kinds.inducing import MOST_ROWS, fit_rows, plan_rows, rehearse_rows, streams
 from privgp.plan.inputs.table import TablePeople, TableRows
 from privgp.plan.several.arguments import are_several
 from privgp.storage.tables import Files, open_files
-from privgp.types import Integers
+from privgp.types import Array, Integers
 from privgp.vault.table import TableOutput, table_people
 
 if TYPE_CHECKING:
@@ -33,12 +33,16 @@ class Inputs:
     def __len__(self) -> int:
         return self.files.rows
 
+    def check(self, groups: Any) -> None:
+        """Refuse people of another table."""
+        if not isinstance(groups, Groups) or groups.files != self.files:
+            raise ValueError("groups must be the groups of the table whose inputs are X.")
+
     def rows(self, groups: Any) -> TableRows | TablePeople:
         """As they are worked on."""
         if groups is None:
             return TableRows(self.files, self.names, 0, self.files.rows)
-        if not isinstance(groups, Groups) or groups.files != self.files:
-            raise ValueError("groups must be the groups of the table whose inputs are X.")
+        self.check(groups)
         return TablePeople.of(self.files, self.names, groups.codes(), MOST_ROWS)
 
 
@@ -94,6 +98,8 @@ def open_table(
 def plan_table(model: PrivateGPRegressor, X: Inputs, groups: Any) -> Any:
     """What a fit on this table would measure."""
     check_streams(model)
+    if not streams(model, len(X)):
+        return model.plan(*_in_memory(X, groups))
     return plan_rows(model, X.rows(groups))
 
 
@@ -106,7 +112,30 @@ def fit_table(
     if not isinstance(y, TableOutput):
         raise ValueError("y must be the output of the table whose inputs are X.")
     check_streams(model)
+    if not streams(model, len(X)):
+        array, people = _in_memory(X, groups)
+        model.fit(array, y.gathered(), people, plan)
+        model.feature_names_in_ = np.array(X.names, dtype=object)
+        return
     fit_rows(model, X.rows(groups), y, plan, watch)
+
+
+def rehearse_table(model: PrivateGPRegressor, table: Table, plan: Any) -> None:
+    """Fit made-up outputs, measured as planned: whatever would stop a release stops this first."""
+    X, groups = table.inputs, table.groups
+    if streams(model, len(X)):
+        rehearse_rows(model, plan, X.rows(groups))
+    else:
+        array, people = _in_memory(X, groups)
+        model.fit(array, model._made_up(len(X)), people, plan)
+
+
+def _in_memory(X: Inputs, groups: Any) -> tuple[Array, Integers | None]:
+    """The inputs and people of a table so small that it is not streamed."""
+    array = X.rows(None).take(np.arange(len(X)))
+    if groups is not None:
+        X.check(groups)
+    return array, None if groups is None else groups.codes()
 
 
 def check_streams(model: PrivateGPRegressor) -> None:

@@ -33,10 +33,10 @@ class PrivateRows:
     """A block of rows with their outputs."""
 
     rows: Any
-    outputs: Outputs
+    held: Outputs
 
     def chunks(self) -> Iterator[tuple[Chunk, Any]]:
-        return self.outputs.chunks(self.rows)
+        return self.held.chunks(self.rows)
 
 
 @dataclass(frozen=True, repr=False)

@@ -33,6 +33,11 @@ class TableOutput:
         found: Iterator[tuple[Chunk, Any]] = rows.beside((self.name,), self.read)
         return found
 
+    def gathered(self) -> Any:
+        """All of them, of a table so small that it is not streamed."""
+        parts = [self.read(table) for _, _, table in self.files.batches((self.name,))]
+        return np.concatenate(parts)
+
     def check(self) -> None:
         """Refuse cells that are no finite number; what is spent later is then not spent in vain."""
         for _, _, table in self.files.batches((self.name,)):

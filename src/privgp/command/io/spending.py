@@ -14,9 +14,8 @@ from privgp.command.io.columns import made_up
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step, blocks_shown
 from privgp.ledger.errors import LedgerError
-from privgp.models.kinds.inducing import rehearse_rows
 from privgp.models.load import save
-from privgp.models.table import fit_table
+from privgp.models.table import fit_table, rehearse_table
 from privgp.storage.parts import part_beside
 from privgp.types import Array
 
@@ -44,7 +43,7 @@ def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) ->
     with rehearsal(model, path, request.plan_path) as trial:
         trial.n_features_in_ = len(table.inputs.names)
         trial.feature_names_in_ = np.array(table.inputs.names, dtype=object)
-        rehearse_rows(trial, plan)
+        rehearse_table(trial, table, plan)
 
     def measure() -> Any:
         with blocks_shown() as watch:

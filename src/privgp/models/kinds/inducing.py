@@ -11,7 +11,7 @@ from privgp.models.planned import OTHER, PublicRows, bound
 from privgp.models.promise import simulation
 from privgp.models.spending import charge
 from privgp.plan.fingerprint import fingerprint
-from privgp.plan.inputs.rows import ArrayRows, PeopleRows, Rows
+from privgp.plan.inputs.rows import STREAMED, ArrayRows, PeopleRows, Rows, marked
 from privgp.plan.plan import Plan
 from privgp.plan.streamed.columns import Totals
 from privgp.plan.streamed.sums import streamed_strategy
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
 MOST_ROWS = 1000  # of one person that are used
-MANY_ROWS = 20_000  # past these, rows are streamed unless that cannot be
 
 
 def streams(model: PrivateGPRegressor, rows: int) -> bool:
@@ -31,7 +30,7 @@ def streams(model: PrivateGPRegressor, rows: int) -> bool:
     if model.inducing is not None:
         return True
     usual = model.objective == "posterior" and model.reconstruct == "posterior"
-    return rows > MANY_ROWS and usual and model.likelihood == "gaussian"
+    return rows > STREAMED and usual and model.likelihood == "gaussian"
 
 
 def array_rows(X: Array, groups: Any) -> ArrayRows | PeopleRows:
@@ -92,12 +91,14 @@ def fit_rows(
     model._release(made, measurement)
 
 
-def rehearse_rows(model: PrivateGPRegressor, plan: Plan) -> None:
-    """All that follows a measurement, as if zeros had been measured: reads no row, spends nothing."""
-    plan = model._plan_for(
-        PublicRows(plan.rows, plan.targets.shape[1], people=plan.strategy.people), None, plan
-    )
-    zeros = plan.strategy.read(np.zeros(plan.strategy.size), plan.noise, plan.half_width)
+def rehearse_rows(model: PrivateGPRegressor, plan: Plan, rows: Rows) -> None:
+    """All that follows a measurement, as if zeros had been measured. Reads the inputs, to see that the
+    plan was made for them, and spends nothing."""
+    plan = model._plan_for(_public(rows), None, plan)
+    strategy: Any = plan.strategy
+    if strategy.mark != marked(rows, engine_of(model.engine)):
+        raise ValueError(OTHER)
+    zeros = strategy.read(np.zeros(strategy.size), plan.noise, plan.half_width)
     model._release(plan, zeros)
 
 

@@ -3,7 +3,9 @@ depend on the rows alone, never on who works on them: blocks for workers are run
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import pairwise
+from operator import add
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -14,6 +16,7 @@ from privgp.types import Array, Integers
 
 BLOCK = 2048  # rows of a chunk: its kernel values stay in the processor's cache
 LARGEST = 2**16  # rows of a chunk that holds whole people
+STREAMED = 20_000  # past so many rows they are streamed by themselves
 MANY = 2**18  # rows of a block at most
 PER_WORKER = 4  # blocks, so that none waits long for the last
 
@@ -28,6 +31,17 @@ class Chunk:
     place: int
     inputs: Array
     people: Integers | None = None
+
+    @property
+    def mark(self) -> int:
+        """A number that other inputs, people or places would not have; marks are added modulo 2**64."""
+        people = b"" if self.people is None else self.people.tobytes()
+        digest = blake2b(self.inputs.tobytes() + people, digest_size=8, salt=_salt(self.place))
+        return int.from_bytes(digest.digest(), "little")
+
+
+def _salt(place: int) -> bytes:
+    return place.to_bytes(16, "little")
 
 
 class Rows(Protocol):
@@ -194,6 +208,24 @@ def chunk_edges(ordered: Integers, rows: int) -> Integers:
     return edges
 
 
+@dataclass(frozen=True, repr=False)
+class Marking:
+    """The mark of a chunk, by which a plan knows the rows it was made for."""
+
+    def __call__(self, chunk: Chunk) -> int:
+        return chunk.mark
+
+
+def marked(rows: Rows, engine: Engine) -> str:
+    """The mark of all rows together, as text."""
+    blocks = rows.parts(block_number(rows.count, engine))
+    return written_mark(summed(Marking(), add, blocks, engine))
+
+
+def written_mark(mark: int) -> str:
+    return f"{mark % 2**64:016x}"
+
+
 def sample(rows: Rows, most: int) -> Array:
     """All rows, or ``most`` of them drawn with a fixed public seed, in order."""
     count = rows.total
@@ -210,31 +242,31 @@ def block_number(count: int, engine: Engine) -> int:
 
 @dataclass(frozen=True, repr=False)
 class Folded:
-    """``function`` of every chunk of a block, added up by ``add``; on one thread of BLAS."""
+    """``function`` of every chunk of a block, added up by ``plus``; on one thread of BLAS."""
 
     function: Callable[[Any], Any]
-    add: Callable[[Any, Any], Any]
+    plus: Callable[[Any, Any], Any]
 
     def __call__(self, block: Any) -> Any:
         total = None
         with one_thread():
             for chunk in block.chunks():
                 part = self.function(chunk)
-                total = part if total is None else self.add(total, part)
+                total = part if total is None else self.plus(total, part)
         return total
 
 
 def summed(
     function: Callable[[Any], Value],
-    add: Callable[[Value, Value], Value],
+    plus: Callable[[Value, Value], Value],
     blocks: Sequence[Any],
     engine: Engine,
     watch: Any = None,
 ) -> Value:
     """The sum of a function of all chunks; the engine may add them up in any order."""
     total: Value | None = None
-    for part in engine.map(Folded(function, add), blocks, watch):
-        total = part if total is None else part if part is None else add(total, part)
+    for part in engine.map(Folded(function, plus), blocks, watch):
+        total = part if total is None else plus(total, part)
     if total is None:
         raise ValueError("there are no rows.")
     return total

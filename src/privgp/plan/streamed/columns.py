@@ -7,6 +7,7 @@ to describe the measurement. Proof: docs/proofs/inducing.md."""
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from operator import add
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from privgp.engine.lattice import MOST_TERMS, Lattice
 from privgp.engine.local import Engine, Threads
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
-from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, summed
+from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, summed, written_mark
 from privgp.plan.strategy import SHARED_ENERGY_WEIGHT
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.privacy.sensitivity import (
@@ -36,12 +37,14 @@ LEAST_NORM = 0.1
 class Totals:
     """Sums over rows. ``largest``: an upper bound of how far a person's columns reach together,
     ``worst``: where that of one reaches; ``longest``: the rows of the largest chunk;
+    ``mark``: of the rows, by which they are told from others;
     ``absolute``: sum of |b|, (measured,); ``gram``: of b b^T; ``cross``: of b k(Z, x)^T, (measured,
     nodes); ``kernel_gram``: of k(Z, x) k(Z, x)^T; and the last three with every row counted by its share
     in a person's rows, which are the same where every row is a person."""
 
     rows: int
     persons: int
+    mark: str
     longest: int
     largest: float
     worst: Array
@@ -60,6 +63,7 @@ class Adding:
     rows: int
     persons: int
     chunks: int
+    mark: int
     longest: int
     largest: float
     place: int
@@ -76,16 +80,13 @@ class Adding:
             self.rows + other.rows,
             self.persons + other.persons,
             self.chunks + other.chunks,
+            self.mark + other.mark,
             max(self.longest, other.longest),
             first.largest,
             first.place,
             first.worst,
             self.sums,
         )
-
-
-def plus(first: Any, second: Any) -> Any:
-    return first + second
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,7 @@ class Columns:
                 rows=B.shape[1],
                 persons=persons,
                 chunks=1,
+                mark=chunk.mark,
                 longest=B.shape[1],
                 largest=float(reached[worst]),
                 place=chunk.place,
@@ -186,7 +188,7 @@ class Columns:
         """One pass over all rows."""
         engine = engine or Threads()
         blocks = rows.parts(block_number(rows.count, engine))
-        return self.joined(summed(_Pass(self, change), plus, blocks, engine, watch))
+        return self.joined(summed(_Pass(self, change), add, blocks, engine, watch))
 
     def joined(self, added: Adding) -> Totals:
         """The sums as numbers; those that were not added up are empty."""
@@ -198,6 +200,7 @@ class Columns:
         return Totals(
             added.rows,
             added.persons,
+            written_mark(added.mark),
             added.longest,
             added.largest,
             added.worst,

@@ -3,6 +3,7 @@ Everything else works on a public sample: starting hyperparameters, inducing inp
 where every inducing input stands for the rows nearest to it. Sees inputs only."""
 
 from dataclasses import dataclass, replace
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, sample, 
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.kinds import Outputs, Unbiased
 from privgp.plan.plan import Plan
-from privgp.plan.streamed.columns import Columns, GroupColumns, Totals, plus
+from privgp.plan.streamed.columns import Columns, GroupColumns, Totals
 from privgp.plan.streamed.sums import streamed_functionals, streamed_strategy
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, noise_for
 from privgp.types import Array
@@ -191,7 +192,7 @@ def _smoothing_columns(
 
     squares = KernelSquares(kernel, Z)
     blocks = rows.parts(block_number(rows.count, engine))
-    gram = squares.lattice.join(summed(squares, plus, blocks, engine))
+    gram = squares.lattice.join(summed(squares, add, blocks, engine))
     smoother = inducing_smoother(kernel, Z, gram / noise, targets)
     some = _some(seen, RESIDUAL_ROWS)
     W = smoother.weights / noise

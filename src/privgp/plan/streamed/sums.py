@@ -36,7 +36,8 @@ ENERGIES = Lattice.holding(float(LARGEST))  # of sums of squares over a chunk
 @dataclass(frozen=True)
 class StreamedSums(Sums):
     """``(sum b(x_i) u_i, w sum e_i u_i^2)`` over rows never held together; see Totals. ``persons``: how
-    many people they are of, e_i then one over a person's rows; None: every row is a person."""
+    many people they are of, e_i then one over a person's rows; None: every row is a person. ``mark``: of
+    the rows, by which they are told from others."""
 
     law: ClassVar[str] = GAUSSIAN
     distinct_inputs: ClassVar[None] = None
@@ -49,6 +50,7 @@ class StreamedSums(Sums):
     change: Change = later(WHOLE)
     persons: int | None = later(None)
     longest: int = later(BLOCK)
+    mark: str = later("")
 
     def check(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
@@ -134,7 +136,7 @@ def streamed_strategy(
     persons = totals.persons if people else None
     made = KINDS[columns.law]
     weight = weight if energy else 0.0
-    return made(columns, *of_rows, weight, change, persons, totals.longest)
+    return made(columns, *of_rows, weight, change, persons, totals.longest, totals.mark)
 
 
 KINDS: dict[str, type[StreamedSums]] = {GAUSSIAN: StreamedSums, LAPLACE: StreamedGroups}
