@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from privgp.engine.local import Engine, Threads, Watch
+from privgp.engine.local import Engine, Serial, Threads, Watch
 
 Block = TypeVar("Block")
 Part = TypeVar("Part")
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # names of glibc's settings
+ANSWER = 5  # seconds that a scheduler has to answer
+_clients: dict[str, Any] = {}  # of schedulers that were given by their address
 KEPT, USUAL = 2**28, 2**17  # bytes
 MISSING = "engine needs the package distributed: install privgp with the extra 'dask'."
 WRONG = "engine must be None, a dask.distributed Client or a scheduler's address such as tcp://host:8786."
@@ -117,18 +119,21 @@ def engine_of(given: Any) -> Engine:
     """Threads for None, or the cluster of a client or of a scheduler's address."""
     if given is None:
         return Threads()
-    if hasattr(given, "map") and hasattr(given, "workers"):
-        engine: Engine = given
-        return engine
+    if isinstance(given, Serial | Threads | Cluster):
+        return given
     try:
-        from distributed import Client, get_client
+        from distributed import Client
     except ImportError:
         raise ValueError(MISSING) from None
     if isinstance(given, Client):
         return Cluster(given)
     if not isinstance(given, str) or "://" not in given:
         raise ValueError(WRONG)
-    try:
-        return Cluster(get_client(given, timeout=10))
-    except Exception:
-        raise ValueError(f"no scheduler answers at {given}.") from None
+    held = _clients.get(given)
+    if held is None or held.status != "running":
+        try:
+            held = Client(given, timeout=ANSWER, set_as_default=False)
+        except Exception:
+            raise ValueError(f"no scheduler answers at {given}.") from None
+        _clients[given] = held
+    return Cluster(held)

@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -328,6 +329,14 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         if self._each:
             return plot_several(self, ax, figure, observation)
         return plot_released(released_model(self, output, observation), ax, figure)
+
+    def __sklearn_clone__(self) -> Self:
+        """As scikit-learn does it, but for a client of a cluster, of which there are no copies."""
+        given = self.get_params(deep=False)
+        copied = {
+            name: clone(value, safe=False) for name, value in given.items() if name != "engine"
+        }
+        return type(self)(**copied, engine=self.engine)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
