@@ -98,12 +98,13 @@ def planted(rows: int) -> np.ndarray:
 
 
 def seen_in(texts: list[bytes], y: np.ndarray) -> list[float]:
-    whole = b"\0".join(texts)
-    return [v for v in y if v.tobytes() in whole or f"{v:.9f}".encode() in whole]
+    """Of 200 outputs, of all blocks, those that are found."""
+    whole, some = b"\0".join(texts), y[:: len(y) // 200]
+    return [v for v in some if v.tobytes() in whole or f"{v:.9f}".encode() in whole]
 
 
 def test_workers_hold_log_and_write_no_output(client, data, tmp_path):
-    X, y = data[0][:20_000], planted(20_000)
+    X, y = data[0][:12_000], planted(12_000)
     kept: list[bytes] = []
 
     def look(done: int, of: int) -> None:

@@ -132,7 +132,8 @@ def engine_of(given: Any) -> Engine:
     held = _clients.get(given)
     if held is None or held.status != "running":
         try:
-            held = Client(given, timeout=ANSWER, set_as_default=False)
+            made: Any = Client
+            held = made(given, timeout=ANSWER, set_as_default=False)
         except Exception:
             raise ValueError(f"no scheduler answers at {given}.") from None
         _clients[given] = held
