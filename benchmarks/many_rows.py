@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from privgp import PrivateGPRegressor
+from privgp.engine.local import Threads
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.plan.inputs.rows import ArrayRows, in_blocks
+from privgp.plan.inputs.rows import ArrayRows, Chunk, block_number, summed
 from privgp.types import Array
 
 ROWS, COLUMNS, INDUCING = 1_000_000, 4, 300
@@ -31,13 +32,13 @@ def bare(X: Array, model: PrivateGPRegressor) -> None:
     """What any method with these inducing inputs must do once, on the same blocks and threads."""
     kernel, Z = model.plan_.start.kernel, model.plan_.inputs
 
-    def part(block: Array) -> Array:
-        K = evaluate(kernel, Z, block)
+    def part(chunk: Chunk) -> Array:
+        K = evaluate(kernel, Z, chunk.inputs)
         return np.asarray(K @ K.T)
 
-    gram = np.zeros((len(Z), len(Z)))
-    for added in in_blocks(part, ArrayRows(X).blocks()):
-        gram += added
+    engine = Threads()
+    blocks = ArrayRows(X).parts(block_number(len(X), engine))
+    summed(part, np.add, blocks, engine)
 
 
 def measured(rows: int = ROWS) -> dict[str, Any]:

@@ -186,9 +186,9 @@ PLANTED = {
         "privgp.command.io.columns",
         "def halves(frame, name, source):\n    return output_column(frame, name, source) / 2",
     ),
-    "command: blocks of a stream": (
-        "privgp.command.io.spending",
-        "def most(rows):\n    return max(rows.with_outputs('cost'))",
+    "models: the private column of a table": (
+        "privgp.models.table",
+        "def most(table):\n    return max(table.output)",
     ),
     "server: a total of the private column": (
         "privgp.server.work",
@@ -264,7 +264,7 @@ def count(y):
 
 def fit_others(model, X, y, groups):
     fit_records(model, X, y, groups)
-    fit_rows(model, X, with_outputs(X, y))
+    fit_rows(model, X, ArrayOutputs.of(y, X))
 """
 
 

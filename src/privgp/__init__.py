@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.models.search.grid import PrivateGridSearchCV
+    from privgp.models.table import open_table
     from privgp.models.tune import tune_for
     from privgp.plan.file import load_plan
     from privgp.plan.plan import Plan
@@ -44,6 +45,7 @@ __all__ = [
     "compose",
     "load",
     "load_plan",
+    "open_table",
     "tune_for",
 ]
 
@@ -66,6 +68,7 @@ _HOMES = {
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.models.load",
     "load_plan": "privgp.plan.file",
+    "open_table": "privgp.models.table",
     "tune_for": "privgp.models.tune",
 }
 

@@ -37,6 +37,7 @@ from tests.adversary.neighbours import (
     of_columns,
     of_features,
     of_joint_plan,
+    of_people,
     of_plan,
 )
 from tests.models.looking_up import Column
@@ -51,6 +52,14 @@ def regressor(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Meas
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
     return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
+
+
+def streamed_people() -> Measured:
+    """Rows of people read in chunks: the worst person's outputs at either end of the bounds."""
+    model = PrivateGPRegressor(**BUDGET, inducing=3, mechanism="gaussian")
+    return Measured(
+        lambda y: clone(model).fit(INPUTS, y, PEOPLE).guarantee_, of_people(model), 3500
+    )
 
 
 def several(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Measured:
@@ -355,7 +364,15 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("refined, laplace", PrivateGPRegressor, refined("laplace", draws=20_000, epsilon=2.5)),
     ("updated, gaussian", PrivateGPRegressor, updated("gaussian")),
     ("updated, laplace", PrivateGPRegressor, updated("laplace", draws=9000, epsilon=2.5)),
-    ("inducing", PrivateGPRegressor, regressor(inducing=3)),
+    ("inducing", PrivateGPRegressor, regressor(inducing=3, mechanism="gaussian")),
+    ("inducing, people", PrivateGPRegressor, streamed_people()),
+    (
+        "inducing, laplace",
+        PrivateGPRegressor,
+        regressor(
+            inducing=3, mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9000
+        ),
+    ),
     ("records, gaussian", PrivateGPRegressor, records("gaussian", 3500, **BUDGET)),
     ("records, laplace", PrivateGPRegressor, records("laplace", 30_000, **SMALL)),
     ("two classes, gaussian", PrivateGPClassifier, classifier(2, mechanism="gaussian")),

@@ -8,7 +8,7 @@ from tests.house.source import House
 
 KINDS = {
     "Noise", "GaussianNoise", "LaplaceNoise",
-    "Strategy", "OutputSums", "GroupSums", "StreamedSums", "Bins", "HalvedBins", "BinSums", "JointSums",
+    "Strategy", "OutputSums", "GroupSums", "StreamedSums", "StreamedGroups", "Bins", "HalvedBins", "BinSums", "JointSums",
     "ClassSums", "ClassGroupSums", "Features", "PeopleBins", "PeopleHalvedBins", "PeopleFeatures",
     "Plan", "JointPlan", "FunctionModel", "RecordsModel", "PathModel",
     "Draws", "RecordDraws", "PathDraws", "FunctionContents", "OutputsContents", "RecordsContents",

@@ -48,14 +48,15 @@ TRUSTED_PARAMETERS = {
 PLAIN = {"str", "int", "float", "bool", "Path"}  # words of the shell are no private values
 # Functions that take public columns out of a table.
 READERS = {
-    "input_columns", "identifiers", "columns", "blocks", "take", "public_columns", "public_rows",
+    "input_columns", "identifiers", "columns", "public_columns", "public_rows",
 }  # fmt: skip
 # Functions of the vault whose result may be published: noise or a private choice is in it, or it is
 # about public arguments only.
 RELEASED = {
     "measure", "measure_rows", "measured_loss", "kusner_search", "choose",
     "choose_by_validation", "choose_by_residuals", "ask", "unanswered",
-    "person_ids", "count_people", "column_names", "make_loss", "score_sensitivity", "parameters",
+    "person_ids", "person_codes", "table_people", "count_people", "column_names", "make_loss",
+    "score_sensitivity", "parameters",
     "fingerprint", "written_classes",
 }  # fmt: skip
 # Elements of a result that are public, by function and place.

@@ -12,10 +12,12 @@ from sklearn.gaussian_process.kernels import RBF
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
 from privgp.plan.classes.sums import of_every_class
 from privgp.plan.features.features import Features
+from privgp.plan.inputs.rows import ArrayRows, PeopleRows
 from privgp.plan.several.arguments import factors
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
-from privgp.plan.streamed.columns import Columns, streamed_strategy
+from privgp.plan.streamed.columns import Columns, GroupColumns
+from privgp.plan.streamed.sums import streamed_strategy
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.vault.measure import exact
 
@@ -171,12 +173,46 @@ def _read_joint(strategy: Any, numbers: Any, noise: Any, half: float) -> Any:
 
 def _columns(rng: np.random.Generator, change: float = 2.0) -> Any:
     columns = Columns(RBF(0.3), PLACES[::4], rng.standard_normal((3, 3)), True)
-    return streamed_strategy(columns, columns.totals([PLACES]), energy=True, change=change)
+    return _of_columns(columns, change)
+
+
+def _group_columns(rng: np.random.Generator, change: float = 2.0) -> Any:
+    groups = np.eye(2)[:, rng.permutation([0, 1, 1])]
+    return _of_columns(GroupColumns(RBF(0.3), PLACES[::4], groups, False), change)
+
+
+def _of_columns(columns: Any, change: float, people: bool = False) -> Any:
+    totals = columns.totals(_people_rows() if people else ArrayRows(PLACES), change=change)
+    return streamed_strategy(columns, totals, energy=True, change=change, people=people)
+
+
+def _people_rows() -> PeopleRows:
+    return PeopleRows.of(PLACES, PEOPLE.astype(np.int64), 1000)
+
+
+def _of_people(strategy: Any) -> np.ndarray:
+    """The columns that are multiplied, with people's weights, in the order of the rows."""
+    rows = _people_rows()
+    (chunk,) = rows.chunks()
+    B = np.empty((len(strategy.absolute), len(PLACES)))
+    made = strategy.columns.chunk(chunk, whole=False, change=strategy.change)
+    B[:, rows.places] = made[0]
+    return B
+
+
+def _other_people(strategy: Any, y: Any, rng: np.random.Generator) -> Any:
+    mine = rng.choice(PEOPLE) == PEOPLE
+    return np.where(mine, -y if rng.uniform() < 0.5 else _ends(rng, len(y)), y)
 
 
 def _streamed(strategy: Any, u: np.ndarray) -> np.ndarray:
     B = strategy.columns.at(PLACES)[0]
     return np.append(B @ u, strategy.energy_weight * u @ u)
+
+
+def _streamed_people(strategy: Any, u: np.ndarray) -> np.ndarray:
+    shares = 1.0 / np.bincount(PEOPLE)[PEOPLE]
+    return np.append(_of_people(strategy) @ u, strategy.energy_weight * shares @ (u * u))
 
 
 def _features(rng: np.random.Generator) -> Any:
@@ -204,6 +240,22 @@ ROWS: dict[str, Row] = {
     "ClassSums of people": Row(_every_class(strategy_for_rows, PEOPLE), *LABELS),
     "ClassGroupSums": Row(_every_class(strategy_of_groups), *LABELS),
     "ClassGroupSums of people": Row(_every_class(strategy_of_groups, PEOPLE), *LABELS),
+    "StreamedSums of people": Row(
+        lambda rng: _of_columns(_columns(rng).columns, 2.0, people=True),
+        *(_outputs, _other_people),
+        _streamed_people,
+        _of_people,
+    ),
+    "StreamedGroups": Row(_group_columns, *OUTPUTS, _streamed, lambda s: s.columns.at(PLACES)[0]),
+    "StreamedGroups that change": Row(
+        lambda rng: _group_columns(rng, 0.1), *MOVED, _streamed, lambda s: s.columns.at(PLACES)[0]
+    ),
+    "StreamedGroups of people": Row(
+        lambda rng: _of_columns(_group_columns(rng).columns, 2.0, people=True),
+        *(_outputs, _other_people),
+        _streamed_people,
+        _of_people,
+    ),
     "StreamedSums": Row(_columns, *OUTPUTS, _streamed, lambda s: s.columns.at(PLACES)[0]),
     **{
         f"JointSums of {name}": Row(

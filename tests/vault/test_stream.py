@@ -14,7 +14,9 @@ from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.rows import ArrayRows
 from privgp.plan.streamed.columns import Columns
 from privgp.plan.streamed.sketch import sketch_plan
-from privgp.vault.stream import _part, measure_rows, with_outputs
+from privgp.plan.streamed.sums import ENERGIES
+from privgp.vault.masked import Key
+from privgp.vault.stream import ArrayOutputs, Measured, measure_rows
 from tests.budgets import SetNoise
 
 BOUNDS = (10.0, 30.0)
@@ -28,13 +30,14 @@ def data():
 
 def sketch_of(X, multiplier=None, **settings):
     budget = Budget(1.0, 1e-3) if multiplier is None else SetNoise(1.0, 1e-3, multiplier)
-    return sketch_plan(ArrayRows(X), Question(BOUNDS, **settings), budget, 12)
+    question = Question(BOUNDS, mechanism="gaussian", **settings)
+    return sketch_plan(ArrayRows(X), question, budget, 12)
 
 
 def measured(sketch, X, y, size=64, seed=None):
     rng = None if seed is None else np.random.default_rng(seed)
-    pairs = with_outputs(ArrayRows(X).blocks(size), y)
-    return measure_rows(pairs, BOUNDS, sketch.columns, sketch.finish, rng)
+    rows = ArrayRows(X, size=size)
+    return measure_rows(rows, ArrayOutputs.of(y, rows), BOUNDS, sketch.columns, sketch.finish, rng)
 
 
 def test_measured_are_sums_of_columns_and_the_energy_in_units_of_y(data):
@@ -51,7 +54,7 @@ def test_the_plan_of_a_release_is_the_plan_without_outputs(data):
     X, y = data
     sketch = sketch_of(X)
     plan, _ = measured(sketch, X, y, seed=0)
-    alone = sketch.finish(sketch.columns.totals(ArrayRows(X).blocks(64)))
+    alone = sketch.finish(sketch.columns.totals(ArrayRows(X, size=64)))
     assert plan.noise == alone.noise
     assert np.array_equal(plan.functionals.weights, alone.functionals.weights)
 
@@ -72,17 +75,20 @@ def test_float_errors_are_within_their_bound():
     columns = Columns(RBF(0.5), rng.normal(size=(4, 1)), scale * rng.normal(size=(2, 4)), False)
     sketch = sketch_of(X)
     sketch = replace(sketch, columns=columns)
-    pairs = list(with_outputs(ArrayRows(X).blocks(37), y))
-    sums, energy = np.zeros(2), 0.0
+    rows, key = ArrayRows(X, size=37), Key.new()
+    function, total = Measured(columns, BOUNDS, True, 2.0, key), None
     exact, squares = [Fraction(0), Fraction(0)], Fraction(0)
-    for block in pairs:
-        _, moved, added = _part(block, BOUNDS, columns)
-        sums, energy = sums + moved, energy + added
-        B, u = columns.at(block[0])[0], np.clip((block[1] - 20.0) / 10.0, -1.0, 1.0)
+    for chunk, outputs in ArrayOutputs(y).chunks(rows):
+        masked = function((chunk, outputs))[1]
+        total = masked if total is None else total + masked
+        B, u = columns.at(chunk.inputs)[0], np.clip((outputs - 20.0) / 10.0, -1.0, 1.0)
         for row in range(2):
             exact[row] += sum(Fraction(b) * Fraction(v) for b, v in zip(B[row], u, strict=True))
         squares += sum(Fraction(v) ** 2 for v in u)
-    plan = sketch.finish(columns.totals(ArrayRows(X).blocks(37)))
+    private = total.opened(key)
+    sums = columns.lattice("absolute").join(private[:, :-1])
+    energy = float(ENERGIES.join(private[:, -1]))
+    plan = sketch.finish(columns.totals(rows))
     weight = plan.strategy.energy_weight
     errors = [float(abs(Fraction(s) - e)) for s, e in zip(sums, exact, strict=True)]
     errors.append(float(abs(Fraction(weight * energy) - Fraction(weight) * squares)))
@@ -117,5 +123,6 @@ def test_outputs_are_one_for_each_row(data, count):
 def test_no_rows_are_refused(data):
     X, _ = data
     sketch = sketch_of(X)
+    nothing = ArrayRows(np.empty((0, 2)))
     with pytest.raises(ValueError, match="no rows"):
-        measure_rows([], BOUNDS, sketch.columns, sketch.finish)
+        measure_rows(nothing, ArrayOutputs(np.empty(0)), BOUNDS, sketch.columns, sketch.finish)

@@ -38,6 +38,12 @@ def named_otherwise(where: str, table: str = "NEW") -> Any:
 
 # The data
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file.")]
+MANY_DATA_HELP = (
+    "A .csv or .parquet file, a folder of them, or a pattern such as 'trips/*.parquet'."
+)
+ManyData = Annotated[Path, typer.Argument(metavar="DATA", help=MANY_DATA_HELP)]
+SCHEDULER_HELP = "For many rows: the address of a Dask scheduler whose workers read them."
+Scheduler = Annotated[str | None, model(SCHEDULER_HELP, metavar="ADDRESS")]
 NEW_DATA_HELP = "A .csv or .parquet file with the input columns."
 NewData = Annotated[Path, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]
 SomeNewData = Annotated[Path | None, typer.Argument(metavar="[NEW]", help=NEW_DATA_HELP)]
@@ -107,7 +113,10 @@ TARGETS_HELP = (
     "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 (start:stop:count)."
     " Default: at the rows of DATA; with --protect records, all over the bounds."
 )
-INDUCING_HELP = "For many rows: the number of inducing inputs. The table is then read in parts."
+INDUCING_HELP = (
+    "For many rows: the number of inducing inputs. The table is then read in parts. Default: exact, or "
+    "a usual number past 20,000 rows."
+)
 INPUTS_HELP = "Columns to predict from: public, unless records are protected."
 RECONSTRUCT_HELP = "A function that predicts anywhere, or unbiased values at the targets only."
 HYPERPARAMETERS_HELP = "Learned from the private measurement at no cost, or as given."

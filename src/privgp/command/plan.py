@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal
-from privgp.command.io.files import PICTURES, PLANS, TABLES, check_files, whole_file
+from privgp.command.io.files import MANY_TABLES, PICTURES, PLANS, check_files, whole_file
 from privgp.command.io.screen import Step, progress, table, tell
 
 if TYPE_CHECKING:
@@ -35,17 +35,18 @@ OUTPUT_HELP = "The private column or columns: not read; they may be absent."
 
 @o.taking(o.ReleaseOptions, bounds=None, epsilon=None)
 def plan(
-    data: o.Data,
+    data: o.ManyData,
     output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
     for_error: Annotated[float | None, o.privacy(FOR_ERROR_HELP, metavar="ERROR")] = None,
     out: Annotated[Path | None, o.destination("FILE", OUT_HELP)] = None,
     plot: o.Plot = None,
+    scheduler: o.Scheduler = None,
     force: o.Force = False,
     json: o.Json = False,
     **asked: Any,
 ) -> None:
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
-    check_files([(data, TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
+    check_files([(data, MANY_TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
     from privgp.command.io.request import Request, make_plan, public_computation
     from privgp.command.io.results import contains, drawn, write_picture
     from privgp.plan.file import save_plan
@@ -58,7 +59,7 @@ def plan(
         asked["epsilon"] = 1.0  # until the least is found
         with public_computation(error="--for-error"):
             check_error(for_error)
-    request = Request(data=data, output=output, **asked)
+    request = Request(data=data, output=output, scheduler=scheduler, **asked)
     request.check()
     if for_error is not None and are_several(request.y_bounds):
         raise Refusal("--for-error is for one output: give --epsilon.")
@@ -144,7 +145,8 @@ def _plain(value: Any) -> Any:
 
 
 def _facts(made: Any, request: Request, errors: dict[float, Any]) -> dict[str, Any]:
-    inputs = "distinct_inputs" if request.inducing is None else "inducing"
+    exact = request.inputs_are_private or made.strategy.distinct_inputs is not None
+    inputs = "distinct_inputs" if exact else "inducing"
     return {
         "epsilon": made.epsilon,
         "delta": made.promised_delta,

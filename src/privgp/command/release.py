@@ -8,7 +8,14 @@ import typer
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal
-from privgp.command.io.files import CERTIFICATES, PICTURES, PLANS, RELEASES, TABLES, check_files
+from privgp.command.io.files import (
+    CERTIFICATES,
+    MANY_TABLES,
+    PICTURES,
+    PLANS,
+    RELEASES,
+    check_files,
+)
 from privgp.command.io.screen import progress
 
 NEEDED = ("inputs", "bounds", "epsilon", "delta")
@@ -20,7 +27,7 @@ PLAN_HELP = "The .plan file that privgp plan wrote: it says all but --output."
 @o.taking(o.ReleaseOptions, inputs=None, bounds=None, epsilon=None, delta=None)
 def release(
     context: typer.Context,
-    data: o.Data,
+    data: o.ManyData,
     output: o.Outputs,
     out: Annotated[Path, o.destination("FILE", OUT_HELP)],
     plan: Annotated[Path | None, o.plain(PLAN_HELP, metavar="FILE")] = None,
@@ -29,13 +36,14 @@ def release(
     force: o.Force = False,
     ledger: o.Ledger = None,
     dataset: o.Dataset = None,
+    scheduler: o.Scheduler = None,
     seed: o.Seed = None,
     json: o.Json = False,
     **asked: Any,
 ) -> None:
     """Spend the budget once and write a file that may be published."""
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
-    check_files([(data, TABLES), (plan, PLANS)], files, force=force)
+    check_files([(data, MANY_TABLES), (plan, PLANS)], files, force=force)
     _check_complete(context, asked, by_plan=plan is not None)
     from privgp.command.io.accounts import account_of, charged, noted
     from privgp.command.io.request import PlannedRequest, Request
@@ -43,9 +51,9 @@ def release(
     from privgp.command.io.spending import prepared, spending
 
     request = (
-        Request(data=data, output=output, seed=seed, **asked)
+        Request(data=data, output=output, seed=seed, scheduler=scheduler, **asked)
         if plan is None
-        else PlannedRequest.of(plan, data, output, seed)
+        else PlannedRequest.of(plan, data, output, seed, scheduler)
     )
     request.check()
     request = replace(request, account=account_of(ledger, dataset))

@@ -77,7 +77,9 @@ def notice(model: Any) -> str:
     """What a file of this model holds of X. It never holds an output."""
     if model.protect == "records":
         return NOTICE_RECORDS
-    return NOTICE if vars(model).get("inducing") is None else NOTICE_INDUCING
+    made = vars(model).get("plan_")  # past some rows, inducing inputs are taken unasked
+    streamed = made is not None and made.strategy.distinct_inputs is None
+    return NOTICE_INDUCING if streamed or vars(model).get("inducing") is not None else NOTICE
 
 
 def _contents_of(model: Any) -> Contents | JointContents:

@@ -9,15 +9,17 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privgp.engine.cluster import engine_of
 from privgp.gp.inference.learning import learn
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
 from privgp.models.kept import names_of
-from privgp.models.kinds.inducing import fit_rows, plan_rows
+from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows, streams
 from privgp.models.kinds.rates import answer_to, check_exposed, check_likelihood
 from privgp.models.kinds.records import check_records, fit_records, given_counts, plan_records
 from privgp.models.kinds.several.model import (
@@ -32,6 +34,7 @@ from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import regressor_guarantee, simulation
 from privgp.models.published import Published
 from privgp.models.spending import SpendingRegressor, charge
+from privgp.models.table import Inputs, fit_table, plan_table
 from privgp.plan.build import Question, make_plan
 from privgp.plan.counts.exposures import Exposures, checked_exposure
 from privgp.plan.inputs.arguments import (
@@ -41,11 +44,11 @@ from privgp.plan.inputs.arguments import (
     inducing_inputs,
     target_points,
 )
-from privgp.plan.inputs.rows import ArrayRows, Rows
+from privgp.plan.inputs.rows import Rows
 from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several
-from privgp.plan.streamed.sketch import Sketch, sketch_plan
+from privgp.plan.streamed.sketch import Sketch, sketch_plan, usual_inducing
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.noise import PURE
@@ -57,7 +60,7 @@ from privgp.release.rates import learn_rates
 from privgp.release.several import OutputContents
 from privgp.types import Array
 from privgp.vault.measure import measure
-from privgp.vault.stream import with_outputs
+from privgp.vault.stream import ArrayOutputs
 from privgp.vault.validate import checked_outputs, person_ids
 
 INTERVAL_ROWS = 8192  # at a time: every model of the mixture has a mean and a variance at each
@@ -97,7 +100,8 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         prediction plus noise, at the targets only; its objective is "trace" unless given.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : for many rows: the number of inducing inputs to choose from X, or an array of them. Rows
-        are then read in blocks and nothing grows with their number. None: exact.
+        are then read in blocks and nothing grows with their number. None: exact, or a usual number of
+        them past 20,000 rows.
     mechanism : the noise distribution: "gaussian", on weighted sums of all outputs; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
     likelihood : "gaussian"; or "poisson": outputs are counts, and their rate per unit of ``exposure`` is
@@ -107,6 +111,8 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         each of that person's outputs. None: from one bound to the other.
     shares : of several outputs: one positive number for each; the noise of an output, relative to
         its bounds, is proportional to one over its share. None: equal.
+    engine : where many rows are worked on: None, threads of this process; a ``dask.distributed`` Client,
+        or its scheduler's address.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
@@ -139,6 +145,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     likelihood: str = "gaussian"
     max_change: float | None = None
     shares: Any = None
+    engine: Any = None
     ledger: Any = None
     random_state: Any = None
 
@@ -148,6 +155,8 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
         ``groups`` but the number of people. ``exposure``: as ``fit`` has it.
         """
+        if isinstance(X, Inputs):
+            return named(plan_table(self, X, groups), X.names)
         names = names_of(X)
         if self.protect != "records" or are_several(self.y_bounds):
             X = check_array(X, dtype=np.float64, estimator=self)
@@ -186,11 +195,14 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         if self.protect == "records":
             fit_records(self, X, y, groups, plan)
             return self
+        if isinstance(X, Inputs):
+            fit_table(self, X, y, groups, plan)
+            return self
         X = validate_data(self, X, dtype=np.float64)
         y = checked_outputs(y, len(X))
-        if self.inducing is not None:
-            rows = ArrayRows(X)
-            fit_rows(self, rows, with_outputs(rows.blocks(), y), groups, plan)
+        if streams(self, len(X)):
+            rows = array_rows(X, groups)
+            fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)
             return self
         public = PublicRows.of(X, person_ids(groups, len(X)), self._exposure(exposure, len(X)))
         plan = self._plan_for(public, groups, plan)
@@ -318,6 +330,14 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             return plot_several(self, ax, figure, observation)
         return plot_released(released_model(self, output, observation), ax, figure)
 
+    def __sklearn_clone__(self) -> Self:
+        """As scikit-learn does it, but for a client of a cluster, of which there are no copies."""
+        given = self.get_params(deep=False)
+        copied = {
+            name: clone(value, safe=False) for name, value in given.items() if name != "engine"
+        }
+        return type(self)(**copied, engine=self.engine)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = are_several(self.y_bounds)
@@ -330,8 +350,8 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             return plan_several(self, X, person_ids(groups, len(X)))
         if self.protect == "records":
             return plan_records(self, X, groups)
-        if self.inducing is not None:
-            return plan_rows(self, ArrayRows(X), groups)
+        if streams(self, len(X)) and not ranked:
+            return plan_rows(self, array_rows(X, groups))
         question = self._question(X.shape[1], ranked=ranked)
         # Only the other objectives have matrices so large that threads do more than wait.
         people, exposure = person_ids(groups, len(X)), self._exposure(exposure, len(X))
@@ -347,15 +367,16 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             inputs = rows.count if rows.inputs is None else rows.inputs
             made: Plan = self._plan(inputs, groups, exposure=rows.exposure)
             return made
-        self._question(rows.columns, groups)
+        self._question(rows.columns)
         return accepted(self, plan, rows)
 
-    def _sketch(self, rows: Rows, groups: Any) -> Sketch:
+    def _sketch(self, rows: Rows) -> Sketch:
         """What is measured of a row, with inducing inputs, for rows in memory or in a file."""
-        question = self._question(rows.columns, groups)
-        given = inducing_inputs(self.inducing, rows.columns)
+        question = self._question(rows.columns)
+        inducing = usual_inducing(rows.columns) if self.inducing is None else self.inducing
+        given, engine = inducing_inputs(inducing, rows.columns), engine_of(self.engine)
         with one_thread():
-            return sketch_plan(rows, question, self._budget(), given)
+            return sketch_plan(rows, question, self._budget(), given, engine)
 
     def _exposure(self, exposure: Any, rows: int) -> Array | None:
         """The exposure of every row where outputs are counts."""
@@ -369,7 +390,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     def _parameters(self, columns: int) -> Parameters:
         return Parameters.of(self.get_params(deep=False), columns)
 
-    def _question(self, columns: int, groups: Any = None, ranked: bool = False) -> Question:
+    def _question(self, columns: int, ranked: bool = False) -> Question:
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         bounds = check_bounds("y_bounds", self.y_bounds)
@@ -385,19 +406,12 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             raise ValueError("noise_variance must be a number or None.")
         if self.protect == "records":
             check_records(self)
-        elif self.inducing is not None and groups is not None:
-            raise ValueError(
-                "groups do not go with inducing: leave inducing=None, which holds all rows at once."
-            )
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
-        linear = objective != "posterior" or self.inducing is not None
+        linear = objective != "posterior"
         if self.mechanism in PURE and linear:
-            raise ValueError(
-                f"mechanism={self.mechanism!r} goes with objective='posterior', without inducing "
-                "inputs."
-            )
+            raise ValueError(f"mechanism={self.mechanism!r} goes with objective='posterior'.")
         pure = not linear and self.mechanism in ("auto", *PURE)
         check_budget(self.epsilon, self.delta, pure=pure)
         return Question(

@@ -36,7 +36,7 @@ from privgp.plan.strategy import (
     strategy_for_rows,
     strategy_of_groups,
 )
-from privgp.plan.streamed.columns import StreamedSums
+from privgp.plan.streamed.sums import StreamedGroups, StreamedSums
 from privgp.privacy.noise import PURE
 from privgp.types import Array, Integers
 
@@ -49,7 +49,8 @@ SAMPLE = 800  # the largest number of inputs on which measurements are compared
 SAMPLED_NODES = 400  # the largest number of nodes among them
 # What a plan can hold.
 OfRecords = Bins | HalvedBins | Features | PeopleBins | PeopleHalvedBins | PeopleFeatures
-AnyStrategy = OutputSums | GroupSums | StreamedSums | ClassSums | ClassGroupSums | OfRecords
+Streamed = StreamedSums | StreamedGroups
+AnyStrategy = OutputSums | GroupSums | Streamed | ClassSums | ClassGroupSums | OfRecords
 Goal = tuple[Array, Array]  # the targets, and how much each counts
 
 

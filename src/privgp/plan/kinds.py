@@ -22,6 +22,7 @@ from privgp.plan.designs.hypotheses import (
     several_scales,
 )
 from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, unexplained
+from privgp.plan.inputs.rows import STREAMED
 from privgp.plan.strategy import Crowd
 from privgp.types import Array, Integers, Within
 
@@ -140,6 +141,8 @@ class Outputs:
         inputs = f"through {len(self.inputs)} inducing inputs"
         if strategy.distinct_inputs is not None:
             inputs = f"at {len(self.inputs)} distinct inputs"
+        elif plan.made_for is not None and plan.made_for.parameters.inducing is None:
+            inputs += f", as there are more than {STREAMED} rows"
         return (
             f"{strategy.rows} rows{people} {inputs}; {strategy.size} numbers are measured "
             f"(objective {plan.objective}){_certified(plan)}"

@@ -22,6 +22,7 @@ from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.features.kind import FeatureRecords
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.inputs.rows import STREAMED
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
@@ -141,7 +142,10 @@ class Plan:
         for prior in self.priors:
             prior.check_for(columns)
         public = asked.protect == "outputs"
-        exact = public and asked.inducing is None
+        streamed = asked.inducing is not None or (
+            self.rows > STREAMED and self.strategy.distinct_inputs is None
+        )
+        exact = public and not streamed
         promised = self.epsilon, self.delta, self.y_bounds
         classes = len(asked.labels() or ())
         functions = classes if classes > 2 else 1

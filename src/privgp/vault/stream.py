@@ -1,72 +1,117 @@
 """Sums over rows that stream past, plus noise: a measurement in one pass over inputs and outputs."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
+from privgp.engine.local import Engine, Threads
 from privgp.gp.measurement import Measurement
-from privgp.plan.inputs.rows import in_blocks
+from privgp.plan.inputs.rows import Chunk, Rows, block_number, summed
 from privgp.plan.plan import Plan
-from privgp.plan.streamed.columns import Columns, Totals
+from privgp.plan.streamed.columns import Adding, Columns, Totals
+from privgp.plan.streamed.sums import ENERGIES
 from privgp.types import Array, Pair, Random
+from privgp.vault.masked import Key, Masked
 from privgp.vault.noise import add_noise
-from privgp.vault.validate import clipped_outputs
+from privgp.vault.validate import checked_outputs, clipped_outputs
+
+
+class Outputs(Protocol):
+    """Private outputs, one for each of some rows."""
+
+    def beside(self, rows: Rows, number: int) -> Sequence["PrivateRows"]:
+        """About this many blocks of rows with their outputs."""
+
+    def chunks(self, rows: Any) -> Iterator[tuple[Chunk, Any]]:
+        """Every chunk of a block with its outputs."""
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateRows:
+    """A block of rows with their outputs."""
+
+    rows: Any
+    held: Outputs
+
+    def chunks(self) -> Iterator[tuple[Chunk, Any]]:
+        return self.held.chunks(self.rows)
+
+
+@dataclass(frozen=True, repr=False)
+class ArrayOutputs:
+    """Outputs in memory, (rows,), in the order of the rows."""
+
+    values: Array
+
+    @classmethod
+    def of(cls, y: Any, rows: Any) -> "ArrayOutputs":
+        """Checked, and in the order in which rows are worked on."""
+        values = checked_outputs(y, rows.total)
+        return cls(values if rows.persons is None else values[rows.places])
+
+    def beside(self, rows: Any, number: int) -> list[PrivateRows]:
+        if len(self.values) != rows.count:
+            raise ValueError("y must have one value for each row of X.")
+        each = zip(rows.parts(number), rows.ranges(number), strict=True)
+        return [
+            PrivateRows(part, ArrayOutputs(self.values[first:stop])) for part, (first, stop) in each
+        ]
+
+    def chunks(self, rows: Any) -> Iterator[tuple[Chunk, Array]]:
+        first = 0
+        for chunk in rows.chunks():
+            yield chunk, self.values[first : first + len(chunk.inputs)]
+            first += len(chunk.inputs)
 
 
 def measure_rows(
-    blocks: Iterable[tuple[Array, Any]],
+    rows: Rows,
+    outputs: Outputs,
     bounds: Pair,
     columns: Columns,
     finish: Callable[[Totals], Plan],
     random_state: Random = None,
+    *,
+    engine: Engine | None = None,
+    whole: bool = True,
+    change: float = 2.0,
+    watch: Any = None,
 ) -> tuple[Plan, Measurement]:
-    """Spend the budget once: validate, clip, add up, finish the plan, add noise. ``blocks``: inputs
-    and outputs of rows. The plan is made of the columns' public totals: of the very numbers that
-    the outputs were multiplied by. Before the last block nothing is released."""
-    totals: Totals | None = None
-    sums, energy = np.zeros(len(columns.matrix)), 0.0
-    parts = in_blocks(lambda block: _part(block, bounds, columns), blocks)
-    for added, moved, squares in parts:
-        totals = added if totals is None else totals + added
-        sums += moved
-        energy += squares
-    if totals is None:
-        raise ValueError("there are no rows.")
-    plan = finish(totals)
-    weight = float(plan.strategy.energy_weight)
-    exact = np.append(sums, weight * energy) if weight > 0 else sums
-    numbers = add_noise(exact, plan.noise, random_state)
+    """Spend the budget once: validate, clip, add up, finish the plan, add noise. The plan is made of
+    the columns' public totals: of the very numbers that the outputs were multiplied by; of all of
+    them if ``whole``. Before the last block nothing is released, and noise is drawn here alone."""
+    engine, key = engine or Threads(), Key.new()
+    blocks = outputs.beside(rows, block_number(rows.count, engine))
+    function = Measured(columns, bounds, whole, change, key)
+    added, masked = summed(function, _plus, blocks, engine, watch)
+    plan = finish(columns.joined(added))
+    private = masked.opened(key)
+    sums = columns.lattice("absolute").join(private[:, :-1])
+    energy = float(ENERGIES.join(private[:, -1]))
+    numbers = add_noise(plan.strategy.with_energy(sums, energy), plan.noise, random_state)
     return plan, plan.strategy.read(numbers, plan.noise, 0.5 * bounds[1] - 0.5 * bounds[0])
 
 
-def with_outputs(blocks: Iterable[Array], y: Array) -> Iterator[tuple[Array, Array]]:
-    """Every block of inputs with its share of the outputs."""
-    first = 0
-    for X in blocks:
-        yield X, y[first : first + len(X)]
-        first += len(X)
-    if first != len(y):
-        raise ValueError("y must have one value for each row of X.")
+@dataclass(frozen=True, repr=False)
+class Measured:
+    """What a chunk adds: public totals, and ``B u`` and ``sum e u^2``, which are private."""
+
+    columns: Columns
+    bounds: Pair
+    whole: bool
+    change: float
+    key: Key
+
+    def __call__(self, part: tuple[Chunk, Any]) -> tuple[Adding, Masked]:
+        chunk, y = part
+        u = clipped_outputs(y, len(chunk.inputs), self.bounds)
+        B, shares, added = self.columns.chunk(chunk, whole=self.whole, change=self.change)
+        sums = self.columns.lattice("absolute").split(B @ u)
+        energy = ENERGIES.split(np.atleast_1d(np.dot(shares, u * u)))
+        return added, Masked.of(np.hstack([sums, energy]), chunk.place, self.key)
 
 
-def equal_blocks(parts: Iterable[tuple[Array, ...]], size: int) -> Iterator[tuple[Array, ...]]:
-    """Rows in blocks of ``size``, whatever the parts they come in: equal bits from memory and file.
-    A part is the inputs of some rows, or their inputs and outputs."""
-    left: tuple[Array, ...] = ()
-    for part in parts:
-        rows = [np.concatenate(both) for both in zip(left, part, strict=True)] if left else part
-        whole = len(rows[0]) - len(rows[0]) % size
-        for first in range(0, whole, size):
-            yield tuple(array[first : first + size] for array in rows)
-        left = tuple(array[whole:] for array in rows)
-    if left and len(left[0]):
-        yield left
-
-
-def _part(block: tuple[Array, Any], bounds: Pair, columns: Columns) -> tuple[Totals, Array, float]:
-    """What a block adds: public totals, and ``B u`` and ``sum u^2``, which are private."""
-    X, y = block
-    u = clipped_outputs(y, X.shape[0], bounds)
-    B, totals = columns.block(X)
-    return totals, B @ u, float(np.dot(u, u))
+def _plus(first: tuple[Adding, Masked], second: tuple[Adding, Masked]) -> tuple[Adding, Masked]:
+    return first[0] + second[0], first[1] + second[1]

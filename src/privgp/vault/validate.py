@@ -1,6 +1,7 @@
 """Refuse or clip private values. Errors name the problem and never a value, a place or a count."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,12 @@ def column_labels(cells: list[Any]) -> NDArray[np.str_]:
     if any(label is None for label in labels):
         raise ValueError("y must have a label in every row.")
     return np.array(labels, dtype=str)
+
+
+def identities(groups: Any) -> Callable[[int], Any]:
+    """What the person of a row is told apart by, from identifiers that ``person_ids`` accepted."""
+    found = entries(groups)
+    return lambda place: identity(found[place])
 
 
 def person_ids(groups: Any, rows: int) -> Integers | None:

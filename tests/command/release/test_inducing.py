@@ -10,9 +10,7 @@ import pytest
 
 from privgp import PrivateGPRegressor, load
 from privgp.command.io import columns
-from privgp.command.io.columns import file_rows
-from privgp.command.io.tables import open_table
-from privgp.plan.inputs.rows import ArrayRows
+from privgp.storage import tables
 from tests.command.running import (
     BUDGET,
     COLUMNS,
@@ -49,24 +47,77 @@ def test_a_release_from_a_file_is_the_release_from_memory(tmp_path: Path, ending
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_batches_of_the_table_do_not_matter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
-) -> None:
-    table = people_table(100)
-    source = open_table(write(table, tmp_path / f"visits.{ending}"))
-    X, y = table.select("age", "bmi").to_numpy().astype(float), table["cost"].to_numpy()
-    for batch in (1, 7, 64, 1000):
-        monkeypatch.setattr(columns, "BATCH", batch)
-        rows = file_rows(source, ["age", "bmi"], "cost")
-        assert (rows.count, rows.columns) == (100, 2)
-        for size in (1, 30, 200):
-            blocks = list(rows.blocks(size))
-            assert [len(b) for b in blocks] == [len(b) for b in ArrayRows(X).blocks(size)]
-            assert np.array_equal(np.vstack(blocks), X)
-            pairs = list(rows.with_outputs("cost", size))
-            assert np.array_equal(np.concatenate([outputs for _, outputs in pairs]), y)
-        places = np.array([0, 6, 7, 63, 64, 99])
-        assert np.array_equal(rows.take(places), X[places])
+def test_a_folder_or_a_pattern_is_the_table_of_its_files(tmp_path: Path, ending: str) -> None:
+    table, out = people_table(300), tmp_path / "visits.privgp"
+    folder = tmp_path / "visits"
+    folder.mkdir()
+    whole = write(table, tmp_path / f"whole.{ending}")
+    for number, part in enumerate((table[:120], table[120:121], table[121:])):
+        write(part, folder / f"{number}.{ending}")
+    found = []
+    for data in (whole, folder, folder / f"*.{ending}"):
+        asked = *COLUMNS, *BUDGET, *QUICK, *MANY, "--groups", "person"
+        plan = run("plan", data, *asked, "--json")
+        assert '"rows": 300' in plan.out, plan
+        result = run("release", data, *asked, "--seed", "3", "--force", "-o", out)
+        assert result.code == 0, result
+        found.append(load(out).predict(table.select("age", "bmi")))
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])
+    planned = tmp_path / "visits.plan"
+    assert run("plan", folder, *asked, "-o", planned).code == 0
+    again = run(
+        "release",
+        folder,
+        "--plan",
+        planned,
+        "--output",
+        "cost",
+        "--seed",
+        "3",
+        "--force",
+        "-o",
+        out,
+    )
+    assert again.code == 0, again
+    assert np.array_equal(load(out).predict(table.select("age", "bmi")), found[0])
+
+
+def test_a_small_folder_needs_no_inducing_inputs(tmp_path: Path) -> None:
+    table, out = people_table(40), tmp_path / "visits.privgp"
+    (tmp_path / "visits").mkdir()
+    for number, part in enumerate((table[:15], table[15:])):
+        write(part, tmp_path / "visits" / f"{number}.csv")
+    asked = *COLUMNS, *BUDGET, *QUICK, "--seed", "3", "--force", "-o", out
+    found = []
+    for data in (tmp_path / "visits", write(table, tmp_path / "whole.csv")):
+        assert run("release", data, *asked).code == 0
+        found.append(load(out).predict(table.select("age", "bmi")))
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize(
+    ("data", "arguments", "words"),
+    [
+        ("empty", [], ["empty", "no file"]),
+        ("none*.csv", [], ["none*.csv", "no file"]),
+        ("visits", ["--protect", "records", "--x-bounds", "0", "99"], ["--x-bounds"]),
+        ("visits", ["--likelihood", "poisson", "--exposure", "bmi"], ["--exposure"]),
+        ("visits", ["--inputs", "age,size"], ["size"]),
+        ("visits", ["--scheduler", "nowhere", *MANY], ["scheduler's address"]),
+        ("text", [], ["output column"]),
+    ],
+)
+def test_bad_folders(tmp_path: Path, data: str, arguments: list[str], words: list[str]) -> None:
+    for name in ("empty", "visits", "text"):
+        (tmp_path / name).mkdir()
+    write(people_table(), tmp_path / "visits" / "0.csv")
+    write(people_table().with_columns(cost=pl.lit("secret")), tmp_path / "text" / "0.csv")
+    out = tmp_path / "visits.privgp"
+    result = run("release", tmp_path / data, *COLUMNS, *BUDGET, *QUICK, *arguments, "-o", out)
+    assert_refused(result, *words)
+    assert "secret" not in result.err
+    assert not out.exists()
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -92,14 +143,19 @@ def test_a_plan_never_holds_a_private_cell(
 ) -> None:
     data = write(people_table(), tmp_path / f"visits.{ending}")
     seen: list[pl.DataFrame] = []
-    original = columns.batches
+    original, read = columns.batches, tables.File.read
 
     def watched(*arguments):
         for frame in original(*arguments):
             seen.append(frame)
             yield frame
 
+    def read_part(*arguments):
+        seen.append(read(*arguments))
+        return seen[-1]
+
     monkeypatch.setattr(columns, "batches", watched)
+    monkeypatch.setattr(tables.File, "read", read_part)
     assert run("plan", data, *COLUMNS, *BUDGET, *QUICK, *MANY).code == 0
     assert seen
     assert all(set(frame.columns) == {"age", "bmi"} for frame in seen)
@@ -131,7 +187,7 @@ def test_a_bad_cell_in_the_last_row_is_refused_before_anything_is_spent(
         (["--inducing", "-4"], ["--inducing"]),
         (["--inducing", "ten"], ["--inducing"]),
         (["--inducing", "1000000000"], ["inducing"]),
-        (["--inducing", "5", "--groups", "person"], ["--groups", "--inducing"]),
+        (["--inducing", "5", "--groups", "nobody"], ["nobody"]),
         (["--inducing", "5", "--inputs", "age,size"], ["size"]),
     ],
 )

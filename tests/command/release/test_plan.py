@@ -118,18 +118,26 @@ def test_a_release_plans_once(
 def test_a_release_of_rows_read_in_parts_plans_once(
     tmp_path: Path, visits: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sketch, fit, sketched, plans = PrivateGPRegressor._sketch, spending.fit_rows, [], []
+    sketch, fit, sketched, plans = PrivateGPRegressor._sketch, spending.fit_table, [], []
+    rehearse = spending.rehearse_table
 
     def counted(model: PrivateGPRegressor, *arguments: Any) -> Any:
         sketched.append(sketch(model, *arguments))
         return sketched[-1]
 
-    def fitted(*arguments: Any, plan: Any) -> None:
+    def rehearsed_by(model: PrivateGPRegressor, table: Any, plan: Any) -> None:
         plans.append(plan)
-        fit(*arguments, plan=plan)
+        rehearse(model, table, plan)
+
+    def fitted(
+        model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Any, watch: Any
+    ) -> None:
+        plans.append(plan)
+        fit(model, X, y, groups, plan, watch)
 
     monkeypatch.setattr(PrivateGPRegressor, "_sketch", counted)
-    monkeypatch.setattr(spending, "fit_rows", fitted)
+    monkeypatch.setattr(spending, "rehearse_table", rehearsed_by)
+    monkeypatch.setattr(spending, "fit_table", fitted)
     out = tmp_path / "v.privgp"
     result = run("release", visits, *COLUMNS, *BUDGET, *QUICK, "--inducing", "5", "-o", out)
     assert result.code == 0, result

@@ -42,7 +42,7 @@ def nothing_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
         return fit(model, *arguments) if model.random_state == 0 else spend()  # type: ignore
 
     monkeypatch.setattr(PrivateGPRegressor, "fit", rehearsed)
-    monkeypatch.setattr("privgp.command.io.columns.FileRows.with_outputs", spend)
+    monkeypatch.setattr("privgp.vault.table.TableOutput.chunks", spend)
 
 
 @pytest.fixture

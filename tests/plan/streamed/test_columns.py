@@ -15,21 +15,23 @@ from privgp.gp.input_maps import collapse
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.smoothers import exact_smoother, inducing_smoother
 from privgp.plan.build import Budget, Question, make_plan
-from privgp.plan.inputs.rows import ArrayRows, in_blocks, sample
-from privgp.plan.streamed.columns import Columns, streamed_strategy, total
+from privgp.plan.inputs.rows import ArrayRows, sample
+from privgp.plan.streamed.columns import Columns
 from privgp.plan.streamed.sketch import choose_inducing, residual_gram, sketch_plan
+from privgp.plan.streamed.sums import streamed_strategy
 
 KERNEL, NOISE = ConstantKernel(4.0) * Matern(0.7, nu=2.5), 0.3
 BOUNDS = (-3.0, 3.0)
 
 
 def question(**settings) -> Question:
-    return Question(**{"y_bounds": BOUNDS, "kernel": KERNEL, "noise_variance": NOISE, **settings})
+    usual = {"kernel": KERNEL, "noise_variance": NOISE, "mechanism": "gaussian"}
+    return Question(**{"y_bounds": BOUNDS, **usual, **settings})
 
 
 def streamed(X, inducing, size=64, **settings):
     sketch = sketch_plan(ArrayRows(X), question(**settings), Budget(1.0, 1e-3), inducing)
-    return sketch, sketch.finish(sketch.columns.totals(ArrayRows(X).blocks(size)))
+    return sketch, sketch.finish(sketch.columns.totals(ArrayRows(X, size=size)))
 
 
 def dtc_smoother(kernel, noise_variance, X, counts, targets, nodes):
@@ -85,7 +87,7 @@ def test_with_all_inputs_inducing_the_smoother_is_exact(X, smoother):
 @pytest.mark.parametrize("objective", ["posterior", "trace"])
 def test_with_all_inputs_inducing_the_plan_is_that_of_the_exact_model(X, objective):
     X = np.vstack([X, X[:20]])  # some inputs twice
-    asked = question(objective=objective, learned=False, mechanism="gaussian")
+    asked = question(objective=objective, learned=False)
     exact = make_plan(X, asked, Budget(1.0, 1e-3))
     _, plan = streamed(X, collapse(X)[0], objective=objective, learned=False)
     goal = np.linspace(-1, 13, 25)[:, None]
@@ -124,9 +126,10 @@ def test_what_is_left_out_is_estimated_from_sampled_pairs(X, monkeypatch):
     semidefinite, which one number, 1 by 1, seldom needs) is right on average."""
     columns = Columns(KERNEL, X[:3], np.array([[1.0, 2.0, 0.5]]), unit=False)
     rows = X[10:16]
-    exact = residual_gram(columns, rows, 6)
+    totals = columns.totals(ArrayRows(rows))
+    exact = residual_gram(columns, rows, totals)
     pairs = [rows[[i, j]] for i in range(6) for j in range(i)]
-    found = [residual_gram(columns, pair, 6) for pair in pairs]
+    found = [residual_gram(columns, pair, totals) for pair in pairs]
     assert min(value[0, 0] for value in found) > 0
     assert_allclose(np.mean(found, axis=0), exact, rtol=1e-9)
 
@@ -143,7 +146,7 @@ def test_no_change_of_one_output_moves_the_measurement_further(rows, nodes, unit
     rng = np.random.default_rng(seed)
     X, Z = rng.normal(size=(rows, 2)), rng.normal(size=(nodes, 2))
     columns = Columns(RBF(1.0), Z, 3.0 * rng.standard_normal((3, nodes)), unit)
-    totals = columns.totals(ArrayRows(X).blocks(7))
+    totals = columns.totals(ArrayRows(X, size=7))
     strategy = streamed_strategy(columns, totals, energy=energy)
     B, w = columns.at(X)[0], strategy.energy_weight
     grid = np.linspace(-1, 1, 9)
@@ -161,9 +164,7 @@ def test_no_change_of_one_output_moves_the_measurement_further(rows, nodes, unit
 def test_blocks_change_nothing_but_last_bits_and_bounds_hold_for_each():
     X = np.random.default_rng(2).normal(size=(500, 3))
     sketch = sketch_plan(ArrayRows(X), question(kernel=None), Budget(1.0, 1e-3), 30)
-    plans = [
-        sketch.finish(sketch.columns.totals(ArrayRows(X).blocks(size))) for size in (1, 37, 500)
-    ]
+    plans = [sketch.finish(sketch.columns.totals(ArrayRows(X, size=size))) for size in (1, 37, 500)]
     for plan in plans[:2]:
         assert plan.noise.std == pytest.approx(plans[2].noise.std, rel=1e-9)
         assert_allclose(plan.functionals.weights, plans[2].functionals.weights, rtol=1e-6)
@@ -184,9 +185,7 @@ def test_columns_far_from_all_inducing_inputs_are_small_not_arbitrary():
 def test_columns_that_are_not_finite_are_refused():
     columns = Columns(RBF(1.0), np.zeros((1, 1)), np.array([[1e200]]), unit=False)
     with pytest.raises(ValueError, match="not finite"):
-        columns.totals(ArrayRows(np.zeros((3, 1))).blocks())
-    with pytest.raises(ValueError, match="no rows"):
-        total([])
+        columns.totals(ArrayRows(np.zeros((3, 1))))
 
 
 def test_inducing_inputs_are_centres_and_the_same_every_time():
@@ -209,9 +208,3 @@ def test_a_sample_is_all_rows_or_some_of_them_in_order():
     assert len(some) == len(np.unique(some)) == 30
     assert (np.diff(some[:, 0]) > 0).all()
     assert np.array_equal(some, sample(ArrayRows(X), 30))
-
-
-def test_blocks_come_back_in_order_and_errors_come_through():
-    assert list(in_blocks(lambda x: x * x, range(20))) == [x * x for x in range(20)]
-    with pytest.raises(ZeroDivisionError):
-        list(in_blocks(lambda x: 1 // (x - 7), range(20)))

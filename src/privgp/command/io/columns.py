@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ from privgp.command.io.tables import Source, batches, check_some, load, open_tab
 from privgp.models.kept import names_of
 from privgp.plan.inputs.rows import BLOCK
 from privgp.plan.several.arguments import are_several
-from privgp.types import Array, Integers
-from privgp.vault.stream import equal_blocks
+from privgp.types import Array
 from privgp.vault.validate import column_labels, column_numbers
 
 BATCH = 32 * BLOCK
@@ -180,48 +178,13 @@ def _first(mask: pl.Series, before: int = 0) -> int:
     return before + place + 1
 
 
-@dataclass(frozen=True)
-class FileRows:
-    """The inputs of a table as privgp.plan.inputs.rows.Rows: read in batches, whenever they are used."""
-
-    source: Source
-    names: tuple[str, ...]
-    count: int
-
-    @property
-    def columns(self) -> int:
-        return len(self.names)
-
-    def blocks(self, size: int = BLOCK) -> Iterator[Array]:
-        for (X,) in equal_blocks(_arrays(self.source, self.names, None), size):
-            yield X
-
-    def with_outputs(self, output: str, size: int = BLOCK) -> Iterator[tuple[Array, Array]]:
-        """The same blocks with their outputs, which are private."""
-        return ((X, y) for X, y in equal_blocks(_arrays(self.source, self.names, output), size))
-
-    def take(self, places: Integers) -> Array:
-        taken, before = [], 0
-        for (X,) in _arrays(self.source, self.names, None):
-            here = places[(places >= before) & (places < before + len(X))]
-            taken.append(X[here - before])
-            before += len(X)
-        return np.concatenate(taken)
-
-
-def file_rows(source: Source, names: list[str], output: str | None = None) -> FileRows:
+def check_cells(source: Source, names: list[str], output: str | None = None) -> int:
     """Read the whole table once, check every cell that is asked for, and count the rows."""
-    count = sum(len(arrays[0]) for arrays in _arrays(source, tuple(names), output))
-    check_some(count, source)
-    return FileRows(source, tuple(names), count)
-
-
-def _arrays(
-    source: Source, names: tuple[str, ...], output: str | None
-) -> Iterator[tuple[Array, ...]]:
-    """Inputs, and outputs if asked for, in batches as the table gives them."""
-    before = 0
+    count = 0
     for frame in batches(source, [*names] if output is None else [*names, output], BATCH):
-        X = input_columns(frame, names, source, before).to_numpy().astype(np.float64)
-        yield (X,) if output is None else (X, output_column(frame, output, source))
-        before += frame.height
+        input_columns(frame, names, source, count)
+        if output is not None:
+            output_column(frame, output, source)
+        count += frame.height
+    check_some(count, source)
+    return count

@@ -11,6 +11,7 @@ from privgp.storage.parts import part_beside
 
 PICTURES = (".png", ".svg")
 TABLES = (".csv", ".parquet")
+MANY_TABLES = (*TABLES, "")  # also folders and patterns of such files
 CERTIFICATES = (".html", ".json")
 PAGES = (".html",)
 RELEASES = (".privgp",)
@@ -29,8 +30,16 @@ def check_files(reads: Files, writes: Files, *, force: bool | None) -> None:
             check_destination(path, endings, force=force)
     check_apart([path for path, _ in reads], [path for path, _ in writes])
     for path, endings in reads:
+        if path is not None and endings is MANY_TABLES and is_many(path):
+            continue  # its files are checked when they are opened
         if path is not None:
-            check_readable(path, endings)
+            check_readable(path, [ending for ending in endings if ending])
+
+
+def is_many(path: Path) -> bool:
+    """Whether a table is a folder or a pattern of files."""
+    with refusing(f"The file '{path}' cannot be read.", OSError, ValueError):
+        return path.is_dir() or (not path.exists() and bool(set(str(path)) & set("*?[")))
 
 
 def check_destination(path: Path, endings: Sequence[str], *, force: bool | None) -> None:

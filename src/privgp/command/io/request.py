@@ -13,8 +13,7 @@ import polars as pl
 from privgp.command.errors import Failure, Refusal, counted, refusal, refusing
 from privgp.command.io.axes import read_ranges, read_targets
 from privgp.command.io.columns import (
-    FileRows,
-    file_rows,
+    check_cells,
     identifiers,
     input_columns,
     output_column,
@@ -24,16 +23,25 @@ from privgp.command.io.columns import (
     read_inputs,
     split_names,
 )
-from privgp.command.io.files import open_stored
+from privgp.command.io.files import is_many, open_stored
 from privgp.command.io.kernel_text import read_kernel
-from privgp.command.io.tables import Source, count_rows, load, load_whole, open_table
+from privgp.command.io.tables import (
+    Source,
+    check_columns,
+    check_lines,
+    count_rows,
+    load,
+    load_whole,
+    open_table,
+)
 from privgp.command.options import ReleaseOptions
 from privgp.models.classifier import PrivateGPClassifier
-from privgp.models.kinds.inducing import plan_rows
 from privgp.models.kinds.records import domain as checked_domain
 from privgp.models.load import estimator_for
 from privgp.models.planned import named
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.table import Inputs, Table
+from privgp.models.table import open_table as open_files
 from privgp.plan.classes.declared import declared_classes
 from privgp.plan.file import load_plan
 from privgp.plan.inputs.arguments import check_bounds
@@ -62,6 +70,7 @@ class Request(ReleaseOptions):
     output: str | None
     seed: int | None = None
     account: Any = None
+    scheduler: str | None = None
     plan: Any = None
     plan_path: Path | None = None
 
@@ -78,6 +87,33 @@ class Request(ReleaseOptions):
         if self.output is None or not are_several(self.y_bounds):
             return [] if self.output is None else [self.output]
         return split_names(self.output, "--output")
+
+    @property
+    def is_many(self) -> bool:
+        """Whether the table is a folder or a pattern, of any number of files."""
+        return is_many(self.data)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the table is read in parts, never in memory as a whole."""
+        return self.inducing is not None or self.is_many
+
+    def table(self, output: str | None) -> Table:
+        """The table in files; of a single one every cell that is asked for is checked."""
+        names = self.input_names
+        if not self.is_many:
+            source = open_table(self.data)
+            asked = [name for name in (self.groups, output) if name is not None]
+            check_columns(source, [*names, *asked])
+            rows = check_cells(source, names, output)
+            if output is not None:
+                check_lines(source, rows)
+        with public_computation():
+            table = open_files(str(self.data), names, output, self.groups)
+        if output is not None and self.is_many:
+            with public_computation():
+                table.check_output()
+        return table
 
     @property
     def inputs_are_private(self) -> bool:
@@ -128,8 +164,13 @@ class Request(ReleaseOptions):
                 )
         elif self.x_bounds:
             raise Refusal("--x-bounds is for --protect records only: public inputs need no bounds.")
-        if self.inducing is not None and self.groups is not None:
-            raise Refusal("--groups does not go with --inducing: leave --inducing out.")
+        if self.is_many and (self.inputs_are_private or self.classes or self.further_bounds):
+            raise Refusal(
+                "Several files are for one output at public inputs: join them into one for records, "
+                "labels or several outputs."
+            )
+        if self.is_many and self.exposure is not None:
+            raise Refusal("Several files do not go with --exposure: join them into one.")
         if self.inducing is not None and self.inducing < 1:
             raise Refusal(f"--inducing must be at least 1, got {self.inducing}.")
         if self.noise_variance is not None and not 0 < self.noise_variance < math.inf:
@@ -238,7 +279,11 @@ class Request(ReleaseOptions):
             return PrivateGPClassifier(classes=self.class_names, link=self.link, **shared)
         only = {name: getattr(self, name) for name in AS_GIVEN}
         return PrivateGPRegressor(
-            y_bounds=self.y_bounds, shares=self.read_shares(), **shared, **only
+            y_bounds=self.y_bounds,
+            shares=self.read_shares(),
+            engine=self.scheduler,
+            **shared,
+            **only,
         )
 
     def named(self, plan: Any) -> Any:
@@ -259,7 +304,7 @@ class Request(ReleaseOptions):
         source = open_table(self.data)
         return self._inputs_and_people(load(source, self.public_names), source)
 
-    def public_rows(self) -> tuple[pl.DataFrame | FileRows | int, Any]:
+    def public_rows(self) -> tuple[pl.DataFrame | Inputs | int, Any]:
         """All that a plan needs: as above, in parts if asked for, or the number of private records."""
         if self.inputs_are_private:
             source = open_table(self.data)
@@ -267,8 +312,9 @@ class Request(ReleaseOptions):
             if self.groups is None:
                 return rows, None
             return rows, self._people(load(source, [self.groups]), source)
-        if self.inducing is not None:
-            return file_rows(open_table(self.data), self.input_names), None
+        if self.in_parts:
+            table = self.table(None)
+            return table.inputs, table.groups
         return self.public_columns()
 
     def all_columns(self, output: str) -> tuple[pl.DataFrame, Any, Any]:
@@ -306,7 +352,9 @@ class PlannedRequest(Request):
     """What a saved plan was made for, in the place of options."""
 
     @classmethod
-    def of(cls, path: Path, data: Path, output: str, seed: int | None) -> Self:
+    def of(
+        cls, path: Path, data: Path, output: str, seed: int | None, scheduler: str | None
+    ) -> Self:
         plan = open_stored(path, load_plan)
         made, asked = plan.made_for, plan.made_for.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
@@ -322,6 +370,7 @@ class PlannedRequest(Request):
             epsilon=asked.epsilon, delta=asked.delta,
             protect=asked.protect, mechanism=asked.mechanism, inducing=inducing, seed=seed,
             likelihood=asked.likelihood, exposure=made.exposure, max_change=asked.max_change,
+            scheduler=scheduler,
         )  # fmt: skip
 
     @property
@@ -342,12 +391,13 @@ class PlannedRequest(Request):
 
     def model(self) -> Any:
         made = estimator_for(self.plan.made_for.parameters)
-        return made.set_params(random_state=self.seed, ledger=self.account)
+        own = {} if self.class_names else {"engine": self.scheduler}
+        return made.set_params(random_state=self.seed, ledger=self.account, **own)
 
 
 def make_plan(
     model: Any,
-    X: pl.DataFrame | FileRows | int,
+    X: pl.DataFrame | Inputs | int,
     people: Any,
     exposures: Mapping[str, Array] | None = None,
 ) -> Plan:
@@ -355,10 +405,7 @@ def make_plan(
     if model.protect == "records" and isinstance(X, pl.DataFrame):
         X = X.height
     with public_computation():
-        if isinstance(X, FileRows):
-            plan: Plan = plan_rows(model, X)
-        else:
-            plan = model.plan(X, people, **(exposures or {}))
+        plan: Plan = model.plan(X, people, **(exposures or {}))
         if not np.all(np.isfinite(plan.starting_error)):
             raise ArithmeticError
     return plan

@@ -62,6 +62,22 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], ch
 
 
 @contextmanager
+def blocks_shown() -> Iterator[Callable[[int, int], None]]:
+    """A bar of blocks of rows that are done, of how many, on the error stream of a terminal."""
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("Blocks of rows", total=None)
+
+        def done(blocks: int, total: int) -> None:
+            bar.update(task, completed=blocks, total=total)
+
+        yield done
+
+
+@contextmanager
 def progress(steps: int | None) -> Iterator[Step]:
     """A bar of this many steps, None if that is not known; calling ``step(label)`` finishes one and names the next."""
     with terminal_bar() as bar:

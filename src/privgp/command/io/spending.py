@@ -10,13 +10,12 @@ import polars as pl
 from sklearn.base import clone
 
 from privgp.command.errors import Failure, refusal, refusing, stopped
-from privgp.command.io.columns import file_rows, made_up
+from privgp.command.io.columns import made_up
 from privgp.command.io.request import Request, make_plan, public_computation
-from privgp.command.io.screen import Step
-from privgp.command.io.tables import check_lines, open_table
+from privgp.command.io.screen import Step, blocks_shown
 from privgp.ledger.errors import LedgerError
-from privgp.models.kinds.inducing import fit_rows
 from privgp.models.load import save
+from privgp.models.table import fit_table, rehearse_table
 from privgp.storage.parts import part_beside
 from privgp.types import Array
 
@@ -26,7 +25,7 @@ Measure = Callable[[], Any]
 def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
     """Read the table, plan and rehearse; what is handed back spends."""
     step("Reading the table")
-    if request.inducing is not None:
+    if request.in_parts:
         return _prepared_in_parts(request, output, path, step)
     X, people, y = request.all_columns(output)
     model, exposures = request.model(), request.exposures()
@@ -38,21 +37,17 @@ def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
 
 def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) -> Measure:
     """The same for a table that is read in parts."""
-    source = open_table(request.data)
-    rows = file_rows(source, request.input_names, output)
-    check_lines(source, rows.count)
-    model = request.model()
+    table, model = request.table(output), request.model()
     step("Planning and rehearsing")
-    plan = request.plan or request.named(make_plan(model, rows, None))
-    middle = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
+    plan = request.plan or request.named(make_plan(model, table.inputs, table.groups))
     with rehearsal(model, path, request.plan_path) as trial:
-        for each in (model, trial):
-            each.n_features_in_ = rows.columns
-            each.feature_names_in_ = np.array(rows.names, dtype=object)
-        fit_rows(trial, rows, ((X, np.full(len(X), middle)) for X in rows.blocks()), plan=plan)
+        trial.n_features_in_ = len(table.inputs.names)
+        trial.feature_names_in_ = np.array(table.inputs.names, dtype=object)
+        rehearse_table(trial, table, plan)
 
     def measure() -> Any:
-        fit_rows(model, rows, rows.with_outputs(output), plan=plan)
+        with blocks_shown() as watch:
+            fit_table(model, table.inputs, table.output, table.groups, plan, watch)
         return model
 
     return measure

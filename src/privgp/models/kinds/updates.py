@@ -84,6 +84,8 @@ def check_updatable(model: PrivateGPRegressor) -> None:
     alone = model.likelihood == "gaussian" and not model._each
     if model.protect != "outputs" or model.inducing is not None or not alone:
         raise ValueError(KINDS)
+    if "plan_" in vars(model) and model.plan_.strategy.distinct_inputs is None:
+        raise ValueError(KINDS)
     if model._at_targets is not None:
         raise ValueError(KINDS)
     if not model._spent:

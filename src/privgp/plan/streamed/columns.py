@@ -1,25 +1,33 @@
 """What is measured of a row as a function of its inputs alone, and the sums that a plan needs of
 it. With inducing inputs Z the column of a row at x is ``b(x) = S k(Z, x)``, possibly divided by its
-norm: a matrix B of all columns is never formed, one pass over blocks of rows adds up what it takes
-to calibrate the noise and to describe the measurement. Proof: docs/proofs/inducing.md."""
+norm; or one 1 among zeros, for the group of the inducing input that is nearest to x. A matrix B of all
+columns is never formed: one pass over chunks of rows adds up what it takes to calibrate the noise and
+to describe the measurement. Proof: docs/proofs/inducing.md."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from operator import add
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import cho_solve
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.functionals import Functionals
-from privgp.gp.kernels.evaluate import check_kernel, evaluate
-from privgp.gp.rounding import rounding
-from privgp.gp.smoothers import stable_cholesky
-from privgp.plan.inputs.rows import in_blocks
-from privgp.plan.strategy import NOT_TOGETHER, Change, Sums, energy_weight
-from privgp.privacy.noise import GAUSSIAN
-from privgp.privacy.sensitivity import WHOLE, column_norms, single_row_sensitivity
-from privgp.types import Array, later
+from privgp.engine.lattice import MOST_TERMS, Lattice
+from privgp.engine.local import Engine, Threads
+from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
+from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, summed, written_mark
+from privgp.plan.strategy import SHARED_ENERGY_WEIGHT
+from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.privacy.sensitivity import (
+    ENUMERATED_ROWS,
+    absolute_sums,
+    column_norms,
+    person_norms,
+    square_change,
+)
+from privgp.types import Array, Integers
 
 # Columns of unit norm, but for rows so far from all inducing inputs that they say little of them.
 LEAST_NORM = 0.1
@@ -27,26 +35,57 @@ LEAST_NORM = 0.1
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over rows. ``largest``: an upper bound of all columns' norms, ``worst``: the column that
-    has it; ``absolute``: sum of |b|, (measured,); ``gram``: of b b^T; ``cross``: of b k(Z, x)^T,
-    (measured, nodes); ``kernel_gram``: of k(Z, x) k(Z, x)^T."""
+    """Sums over rows. ``largest``: an upper bound of how far a person's columns reach together,
+    ``worst``: where that of one reaches; ``longest``: the rows of the largest chunk;
+    ``mark``: of the rows, by which they are told from others;
+    ``absolute``: sum of |b|, (measured,); ``gram``: of b b^T; ``cross``: of b k(Z, x)^T, (measured,
+    nodes); ``kernel_gram``: of k(Z, x) k(Z, x)^T; and the last three with every row counted by its share
+    in a person's rows, which are the same where every row is a person."""
 
     rows: int
+    persons: int
+    mark: str
+    longest: int
     largest: float
     worst: Array
     absolute: Array
     gram: Array
     cross: Array
     kernel_gram: Array
+    shared_gram: Array
+    shared_cross: Array
 
-    def __add__(self, other: Self) -> Self:
-        return replace(
-            self if self.largest >= other.largest else other,
-            rows=self.rows + other.rows,
-            absolute=self.absolute + other.absolute,
-            gram=self.gram + other.gram,
-            cross=self.cross + other.cross,
-            kernel_gram=self.kernel_gram + other.kernel_gram,
+
+@dataclass
+class Adding:
+    """Totals on their way: ``sums`` as integers on lattices, by name; ``place``: of the worst."""
+
+    rows: int
+    persons: int
+    chunks: int
+    mark: int
+    longest: int
+    largest: float
+    place: int
+    worst: Array
+    sums: dict[str, Integers]
+
+    def __add__(self, other: "Adding") -> "Adding":
+        """Whichever way round: equal norms are told apart by their place. Takes over the sums."""
+        for name, added in other.sums.items():
+            self.sums[name] += added
+        mine, theirs = (-self.largest, self.place), (-other.largest, other.place)
+        first = self if mine < theirs else other
+        return Adding(
+            self.rows + other.rows,
+            self.persons + other.persons,
+            self.chunks + other.chunks,
+            self.mark + other.mark,
+            max(self.longest, other.longest),
+            first.largest,
+            first.place,
+            first.worst,
+            self.sums,
         )
 
 
@@ -54,10 +93,19 @@ class Totals:
 class Columns:
     """``b(x) = S k(Z, x)``, divided by ``max(|b|, LEAST_NORM)`` if ``unit``; ``matrix``: S."""
 
+    law: ClassVar[str] = GAUSSIAN
     kernel: Kernel
     nodes: Array
     matrix: Array
     unit: bool
+
+    @property
+    def measured(self) -> int:
+        return len(self.matrix)
+
+    def fits(self) -> bool:
+        """Whether its parts belong together; only a file can have others."""
+        return self.nodes.ndim == 2 and self.matrix.shape == (self.measured, len(self.nodes))
 
     def at(self, X: Array) -> tuple[Array, Array]:
         """Columns (measured, rows) and kernel values k(Z, X), (nodes, rows)."""
@@ -67,116 +115,161 @@ class Columns:
             B /= np.maximum(np.sqrt(np.einsum("ij,ij->j", B, B)), LEAST_NORM)
         return B, K
 
-    def block(self, X: Array) -> tuple[Array, Totals]:
-        """The columns of a block of rows, and what they add to the totals."""
-        B, K = self.at(X)
-        norms = column_norms(B)
-        if not np.all(np.isfinite(norms)):
+    @cached_property
+    def most(self) -> float:
+        """More than any entry of a column."""
+        if self.unit:
+            return 2.0
+        return 2.0 * variance(self.kernel) * float(np.abs(self.matrix).sum(axis=1).max())
+
+    def reach(self, B: Array) -> Array:
+        """Upper bounds of how far each column reaches, in the norm of the noise."""
+        return column_norms(B)
+
+    def weigh(self, B: Array, people: Integers, change: float) -> tuple[Array, Array]:
+        """The weight of every person's columns, so that they reach to about 1 together, and how far
+        they then reach, (people,)."""
+        norms = person_norms(B, np.arange(B.shape[1]), people)
+        weights = np.minimum(1.0, allowed(change) / np.maximum(norms, 1e-300))
+        alone = np.bincount(people, column_norms(B))
+        # what is multiplied are rounded products
+        return weights, weights * (norms + 4.0 * UNIT_ROUNDOFF * alone) * (1 + 4.0 * UNIT_ROUNDOFF)
+
+    def lattice(self, name: str) -> Lattice:
+        """The lattice on which a sum over rows is added up."""
+        b, k = self.most, 2.0 * variance(self.kernel)
+        each = {"absolute": b, "gram": b * b, "cross": b * k, "kernel_gram": k * k}
+        return Lattice.holding(LARGEST * each[name.removeprefix("shared_")])
+
+    def chunk(self, chunk: Chunk, *, whole: bool, change: float) -> tuple[Array, Array, Adding]:
+        """The columns of a chunk's rows, their shares in the energy, and what they add to the totals:
+        to all of them, or to those alone that a strategy is made of."""
+        B, K = self.at(chunk.inputs)
+        reached, shares, persons = self.reach(B), np.ones(B.shape[1]), B.shape[1]
+        if not np.all(np.isfinite(reached)):
             raise ValueError("the measurement of some rows is not finite: choose other units.")
-        worst = int(np.argmax(norms))
-        return B, Totals(
-            rows=X.shape[0],
-            largest=float(norms[worst]),
-            worst=B[:, worst].copy(),
-            absolute=np.abs(B).sum(axis=1),
-            gram=B @ B.T,
-            cross=B @ K.T,
-            kernel_gram=K @ K.T,
+        worst = int(np.argmax(reached))
+        furthest = B[:, worst].copy()
+        if chunk.people is not None:
+            people = np.unique(chunk.people, return_inverse=True)[1]
+            weights, reached = self.weigh(B, people, change)
+            B *= weights[people]
+            persons = len(weights)
+            shares = 1.0 / np.bincount(people)[people]
+            worst = int(np.argmax(reached))
+            furthest = furthest_signs(B[:, people == worst])
+        parts = {"absolute": np.abs(B).sum(axis=1)}
+        if whole:
+            parts |= {"gram": B @ B.T, "cross": B @ K.T}
+            if chunk.people is None:
+                parts |= {"kernel_gram": K @ K.T}
+            else:
+                parts |= {"kernel_gram": (K * shares) @ K.T}
+                parts |= {"shared_gram": (B * shares) @ B.T, "shared_cross": (B * shares) @ K.T}
+        return (
+            B,
+            shares,
+            Adding(
+                rows=B.shape[1],
+                persons=persons,
+                chunks=1,
+                mark=chunk.mark,
+                longest=B.shape[1],
+                largest=float(reached[worst]),
+                place=chunk.place,
+                worst=furthest,
+                sums={name: self.lattice(name).split(part) for name, part in parts.items()},
+            ),
         )
 
-    def totals(self, blocks: Iterable[Array]) -> Totals:
-        return total(in_blocks(lambda X: self.block(X)[1], blocks))
+    def totals(
+        self, rows: Rows, engine: Engine | None = None, *, change: float = 2.0, watch: Any = None
+    ) -> Totals:
+        """One pass over all rows."""
+        engine = engine or Threads()
+        blocks = rows.parts(block_number(rows.count, engine))
+        return self.joined(summed(_Pass(self, change), add, blocks, engine, watch))
 
-
-def total(parts: Iterable[Totals]) -> Totals:
-    coming = iter(parts)
-    first = next(coming, None)
-    if first is None:
-        raise ValueError("there are no rows.")
-    return sum(coming, first)
+    def joined(self, added: Adding) -> Totals:
+        """The sums as numbers; those that were not added up are empty."""
+        if added.chunks > MOST_TERMS:
+            raise ValueError("there are too many rows to add up.")
+        found = {name: self.lattice(name).join(part) for name, part in added.sums.items()}
+        empty = np.zeros((0, 0))
+        gram, cross = found.get("gram", empty), found.get("cross", empty)
+        return Totals(
+            added.rows,
+            added.persons,
+            written_mark(added.mark),
+            added.longest,
+            added.largest,
+            added.worst,
+            found["absolute"],
+            gram,
+            cross,
+            found.get("kernel_gram", empty),
+            found.get("shared_gram", gram),
+            found.get("shared_cross", cross),
+        )
 
 
 @dataclass(frozen=True)
-class StreamedSums(Sums):
-    """``(sum b(x_i) u_i, w sum u_i^2)`` over rows never held together, each a person; see Totals."""
+class GroupColumns(Columns):
+    """1 for the group of the inducing input with the largest kernel value at x, 0 for all others:
+    ``matrix``, (groups, nodes), has a single 1 in every column."""
 
-    law: ClassVar[str] = GAUSSIAN
-    people: ClassVar[None] = None
-    distinct_inputs: ClassVar[None] = None
+    law: ClassVar[str] = LAPLACE
+
+    def fits(self) -> bool:
+        ones = np.isin(self.matrix, (0.0, 1.0)).all() and np.all(self.matrix.sum(axis=0) == 1.0)
+        return super().fits() and bool(ones)
+
+    def at(self, X: Array) -> tuple[Array, Array]:
+        K = evaluate(self.kernel, self.nodes, X)
+        return np.ascontiguousarray(self.matrix[:, np.argmax(K, axis=0)]), K
+
+    @property
+    def most(self) -> float:
+        return 2.0
+
+    def reach(self, B: Array) -> Array:
+        return absolute_sums(B)
+
+    def weigh(self, B: Array, people: Integers, change: float) -> tuple[Array, Array]:
+        """K rows of a person count 1/k each."""
+        weights = 1.0 / np.bincount(people)
+        reached = np.bincount(people, absolute_sums(B)) * weights
+        return weights, reached * (1.0 + rounding(B.shape[1] + 4))
+
+
+@dataclass(frozen=True, repr=False)
+class _Pass:
+    """What a chunk adds to the totals."""
+
     columns: Columns
-    rows: int
-    largest: float
-    worst: Array
-    absolute: Array
-    energy_weight: float
-    change: Change = later(WHOLE)
+    change: float
 
-    def check(self) -> None:
-        """Refuse parts that do not belong together, as only a file can have them."""
-        columns, measured = self.columns, self.absolute.shape
-        shape = (*measured, len(columns.nodes))
-        fits = (
-            columns.nodes.ndim == 2
-            and (self.worst.shape, columns.matrix.shape) == (measured, shape)
-            and self.rows >= 1
-            and self.largest > 0.0
-            and self.energy_weight >= 0.0
-            and np.all(self.absolute >= 0.0)
-        )
-        if not fits:
-            raise ValueError(NOT_TOGETHER)
-        check_kernel(columns.kernel, columns.nodes.shape[1])
-
-    @property
-    def size(self) -> int:
-        return len(self.absolute) + int(self.energy_weight > 0)
-
-    @property
-    def matrix(self) -> Array:
-        """The columns of rows at the inducing inputs, (measured, nodes)."""
-        return self.columns.at(self.columns.nodes)[0]
-
-    def sensitivity(self) -> float:
-        """How far one output in [-1, 1] can move the exact measurement."""
-        return single_row_sensitivity(self.largest, self.energy_weight, self.change)
-
-    def float_error(self) -> float:
-        """Bound of the rounding error of the computed measurement: sums of ``rows`` products."""
-        error = rounding(self.rows + 4)
-        per_number = error * (1.0 + rounding(self.rows)) * self.absolute
-        energy = error * self.energy_weight * self.rows
-        return float(np.hypot(np.linalg.norm(per_number), energy)) * (1.0 + 1e-9)
-
-    def furthest(self) -> tuple[Array, Array]:
-        """Equal outputs but for the row with the largest column."""
-        other = self.change - 1.0
-        return self.with_energy(-self.worst, 1.0), self.with_energy(other * self.worst, other**2)
+    def __call__(self, chunk: Chunk) -> Adding:
+        return self.columns.chunk(chunk, whole=True, change=self.change)[2]
 
 
-def streamed_strategy(
-    columns: Columns, totals: Totals, *, energy: bool, change: float = WHOLE
-) -> StreamedSums:
-    """The energy is measured as far as it costs nothing, or little, beside columns of the largest
-    norm."""
-    weight = energy_weight(change) * totals.largest * (1.0 - 2.0**-50) if energy else 0.0
-    of_rows = totals.rows, totals.largest, totals.worst, totals.absolute
-    return StreamedSums(columns, *of_rows, weight, change)
+def shared_weight(change: float) -> float:
+    """The weight of the energy beside the columns of people with several rows."""
+    return 0.5 * SHARED_ENERGY_WEIGHT * change / square_change(change)
 
 
-def streamed_functionals(columns: Columns, totals: Totals, residual_gram: Array) -> Functionals:
-    """The measured numbers in terms of the function at Z: rows by ``J(x) = k(Z, Z)^-1 k(Z, x)``.
-    ``residual_gram``: the covariance of the measured sums that J leaves out, per k(x, x)."""
-    L = stable_cholesky(evaluate(columns.kernel, columns.nodes))
-    weights = cho_solve((L, True), totals.cross.T, check_finite=False).T
-    half = cho_solve((L, True), totals.kernel_gram, check_finite=False)
-    energy_gram = cho_solve((L, True), half.T, check_finite=False)
-    return Functionals(
-        nodes=columns.nodes,
-        weights=weights,
-        noise_gram=totals.gram,
-        residual_gram=residual_gram,
-        energy_total=float(totals.rows),
-        energy_gram=0.5 * (energy_gram + energy_gram.T),
-        energy_cross=weights.T,
-        energy_noise_gram=totals.gram,
-    )
+def allowed(change: float) -> float:
+    """How far a person's columns may reach together, so that with the energy it is 1."""
+    return float(np.sqrt(1.0 - (shared_weight(change) * square_change(change) / change) ** 2))
+
+
+def furthest_signs(B: Array) -> Array:
+    """Where one person's columns reach with the best signs, or with good ones for many, (measured,)."""
+    if B.shape[1] <= ENUMERATED_ROWS:
+        signs = np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=B.shape[1] - 1)])
+        reached = B @ signs.T
+        return np.asarray(reached[:, int(np.argmax(np.square(reached).sum(axis=0)))])
+    reached = B[:, 0].copy()
+    for column in B.T[1:]:
+        reached += column if reached @ column >= 0.0 else -column
+    return np.asarray(reached)

@@ -3,25 +3,32 @@ Everything else works on a public sample: starting hyperparameters, inducing inp
 where every inducing input stands for the rows nearest to it. Sees inputs only."""
 
 from dataclasses import dataclass, replace
+from operator import add
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from threadpoolctl import threadpool_limits
 
+from privgp.engine.lattice import Lattice
+from privgp.engine.local import Engine, Threads
 from privgp.gp.input_maps import collapse, spreads
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import inducing_smoother, stable_cholesky
 from privgp.plan.build import Budget, Question
-from privgp.plan.choice import Goal, aware_matrix
-from privgp.plan.designs.hypotheses import design_models, hypotheses_for
+from privgp.plan.choice import Goal, aware_matrix, indicators
+from privgp.plan.designs.hypotheses import Masses, design_models, hypotheses_for, several_scales
+from privgp.plan.designs.noise_aware import Hypothesis, log_left
+from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
-from privgp.plan.inputs.rows import Rows, in_blocks, sample
+from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, sample, summed
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.kinds import Outputs, Unbiased
 from privgp.plan.plan import Plan
-from privgp.plan.strategy import Crowd
-from privgp.plan.streamed.columns import Columns, Totals, streamed_functionals, streamed_strategy
+from privgp.plan.streamed.columns import Columns, GroupColumns, Totals
+from privgp.plan.streamed.sums import streamed_functionals, streamed_strategy
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, noise_for
 from privgp.types import Array
 
 SAMPLE = 8192  # rows from which scales and inducing inputs are chosen
@@ -29,11 +36,13 @@ RESIDUAL_ROWS = 2048  # of these, for what the inducing inputs leave out
 MOST_MEASURED = 120  # sums: more cost time in proportion
 TARGETS = 1024  # of these, where accuracy is reported unless targets are given
 ROUNDS = 30  # of k-means
+USUAL, MOST_USUAL = 75, 300  # inducing inputs: for each column, and in all
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """A plan but for its pass over the rows: what is measured of each row is fixed."""
+    """A plan but for its pass over the rows: what is measured of each row is fixed. ``people``:
+    whether some rows may be one person's."""
 
     question: Question
     budget: Budget
@@ -42,19 +51,27 @@ class Sketch:
     seen: Array
     goal: Goal
     kind: Outputs
+    people: bool = False
 
     def finish(self, totals: Totals) -> Plan:
         """The plan, once the pass over the rows is done."""
         energy, change = self.question.energy, self.question.change
-        strategy = streamed_strategy(self.columns, totals, energy=energy, change=change)
-        left = residual_gram(self.columns, self.seen, totals.rows)
+        asked: dict[str, Any] = {"energy": energy, "change": change, "people": self.people}
+        strategy = streamed_strategy(self.columns, totals, **asked)
+        left = residual_gram(self.columns, self.seen, totals)
         measured = streamed_functionals(self.columns, totals, left)
         return self.question.plan(
             self.budget, strategy, measured, self.priors, self.goal, self.kind
         )
 
 
-def sketch_plan(rows: Rows, question: Question, budget: Budget, inducing: int | Array) -> Sketch:
+def sketch_plan(
+    rows: Rows,
+    question: Question,
+    budget: Budget,
+    inducing: int | Array,
+    engine: Engine | None = None,
+) -> Sketch:
     """Choose inducing inputs and what is measured of a row."""
     seen = sample(rows, SAMPLE)
     priors = starting_priors(seen, question, learned=question.adapts)
@@ -63,42 +80,119 @@ def sketch_plan(rows: Rows, question: Question, budget: Budget, inducing: int | 
     goal = question.goal(inputs, np.bincount(index).astype(float))
     kind = Outputs(Z, np.arange(len(Z)), design_gap=np.inf)
     if question.objective == "posterior":
-        columns = _aware_columns(question, budget, priors, seen, Z, rows.count)
+        columns = Crowded(question, budget, priors, seen, Z, rows).best()
     else:
-        columns, unbiased, gap = _smoothing_columns(question, rows, priors[0].start, seen, Z, goal)
+        if rows.persons is not None:
+            raise ValueError("groups of many rows go with objective='posterior' only.")
+        start, engine = priors[0].start, engine or Threads()
+        columns, unbiased, gap = _smoothing_columns(question, rows, start, seen, Z, goal, engine)
         kind = replace(kind, unbiased=unbiased, design_gap=gap)
-    return Sketch(question, budget, priors, columns, seen, goal, kind)
+    return Sketch(question, budget, priors, columns, seen, goal, kind, rows.persons is not None)
 
 
-def _aware_columns(
-    question: Question, budget: Budget, priors: tuple[Prior, ...], seen: Array, Z: Array, rows: int
-) -> Columns:
-    """The noise-aware design for rows gathered at the inducing inputs, carried to all x by
-    ``b(x) = B k(Z, Z)^-1 k(Z, x)`` and brought to norm 1."""
-    start = priors[0].start
-    nearest = np.argmax(evaluate(start.kernel, Z, seen), axis=0)
-    counts = np.bincount(nearest, minlength=len(Z)) * (rows / len(seen))
-    counts = np.maximum(counts, 1e-3 * rows / len(Z))
-    noise = (budget.std_for(question.change) * question.half_width) ** 2
-    goal, every = question.goal(Z, counts), np.arange(len(Z))
-    hypotheses = hypotheses_for(design_models(priors), Z, every, Crowd(counts), *goal)
-    B = aware_matrix(hypotheses, start, Z, counts, *goal, noise, MOST_MEASURED)
-    L = stable_cholesky(evaluate(start.kernel, Z))
-    return Columns(start.kernel, Z, cho_solve((L, True), B.T, check_finite=False).T, unit=True)
+@dataclass(frozen=True)
+class Crowded:
+    """The choice between designs for rows that are gathered at the inducing inputs."""
+
+    question: Question
+    budget: Budget
+    priors: tuple[Prior, ...]
+    seen: Array
+    nodes: Array
+    rows: Rows
+
+    @property
+    def start(self) -> Hyperparameters:
+        return self.priors[0].start
+
+    def best(self) -> Columns:
+        """The columns that leave least unknown of those with the laws that were asked for."""
+        law, delta = self.question.mechanism, self.budget.delta
+        if law in PURE or delta == 0:
+            return self._groups(self._pure()[0])
+        weighted, left = self._weighted(self._share())
+        if self.rows.persons is not None:  # once more, for the weights that people get
+            weighted, left = self._weighted(self._weight_by(weighted))
+        if law == GAUSSIAN:
+            return weighted
+        matrix, left_by_groups = self._pure()
+        return self._groups(matrix) if left_by_groups < left else weighted
+
+    def _counts(self) -> Array:
+        """About how many rows are nearest to each inducing input."""
+        nearest = np.argmax(evaluate(self.start.kernel, self.nodes, self.seen), axis=0)
+        counts = np.bincount(nearest, minlength=len(self.nodes)) * (
+            self.rows.count / len(self.seen)
+        )
+        return np.asarray(np.maximum(counts, 1e-3 * self.rows.count / len(self.nodes)))
+
+    def _share(self) -> float:
+        """About what weight a row has beside others of its person."""
+        persons = self.rows.persons
+        return 1.0 if persons is None else persons / self.rows.count
+
+    def _weight_by(self, columns: Columns) -> float:
+        """The mean weight of rows in the first chunk, were these columns measured."""
+        chunk = next(self.rows.parts(self.rows.count)[0].chunks())
+        assert chunk.people is not None
+        people = np.unique(chunk.people, return_inverse=True)[1]
+        weights, _ = columns.weigh(columns.at(chunk.inputs)[0], people, self.question.change)
+        return float(weights[people].mean())
+
+    def _hypotheses(self, weight: float, *, scales: bool) -> list[Hypothesis]:
+        counts, models = self._counts(), design_models(self.priors)
+        if scales and self.question.adapts:
+            models = several_scales(models)
+        masses = Masses(counts * weight, counts * weight * weight)
+        goal, every = self.question.goal(self.nodes, counts), np.arange(len(self.nodes))
+        return hypotheses_for(models, self.nodes, every, masses, *goal, whole=scales)
+
+    def _weighted(self, share: float) -> tuple[Columns, float]:
+        """The noise-aware design, carried to all x by ``b(x) = B k(Z, Z)^-1 k(Z, x)`` and brought to
+        norm 1, and what it leaves unknown."""
+        noise = (self.budget.std_for(self.question.change) * self.question.half_width) ** 2
+        counts = self._counts() * share
+        goal = self.question.goal(self.nodes, counts)
+        hypotheses = self._hypotheses(share, scales=False)
+        B = aware_matrix(hypotheses, self.start, self.nodes, counts, *goal, noise, MOST_MEASURED)
+        L = stable_cholesky(evaluate(self.start.kernel, self.nodes))
+        matrix = cho_solve((L, True), B.T, check_finite=False).T
+        left = log_left(B, self._hypotheses(share, scales=True), noise)
+        return Columns(self.start.kernel, self.nodes, matrix, unit=True), left
+
+    def _pure(self) -> tuple[Array, float]:
+        """Groups of inducing inputs, (groups, nodes), and what sums over them leave unknown."""
+        share = self._share()
+        unit = noise_for(LAPLACE, self.budget.epsilon, 0.0, 1, self.question.change, 0.0)
+        noise = (unit.std * self.question.half_width) ** 2
+        scales = self._hypotheses(share, scales=True)
+
+        def left(groups: Any) -> float:
+            return log_left(indicators(groups), scales, noise)
+
+        groups = partition(scales, self._counts() * share, left)
+        return indicators(groups).toarray(), left(groups)
+
+    def _groups(self, matrix: Array) -> Columns:
+        return GroupColumns(self.start.kernel, self.nodes, matrix, unit=False)
 
 
 def _smoothing_columns(
-    question: Question, rows: Rows, start: Hyperparameters, seen: Array, Z: Array, goal: Goal
+    question: Question,
+    rows: Rows,
+    start: Hyperparameters,
+    seen: Array,
+    Z: Array,
+    goal: Goal,
+    engine: Engine,
 ) -> tuple[Columns, Unbiased | None, float]:
     """The least noise for the DTC smoother ``C = W k(Z, X) / s^2``, designed on sampled rows."""
     kernel, noise = start.kernel, start.noise_variance
     targets, weights = goal
 
-    def part(X: Array) -> Array:
-        K = evaluate(kernel, Z, X)
-        return np.asarray(K @ K.T)
-
-    gram = sum(in_blocks(part, rows.blocks()), np.zeros((len(Z), len(Z))))
+    squares = KernelSquares(kernel, Z)
+    blocks = rows.parts(block_number(rows.count, engine))
+    gram = squares.lattice.join(summed(squares, add, blocks, engine))
     smoother = inducing_smoother(kernel, Z, gram / noise, targets)
     some = _some(seen, RESIDUAL_ROWS)
     W = smoother.weights / noise
@@ -111,11 +205,30 @@ def _smoothing_columns(
     return Columns(kernel, Z, S, unit=False), unbiased, gap
 
 
-def residual_gram(columns: Columns, seen: Array, rows: int) -> Array:
+@dataclass(frozen=True, repr=False)
+class KernelSquares:
+    """``k(Z, X) k(X, Z)`` of a chunk of rows, on the lattice of their sum."""
+
+    kernel: Any
+    nodes: Array
+
+    @property
+    def lattice(self) -> Lattice:
+        return Lattice.holding(LARGEST * (2.0 * variance(self.kernel)) ** 2)
+
+    def __call__(self, chunk: Chunk) -> Any:
+        K = evaluate(self.kernel, self.nodes, chunk.inputs)
+        return self.lattice.split(K @ K.T)
+
+
+def residual_gram(columns: Columns, seen: Array, totals: Totals) -> Array:
     """``B (k(X, X) - q(X, X)) B^T / k(x, x)``: what sums over the rows hold beyond the function at
     Z, estimated from sampled rows, pairs of different rows and rows with themselves apart."""
-    prior, X = variance(columns.kernel), _some(seen, RESIDUAL_ROWS)
+    prior, X, rows = variance(columns.kernel), _some(seen, RESIDUAL_ROWS), totals.rows
     B, K = columns.at(X)
+    if totals.persons < rows:  # people's rows weigh less, on average by this much
+        squares = np.square(B).sum() * (rows / len(X))
+        B *= np.sqrt(min(1.0, float(np.trace(totals.gram)) / max(squares, 1e-300)))
     L = stable_cholesky(evaluate(columns.kernel, columns.nodes))
     half = solve_triangular(L, K, lower=True, check_finite=False)
     own = np.maximum(prior - np.square(half).sum(axis=0), 0.0)
@@ -134,6 +247,11 @@ def _some(seen: Array, most: int) -> Array:
     """At most ``most`` of the sampled rows, evenly spread over the sample."""
     places = np.linspace(0, len(seen) - 1, most).astype(np.int64)
     return seen if len(seen) <= most else seen[places]
+
+
+def usual_inducing(columns: int) -> int:
+    """How many inducing inputs do for this many columns of inputs, unless a number is given."""
+    return min(USUAL * columns, MOST_USUAL)
 
 
 def choose_inducing(seen: Array, count: int) -> Array:

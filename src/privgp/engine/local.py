@@ -1,0 +1,68 @@
+"""Blocks worked on in this process, one after the other or on threads."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+Block = TypeVar("Block")
+Part = TypeVar("Part")
+Watch = Callable[[int, int], None]  # is told how many blocks of how many are done
+
+
+class Engine(Protocol):
+    """Where a function of blocks of rows is computed. It must be pure: blocks may be computed in any
+    order, anywhere, and again when they are lost."""
+
+    @property
+    def workers(self) -> int: ...
+    def map(
+        self, function: Callable[[Block], Part], blocks: Sequence[Block], watch: Watch | None = None
+    ) -> Iterator[Part]:
+        """The function of every block, in whatever order they are done."""
+
+
+@dataclass(frozen=True)
+class Serial:
+    """One block after the other."""
+
+    workers: int = 1
+
+    def map(
+        self, function: Callable[[Block], Part], blocks: Sequence[Block], watch: Watch | None = None
+    ) -> Iterator[Part]:
+        for done, block in enumerate(blocks, 1):
+            yield function(block)
+            if watch is not None:
+                watch(done, len(blocks))
+
+
+@dataclass(frozen=True)
+class Threads:
+    """As many threads as this process has processors."""
+
+    workers: int = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+
+    def map(
+        self, function: Callable[[Block], Part], blocks: Sequence[Block], watch: Watch | None = None
+    ) -> Iterator[Part]:
+        coming, waiting, done = iter(blocks), set[Future[Part]](), 0
+        with ThreadPoolExecutor(self.workers) as pool:
+            try:
+                while True:
+                    for block in coming:
+                        waiting.add(pool.submit(function, block))
+                        if len(waiting) > self.workers:  # few blocks are in memory at a time
+                            break
+                    if not waiting:
+                        return
+                    finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        yield future.result()
+                        done += 1
+                        if watch is not None:
+                            watch(done, len(blocks))
+            finally:
+                for future in waiting:
+                    future.cancel()

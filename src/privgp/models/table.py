@@ -1,0 +1,147 @@
+"""Many files as one table that is never in memory: ``model.fit(table.inputs, table.output)``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privgp.models.kinds.inducing import MOST_ROWS, fit_rows, plan_rows, rehearse_rows, streams
+from privgp.plan.inputs.table import TablePeople, TableRows
+from privgp.plan.several.arguments import are_several
+from privgp.storage.tables import Files, open_files
+from privgp.types import Array, Integers
+from privgp.vault.table import TableOutput, table_people
+
+if TYPE_CHECKING:
+    from privgp.models.regressor import PrivateGPRegressor
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The public columns ``names`` of a table in files, as X of a ``plan`` or a ``fit``."""
+
+    files: Files
+    names: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.files.rows, len(self.names)
+
+    def __len__(self) -> int:
+        return self.files.rows
+
+    def check(self, groups: Any) -> None:
+        """Refuse people of another table."""
+        if not isinstance(groups, Groups) or groups.files != self.files:
+            raise ValueError("groups must be the groups of the table whose inputs are X.")
+
+    def rows(self, groups: Any) -> TableRows | TablePeople:
+        """As they are worked on."""
+        if groups is None:
+            return TableRows(self.files, self.names, 0, self.files.rows)
+        self.check(groups)
+        return TablePeople.of(self.files, self.names, groups.codes(), MOST_ROWS)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The public column that says whose row it is."""
+
+    files: Files
+    name: str
+
+    def codes(self) -> Integers:
+        return table_people(self.files, self.name)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of many files as one table. ``inputs`` and ``groups`` are public, ``output`` is private:
+    it is read by whoever works on a block of rows, and nowhere else."""
+
+    inputs: Inputs
+    output: TableOutput | None
+    groups: Groups | None
+
+    def check_output(self) -> None:
+        """Read every private cell once, and refuse those that are no finite number."""
+        if self.output is not None:
+            self.output.check()
+
+
+def open_table(
+    paths: Any, inputs: str | Sequence[str], output: str | None = None, groups: str | None = None
+) -> Table:
+    """Many CSV or Parquet files as one table that is never in memory.
+
+    ``paths``: a file, a folder, a pattern such as ``"trips/*.parquet"``, or a list of them; folders named
+    ``key=value`` are columns too. ``inputs``, ``output``, ``groups``: names of columns.
+    """
+    names = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+    others = [name for name in (output, groups) if name is not None]
+    if not names or len({*names, *([output] if output else [])}) < len(names) + bool(output):
+        raise ValueError("inputs must be names of different columns, the output not among them.")
+    if output is not None and output == groups:
+        raise ValueError("the private output cannot name the people.")
+    files = open_files(paths)
+    files.check([*names, *others])
+    return Table(
+        Inputs(files, names),
+        None if output is None else TableOutput(files, output),
+        None if groups is None else Groups(files, groups),
+    )
+
+
+def plan_table(model: PrivateGPRegressor, X: Inputs, groups: Any) -> Any:
+    """What a fit on this table would measure."""
+    check_streams(model)
+    if not streams(model, len(X)):
+        return model.plan(*_in_memory(X, groups))
+    return plan_rows(model, X.rows(groups))
+
+
+def fit_table(
+    model: PrivateGPRegressor, X: Inputs, y: Any, groups: Any, plan: Any, watch: Any = None
+) -> None:
+    """Measure a table in files once. Spends."""
+    model.n_features_in_ = len(X.names)
+    model.feature_names_in_ = np.array(X.names, dtype=object)
+    if not isinstance(y, TableOutput):
+        raise ValueError("y must be the output of the table whose inputs are X.")
+    check_streams(model)
+    if not streams(model, len(X)):
+        array, people = _in_memory(X, groups)
+        model.fit(array, y.gathered(), people, plan)
+        model.feature_names_in_ = np.array(X.names, dtype=object)
+        return
+    fit_rows(model, X.rows(groups), y, plan, watch)
+
+
+def rehearse_table(model: PrivateGPRegressor, table: Table, plan: Any) -> None:
+    """Fit made-up outputs, measured as planned: whatever would stop a release stops this first."""
+    X, groups = table.inputs, table.groups
+    if streams(model, len(X)):
+        rehearse_rows(model, plan, X.rows(groups))
+    else:
+        array, people = _in_memory(X, groups)
+        model.fit(array, model._made_up(len(X)), people, plan)
+
+
+def _in_memory(X: Inputs, groups: Any) -> tuple[Array, Integers | None]:
+    """The inputs and people of a table so small that it is not streamed."""
+    array = X.rows(None).take(np.arange(len(X)))
+    if groups is not None:
+        X.check(groups)
+    return array, None if groups is None else groups.codes()
+
+
+def check_streams(model: PrivateGPRegressor) -> None:
+    """Refuse what needs all rows in memory."""
+    if model.protect == "records" or are_several(model.y_bounds) or model.likelihood != "gaussian":
+        raise ValueError(
+            "a table in files is for one output at public inputs: read it into memory for records, "
+            "several outputs or counts."
+        )

@@ -1,0 +1,233 @@
+"""Many CSV or Parquet files as one table of rows in order, of which any range of any columns can be
+read. The library that parses quotes cells in its errors, so none of its errors is passed on."""
+
+import csv
+import glob
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from privgp.types import Integers
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ENDINGS = (".csv", ".parquet")
+BATCH = 2**16  # rows that are read at a time
+PATTERN = re.compile(r"[*?\[]")
+PARTITION = re.compile(r"([^=/\\]+)=([^=/\\]*)")
+
+Read = TypeVar("Read")
+_lock = threading.Lock()
+_reading: list[int] = []  # the error stream that was set aside, then one entry per further reader
+
+
+class TableError(ValueError):
+    """What is wrong with a table, in a sentence that holds no cell."""
+
+
+@dataclass(frozen=True)
+class File:
+    """``names``: of its columns; ``rows``: how many; ``partition``: columns that its folders name."""
+
+    path: str
+    names: tuple[str, ...]
+    rows: int
+    partition: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_csv(self) -> bool:
+        return self.path.lower().endswith(".csv")
+
+    def read(self, wanted: Sequence[str], first: int, stop: int) -> "pl.DataFrame":
+        """These columns of these rows, cells of a CSV file as text."""
+        import polars as pl
+
+        held = dict(self.partition)
+        scan = _scan(self.path).slice(first, stop - first)
+        columns = [
+            pl.lit(held[name]).alias(name)
+            if name in held
+            else pl.nth(self.names.index(name)).alias(name)
+            for name in wanted
+        ]
+        if all(name in held for name in wanted):  # a constant alone would be one row
+            frame = pl.DataFrame({name: [held[name]] * (stop - first) for name in wanted})
+        else:
+            frame = _parsed(self.path, lambda: scan.select(columns).collect())
+        if frame.height != stop - first:
+            raise _unreadable(self.path)
+        return frame
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a table, one after the other."""
+
+    files: tuple[File, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    def check(self, wanted: Sequence[str]) -> None:
+        """Refuse columns that some file does not have, or has twice."""
+        for file in self.files:
+            held = [*file.names, *(name for name, _ in file.partition)]
+            for name in wanted:
+                if held.count(name) != 1:
+                    many = "no column" if name not in held else "several columns named"
+                    raise TableError(f"'{file.path}' has {many} '{name}'.")
+
+    def batches(
+        self, wanted: Sequence[str], first: int = 0, stop: int | None = None, size: int = BATCH
+    ) -> Iterator[tuple[int, str, "pl.DataFrame"]]:
+        """The rows of a range in order: the place of the first, the file they are in, and a table."""
+        before, stop = 0, self.rows if stop is None else stop
+        for file in self.files:
+            start, end = max(first - before, 0), min(stop - before, file.rows)
+            for place in range(start, end, size):
+                last = min(place + size, end)
+                yield before + place, file.path, file.read(wanted, place, last)
+            before += file.rows
+
+    def taken(
+        self, wanted: Sequence[str], places: Integers
+    ) -> Iterator[tuple[slice, str, "pl.DataFrame"]]:
+        """The rows at ascending places: which of them, the file they are in, and a table."""
+        before = 0
+        for file in self.files:
+            for start in range(0, file.rows, BATCH):
+                end = min(start + BATCH, file.rows)
+                edges = np.searchsorted(places, [before + start, before + end])
+                here = slice(int(edges[0]), int(edges[1]))
+                if here.stop > here.start:
+                    local = places[here] - before
+                    low, high = int(local[0]), int(local[-1]) + 1
+                    frame = file.read(wanted, low, high)
+                    yield here, file.path, frame[(local - low).tolist()]
+            before += file.rows
+
+
+def open_files(paths: Any) -> Files:
+    """A file, a folder, a pattern such as ``trips/*.parquet``, or several of them."""
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    found: list[str] = []
+    for each in given:
+        found += _expanded(os.fspath(each))
+    if not found:
+        raise TableError("no table was given.")
+    if len(set(found)) < len(found):
+        raise TableError("a file of the table is given twice.")
+    files = tuple(_opened(path) for path in found)
+    if not sum(file.rows for file in files):
+        raise TableError(f"'{found[0]}' has a header but no rows.")
+    return Files(files)
+
+
+def _expanded(path: str) -> list[str]:
+    if os.path.isfile(path):
+        if not path.lower().endswith(ENDINGS):
+            raise TableError(f"'{path}' must end in {' or '.join(ENDINGS)}.")
+        return [path]
+    held = [path]
+    if not os.path.isdir(path):
+        if not PATTERN.search(path):
+            raise TableError(f"The file '{path}' does not exist.")
+        held = sorted(glob.glob(path, recursive=True))
+    found: list[str] = []
+    for each in held:
+        inside = sorted(map(str, Path(each).rglob("*"))) if os.path.isdir(each) else [each]
+        found += [name for name in inside if name.lower().endswith(ENDINGS)]
+    if not found:
+        raise TableError(f"'{path}' has no file that ends in {' or '.join(ENDINGS)}.")
+    return list(dict.fromkeys(found))
+
+
+def _opened(path: str) -> File:
+    import polars as pl
+
+    parts = Path(path).parent.parts
+    matched = (PARTITION.fullmatch(part) for part in parts)
+    partition = tuple((found[1], found[2]) for found in matched if found)
+    if path.lower().endswith(".csv"):
+        names, rows = _lines(path)
+    else:
+        names = tuple(_parsed(path, lambda: pl.read_parquet_schema(path)))
+        rows = int(_parsed(path, lambda: _scan(path).select(pl.len()).collect()).item())
+    return File(path, names, rows, tuple(pair for pair in partition if pair[0] not in names))
+
+
+def _lines(path: str) -> tuple[tuple[str, ...], int]:
+    """The header and the number of rows of a CSV file, every line of which has as many fields:
+    reading some columns does not notice, and would misread all that comes after."""
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as lines:
+            reader = csv.reader(lines)
+            names, rows = tuple(name.strip() for name in next(reader, [])), 0
+            for row in reader:
+                rows += 1
+                if len(row) != len(names):
+                    raise TableError(
+                        f"Line {reader.line_num} of '{path}' does not have {len(names)} fields."
+                    )
+    except (OSError, UnicodeError, csv.Error):
+        raise _unreadable(path) from None
+    return names, rows
+
+
+def _scan(path: str) -> "pl.LazyFrame":
+    import polars as pl
+
+    if path.lower().endswith(".csv"):
+        return pl.scan_csv(path, infer_schema=False, glob=False)
+    return pl.scan_parquet(path, glob=False, hive_partitioning=False)
+
+
+def _parsed(path: str, read: Callable[[], Read]) -> Read:
+    try:
+        with _no_panic_messages():
+            return read()
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException:  # the parser's panics are no Exceptions
+        raise _unreadable(path) from None
+
+
+@contextmanager
+def _no_panic_messages() -> Iterator[None]:
+    """Keep the parser, which is no Python, from writing to the error stream of the process, also when
+    several threads read: the first sets the stream aside, the last puts it back."""
+    with _lock:
+        try:
+            if not _reading:
+                kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, 2)
+                os.close(nowhere)
+                _reading.append(kept)
+            else:
+                _reading.append(-1)
+            silent = True
+        except OSError:  # there is no error stream
+            silent = False
+    try:
+        yield
+    finally:
+        if silent:
+            with _lock:
+                if len(_reading) == 1:
+                    os.dup2(_reading[0], 2)
+                    os.close(_reading[0])
+                _reading.pop()
+
+
+def _unreadable(path: str) -> TableError:
+    what = "CSV in UTF-8" if path.lower().endswith(".csv") else "Parquet"
+    return TableError(f"'{path}' cannot be read as {what}.")

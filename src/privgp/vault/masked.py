@@ -1,0 +1,51 @@
+"""Sums on their way from workers, masked: whoever sees one on a wire or in a worker's memory, or on the
+disk that it was moved to, sees uniform numbers. Masks add up like the sums, and are taken off the total."""
+
+from dataclasses import dataclass
+from hashlib import shake_256
+from secrets import token_bytes
+
+import numpy as np
+
+from privgp.types import Integers
+
+
+@dataclass(frozen=True, repr=False)
+class Key:
+    """What masks are made of, new for every pass; only the curator and the workers' tasks have it."""
+
+    secret: bytes
+
+    @classmethod
+    def new(cls) -> "Key":
+        return cls(token_bytes(32))
+
+    def mask(self, place: int, shape: tuple[int, ...]) -> Integers:
+        """Uniform integers, other ones for every place."""
+        stream = shake_256(self.secret + place.to_bytes(8, "little"))
+        count = int(np.prod(shape))
+        return np.frombuffer(stream.digest(8 * count), dtype="<i8").reshape(shape)
+
+
+@dataclass(frozen=True, repr=False)
+class Masked:
+    """Integers plus the masks of these places, modulo 2**64."""
+
+    numbers: Integers
+    places: list[int]
+
+    @classmethod
+    def of(cls, numbers: Integers, place: int, key: Key) -> "Masked":
+        return cls(numbers + key.mask(place, numbers.shape), [place])
+
+    def __add__(self, other: "Masked") -> "Masked":
+        """Takes over this one's list."""
+        self.places.extend(other.places)
+        return Masked(self.numbers + other.numbers, self.places)
+
+    def opened(self, key: Key) -> Integers:
+        """The sum without masks: private."""
+        total = self.numbers.copy()
+        for place in self.places:
+            total -= key.mask(place, total.shape)
+        return total
