@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.inference.linked import learn_linked, linked_posterior
 from privgp.gp.links import LABEL_LINKS, LINKS, Link
@@ -22,6 +21,7 @@ from privgp.models.promise import OF_LABELS, regressor_guarantee, simulation
 from privgp.models.published import Published
 from privgp.models.regressor import check_coverage
 from privgp.models.spending import SpendingClassifier, charge
+from privgp.models.tables import located, rows_at, rows_to_fit, rows_to_plan
 from privgp.plan.build import Question, make_plan
 from privgp.plan.classes.declared import Classes, declared_classes
 from privgp.plan.classes.latent import LABEL_VARIANCE, behind
@@ -58,6 +58,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     link : from the function to a probability: "logit" or "probit".
     mechanism : the noise distribution: "gaussian", on weighted sums of all labels; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
+    columns : what inputs are, by their names, as for ``PrivateGPRegressor``.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
@@ -82,6 +83,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     hyperparameters: str = "learned"
     link: str = "logit"
     mechanism: str = "auto"
+    columns: Any = None
     ledger: Any = None
     random_state: Any = None
 
@@ -91,10 +93,10 @@ class PrivateGPClassifier(Published, SpendingClassifier):
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used.
         """
-        names = names_of(X)
+        names, asked = names_of(X), self
         if self.protect != "records":
-            X = check_array(X, dtype=np.float64, estimator=self)
-        return named(self._plan(X, groups), names)
+            asked, X = rows_to_plan(self, X)
+        return named(asked._plan(X, groups), names)
 
     def fit(self, X: Any, y: Any, groups: Any = None, plan: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
@@ -109,7 +111,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
             y = label_codes(y, self._declared(groups), rows)
             fit_records(self, X, shares_of_second(y), groups, plan)
             return self
-        X = validate_data(self, X, dtype=np.float64)
+        X = rows_to_fit(self, X)
         classes = declared_classes(self.classes)
         y = label_codes(y, classes, len(X))
         if len(classes) == 2:
@@ -160,7 +162,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
 
     def _asked_at(self, X: Any) -> Array:
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        return rows_at(self, X)
 
     def _plan(self, X: Any, groups: Any) -> Plan:
         if self.protect == "records":
@@ -183,7 +185,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         return np.full(rows, declared_classes(self.classes)[0])
 
     def _parameters(self, columns: int) -> LabelParameters:
-        return LabelParameters.of(self.get_params(deep=False), columns)
+        return LabelParameters.of(self.get_params(deep=False) | located(self), columns)
 
     def _declared(self, groups: Any) -> Classes:
         """The classes, if what is to be protected goes with them and with the groups."""

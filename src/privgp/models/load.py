@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.threads import one_thread
 from privgp.models.kept import names_of
 from privgp.models.kinds.several.stored import answer_from, joint_contents
+from privgp.models.tables import remember
 from privgp.plan.parameters import Parameters
 from privgp.release.certificate import certificate
 from privgp.release.file import CODEC, Contents, decode
@@ -94,7 +95,7 @@ def _contents_of(model: Any) -> Contents | JointContents:
         "parameters": replace(
             model._asked, epsilon=epsilon, x_bounds=plan.x_bounds or model._asked.x_bounds
         ),
-        "columns": int(model.n_features_in_),
+        "columns": int(model.functionals_.nodes.shape[1]),
         "names": names_of(model),
         "guarantee": model.guarantee_,
         "functionals": model.functionals_,
@@ -115,9 +116,8 @@ def estimator_for(parameters: Parameters) -> Any:
 def _model_from(contents: Any) -> Any:
     c: Contents = contents
     model = estimator_for(c.parameters)
-    model.n_features_in_ = c.columns
-    if c.names is not None:
-        model.feature_names_in_ = np.array(c.names, dtype=object)
+    model.inputs_ = c.parameters.columns
+    remember(model, c.names, c.columns)
     model.guarantee_ = c.guarantee
     model._measured, model._spent = c.measurement, c.spent
     model.measurements_ = tuple(each.measurement for each in c.spent) or (c.measurement,)

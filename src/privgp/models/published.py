@@ -18,6 +18,7 @@ from privgp.plan.replan import check_error, least_epsilon
 class Published:
     _each: tuple[Any, ...] = ()  # the fitted models of several outputs
     _spent: tuple[Any, ...] = ()  # every measurement, where more may follow
+    inputs_: Any = None  # what the columns are, where they are not all numbers
     epsilon: float
     delta: float
     protect: str

@@ -9,8 +9,8 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import Tags, check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.inference.learning import learn
 from privgp.gp.measurement import Measurement
@@ -32,6 +32,7 @@ from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import regressor_guarantee, simulation
 from privgp.models.published import Published
 from privgp.models.spending import SpendingRegressor, charge
+from privgp.models.tables import located, rows_at, rows_to_fit, rows_to_plan
 from privgp.plan.build import Question, make_plan
 from privgp.plan.counts.exposures import Exposures, checked_exposure
 from privgp.plan.inputs.arguments import (
@@ -107,6 +108,10 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         each of that person's outputs. None: from one bound to the other.
     shares : of several outputs: one positive number for each; the noise of an output, relative to
         its bounds, is proportional to one over its share. None: equal.
+    columns : what inputs are, by their names in X, such as ``{"when": "date", "region": "category",
+        ("lat", "lon"): "place", "hour": ("periodic", 24)}``; also "number", "boolean",
+        ("category", levels) and ("place", crs). The others are what they plainly are. A kernel then has
+        one lengthscale, or one for each of these.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
@@ -139,6 +144,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     likelihood: str = "gaussian"
     max_change: float | None = None
     shares: Any = None
+    columns: Any = None
     ledger: Any = None
     random_state: Any = None
 
@@ -148,10 +154,10 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
         ``groups`` but the number of people. ``exposure``: as ``fit`` has it.
         """
-        names = names_of(X)
+        names, asked = names_of(X), self
         if self.protect != "records" or are_several(self.y_bounds):
-            X = check_array(X, dtype=np.float64, estimator=self)
-        return named(self._plan(X, groups, exposure=exposure), names)
+            asked, X = rows_to_plan(self, X)
+        return named(asked._plan(X, groups, exposure=exposure), names)
 
     def epsilon_for(self, X: Any, error: float, groups: Any = None, exposure: Any = None) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
@@ -186,7 +192,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         if self.protect == "records":
             fit_records(self, X, y, groups, plan)
             return self
-        X = validate_data(self, X, dtype=np.float64)
+        X = rows_to_fit(self, X)
         y = checked_outputs(y, len(X))
         if self.inducing is not None:
             rows = ArrayRows(X)
@@ -243,10 +249,12 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         if return_std and return_cov:
             raise ValueError("ask for return_std or return_cov, not both.")
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        at = rows_at(self, X)
         if self._each:
             asked = {"return_std": return_std, "return_cov": return_cov}
+            X = at if self.inputs_ is None else X
             return predicted(self, X, **asked, observation=observation)
+        X = at
         with one_thread():
             if return_cov:
                 mean, covariance = self.release_.mean_and_covariance(X)
@@ -270,9 +278,10 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         """
         check_is_fitted(self)
         levels = check_coverage(coverage)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        at = rows_at(self, X)
         if self._each:
-            return intervals(self, X, coverage, observation)
+            return intervals(self, at if self.inputs_ is None else X, coverage, observation)
+        X = at
         ends = np.empty((2, len(X)))
         with one_thread():
             for first in range(0, len(X), INTERVAL_ROWS):
@@ -353,7 +362,8 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     def _sketch(self, rows: Rows, groups: Any) -> Sketch:
         """What is measured of a row, with inducing inputs, for rows in memory or in a file."""
         question = self._question(rows.columns, groups)
-        given = inducing_inputs(self.inducing, rows.columns)
+        asked = self._parameters(rows.columns)
+        given = inducing_inputs(asked.inducing, rows.columns)
         with one_thread():
             return sketch_plan(rows, question, self._budget(), given)
 
@@ -367,7 +377,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         return np.full((rows, *np.shape(low)), 0.5 * low + 0.5 * high)
 
     def _parameters(self, columns: int) -> Parameters:
-        return Parameters.of(self.get_params(deep=False), columns)
+        return Parameters.of(self.get_params(deep=False) | located(self), columns)
 
     def _question(self, columns: int, groups: Any = None, ranked: bool = False) -> Question:
         """The parameters, checked, for this many input columns."""
@@ -404,7 +414,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             y_bounds=bounds,
             kernel=self.kernel,
             noise_variance=self.noise_variance,
-            targets=target_points(self.targets, columns),
+            targets=target_points(located(self).get("targets", self.targets), columns),
             objective=objective,
             reconstruct=self.reconstruct,
             learned=self.hyperparameters == "learned",
@@ -412,6 +422,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             ranked=ranked,
             max_change=check_change(self.max_change, self.protect),
             squares=self.likelihood != "poisson",
+            inputs=self.inputs_,
         )
 
     def _promised(self, plan: Plan) -> Guarantee:

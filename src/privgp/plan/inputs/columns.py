@@ -1,0 +1,293 @@
+"""Kinds of input columns: how cells become numbers, and numbers coordinates of the kernel.
+
+A column's *numbers* are what people know it by: a value, days since 1970, the place of a level, a
+latitude and a longitude. Its *coordinates* are where the kernel measures distances; they share one
+lengthscale. Every value is read by itself, whatever the other rows hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from privgp.plan.inputs.dates import days_of, instants
+from privgp.plan.inputs.places import from_crs, in_degrees, on_sphere, to_crs
+from privgp.types import Array, Positive
+
+MOST_LEVELS = 1000
+EVEN_SPREAD = 0.5  # the std of a truth value that is true as often as not
+TRUTHS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as it is."""
+
+    dimensions: ClassVar[int] = 1
+    width: ClassVar[int] = 1
+    ranked: ClassVar[bool] = True  # whether its ranks may tell more than its values
+    ticks: ClassVar[Any] = None
+    holds: ClassVar[str] = "numbers"
+    drawn: ClassVar[tuple[int, ...]] = (0,)  # the order of its numbers in pictures
+    names: tuple[str, ...]
+    kind: Annotated[str, ("number",)] = "number"
+
+    def check(self) -> None:
+        if len(self.names) != self.needed:
+            raise ValueError("columns are broken.")
+
+    @property
+    def needed(self) -> int:
+        return 1
+
+    def numbers(self, cells: Sequence[Any]) -> Array:
+        """Of cells, an array per name, none of them missing. ValueError if one is of another kind."""
+        return _floats(cells[0])[:, None]
+
+    def cells(self, numbers: Array) -> list[Any]:
+        """The cells that have these numbers."""
+        return [numbers[:, 0]]
+
+    def coordinates(self, numbers: Array) -> Array:
+        """(rows, width)"""
+        return numbers
+
+    def back(self, coordinates: Array) -> Array:
+        """The numbers at coordinates."""
+        return coordinates
+
+    def middle(self, numbers: Array) -> Array:
+        """A typical value among numbers, (names,)"""
+        return np.asarray(np.median(numbers, axis=0))
+
+    def spread(self, coordinates: Array) -> float:
+        """How far apart values typically are, along one of its dimensions."""
+        total = float(np.sum(np.var(coordinates, axis=0))) / self.dimensions
+        floor = 1e-12 * float(np.abs(coordinates).max())
+        return float(np.sqrt(total)) if total > floor**2 else 1.0
+
+    def describe(self) -> str:
+        return f"{self.names[0]} (a number)"
+
+
+@dataclass(frozen=True)
+class Boolean(Number):
+    """True or false, as 1 or 0."""
+
+    ranked: ClassVar[bool] = False
+    ticks: ClassVar[Any] = ("false", "true")
+    holds: ClassVar[str] = "true or false"
+    kind: Annotated[str, ("boolean",)] = "boolean"
+
+    def numbers(self, cells: Sequence[Any]) -> Array:
+        column = cells[0]
+        if column.dtype.kind == "b":
+            return np.asarray(column[:, None], dtype=np.float64)
+        try:
+            return np.array([[TRUTHS[_text(cell).lower()]] for cell in column])
+        except KeyError:
+            raise ValueError("not true or false") from None
+
+    def cells(self, numbers: Array) -> list[Any]:
+        return [numbers[:, 0] > 0.5]
+
+    def middle(self, numbers: Array) -> Array:
+        return _most_frequent(numbers)
+
+    def spread(self, coordinates: Array) -> float:
+        return EVEN_SPREAD
+
+    def describe(self) -> str:
+        return f"{self.names[0]} (true or false)"
+
+
+@dataclass(frozen=True)
+class Date(Number):
+    """An instant, in days since 1970-01-01 00:00 UTC."""
+
+    ticks: ClassVar[Any] = "date"
+    holds: ClassVar[str] = "dates"
+    kind: Annotated[str, ("date",)] = "date"
+
+    def numbers(self, cells: Sequence[Any]) -> Array:
+        return days_of(cells[0])[:, None]
+
+    def cells(self, numbers: Array) -> list[Any]:
+        return [instants(numbers[:, 0])]
+
+    def describe(self) -> str:
+        return f"{self.names[0]} (a date, in days; UTC where no time zone is given)"
+
+
+@dataclass(frozen=True)
+class Periodic(Number):
+    """A number on a circle, ``period`` around: coordinates in its own units."""
+
+    width: ClassVar[int] = 2
+    ranked: ClassVar[bool] = False
+    kind: Annotated[str, ("periodic",)] = "periodic"
+    period: Positive = 1.0
+
+    def numbers(self, cells: Sequence[Any]) -> Array:
+        return np.mod(super().numbers(cells), self.period)
+
+    def coordinates(self, numbers: Array) -> Array:
+        angle = 2.0 * np.pi * numbers[:, 0] / self.period
+        return self.period / (2.0 * np.pi) * np.column_stack([np.cos(angle), np.sin(angle)])
+
+    def back(self, coordinates: Array) -> Array:
+        turns = np.arctan2(coordinates[:, 1], coordinates[:, 0]) / (2.0 * np.pi)
+        return np.asarray(np.mod(turns, 1.0)[:, None] * self.period)
+
+    def describe(self) -> str:
+        return f"{self.names[0]} (with period {self.period:g})"
+
+
+@dataclass(frozen=True)
+class Category(Number):
+    """One of several levels, every two of them at distance 1. A level that is not among them is at
+    distance 1 of them all: what is known of it is what they have in common."""
+
+    ranked: ClassVar[bool] = False
+    holds: ClassVar[str] = "categories"
+    kind: Annotated[str, ("category",)] = "category"
+    levels: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        super().check()
+        if not 1 <= len({*self.levels}) == len(self.levels) <= MOST_LEVELS:
+            raise ValueError(
+                f"the levels of {self.names[0]!r} must be between 1 and {MOST_LEVELS:,}, none twice."
+            )
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        return len(self.levels)
+
+    @property
+    def ticks(self) -> Any:
+        return self.levels
+
+    def numbers(self, cells: Sequence[Any]) -> Array:
+        """The place of the level, from 0; their number for a level that is unknown."""
+        places = {level: float(k) for k, level in enumerate(self.levels)}
+        unknown = float(len(self.levels))
+        return np.array([[places.get(_text(cell), unknown)] for cell in cells[0]])
+
+    def cells(self, numbers: Array) -> list[Any]:
+        levels = np.array([*self.levels, "another level"], dtype=object)
+        return [levels[_places(numbers, len(self.levels))]]
+
+    def coordinates(self, numbers: Array) -> Array:
+        count = len(self.levels)
+        # so far out along the diagonal, the other way, is the point at distance 1 of all levels
+        apart = (1.0 - np.sqrt(1.0 + count)) / (count * np.sqrt(2.0))
+        points = np.vstack([np.eye(count) / np.sqrt(2.0), np.full(count, apart)])
+        return np.asarray(points[_places(numbers, count)])
+
+    def back(self, coordinates: Array) -> Array:
+        unknown = coordinates.max(axis=1) <= 0.0
+        places = np.where(unknown, len(self.levels), coordinates.argmax(axis=1))
+        return np.asarray(places[:, None], dtype=np.float64)
+
+    def middle(self, numbers: Array) -> Array:
+        return _most_frequent(numbers)
+
+    def spread(self, coordinates: Array) -> float:
+        return EVEN_SPREAD
+
+    def describe(self) -> str:
+        shown = ", ".join(self.levels[:5]) + (", ..." if len(self.levels) > 5 else "")
+        return f"{self.names[0]} (a category of {len(self.levels)}: {shown})"
+
+
+@dataclass(frozen=True)
+class Place(Number):
+    """A latitude and a longitude in degrees, or east and north in a ``crs``; coordinates in
+    kilometres, on the sphere."""
+
+    dimensions: ClassVar[int] = 2
+    width: ClassVar[int] = 3
+    ranked: ClassVar[bool] = False
+    holds: ClassVar[str] = "coordinates"
+    kind: Annotated[str, ("place",)] = "place"
+    crs: str | None = None
+
+    @property
+    def needed(self) -> int:
+        return 2
+
+    @property
+    def drawn(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (1, 0) if self.crs is None else (0, 1)
+
+    def numbers(self, cells: Sequence[Any]) -> Array:
+        numbers = np.column_stack([_floats(column) for column in cells])
+        degrees = numbers if self.crs is None else from_crs(self.crs, numbers)
+        if not np.all(np.isfinite(degrees)) or np.any(np.abs(degrees) > (90.0, 360.0)):
+            raise ValueError("not on the earth")
+        return numbers
+
+    def cells(self, numbers: Array) -> list[Any]:
+        return [*numbers.T]
+
+    def coordinates(self, numbers: Array) -> Array:
+        return on_sphere(numbers if self.crs is None else from_crs(self.crs, numbers))
+
+    def back(self, coordinates: Array) -> Array:
+        degrees = in_degrees(coordinates)
+        return degrees if self.crs is None else to_crs(self.crs, degrees)
+
+    def describe(self) -> str:
+        where = "latitude and longitude" if self.crs is None else self.crs
+        return f"{self.names[0]} and {self.names[1]} (a place in {where}, in kilometres)"
+
+
+Column = Number | Boolean | Date | Periodic | Category | Place
+KINDS: dict[str, Any] = {
+    "number": Number, "boolean": Boolean, "date": Date,
+    "periodic": Periodic, "category": Category, "place": Place,
+}  # fmt: skip
+
+
+def levels_of(cells: Any) -> tuple[str, ...]:
+    """The different levels among cells, in order."""
+    return tuple(sorted({_text(cell) for cell in cells}))
+
+
+def level(given: Any) -> str:
+    """A declared level, written as cells are."""
+    return _text(given)
+
+
+def _text(cell: Any) -> str:
+    """A level as text: whole numbers without a point, so that 1, 1.0 and "1" are one level."""
+    if isinstance(cell, Real) and not isinstance(cell, bool | np.bool_):
+        number = float(cell)
+        return str(int(number)) if number.is_integer() else str(number)
+    return str(cell).strip()
+
+
+def _floats(cells: Any) -> Array:
+    if cells.dtype.kind == "M":  # which would become a number of ticks
+        raise ValueError("not numbers")
+    try:
+        numbers = np.asarray(cells, dtype=np.float64)
+    except TypeError:
+        raise ValueError("not numbers") from None
+    if not np.all(np.isfinite(numbers)):
+        raise ValueError("not finite")
+    return numbers
+
+
+def _most_frequent(numbers: Array) -> Array:
+    return np.array([float(np.bincount(numbers[:, 0].astype(np.int64)).argmax())])
+
+
+def _places(numbers: Array, most: int) -> Any:
+    """The nearest whole places, within those there are."""
+    return np.clip(np.rint(numbers[:, 0]), 0, most).astype(np.int64)

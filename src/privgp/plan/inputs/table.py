@@ -1,0 +1,119 @@
+"""A table of whichever library as named columns of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+
+# What the cells of a column plainly are, by numpy's kind of their type.
+PLAIN = {"M": "date", "f": "number", "i": "number", "u": "number", "b": "boolean", "U": "category"}
+OBJECTS: tuple[tuple[str, Any], ...] = (
+    ("boolean", bool | np.bool_),
+    ("number", Real | Decimal),
+    ("date", date | np.datetime64),
+    ("category", str),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """``cells``: an array per column; ``named``: whether the names are the table's own."""
+
+    names: tuple[str, ...]
+    cells: tuple[Any, ...]
+    named: bool = True
+
+    @classmethod
+    def of(cls, given: Any) -> Self | None:
+        """The table, or None of what has no columns to tell apart by kind."""
+        if isinstance(given, Table):
+            return given  # type: ignore[return-value]
+        if isinstance(given, list | tuple) and len(given) and isinstance(given[0], Mapping):
+            given = {name: [row.get(name) for row in given] for name in given[0]}
+        if isinstance(given, Mapping):
+            labels = list(given)
+        elif getattr(getattr(given, "dtype", None), "names", None):
+            labels = list(given.dtype.names)
+        elif hasattr(given, "columns") and hasattr(given, "__getitem__"):
+            labels = list(given.columns)
+        else:
+            return cls._unnamed(given)
+        columns = [_cells(given[label]) for label in labels]
+        if any(each.ndim != 1 or len(each) != len(columns[0]) for each in columns):
+            return None
+        if all(isinstance(label, str) for label in labels):
+            return cls(tuple(map(str, labels)), tuple(columns))
+        return cls(_numbered(len(columns)), tuple(columns), named=False)
+
+    @classmethod
+    def _unnamed(cls, given: Any) -> Self | None:
+        """The columns of an array or of rows."""
+        try:
+            array = np.array(given, dtype=object) if _is_rows(given) else np.asarray(given)
+        except ValueError:
+            return None
+        if array.ndim != 2 or array.shape[1] == 0:
+            return None
+        return cls(_numbered(array.shape[1]), tuple(array.T), named=False)
+
+    @property
+    def rows(self) -> int:
+        return len(self.cells[0])
+
+    def column(self, name: str) -> Any:
+        return self.cells[self.names.index(name)]
+
+
+def kind_of(cells: Any) -> str | None:
+    """What the cells plainly are: numbers, truth values, dates, or text; None if they are mixed."""
+    if cells.dtype.kind != "O":
+        return PLAIN.get(cells.dtype.kind)
+    present = [cell for cell in cells if not is_missing(cell)]
+    for kind, types in OBJECTS if present else ():
+        if all(isinstance(cell, types) for cell in present):
+            return kind
+    return None
+
+
+def is_missing(cell: Any) -> bool:
+    """None, NaN, NaT, NA, or an empty text."""
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return True
+    try:
+        return bool(cell != cell)
+    except (TypeError, ValueError):  # what cannot be compared with itself, such as NA of pandas
+        return True
+
+
+def missing_cells(cells: Any) -> Any:
+    """Which cells hold nothing."""
+    if cells.dtype.kind == "M":
+        return np.isnat(cells)
+    if cells.dtype.kind in "fc":
+        return np.isnan(cells)
+    if cells.dtype.kind in "iub":
+        return np.zeros(len(cells), dtype=bool)
+    return np.array([is_missing(cell) for cell in cells], dtype=bool)
+
+
+def _cells(column: Any) -> Any:
+    """One column as an array; instants with a time zone in UTC."""
+    if getattr(getattr(column, "dtype", None), "tz", None) is not None:
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    if hasattr(column, "to_numpy"):
+        return column.to_numpy()
+    return column if isinstance(column, np.ndarray) else np.array(column, dtype=object)
+
+
+def _is_rows(given: Any) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, str)
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"x{k + 1}" for k in range(count))
