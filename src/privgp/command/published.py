@@ -9,6 +9,7 @@ from privgp.command import options as o
 from privgp.command.errors import Refusal, counted, listed
 from privgp.command.io.files import (
     CERTIFICATES,
+    NEW_TABLES,
     PICTURES,
     RELEASES,
     TABLES,
@@ -35,7 +36,7 @@ def predict(
     """Predict from a release: the inputs with columns mean, std, low and high; of labels, the most
     probable one and the probability of each with its interval. Free, as often as you like."""
     check_files(
-        [(release, RELEASES), (data, TABLES)], [(out, TABLES), (plot, PICTURES)], force=force
+        [(release, RELEASES), (data, TABLES)], [(out, NEW_TABLES), (plot, PICTURES)], force=force
     )
     from polars import Series
 
@@ -55,8 +56,7 @@ def predict(
     taken = {*answer.names} & {*X.columns}
     names = [f"predicted_{name}" for name in answer.names] if taken else [*answer.names]
     with progress(answer.steps(X.height) + 1) as step:
-        numbers = X.to_numpy().astype(float)
-        predicted = answer.at(numbers, step, coverage, observation)
+        predicted = answer.at(X, step, coverage, observation)
         step("Writing")
         frame = X.with_columns(map(Series, names, predicted))
         columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)

@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, counted, refusal, refusing
+from privgp.command.io.cells.kinds import Kinds, kinds_of, typed
 from privgp.command.io.screen import Step
-from privgp.command.io.tables import Source, batches, check_some, load, open_table
+from privgp.command.io.tables import Form, Source, batches, check_some, load, open_table
 from privgp.models.kept import names_of
 from privgp.plan.inputs.rows import BLOCK
 from privgp.plan.several.arguments import are_several
@@ -33,13 +34,15 @@ def split_names(text: str, option: str = "--inputs") -> list[str]:
     return names
 
 
-def as_table(model: Any, X: Array) -> Any:
+def as_table(model: Any, X: Any) -> Any:
     """Rows under the names that a model knows its inputs by, if any."""
     names = names_of(model)  # without orient, a square array would be read by columns
+    if isinstance(X, pl.DataFrame):
+        return X.to_numpy() if names is None else X.rename(dict(zip(X.columns, names, strict=True)))
     return X if names is None else pl.DataFrame(X, schema=list(names), orient="row")
 
 
-def in_blocks(model: Any, X: Array, size: int, step: Step, doing: str) -> Iterator[Any]:
+def in_blocks(model: Any, X: Any, size: int, step: Step, doing: str) -> Iterator[Any]:
     """The rows as above, some at a time; every block is a step of a bar."""
     for start in range(0, len(X), size):
         step(f"{doing} {start + 1} of {len(X)}")
@@ -56,7 +59,9 @@ def answering() -> Iterator[None]:
         raise refusal(problem) from None
 
 
-def asked_rows(model: Any, path: Path, table: Path, given: str | None) -> pl.DataFrame:
+def asked_rows(
+    model: Any, path: Path, table: Path, given: str | None, form: Form | None = None
+) -> pl.DataFrame:
     """The inputs in a new table, by the names given with --inputs, else by those in the model's file."""
     names = names_of(model) if given is None else split_names(given)
     count = int(model.n_features_in_)
@@ -64,19 +69,40 @@ def asked_rows(model: Any, path: Path, table: Path, given: str | None) -> pl.Dat
         raise Refusal(f"'{path}' does not name its {counted(count, 'input')}: do so with --inputs.")
     if len(names) != count:
         raise Refusal(f"'{path}' has {counted(count, 'input')}, but --inputs names {len(names)}.")
-    return read_inputs(table, names)
+    return read_inputs(table, names, known_kinds(model, names), form)
 
 
-def read_inputs(path: Path, names: Sequence[str]) -> pl.DataFrame:
-    source = open_table(path)
-    return input_columns(load(source, names), names, source)
+def known_kinds(model: Any, names: Sequence[str]) -> Kinds | None:
+    """What the columns of these names are, which stand in the place of those in the model's file."""
+    if model.inputs_ is None:
+        return None
+    known = kinds_of(model.inputs_)
+    return dict(zip(names, (known[name] for name in model.inputs_.names), strict=True))
+
+
+def read_inputs(
+    path: Path, names: Sequence[str], kinds: Kinds | None = None, form: Form | None = None
+) -> pl.DataFrame:
+    source = open_table(path, form, names)
+    return input_columns(load(source, names), names, source, kinds=kinds)
 
 
 def input_columns(
-    frame: pl.DataFrame, names: Sequence[str], source: Source, before: int = 0
+    frame: pl.DataFrame,
+    names: Sequence[str],
+    source: Source,
+    before: int = 0,
+    kinds: Kinds | None = None,
 ) -> pl.DataFrame:
-    """The named columns as finite numbers. ``before``: rows of the table before the frame."""
-    return pl.DataFrame([_numbers(frame[name], source, before) for name in names])
+    """The named columns, of these kinds, as finite numbers unless they are something else.
+
+    ``before``: rows of the table before the frame; ``kinds``: None if all must be numbers.
+    """
+    told = dict.fromkeys(names, "number") if kinds is None else kinds
+    where = f"of '{source.path}'"
+    return pl.DataFrame(
+        [typed(frame[n], f"Column '{n}' {where}", told.get(n), before) for n in names]
+    )
 
 
 def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
@@ -149,28 +175,6 @@ def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
     sentence = f"Column '{name}' of '{source.path}' must hold a label in every row."
     with refusing(sentence, ValueError):
         return column_labels(column.to_list())
-
-
-def _numbers(column: pl.Series, source: Source, before: int) -> pl.Series:
-    where = f"Column '{column.name}' of '{source.path}'"
-    if column.dtype == pl.String and source.is_csv:
-        column = column.str.strip_chars()
-        missing = column.is_null() | (column == "")
-    elif column.dtype.is_numeric():
-        missing = column.is_null()
-    else:
-        raise Refusal(f"{where} must hold numbers.")
-    values = column.cast(pl.Float64, strict=False)
-    for wrong, sentence in (
-        (missing, "has no value in row {}."),
-        (values.is_null(), "must hold numbers: row {} does not."),
-        (~values.is_finite(), "holds NaN or infinity in row {}."),
-    ):
-        if wrong.any():
-            raise Refusal(f"{where} {sentence.format(_first(wrong, before))}")
-    whole = column.cast(pl.Int64, strict=False)
-    exact = column.dtype == pl.String or column.dtype.is_integer()
-    return whole if exact and not whole.is_null().any() else values
 
 
 def _first(mask: pl.Series, before: int = 0) -> int:

@@ -12,6 +12,7 @@ import polars as pl
 
 from privgp.command.errors import Failure, Refusal, counted, refusal, refusing
 from privgp.command.io.axes import read_ranges, read_targets
+from privgp.command.io.cells.kinds import Kinds, declared_columns, kinds_of
 from privgp.command.io.columns import (
     FileRows,
     file_rows,
@@ -21,12 +22,19 @@ from privgp.command.io.columns import (
     output_columns,
     outputs,
     private_columns,
-    read_inputs,
     split_names,
 )
 from privgp.command.io.files import open_stored
 from privgp.command.io.kernel_text import read_kernel
-from privgp.command.io.tables import Source, count_rows, load, load_whole, open_table
+from privgp.command.io.tables import (
+    Form,
+    Source,
+    check_lines,
+    count_rows,
+    load,
+    load_checked,
+    open_table,
+)
 from privgp.command.options import ReleaseOptions
 from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.kinds.inducing import plan_rows
@@ -102,6 +110,29 @@ class Request(ReleaseOptions):
         return split_names(self.inputs)
 
     @property
+    def columns(self) -> Any:
+        """What inputs are, as ``columns`` of a model has it."""
+        said = self.dates, self.categories, self.places, self.periodic
+        return declared_columns(self.input_names, *said, self.crs)
+
+    @property
+    def kinds(self) -> Kinds | None:
+        """What inputs are by their names; the others are what they plainly are."""
+        return kinds_of(self.columns)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the table is read in parts: only where all inputs are numbers."""
+        return self.inducing is not None and not self.kinds
+
+    def source(self) -> Source:
+        """The table, whose header alone is read, and public cells if they must tell how it is written."""
+        if self.delimiter is not None and len(self.delimiter.encode()) != 1:
+            raise Refusal("--delimiter must be one character, such as ';'.")
+        public = [] if self.inputs_are_private else self.public_names
+        return open_table(self.data, Form(self.delimiter, self.decimal_comma), public)
+
+    @property
     def public_names(self) -> list[str]:
         """The columns that a plan may load."""
         names = self.input_names
@@ -110,6 +141,10 @@ class Request(ReleaseOptions):
     def check(self) -> None:
         """Refuse what is wrong whatever the file holds."""
         self._check_classes()
+        if self.columns is not None and self.inputs_are_private:
+            raise Refusal(
+                "Dates, categories, places and periods do not go with --protect records yet."
+            )
         try:
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
             if are_several(self.y_bounds):
@@ -230,6 +265,7 @@ class Request(ReleaseOptions):
             "targets": None
             if self.targets is None
             else read_targets(self.targets, self.input_names),
+            "columns": self.columns,
             "ledger": self.account,
             "random_state": self.seed,
             **{name: getattr(self, name) for name in OF_ALL},
@@ -251,33 +287,39 @@ class Request(ReleaseOptions):
         """The public exposure of every row for ``plan`` and ``fit``, if a column of them is named."""
         if self.exposure is None:
             return {}
-        exposure = read_inputs(self.data, [self.exposure]).to_numpy()[:, 0].astype(np.float64)
-        return {"exposure": exposure}
+        source = self.source()
+        read = input_columns(load(source, [self.exposure]), [self.exposure], source)
+        return {"exposure": read.to_numpy()[:, 0].astype(np.float64)}
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
-        source = open_table(self.data)
-        return self._inputs_and_people(load(source, self.public_names), source)
+        source, frame = load_checked(self.source(), self.public_names)
+        return self._inputs_and_people(frame, source)
 
     def public_rows(self) -> tuple[pl.DataFrame | FileRows | int, Any]:
         """All that a plan needs: as above, in parts if asked for, or the number of private records."""
         if self.inputs_are_private:
-            source = open_table(self.data)
+            source = self.source()
             rows = count_rows(source, self.input_names)
+            check_lines(source, rows)
             if self.groups is None:
                 return rows, None
             return rows, self._people(load(source, [self.groups]), source)
-        if self.inducing is not None:
-            return file_rows(open_table(self.data), self.input_names), None
+        if self.in_parts:
+            source = self.source()
+            read = file_rows(source, self.input_names)
+            check_lines(source, read.count)
+            return read, None
         return self.public_columns()
 
     def all_columns(self, output: str) -> tuple[pl.DataFrame, Any, Any]:
         """Inputs, person identifiers and outputs, every line of the table checked."""
         several = are_several(self.y_bounds)
         names = self.output_names if several else [output]
+        source = self.source()
         if not several:
-            self._check_one_output(open_table(self.data))
-        source, frame = load_whole(self.data, [*self.public_names, *names])
+            self._check_one_output(source)
+        source, frame = load_checked(source, [*self.public_names, *names])
         X, people = self._inputs_and_people(frame, source)
         if several:
             return X, people, output_columns(frame, names, source)
@@ -286,8 +328,10 @@ class Request(ReleaseOptions):
         return X, people, output_column(frame, output, source)
 
     def _inputs_and_people(self, frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Any]:
-        read = private_columns if self.inputs_are_private else input_columns
-        X = read(frame, self.input_names, source)
+        if self.inputs_are_private:
+            X = private_columns(frame, self.input_names, source)
+        else:
+            X = input_columns(frame, self.input_names, source, kinds=self.kinds)
         return X, self._people(frame, source)
 
     def _people(self, frame: pl.DataFrame, source: Source) -> Any:
@@ -331,6 +375,10 @@ class PlannedRequest(Request):
     @property
     def input_names(self) -> list[str]:
         return [*self.plan.made_for.names]
+
+    @property
+    def columns(self) -> Any:
+        return self.plan.made_for.parameters.columns
 
     def domain(self) -> Any:
         return self.plan.made_for.parameters.x_bounds

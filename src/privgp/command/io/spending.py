@@ -13,7 +13,7 @@ from privgp.command.errors import Failure, refusal, refusing, stopped
 from privgp.command.io.columns import file_rows, made_up
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step
-from privgp.command.io.tables import check_lines, open_table
+from privgp.command.io.tables import check_lines
 from privgp.ledger.errors import LedgerError
 from privgp.models.kinds.inducing import fit_rows
 from privgp.models.load import save
@@ -26,7 +26,7 @@ Measure = Callable[[], Any]
 def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
     """Read the table, plan and rehearse; what is handed back spends."""
     step("Reading the table")
-    if request.inducing is not None:
+    if request.in_parts:
         return _prepared_in_parts(request, output, path, step)
     X, people, y = request.all_columns(output)
     model, exposures = request.model(), request.exposures()
@@ -38,7 +38,7 @@ def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
 
 def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) -> Measure:
     """The same for a table that is read in parts."""
-    source = open_table(request.data)
+    source = request.source()
     rows = file_rows(source, request.input_names, output)
     check_lines(source, rows.count)
     model = request.model()

@@ -31,6 +31,15 @@ def days_of(cells: Any) -> Array:
     return _days(seconds, np.array([part[1] for part in parts], dtype=np.int64))
 
 
+def instants_of(cells: Any) -> Any:
+    """Instants of any kind as datetime64 in nanoseconds; ValueError before 1678 and after 2262."""
+    parts = [_instant(cell) for cell in cells]
+    ticks = [seconds * SECOND + nanoseconds for seconds, nanoseconds in parts]
+    if any(abs(tick) >= 2**63 for tick in ticks):
+        raise ValueError("beyond what nanoseconds can tell")
+    return np.array(ticks, dtype=np.int64).astype("datetime64[ns]")
+
+
 def instants(days: Array) -> Any:
     """Days since 1970 as datetime64 in microseconds."""
     whole = np.floor(days)
