@@ -41,9 +41,11 @@ def named_otherwise(where: str, table: str = "NEW") -> Any:
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv, .csv.gz or .parquet file.")]
 NEW_DATA_HELP = "A .csv, .csv.gz or .parquet file with the input columns."
 NewData = Annotated[Path, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]
+OptionalData = Annotated[Path | None, typer.Argument(metavar="[NEW]", help=NEW_DATA_HELP)]
 Output = Annotated[str, plain("The private column.", metavar="COLUMN")]
 Outputs = Annotated[str, plain("The private column, or several such as a,b.", metavar="COLUMN")]
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
+OptionalRelease = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A .privgp file.")]
 
 # Privacy
 BOUNDS_HELP = "Public output bounds, chosen without seeing the data; values outside are clipped."
@@ -82,6 +84,13 @@ Law = Literal["auto", "gaussian", "laplace"]
 Plot = Annotated[Path | None, results("Also draw it: .png or .svg.", metavar="PICTURE")]
 CERTIFICATE_HELP = "Also write what was promised: .html or .json."
 Certificate = Annotated[Path | None, results(CERTIFICATE_HELP, metavar="PAGE")]
+HOLDER_HELP = (
+    "For the certificate: a JSON file of what only the data holder knows (see certificate)."
+)
+Holder = Annotated[Path | None, results(HOLDER_HELP, metavar="JSON")]
+NAME_HELP = "What the output is called on pictures and in the certificate. Default: its column."
+Name = Annotated[str | None, results(NAME_HELP, metavar="TEXT")]
+Units = Annotated[str | None, results("The units of the output, such as cm.", metavar="TEXT")]
 Force = Annotated[bool, results("Replace files that exist.", "--force")]
 Json = Annotated[bool, results("Print one JSON object instead of text.", "--json")]
 SEED_HELP = "For simulations only: repeatable noise that protects nobody."

@@ -20,56 +20,84 @@ from privgp.command.io.screen import progress, tell
 
 OBSERVATION_HELP = "Give the std and the interval of a new output instead of the function's."
 COVERAGE_HELP = "The probability of the interval from low to high."
+OUT_HELP = "The .csv or .parquet file to write; of a grid also CF netCDF, .nc."
+GRID_HELP = (
+    "Instead of NEW: predict on this many points along every input, over the range of the data."
+)
+GRID_BOUNDS_HELP = "Ends of the grid, such as age=20:80,when=2023-01-01:2023-12-31; levels such as region=north|south."
+TEMPLATE_HELP = "Write such a JSON file to fill in, and no certificate."
+GRIDDED = ".nc"
 
 
 def predict(
     release: o.Release,
-    data: o.NewData,
-    out: Annotated[Path, o.destination("TABLE", "The .csv or .parquet file to write.")],
+    out: Annotated[Path, o.destination("TABLE", OUT_HELP)],
+    data: o.OptionalData = None,
     inputs: Annotated[str | None, o.named_otherwise("release")] = None,
+    grid: Annotated[int | None, o.plain(GRID_HELP, metavar="COUNT", min=1)] = None,
+    grid_bounds: Annotated[str | None, o.plain(GRID_BOUNDS_HELP, metavar="A=LO:HI")] = None,
     coverage: Annotated[float, o.plain(COVERAGE_HELP)] = 0.9,
     observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
+    delimiter: o.Delimiter = None,
+    decimal_comma: o.DecimalComma = None,
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Predict from a release: the inputs with columns mean, std, low and high; of labels, the most
-    probable one and the probability of each with its interval. Free, as often as you like."""
-    check_files(
-        [(release, RELEASES), (data, TABLES)], [(out, NEW_TABLES), (plot, PICTURES)], force=force
-    )
+    """Predict from a release: the table with further columns mean, std, low and high; of labels, the
+    most probable one and the probability of each with its interval. Free, as often as you like."""
+    files = [(out, (*NEW_TABLES, GRIDDED)), (plot, PICTURES)]
+    check_files([(release, RELEASES), (data, TABLES)], files, force=force)
+    on_grid = grid is not None or grid_bounds is not None
+    if (data is None) != on_grid:
+        raise Refusal("Give either a table NEW or a --grid.")
+    if out.suffix == GRIDDED and not on_grid:
+        raise Refusal(f"A {GRIDDED} file holds a grid: give --grid instead of NEW.")
     from polars import Series
 
     from privgp.command.io.answers import answer_of
-    from privgp.command.io.columns import answering, asked_rows
-    from privgp.command.io.results import drawn, write_picture
-    from privgp.command.io.tables import write_table
+    from privgp.command.io.cells.grid import grid_of
+    from privgp.command.io.columns import answering, asked_table
+    from privgp.command.io.results import drawn, write_gridded, write_picture
+    from privgp.command.io.tables import Form, write_table
     from privgp.models.load import load as load_release
     from privgp.models.regressor import check_coverage
 
     with answering():
         check_coverage(coverage)
     model = open_stored(release, load_release)
-    X, answer = asked_rows(model, release, data, inputs), answer_of(model)
+    answer, lattice = answer_of(model), None
+    if data is None:
+        lattice = grid_of(model, release, grid, grid_bounds)
+        X = whole = lattice.table()
+    else:
+        form = Form(delimiter, decimal_comma)
+        X, whole = asked_table(model, release, data, inputs, form)
     if observation and answer.of_labels:
         raise Refusal("--observation does not go with labels, whose probability says it already.")
-    taken = {*answer.names} & {*X.columns}
+    taken = {*answer.names} & {*whole.columns}
     names = [f"predicted_{name}" for name in answer.names] if taken else [*answer.names]
     with progress(answer.steps(X.height) + 1) as step:
         predicted = answer.at(X, step, coverage, observation)
         step("Writing")
-        frame = X.with_columns(map(Series, names, predicted))
-        columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
+        if lattice is not None and out.suffix == GRIDDED:
+            values = dict(zip(names, predicted, strict=True))
+            columns = write_gridded(model, lattice, values, out)
+        else:
+            frame = whole.with_columns(map(Series, names, predicted))
+            columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
             write_picture(answer.plot(observation), plot)
     lines = [
         f"Predicted {counted(X.height, 'row')} into {out}: {answer.told(names, observation)}",
         f"{answer.interval(names)} of probability {coverage:g}.",
+        *_unknown_levels(model, X),
     ]
     facts = {
         "predictions": out,
         "rows": X.height,
         "columns": columns,
+        "output": model.output_,
         **answer.facts(names),
         "coverage": coverage,
         "observation": observation,
@@ -78,15 +106,31 @@ def predict(
     tell(facts, [*lines, *drawn(plot)], model.guarantee_, as_json=json)
 
 
+def _unknown_levels(model: Any, X: Any) -> list[str]:
+    """A sentence about rows whose category has a level that the release does not know."""
+    if model.inputs_ is None:
+        return []
+    rows = model.inputs_.unknown_rows(X.to_dict(as_series=False))
+    if not rows:
+        return []
+    return [
+        f"{counted(rows, 'row')} {'has' if rows == 1 else 'have'} a level that the release does not "
+        "know: what is predicted there is what its levels have in common."
+    ]
+
+
 def inspect(
     release: o.Release,
     certificate: o.Certificate = None,
+    holder: o.Holder = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
     """Show what a release promises and what it holds."""
-    check_files([(release, RELEASES)], [(certificate, CERTIFICATES)], force=force)
-    from privgp.command.io.results import write_certificate
+    check_files(
+        [(release, RELEASES), (holder, (".json",))], [(certificate, CERTIFICATES)], force=force
+    )
+    from privgp.command.io.results import read_holder, write_certificate
     from privgp.models.load import load
     from privgp.release.certificate import certificate as facts_of
 
@@ -97,24 +141,56 @@ def inspect(
         entry, dataset = facts["ledger"]["entry"], facts["ledger"]["dataset"]
         lines += ["", f"Charged to '{dataset}' as entry {entry} of the holder's ledger."]
     if certificate is not None:
-        write_certificate(model, certificate)
+        write_certificate(model, certificate, read_holder(holder))
         lines.append(f"Certificate: {certificate}")
     tell(facts, lines, model.guarantee_, as_json=json)
+
+
+def certificate(
+    out: Annotated[Path, o.destination("PAGE", "The .html or .json file to write.")],
+    release: o.OptionalRelease = None,
+    holder: o.Holder = None,
+    template: Annotated[bool, o.results(TEMPLATE_HELP, "--template")] = False,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> None:
+    """Write what a release promises, as a page for people or as JSON, with what its holder adds."""
+    endings = (".json",) if template else CERTIFICATES
+    check_files([(release, RELEASES), (holder, (".json",))], [(out, endings)], force=force)
+    if template == (release is not None):
+        raise Refusal("Give either a FILE or --template.")
+    if template and holder is not None:
+        raise Refusal("--holder does not go with --template.")
+    from privgp.command.io.results import read_holder, write_certificate, write_template
+    from privgp.models.load import load
+
+    if release is None:
+        write_template(out)
+        tell({"template": out}, [f"To be filled in: {out}."], None, as_json=json)
+        return
+    model = open_stored(release, load)
+    write_certificate(model, out, read_holder(holder))
+    tell({"certificate": out}, [f"Certificate: {out}"], model.guarantee_, as_json=json)
 
 
 def _description(model: Any) -> list[str]:
     from privgp.command.io.answers import answer_of
     from privgp.models.kept import names_of
+    from privgp.release.certificate.wording import called
     from privgp.release.spendings import described
 
     names = names_of(model)
     inputs = f"{model.n_features_in_} without names" if names is None else listed(names)
+    if model.inputs_ is not None:
+        inputs = "; ".join(model.inputs_.describe())
+    output = [] if model.output_ is None else [f"Output: {called(model.output_)}."]
     contains = "none" if model.protect == "records" else "their values"
     return [
         model.guarantee_.describe(),
         "",
         *described(model._spent),
         f"Inputs: {inputs}; the file contains {contains}.",
+        *output,
         *answer_of(model).described(),
         "",
         "The plan it was made with:",

@@ -25,7 +25,10 @@ def release(
     out: Annotated[Path, o.destination("FILE", OUT_HELP)],
     plan: Annotated[Path | None, o.plain(PLAN_HELP, metavar="FILE")] = None,
     certificate: o.Certificate = None,
+    holder: o.Holder = None,
     plot: o.Plot = None,
+    name: o.Name = None,
+    units: o.Units = None,
     force: o.Force = False,
     ledger: o.Ledger = None,
     dataset: o.Dataset = None,
@@ -35,11 +38,11 @@ def release(
 ) -> None:
     """Spend the budget once and write a file that may be published."""
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
-    check_files([(data, TABLES), (plan, PLANS)], files, force=force)
+    check_files([(data, TABLES), (plan, PLANS), (holder, (".json",))], files, force=force)
     _check_complete(context, asked, by_plan=plan is not None)
     from privgp.command.io.accounts import account_of, charged, noted
     from privgp.command.io.request import PlannedRequest, Request
-    from privgp.command.io.results import Results
+    from privgp.command.io.results import Results, read_holder
     from privgp.command.io.spending import prepared, spending
 
     request = (
@@ -49,7 +52,8 @@ def release(
     )
     request.check()
     request = replace(request, account=account_of(ledger, dataset))
-    results = Results(out, certificate, plot, force)
+    results = Results(out, certificate, plot, force, name, units, read_holder(holder))
+    results.check_named(request)
     with progress(2) as step:
         measure = prepared(request, output, out, step)
     with spending(request.epsilon, request.delta) as saved:

@@ -17,7 +17,7 @@ from privgp.gp.threads import laid_out, one_thread
 from privgp.models.kept import names_of
 from privgp.models.kinds.records import fit_records, given_counts, plan_records
 from privgp.models.planned import PublicRows, accepted, bound, named
-from privgp.models.promise import OF_LABELS, regressor_guarantee, simulation
+from privgp.models.promise import OF_LABELS, noted, regressor_guarantee, simulation
 from privgp.models.published import Published
 from privgp.models.regressor import check_coverage
 from privgp.models.spending import SpendingClassifier, charge
@@ -144,11 +144,12 @@ class PrivateGPClassifier(Published, SpendingClassifier):
             return self.release_.between(X, levels)
 
     def plot(
-        self, ax: Any = None, *, figure: Any = None, output: str = "", label: Any = None
+        self, ax: Any = None, *, figure: Any = None, output: str | None = None, label: Any = None
     ) -> Any:
         """The probability of a class as a curve, map or slices with its 90% interval.
 
-        ``label``: of the class, the last one unless given; ``output``: the name of the label.
+        ``label``: of the class, the last one unless given; ``output``: the name of the label; None: as
+        ``name_output`` said.
         """
         from privgp.models.picture import released_probability
         from privgp.pictures.curves import plot_released
@@ -158,6 +159,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         places = np.flatnonzero(self.classes_ == label)
         if len(places) != 1:
             raise ValueError("label must be one of the classes.")
+        output = self._called("") if output is None else output
         return plot_released(released_probability(self, int(places[0]), output), ax, figure)
 
     def _asked_at(self, X: Any) -> Array:
@@ -212,7 +214,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
 
     def _promised(self, plan: Plan) -> Guarantee:
         simulated = self.random_state is not None
-        return regressor_guarantee(plan, simulated=simulated, told=OF_LABELS)
+        return noted(self, regressor_guarantee(plan, simulated=simulated, told=OF_LABELS))
 
     def _release(self, plan: Plan, measurement: Measurement) -> None:
         """All that follows from a measurement: post-processing."""

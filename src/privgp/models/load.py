@@ -124,6 +124,7 @@ def _model_from(contents: Any) -> Any:
     model.functionals_ = c.functionals
     answered(model, c)
     model.released_at_ = c.certificate["date"]
+    model.output_ = c.certificate.get("output")
     model.loaded_ = c
     return model
 

@@ -80,14 +80,14 @@ def in_numbers(released: Released, inputs: Inputs | None) -> Released:
     order, places = inputs.drawn, np.argsort(inputs.drawn)
 
     def shown(coordinates: Array | None) -> Any:
-        return None if coordinates is None else inputs.back(coordinates)[:, order]
+        return None if coordinates is None else inputs.shown(inputs.back(coordinates))[:, order]
 
     points = shown(released.public_inputs)
     names = inputs.names if released.names is None else released.names
     return replace(
         released,
         values=lambda X: released.values(inputs.coordinates(X[:, places])),
-        extent=_range_of(points),
+        extent=inputs.ends(points[:, places])[order],
         held_at=inputs.middle(points[:, places])[order],
         held="at a typical value",
         names=[names[j] for j in order],

@@ -29,7 +29,7 @@ from privgp.models.kinds.several.model import (
 )
 from privgp.models.kinds.updates import measure_again, measure_new, spent_first, stages
 from privgp.models.planned import PublicRows, accepted, bound, named
-from privgp.models.promise import regressor_guarantee, simulation
+from privgp.models.promise import noted, regressor_guarantee, simulation
 from privgp.models.published import Published
 from privgp.models.spending import SpendingRegressor, charge
 from privgp.models.tables import located, rows_at, rows_to_fit, rows_to_plan
@@ -315,16 +315,20 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         ax: Any = None,
         *,
         figure: Any = None,
-        output: str = "output",
+        output: str | None = None,
         observation: bool = False,
     ) -> Any:
-        """The released curve, map or slices as a figure; see privgp.models.picture."""
+        """The released curve, map or slices as a figure; see privgp.models.picture.
+
+        ``output``: its name on the picture; None: as ``name_output`` said.
+        """
         from privgp.models.picture import released_model
         from privgp.pictures.curves import plot_released
 
         check_is_fitted(self)
         if self._each:
             return plot_several(self, ax, figure, observation)
+        output = self._called("output") if output is None else output
         return plot_released(released_model(self, output, observation), ax, figure)
 
     def __sklearn_tags__(self) -> Tags:
@@ -426,7 +430,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         )
 
     def _promised(self, plan: Plan) -> Guarantee:
-        return regressor_guarantee(plan, simulated=self.random_state is not None)
+        return noted(self, regressor_guarantee(plan, simulated=self.random_state is not None))
 
     def _release(
         self, plan: Plan, measurement: Measurement, models: tuple[Hyperparameters, ...] = ()

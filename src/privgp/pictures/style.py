@@ -88,12 +88,15 @@ def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
 
 
 def set_ticks(axis: Axis, ticks: Any, most: int = 6) -> None:
-    """Write numbers along an axis as dates in days since 1970, or as these names of 0, 1 and so on."""
+    """Write numbers along an axis as dates in days since 1970, as longitudes from -180 to 180, or as
+    these names of 0, 1 and so on."""
     if ticks == "date":
         locator: Any = cast(Any, AutoDateLocator)(minticks=3, maxticks=most)
         axis.set_major_locator(locator)
         axis.set_major_formatter(cast(Any, ConciseDateFormatter)(locator))
         axis.get_offset_text().set_fontsize(SMALL)
+    elif ticks == "longitude":
+        axis.set_major_formatter(lambda value, _: f"{(value + 180.0) % 360.0 - 180.0:g}")
     elif ticks is not None:
         step = -(-len(ticks) // 12)
         shown = [str(name).replace("$", r"\$") for name in ticks[::step]]

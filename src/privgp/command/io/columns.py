@@ -72,6 +72,18 @@ def asked_rows(
     return read_inputs(table, names, known_kinds(model, names), form)
 
 
+def asked_table(
+    model: Any, path: Path, table: Path, given: str | None, form: Form | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The inputs in a new table, and all of its columns as they are; but not one that has the name of
+    the private output, as the table may be the curator's."""
+    X = asked_rows(model, path, table, given, form)
+    source = open_table(table, form, X.columns)
+    private = {*getattr(model, "output_names_", ()), (model.output_ or {}).get("column")}
+    kept = [name for name in source.names if name not in private and source.names.count(name) == 1]
+    return X, load(source, kept)
+
+
 def known_kinds(model: Any, names: Sequence[str]) -> Kinds | None:
     """What the columns of these names are, which stand in the place of those in the model's file."""
     if model.inputs_ is None:
@@ -99,9 +111,17 @@ def input_columns(
     ``before``: rows of the table before the frame; ``kinds``: None if all must be numbers.
     """
     told = dict.fromkeys(names, "number") if kinds is None else kinds
-    where = f"of '{source.path}'"
     return pl.DataFrame(
-        [typed(frame[n], f"Column '{n}' {where}", told.get(n), before) for n in names]
+        [
+            typed(
+                frame[name],
+                f"Column '{name}' of '{source.path}'",
+                told.get(name),
+                before,
+                is_csv=source.is_csv,
+            )
+            for name in names
+        ]
     )
 
 

@@ -1,7 +1,6 @@
 """Reading and writing tables. Only the columns that are asked for are ever loaded. The library that
 parses quotes cells in its errors, so none of its errors is passed on."""
 
-import csv
 import gzip
 import os
 import re
@@ -169,19 +168,54 @@ def check_lines(source: Source, rows: int) -> None:
         return
     width, last = len(source.names), -1
     try:
-        opened = gzip.open if ending(source.path) == ".csv.gz" else open
-        with opened(source.path, "rt", newline="", encoding="utf-8-sig") as lines:
-            reader = csv.reader(lines, delimiter=source.delimiter)
-            for last, row in enumerate(reader):  # noqa: B007 - the header is number 0
-                if len(row) != width:
-                    raise Refusal(
-                        f"Line {reader.line_num} of '{source.path}' has "
-                        f"{counted(len(row), 'field')} where the header has {width}."
-                    )
-    except (OSError, EOFError, ValueError, csv.Error):
+        for last, (line, fields) in enumerate(_field_counts(source)):  # noqa: B007 - header: 0
+            if fields != width:
+                raise Refusal(
+                    f"Line {line} of '{source.path}' has {counted(fields, 'field')} where the "
+                    f"header has {width}."
+                )
+    except (OSError, EOFError, ValueError):
         raise _unreadable(source.path) from None
     if last != rows:
         raise _unreadable(source.path)
+
+
+def _field_counts(source: Source) -> Iterator[tuple[int, int]]:
+    """Of every row the last line, counted from 1, and how many fields it has. No cell is read: lines
+    are searched for delimiters and quotes alone."""
+    opened = gzip.open if ending(source.path) == ".csv.gz" else open
+    fields, quoted = 0, False
+    with opened(source.path, "rt", newline="", encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, start=1):
+            if quoted or '"' in line:
+                more, quoted = _delimiters(line, source.delimiter, quoted)
+            else:
+                more = line.count(source.delimiter)
+            fields += more
+            if not quoted:
+                yield number, fields + 1 if fields or line.strip("\r\n") else 0
+                fields = 0
+    if quoted:
+        yield number, fields + 1
+
+
+def _delimiters(line: str, delimiter: str, quoted: bool) -> tuple[int, bool]:
+    """How many delimiters of a line stand outside of quotes, and whether it ends inside of them. A
+    quote begins a field or is a letter like any other; inside, two of them are one."""
+    count, start, place = 0, True, 0
+    while place < len(line):
+        letter = line[place]
+        if quoted:
+            if line.startswith('""', place):
+                place += 1
+            elif letter == '"':
+                quoted = False
+        elif letter == '"' and start:
+            quoted = True
+        count += letter == delimiter and not quoted
+        start = letter == delimiter and not quoted
+        place += 1
+    return count, quoted
 
 
 def write_table(frame: pl.DataFrame, path: Path, *, simulation: bool) -> list[str]:

@@ -20,6 +20,7 @@ from privgp.types import Array, Positive
 
 MOST_LEVELS = 1000
 EVEN_SPREAD = 0.5  # the std of a truth value that is true as often as not
+EPOCH = "days since 1970-01-01 00:00:00"
 TRUTHS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 
 
@@ -35,6 +36,20 @@ class Number:
     drawn: ClassVar[tuple[int, ...]] = (0,)  # the order of its numbers in pictures
     names: tuple[str, ...]
     kind: Annotated[str, ("number",)] = "number"
+
+    @property
+    def most(self) -> float:
+        """The largest number that stands for something known."""
+        return np.inf
+
+    @property
+    def system(self) -> str | None:
+        """The coordinate reference system, if it has one of its own."""
+        return None
+
+    def conventions(self) -> list[dict[str, Any]]:
+        """What the CF conventions say of each of its numbers."""
+        return [{}]
 
     def check(self) -> None:
         if len(self.names) != self.needed:
@@ -59,6 +74,18 @@ class Number:
     def back(self, coordinates: Array) -> Array:
         """The numbers at coordinates."""
         return coordinates
+
+    def shown(self, numbers: Array) -> Array:
+        """The same numbers, written so that neighbours are next to each other."""
+        return numbers
+
+    def ends(self, numbers: Array) -> Array:
+        """The ends of their range as ``shown``, (names, 2)."""
+        return np.array([_limits(column) for column in self.shown(numbers).T])
+
+    def axis(self, low: float, high: float, count: int) -> Array:
+        """Points along a range."""
+        return np.linspace(low, high, count)
 
     def middle(self, numbers: Array) -> Array:
         """A typical value among numbers, (names,)"""
@@ -95,6 +122,12 @@ class Boolean(Number):
     def cells(self, numbers: Array) -> list[Any]:
         return [numbers[:, 0] > 0.5]
 
+    def ends(self, numbers: Array) -> Array:
+        return np.array([[0.0, 1.0]])
+
+    def axis(self, low: float, high: float, count: int) -> Array:
+        return np.arange(np.rint(low), np.rint(high) + 1.0)
+
     def middle(self, numbers: Array) -> Array:
         return _most_frequent(numbers)
 
@@ -119,6 +152,9 @@ class Date(Number):
     def cells(self, numbers: Array) -> list[Any]:
         return [instants(numbers[:, 0])]
 
+    def conventions(self) -> list[dict[str, Any]]:
+        return [{"standard_name": "time", "units": EPOCH, "calendar": "standard"}]
+
     def describe(self) -> str:
         return f"{self.names[0]} (a date, in days; UTC where no time zone is given)"
 
@@ -134,6 +170,9 @@ class Periodic(Number):
 
     def numbers(self, cells: Sequence[Any]) -> Array:
         return np.mod(super().numbers(cells), self.period)
+
+    def ends(self, numbers: Array) -> Array:
+        return np.array([[0.0, self.period]])
 
     def coordinates(self, numbers: Array) -> Array:
         angle = 2.0 * np.pi * numbers[:, 0] / self.period
@@ -172,6 +211,15 @@ class Category(Number):
     def ticks(self) -> Any:
         return self.levels
 
+    @property
+    def most(self) -> float:
+        return len(self.levels) - 1.0
+
+    def conventions(self) -> list[dict[str, Any]]:
+        words = " ".join("_".join(level.split()) for level in self.levels)
+        codes = np.arange(len(self.levels), dtype=np.int32)
+        return [{"flag_values": codes, "flag_meanings": words}]
+
     def numbers(self, cells: Sequence[Any]) -> Array:
         """The place of the level, from 0; their number for a level that is unknown."""
         places = {level: float(k) for k, level in enumerate(self.levels)}
@@ -193,6 +241,12 @@ class Category(Number):
         unknown = coordinates.max(axis=1) <= 0.0
         places = np.where(unknown, len(self.levels), coordinates.argmax(axis=1))
         return np.asarray(places[:, None], dtype=np.float64)
+
+    def ends(self, numbers: Array) -> Array:
+        return np.array([[0.0, len(self.levels) - 1.0]])
+
+    def axis(self, low: float, high: float, count: int) -> Array:
+        return np.arange(np.rint(low), np.rint(high) + 1.0)
 
     def middle(self, numbers: Array) -> Array:
         return _most_frequent(numbers)
@@ -233,7 +287,35 @@ class Place(Number):
         return numbers
 
     def cells(self, numbers: Array) -> list[Any]:
-        return [*numbers.T]
+        if self.crs is not None:
+            return [*numbers.T]
+        return [numbers[:, 0], np.mod(numbers[:, 1] + 180.0, 360.0) - 180.0]
+
+    def shown(self, numbers: Array) -> Array:
+        """Longitudes from the widest gap on: also beyond 180, where places lie on either side."""
+        if self.crs is not None or not len(numbers):
+            return numbers
+        lon = np.unique(np.mod(numbers[:, 1], 360.0))
+        gaps = np.diff(lon, append=lon[0] + 360.0)
+        first = lon[(int(gaps.argmax()) + 1) % len(lon)]
+        first -= 360.0 if first >= 180.0 else 0.0
+        return np.column_stack([numbers[:, 0], first + np.mod(numbers[:, 1] - first, 360.0)])
+
+    @property
+    def ticks(self) -> Any:
+        return "longitude" if self.crs is None else None
+
+    @property
+    def system(self) -> str | None:
+        return self.crs
+
+    def conventions(self) -> list[dict[str, Any]]:
+        if self.crs is not None:
+            return [{"standard_name": f"projection_{side}_coordinate"} for side in "xy"]
+        return [
+            {"standard_name": "latitude", "units": "degrees_north"},
+            {"standard_name": "longitude", "units": "degrees_east"},
+        ]
 
     def coordinates(self, numbers: Array) -> Array:
         return on_sphere(numbers if self.crs is None else from_crs(self.crs, numbers))
@@ -282,6 +364,13 @@ def _floats(cells: Any) -> Array:
     if not np.all(np.isfinite(numbers)):
         raise ValueError("not finite")
     return numbers
+
+
+def _limits(values: Array) -> tuple[float, float]:
+    """The least and the largest; about a single value, a tenth of it either way."""
+    low, high = float(values.min()), float(values.max())
+    pad = 0.0 if high > low else 0.1 * abs(low) or 1.0
+    return low - pad, high + pad
 
 
 def _most_frequent(numbers: Array) -> Array:

@@ -92,6 +92,16 @@ class Inputs:
         pairs = zip(starts, self.columns, strict=False)
         return [int(start) + place for start, column in pairs for place in column.drawn]
 
+    def shown(self, numbers: Array) -> Array:
+        """The same numbers, written so that neighbours are next to each other."""
+        pairs = zip(self.columns, self._split(numbers), strict=True)
+        return np.hstack([column.shown(part) for column, part in pairs])
+
+    def ends(self, numbers: Array) -> Array:
+        """The ends of the range of every input, (names, 2)."""
+        pairs = zip(self.columns, self._split(numbers), strict=True)
+        return np.vstack([column.ends(part) for column, part in pairs])
+
     def middle(self, numbers: Array) -> Array:
         """A typical row."""
         pairs = zip(self.columns, self._split(numbers), strict=True)
@@ -149,6 +159,11 @@ class Inputs:
             if np.size(scales) == count and count > 1:
                 leaf.length_scale = np.repeat(scales, self.widths)
         return kernel
+
+    def unknown_rows(self, given: Any) -> int:
+        """How many rows of a table have a level that is not among those known."""
+        most = np.array([column.most for column in self.columns for _ in column.names])
+        return int(np.any(self.numbers(given) > most, axis=1).sum())
 
     def describe(self) -> list[str]:
         """What every column is, in words."""

@@ -74,7 +74,9 @@ def kinds_of(columns: Any) -> dict[str, str]:
     }
 
 
-def typed(column: pl.Series, where: str, kind: str | None, before: int = 0) -> pl.Series:
+def typed(
+    column: pl.Series, where: str, kind: str | None, before: int = 0, *, is_csv: bool = True
+) -> pl.Series:
     """A public column of its kind; where that is not known, of the one that it plainly is."""
     text = column.dtype == pl.String
     column = column.str.strip_chars() if text else column
@@ -93,7 +95,7 @@ def typed(column: pl.Series, where: str, kind: str | None, before: int = 0) -> p
         if not plain:
             raise Refusal(f"{where} must hold text or whole numbers, to be a {kind}.")
         return column
-    if not text:
+    if not (text and is_csv):
         return _plain(column, where, before)
     if _are_truths(column):
         return _numbers(column, where, before)
@@ -106,7 +108,7 @@ def _plain(column: pl.Series, where: str, before: int) -> pl.Series:
     """A column of Parquet, whose type says what it is."""
     if column.dtype.is_numeric():
         return _numbers(column, where, before)
-    if isinstance(column.dtype, pl.Categorical | pl.Enum | pl.Date | pl.Datetime):
+    if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum | pl.Date | pl.Datetime):
         return column
     raise Refusal(f"{where} must hold numbers, dates, truth values or text.")
 

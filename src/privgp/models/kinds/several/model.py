@@ -13,7 +13,7 @@ import numpy as np
 
 from privgp.gp.threads import one_thread
 from privgp.models.planned import PublicRows, accepted, bound
-from privgp.models.promise import OUTPUTS_ASSUMPTIONS, simulation
+from privgp.models.promise import OUTPUTS_ASSUMPTIONS, noted, simulation
 from privgp.models.spending import charge
 from privgp.models.tables import located, remember, rows_to_fit
 from privgp.plan.parameters import Parameters
@@ -101,7 +101,7 @@ def fit_several(model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: An
 
 
 def _promised(model: Any, plan: JointPlan) -> Guarantee:
-    return joint_guarantee(plan, simulated=model.random_state is not None)
+    return noted(model, joint_guarantee(plan, simulated=model.random_state is not None))
 
 
 def _release(
