@@ -56,7 +56,7 @@ RELEASED = {
     "measure", "measure_rows", "measured_loss", "kusner_search", "choose",
     "choose_by_validation", "choose_by_residuals", "ask",
     "person_ids", "count_people", "column_names", "make_loss", "score_sensitivity", "parameters",
-    "fingerprint", "written_classes",
+    "fingerprint", "written_classes", "complete_rows",
 }  # fmt: skip
 # Elements of a result that are public, by function and place.
 PUBLIC_ELEMENTS = {
@@ -76,7 +76,7 @@ KEEPERS = {"create"}
 # Methods and functions that move cells of a table about, in READING only.
 MOVING = {
     "cast", "to_list", "to_numpy", "astype", "append", "concatenate", "array", "Series",
-    "DataFrame", "is_numeric", "is_integer", "is_float",
+    "DataFrame", "is_numeric", "is_integer", "is_float", "filter", "select",
 }  # fmt: skip
 
 # Places that still break the rule. Lines may only be removed.

@@ -49,8 +49,10 @@ def predict(
     files = [(out, (*NEW_TABLES, GRIDDED)), (plot, PICTURES)]
     check_files([(release, RELEASES), (data, TABLES)], files, force=force)
     on_grid = grid is not None or grid_bounds is not None
-    if (data is None) != on_grid:
-        raise Refusal("Give either a table NEW or a --grid.")
+    if data is None and not on_grid:
+        raise Refusal("Missing argument 'NEW': give a table, or --grid.")
+    if data is not None and on_grid:
+        raise Refusal("--grid and --grid-bounds take the place of NEW: leave out one of them.")
     if out.suffix == GRIDDED and not on_grid:
         raise Refusal(f"A {GRIDDED} file holds a grid: give --grid instead of NEW.")
     from polars import Series
@@ -134,14 +136,14 @@ def inspect(
     from privgp.models.load import load
     from privgp.release.certificate import certificate as facts_of
 
-    model = open_stored(release, load)
+    model, known = open_stored(release, load), read_holder(holder)
     facts = facts_of(model)
     lines = _description(model)
     if "ledger" in facts:
         entry, dataset = facts["ledger"]["entry"], facts["ledger"]["dataset"]
         lines += ["", f"Charged to '{dataset}' as entry {entry} of the holder's ledger."]
     if certificate is not None:
-        write_certificate(model, certificate, read_holder(holder))
+        write_certificate(model, certificate, known)
         lines.append(f"Certificate: {certificate}")
     tell(facts, lines, model.guarantee_, as_json=json)
 

@@ -9,7 +9,7 @@ import typer
 from privgp.command import options as o
 from privgp.command.errors import Refusal
 from privgp.command.io.files import CERTIFICATES, PICTURES, PLANS, RELEASES, TABLES, check_files
-from privgp.command.io.screen import progress
+from privgp.command.io.screen import progress, warn
 
 NEEDED = ("inputs", "bounds", "epsilon", "delta")
 
@@ -41,7 +41,7 @@ def release(
     check_files([(data, TABLES), (plan, PLANS), (holder, (".json",))], files, force=force)
     _check_complete(context, asked, by_plan=plan is not None)
     from privgp.command.io.accounts import account_of, charged, noted
-    from privgp.command.io.request import PlannedRequest, Request
+    from privgp.command.io.request import PlannedRequest, Request, advised
     from privgp.command.io.results import Results, read_holder
     from privgp.command.io.spending import prepared, spending
 
@@ -63,7 +63,10 @@ def release(
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
         facts, lines = charged(model)
+        facts["warnings"] = advised(model.plan_)
         results.tell(model.guarantee_, request, facts, *lines, as_json=json)
+        if not json:
+            warn(facts["warnings"])
     noted(data, request.account, seed)
 
 

@@ -137,7 +137,8 @@ def answer_of(model: Any) -> OfFunction:
 
 
 def kernel_line(model: Any, of: str = "") -> str:
-    return f"Most plausible kernel{of}: {write_kernel(model.kernel_, figures=4)}."
+    kernel = model.kernel_ if model.inputs_ is None else model.inputs_.narrowed(model.kernel_)
+    return f"Most plausible kernel{of}: {write_kernel(kernel, figures=4)}."
 
 
 def learned(model: Any, output: str = "") -> list[str]:

@@ -10,13 +10,14 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, counted, refusal, refusing
-from privgp.command.io.cells.kinds import Kinds, kinds_of, typed
+from privgp.command.io.cells.kinds import FILL_IN, Kinds, kinds_of, typed
 from privgp.command.io.screen import Step
 from privgp.command.io.tables import Form, Source, batches, check_some, load, open_table
 from privgp.models.kept import names_of
 from privgp.plan.inputs.rows import BLOCK
 from privgp.plan.several.arguments import are_several
 from privgp.types import Array, Integers
+from privgp.vault.missing import complete_rows
 from privgp.vault.stream import equal_blocks
 from privgp.vault.validate import column_labels, column_numbers
 
@@ -86,10 +87,11 @@ def asked_table(
 
 def known_kinds(model: Any, names: Sequence[str]) -> Kinds | None:
     """What the columns of these names are, which stand in the place of those in the model's file."""
-    if model.inputs_ is None:
+    inputs = getattr(model, "inputs_", None)
+    if inputs is None:
         return None
-    known = kinds_of(model.inputs_)
-    return dict(zip(names, (known[name] for name in model.inputs_.names), strict=True))
+    known = kinds_of(inputs)
+    return dict(zip(names, (known[name] for name in inputs.names), strict=True))
 
 
 def read_inputs(
@@ -105,13 +107,14 @@ def input_columns(
     source: Source,
     before: int = 0,
     kinds: Kinds | None = None,
+    choice: str = FILL_IN,
 ) -> pl.DataFrame:
     """The named columns, of these kinds, as finite numbers unless they are something else.
 
     ``before``: rows of the table before the frame; ``kinds``: None if all must be numbers.
     """
     told = dict.fromkeys(names, "number") if kinds is None else kinds
-    return pl.DataFrame(
+    made = pl.DataFrame(
         [
             typed(
                 frame[name],
@@ -119,10 +122,14 @@ def input_columns(
                 told.get(name),
                 before,
                 is_csv=source.is_csv,
+                choice=choice,
             )
             for name in names
         ]
     )
+    if all(made[name].dtype.is_numeric() or made[name].dtype == pl.Boolean for name in names):
+        return made.cast({pl.Boolean: pl.Int64})  # then they are all numbers
+    return made
 
 
 def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
@@ -143,6 +150,11 @@ def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
             "every row needs its person."
         )
     return column.to_numpy()
+
+
+def whole_rows(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows that have a value in every column. Which they are is public, as the curator chose."""
+    return frame.filter(complete_rows([frame[name].to_list() for name in frame.columns]))
 
 
 def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:

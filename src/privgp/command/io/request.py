@@ -23,6 +23,7 @@ from privgp.command.io.columns import (
     outputs,
     private_columns,
     split_names,
+    whole_rows,
 )
 from privgp.command.io.files import open_stored
 from privgp.command.io.kernel_text import read_kernel
@@ -31,7 +32,6 @@ from privgp.command.io.tables import (
     Source,
     check_lines,
     count_rows,
-    load,
     load_checked,
     open_table,
 )
@@ -41,7 +41,9 @@ from privgp.models.kinds.inducing import plan_rows
 from privgp.models.kinds.records import domain as checked_domain
 from privgp.models.load import estimator_for
 from privgp.models.planned import named
+from privgp.models.promise import MISSING
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.plan.advice import advice
 from privgp.plan.classes.declared import declared_classes
 from privgp.plan.file import load_plan
 from privgp.plan.inputs.arguments import check_bounds
@@ -54,6 +56,9 @@ from privgp.vault.labels import written_classes
 TOO_EXTREME = (
     "The plan could not be computed: the numbers are too large or too small, so choose other units "
     "for the inputs, the bounds or the kernel."
+)
+DROP_CHOICE = (
+    "fill it in, or give --missing drop, which leaves out such rows and makes public which they are"
 )
 OF_ALL = ("epsilon", "delta", "protect", "hyperparameters", "mechanism")
 AS_GIVEN = (
@@ -127,8 +132,6 @@ class Request(ReleaseOptions):
 
     def source(self) -> Source:
         """The table, whose header alone is read, and public cells if they must tell how it is written."""
-        if self.delimiter is not None and len(self.delimiter.encode()) != 1:
-            raise Refusal("--delimiter must be one character, such as ';'.")
         public = [] if self.inputs_are_private else self.public_names
         return open_table(self.data, Form(self.delimiter, self.decimal_comma), public)
 
@@ -165,6 +168,10 @@ class Request(ReleaseOptions):
             raise Refusal("--x-bounds is for --protect records only: public inputs need no bounds.")
         if self.inducing is not None and self.groups is not None:
             raise Refusal("--groups does not go with --inducing: leave --inducing out.")
+        if self.inducing is not None and self.missing == "drop":
+            raise Refusal(
+                "--missing drop does not go with --inducing, which reads tables in parts."
+            )
         if self.inducing is not None and self.inducing < 1:
             raise Refusal(f"--inducing must be at least 1, got {self.inducing}.")
         if self.noise_variance is not None and not 0 < self.noise_variance < math.inf:
@@ -270,12 +277,15 @@ class Request(ReleaseOptions):
             "random_state": self.seed,
             **{name: getattr(self, name) for name in OF_ALL},
         }
+        made: PrivateGPRegressor | PrivateGPClassifier
         if self.classes is not None:
-            return PrivateGPClassifier(classes=self.class_names, link=self.link, **shared)
-        only = {name: getattr(self, name) for name in AS_GIVEN}
-        return PrivateGPRegressor(
-            y_bounds=self.y_bounds, shares=self.read_shares(), **shared, **only
-        )
+            made = PrivateGPClassifier(classes=self.class_names, link=self.link, **shared)
+        else:
+            only = {name: getattr(self, name) for name in AS_GIVEN}
+            bounds = {"y_bounds": self.y_bounds, "shares": self.read_shares()}
+            made = PrivateGPRegressor(**bounds, **shared, **only)
+        made._noted = (MISSING,) if self.missing == "drop" else ()
+        return made
 
     def named(self, plan: Any) -> Any:
         """The plan with the names of its columns."""
@@ -288,23 +298,39 @@ class Request(ReleaseOptions):
         if self.exposure is None:
             return {}
         source = self.source()
-        read = input_columns(load(source, [self.exposure]), [self.exposure], source)
+        read = input_columns(self._loaded(source, [self.exposure]), [self.exposure], source)
         return {"exposure": read.to_numpy()[:, 0].astype(np.float64)}
+
+    def _loaded(self, source: Source, wanted: list[str]) -> pl.DataFrame:
+        """These columns, every line checked; without the rows where one that is used has no value, if
+        these are to be left out."""
+        if self.missing == "refuse":
+            return load_checked(source, wanted)[1]
+        used = dict.fromkeys([*wanted, *self.public_names, self.exposure, *self.output_names])
+        names = [name for name in used if name in wanted or name in source.names]
+        _, frame = load_checked(source, names)
+        frame = whole_rows(frame)
+        if frame.height == 0:
+            raise Refusal(f"Every row of '{source.path}' has a missing value.")
+        return frame.select(wanted)
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
-        source, frame = load_checked(self.source(), self.public_names)
-        return self._inputs_and_people(frame, source)
+        source = self.source()
+        return self._inputs_and_people(self._loaded(source, self.public_names), source)
 
     def public_rows(self) -> tuple[pl.DataFrame | FileRows | int, Any]:
         """All that a plan needs: as above, in parts if asked for, or the number of private records."""
         if self.inputs_are_private:
             source = self.source()
-            rows = count_rows(source, self.input_names)
-            check_lines(source, rows)
+            if self.missing == "refuse":
+                rows = count_rows(source, self.input_names)
+                check_lines(source, rows)
+            else:
+                rows = self._loaded(source, self.input_names).height
             if self.groups is None:
                 return rows, None
-            return rows, self._people(load(source, [self.groups]), source)
+            return rows, self._people(self._loaded(source, [self.groups]), source)
         if self.in_parts:
             source = self.source()
             read = file_rows(source, self.input_names)
@@ -319,7 +345,7 @@ class Request(ReleaseOptions):
         source = self.source()
         if not several:
             self._check_one_output(source)
-        source, frame = load_checked(source, [*self.public_names, *names])
+        frame = self._loaded(source, [*self.public_names, *names])
         X, people = self._inputs_and_people(frame, source)
         if several:
             return X, people, output_columns(frame, names, source)
@@ -331,7 +357,8 @@ class Request(ReleaseOptions):
         if self.inputs_are_private:
             X = private_columns(frame, self.input_names, source)
         else:
-            X = input_columns(frame, self.input_names, source, kinds=self.kinds)
+            names = self.input_names
+            X = input_columns(frame, names, source, kinds=self.kinds, choice=DROP_CHOICE)
         return X, self._people(frame, source)
 
     def _people(self, frame: pl.DataFrame, source: Source) -> Any:
@@ -410,6 +437,14 @@ def make_plan(
         if not np.all(np.isfinite(plan.starting_error)):
             raise ArithmeticError
     return plan
+
+
+def advised(plan: Any) -> list[str]:
+    """Warnings about the budget of a plan."""
+    people, whole = plan.strategy.people, bool(getattr(plan.strategy, "whole_people", False))
+    count = plan.rows if people is None else int(people.max()) + 1
+    unit = "person" if whole or people is not None else "row"
+    return advice(plan.epsilon, plan.promised_delta, count, unit)
 
 
 @contextmanager

@@ -47,6 +47,8 @@ class Source:
 def open_table(path: Path, form: Form | None = None, public: Sequence[str] = ()) -> Source:
     """``public``: columns that may be looked at to see how numbers are written."""
     form = form or Form()
+    if form.delimiter is not None and len(form.delimiter.encode()) != 1:
+        raise Refusal("--delimiter must be one character, such as ';'.")
     check_readable(path, TABLES)
     if ending(path) == ".parquet":
         return Source(path, tuple(_parsed(path, lambda: pl.read_parquet_schema(path))))

@@ -160,6 +160,16 @@ class Inputs:
                 leaf.length_scale = np.repeat(scales, self.widths)
         return kernel
 
+    def narrowed(self, kernel: Kernel) -> Kernel:
+        """The kernel with one lengthscale per column again."""
+        kernel, firsts = deepcopy(kernel), np.cumsum((0, *self.widths[:-1]))
+        for leaf in parts(kernel):
+            scales = np.ravel(getattr(leaf, "length_scale", 1.0))
+            if len(scales) == self.width > 1:
+                one = len(self.columns) == 1
+                leaf.length_scale = float(scales[0]) if one else scales[firsts]
+        return kernel
+
     def unknown_rows(self, given: Any) -> int:
         """How many rows of a table have a level that is not among those known."""
         most = np.array([column.most for column in self.columns for _ in column.names])

@@ -161,9 +161,9 @@ def _core(model: Any) -> dict[str, Any]:
 
 def _learned(model: Any) -> dict[str, Any]:
     """The most plausible model of one output, and how many are averaged."""
-    noise = vars(model).get("noise_variance_")  # labels have none
+    noise, inputs = vars(model).get("noise_variance_"), model.inputs_  # labels have no noise
     return {
-        "kernel": str(model.kernel_),
+        "kernel": str(model.kernel_ if inputs is None else inputs.narrowed(model.kernel_)),
         **({} if noise is None else {"noise_variance": float(noise)}),
         "models": len(model.release_.components) if vars(model).get("_at_targets") is None else 1,
     }

@@ -15,9 +15,7 @@ Kinds = Mapping[str, str]  # the kind of every column that is known, by its name
 NUMBERS = ("number", "periodic", "place")
 ISO = r"^\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?\s*$"
 TRUTHS = {"true": 1, "false": 0}
-MISSING_CHOICE = (
-    "fill it in, or give --missing drop, which leaves out such rows and makes public which they are"
-)
+FILL_IN = "fill it in, or leave the row out"
 
 
 def declared_columns(
@@ -75,30 +73,34 @@ def kinds_of(columns: Any) -> dict[str, str]:
 
 
 def typed(
-    column: pl.Series, where: str, kind: str | None, before: int = 0, *, is_csv: bool = True
+    column: pl.Series,
+    where: str,
+    kind: str | None,
+    before: int = 0,
+    *,
+    is_csv: bool = True,
+    choice: str = FILL_IN,
 ) -> pl.Series:
-    """A public column of its kind; where that is not known, of the one that it plainly is."""
+    """A public column of its kind; where that is not known, of the one that it plainly is. ``choice``:
+    what may be done about missing values."""
     text = column.dtype == pl.String
     column = column.str.strip_chars() if text else column
     missing = column.is_null() | (column == "") if text else column.is_null()
-    _refuse(missing, where, f"has no value in row {{}}: {MISSING_CHOICE}.", before)
-    if column.dtype == pl.Boolean:
-        column = column.cast(pl.Int64)
+    _refuse(missing, where, f"has no value in row {{}}: {choice}.", before)
     if kind in NUMBERS:
         return _numbers(column, where, before)
     if kind == "date":
         return _dates(column, where, before)
     if kind in ("category", "boolean"):
-        plain = (
-            text or column.dtype.is_integer() or isinstance(column.dtype, pl.Categorical | pl.Enum)
-        )
+        kinds = pl.Boolean | pl.Categorical | pl.Enum
+        plain = text or column.dtype.is_integer() or isinstance(column.dtype, kinds)
         if not plain:
             raise Refusal(f"{where} must hold text or whole numbers, to be a {kind}.")
         return column
     if not (text and is_csv):
         return _plain(column, where, before)
     if _are_truths(column):
-        return _numbers(column, where, before)
+        return _numbers(column, where, before).cast(pl.Boolean)
     if column.str.contains(ISO).all():
         return _dates(column, where, before)
     return column if not _looks_numeric(column).any() else _numbers(column, where, before)
@@ -108,7 +110,9 @@ def _plain(column: pl.Series, where: str, before: int) -> pl.Series:
     """A column of Parquet, whose type says what it is."""
     if column.dtype.is_numeric():
         return _numbers(column, where, before)
-    if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum | pl.Date | pl.Datetime):
+    if isinstance(
+        column.dtype, pl.Boolean | pl.String | pl.Categorical | pl.Enum | pl.Date | pl.Datetime
+    ):
         return column
     raise Refusal(f"{where} must hold numbers, dates, truth values or text.")
 
@@ -123,6 +127,7 @@ def _looks_numeric(column: pl.Series) -> pl.Series:
 
 def _numbers(column: pl.Series, where: str, before: int) -> pl.Series:
     """Finite numbers, whole ones as such."""
+    column = column.cast(pl.Int64) if column.dtype == pl.Boolean else column
     text = column.dtype == pl.String
     if not (text or column.dtype.is_numeric()):
         raise Refusal(f"{where} must hold numbers.")
@@ -164,4 +169,7 @@ def _names(text: str | None, option: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise Refusal(f"{option} must be names of columns separated by commas.")
+    bare = [name.partition("=")[0] for name in names]
+    if len({*bare}) != len(bare):
+        raise Refusal(f"{option} names a column twice.")
     return names
