@@ -42,8 +42,18 @@ def rows_to_fit(model: Any, X: Any) -> Array:
 def rows_at(model: Any, X: Any) -> Array:
     """Where the kernel of a fitted model has these rows."""
     if model.inputs_ is None:
+        numbers_only(model, X)
         return np.asarray(validate_data(model, X, reset=False, dtype=np.float64))
     return np.asarray(model.inputs_.located(X))
+
+
+def numbers_only(model: Any, X: Any) -> None:
+    """Refuse a public table with other columns than numbers, for models that would misread them."""
+    if Inputs.of(Table.of(X), None) is not None:
+        raise ValueError(
+            f"X holds dates or categories where this {type(model).__name__} has numbers: turn them into "
+            "numbers first."
+        )
 
 
 def remember(model: Any, names: tuple[str, ...] | None, columns: int) -> None:

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
 MOST_INPUTS = 20
+NUMBERS_ONLY = (
+    "protect='records' takes private inputs that are numbers within declared bounds: leave "
+    "columns=None, and turn dates and categories into numbers first."
+)
 
 
 def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
@@ -44,6 +48,11 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
     return pairs
 
 
+def check_numbers(model: PrivateGPRegressor) -> None:
+    if model.columns is not None:
+        raise ValueError(NUMBERS_ONLY)
+
+
 def check_records(model: PrivateGPRegressor) -> None:
     if model.inducing is not None:
         raise ValueError("protect='records' measures sums, however many rows: leave inducing=None.")
@@ -56,6 +65,7 @@ def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
 
     With ``groups``, one identifier per record, from the number of people alone.
     """
+    check_numbers(model)
     pairs = domain(model.x_bounds)
     question = model._question(len(pairs), groups)
     people = groups is not None
@@ -69,6 +79,7 @@ def fit_records(
     model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Plan | None = None
 ) -> None:
     """Measure once, with noise, and learn from the measurement. Inputs and outputs go to the vault."""
+    check_numbers(model)
     columns = len(domain(model.x_bounds))
     inputs = checked_inputs(X, columns)
     y = checked_outputs(y, len(inputs))
