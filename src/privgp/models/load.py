@@ -29,6 +29,10 @@ ESTIMATORS = {
     "PrivateGPClassifier": "privgp.models.classifier",
 }
 MOST_ENTRIES = 2**28  # of all components together, 2 GiB
+PIPELINE = (
+    "a file holds numbers and no code, so the steps before a model are not saved: save the last step, "
+    "which takes what they make of a table, or say with columns what inputs are."
+)
 NOTICE = (
     "The file contains inputs: coordinates of the rows of X, which count as public. "
     "It contains no output."
@@ -43,6 +47,8 @@ NOTICE_RECORDS = "The file contains no input and no output of any record."
 def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write what a fitted model released to one file that anybody may have; see ``notice``. Equal
     models give equal bytes. The file appears whole or not at all."""
+    if hasattr(model, "steps"):
+        raise ValueError(PIPELINE)
     check_is_fitted(model)
     check_target(path, overwrite=overwrite)
     write(path, packed(model), overwrite=overwrite)

@@ -145,7 +145,7 @@ def lattice_multiplier(epsilon: float, delta: float, size: int) -> tuple[float, 
             multiplier = gaussian_multiplier(epsilon * (1.0 - EPSILON_SLACK), delta - slack)
             return multiplier, depth, slack
     raise ValueError(
-        f"epsilon={epsilon:g}, delta={delta:g} are too small for {size} numbers on a lattice."
+        f"epsilon={epsilon:g}, delta={delta:g} are too small for {size} number{'s' if size > 1 else ''} on a lattice."
     )
 
 

@@ -134,9 +134,13 @@ def load_whole(path: Path, wanted: Sequence[str]) -> tuple[Source, pl.DataFrame]
 
 
 def load_checked(source: Source, wanted: Sequence[str]) -> tuple[Source, pl.DataFrame]:
-    """The same of a table that is open."""
+    """The same of a table that is open. Lines come first: which columns are wanted makes no difference
+    to what is said of them."""
+    check_columns(source, wanted)
+    rows = _count_lines(source)
     frame = load(source, wanted)
-    check_lines(source, frame.height)
+    if rows not in (None, frame.height):
+        raise _unreadable(source.path)
     return source, frame
 
 
@@ -166,8 +170,14 @@ def check_some(rows: int, source: Source) -> None:
 def check_lines(source: Source, rows: int) -> None:
     """Refuse a CSV file in which a line has more or fewer fields than the header, or rows are
     missing: loading some columns does not notice, and would misread all that comes after."""
+    if _count_lines(source) not in (None, rows):
+        raise _unreadable(source.path)
+
+
+def _count_lines(source: Source) -> int | None:
+    """How many rows a CSV file has, every one of which has all fields; None for another file."""
     if not source.is_csv:
-        return
+        return None
     width, last = len(source.names), -1
     try:
         for last, (line, fields) in enumerate(_field_counts(source)):  # noqa: B007 - header: 0
@@ -178,8 +188,7 @@ def check_lines(source: Source, rows: int) -> None:
                 )
     except (OSError, EOFError, ValueError):
         raise _unreadable(source.path) from None
-    if last != rows:
-        raise _unreadable(source.path)
+    return last
 
 
 def _field_counts(source: Source) -> Iterator[tuple[int, int]]:
