@@ -15,11 +15,11 @@ ROWS = 600
 
 def main() -> None:
     rng = np.random.default_rng(1)
-    minutes = rng.integers(0, 365 * 24 * 60, ROWS).astype("timedelta64[m]")
-    when = np.datetime64("2024-01-01", "us") + minutes
-    hour = (minutes / np.timedelta64(60, "m")) % 24
+    minutes = rng.integers(0, 365 * 24 * 60, ROWS)
+    when = np.datetime64("2024-01-01", "us") + minutes.astype("timedelta64[m]")
+    hour = (minutes / 60) % 24
     region = rng.choice(["centre", "north", "south"], ROWS)
-    season = 6.0 * np.cos(2 * np.pi * minutes / np.timedelta64(365 * 24 * 60, "m"))
+    season = 6.0 * np.cos(2 * np.pi * minutes / (365 * 24 * 60))
     minutes_taken = 20.0 + season + 5.0 * np.cos(np.pi * (hour - 17) / 12)
     minutes_taken += np.select([region == "north", region == "south"], [6.0, -2.0])
     minutes_taken += rng.normal(0.0, 4.0, ROWS)

@@ -277,12 +277,41 @@ def test_what_takes_numbers_only_says_so(model: Any) -> None:
 
 
 def test_private_inputs_are_numbers_within_declared_bounds() -> None:
-    with pytest.raises(ValueError, match="takes private inputs that are numbers"):
+    with pytest.raises(ValueError, match="must name every input with what it is"):
         regressor(protect="records", x_bounds=(0, 1)).plan(10)
     with pytest.raises(ValueError, match="table of numbers"):
         regressor(columns=None, protect="records", x_bounds=(0, 1)).fit(
             FRAME.select("when"), OUTPUTS
         )
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_private_columns_are_declared_and_kept_in_the_file(learned: bool) -> None:
+    model = regressor(
+        protect="records",
+        columns={"when": "date", "region": ("category", ["north", "south", "east"])},
+        x_bounds={"when": ("2023-01-01", datetime(2023, 12, 31))},
+        epsilon=4.0,
+        delta=1e-5,
+        hyperparameters="learned" if learned else "fixed",
+    )
+    plan = model.plan(ROWS)
+    asked = FRAME.select("region", "when")
+    model.fit(asked, OUTPUTS, plan=plan)
+    if learned:
+        when, *region = model.kernel_.k1.k2.length_scale
+        assert len({*region}) == 1 < len({when, *region})
+    loaded = unpacked(packed(model))
+    assert np.array_equal(loaded.predict(asked), model.predict(asked))
+    assert "2023-01-01" in loaded.certificate()["inputs"][0]
+    if not learned:
+        panels = figure_of(loaded).axes
+        assert [panel.get_xlabel() for panel in panels] == ["when", "region"]
+    content = packed(model)
+    beyond = FRAME.select("region", when=pl.lit(datetime(2050, 1, 1)))
+    again = regressor(**{**model.get_params(), "x_bounds": model.x_bounds})
+    assert np.all(np.isfinite(again.fit(beyond, OUTPUTS).predict(asked)))
+    assert content == packed(model)
 
 
 def test_a_pipeline_in_front_predicts_from_its_file(tmp_path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privgp.gp.kernels.evaluate import variance as kernel_variance
+from privgp.models.tables import domain_of
 from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
 from privgp.pictures.style import REACH, budget_text, limits, number
 from privgp.types import Array
@@ -83,13 +84,18 @@ def in_numbers(released: Released, inputs: Inputs | None) -> Released:
         return None if coordinates is None else inputs.shown(inputs.back(coordinates))[:, order]
 
     points = shown(released.public_inputs)
+    if points is None:
+        ends = inputs.declared_ends()
+        middle = ends.mean(axis=1)
+    else:
+        ends, middle = inputs.ends(points[:, places]), inputs.middle(points[:, places])
     names = inputs.names if released.names is None else released.names
     return replace(
         released,
         values=lambda X: released.values(inputs.coordinates(X[:, places])),
-        extent=inputs.ends(points[:, places])[order],
-        held_at=inputs.middle(points[:, places])[order],
-        held="at a typical value",
+        extent=ends[order],
+        held_at=middle[order],
+        held="at a typical value" if points is not None else "in the middle of their range",
         names=[names[j] for j in order],
         public_inputs=points,
         targets=shown(released.targets),
@@ -112,7 +118,7 @@ def _shown_of_inputs(model: PrivateGPRegressor | PrivateGPClassifier) -> dict[st
             "held": "at their median",
             "public_inputs": nodes,
         }
-    bounds = np.reshape(np.asarray(model.x_bounds, dtype=float), (-1, 2))
+    bounds = np.reshape(np.asarray(domain_of(model), dtype=float), (-1, 2))
     extent = np.broadcast_to(bounds, (nodes.shape[1], 2))
     return {
         "extent": extent,

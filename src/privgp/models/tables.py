@@ -39,6 +39,20 @@ def rows_to_fit(model: Any, X: Any) -> Array:
     return rows
 
 
+def records_to_plan(model: Any) -> Any:
+    """A model of private records that knows what was declared of their columns."""
+    if model.columns is None:
+        return model
+    asked = copy(model)
+    asked.inputs_ = Inputs.private(model.columns, model.x_bounds)
+    return asked
+
+
+def domain_of(model: Any) -> Any:
+    """Declared bounds of private inputs, where the kernel has them."""
+    return model.x_bounds if model.inputs_ is None else model.inputs_.domain
+
+
 def rows_at(model: Any, X: Any) -> Array:
     """Where the kernel of a fitted model has these rows."""
     if model.inputs_ is None:
@@ -70,7 +84,7 @@ def located(model: Any) -> dict[str, Any]:
     if inputs is None:
         return {"columns": None}
     points = {name: getattr(model, name, None) for name in ("targets", "inducing")}
-    return {"columns": inputs} | {
+    return {"columns": inputs, "x_bounds": domain_of(model)} | {
         name: given if given is None or isinstance(given, Integral) else inputs.located(given)
         for name, given in points.items()
         if hasattr(model, name)

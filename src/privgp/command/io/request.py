@@ -146,7 +146,8 @@ class Request(ReleaseOptions):
         self._check_classes()
         if self.columns is not None and self.inputs_are_private:
             raise Refusal(
-                "Dates, categories, places and periods do not go with --protect records yet."
+                "--dates, --categories, --places and --periodic do not go with --protect records, "
+                "whose columns must be numbers here: Python's columns takes them."
             )
         try:
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")

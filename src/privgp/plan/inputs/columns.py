@@ -16,9 +16,10 @@ import numpy as np
 
 from privgp.plan.inputs.dates import days_of, instants
 from privgp.plan.inputs.places import from_crs, in_degrees, on_sphere, to_crs
-from privgp.types import Array, Positive
+from privgp.types import Array, Pair, Positive
 
 MOST_LEVELS = 1000
+EDGE = 65  # points along either side of a box of places
 EVEN_SPREAD = 0.5  # the std of a truth value that is true as often as not
 EPOCH = "days since 1970-01-01 00:00:00"
 TRUTHS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
@@ -34,8 +35,10 @@ class Number:
     ticks: ClassVar[Any] = None
     holds: ClassVar[str] = "numbers"
     drawn: ClassVar[tuple[int, ...]] = (0,)  # the order of its numbers in pictures
+    bounded: ClassVar[bool] = True  # whether private values need declared bounds
     names: tuple[str, ...]
     kind: Annotated[str, ("number",)] = "number"
+    bounds: tuple[Pair, ...] = ()
 
     @property
     def most(self) -> float:
@@ -52,8 +55,20 @@ class Number:
         return [{}]
 
     def check(self) -> None:
-        if len(self.names) != self.needed:
+        if len(self.names) != self.needed or len(self.bounds) not in (0, self.needed):
             raise ValueError("columns are broken.")
+
+    def within(self, numbers: Array) -> Array:
+        """Numbers moved into the declared bounds, each by itself."""
+        return np.clip(numbers, *np.transpose(self.bounds)) if self.bounds else numbers
+
+    def declared_ends(self) -> Array:
+        """The ends of the declared range, (names, 2)."""
+        return np.array(self.bounds) if self.bounded else self.ends(np.empty((0, 1)))
+
+    def domain(self) -> Array:
+        """A box around the coordinates of all declared numbers, (width, 2)."""
+        return self.declared_ends()
 
     @property
     def needed(self) -> int:
@@ -98,7 +113,12 @@ class Number:
         return float(np.sqrt(total)) if total > floor**2 else 1.0
 
     def describe(self) -> str:
-        return f"{self.names[0]} (a number)"
+        return f"{self.names[0]} (a number{self.told_bounds()})"
+
+    def told_bounds(self) -> str:
+        """The declared bounds in words, if there are any."""
+        cells = [self.cells(np.array([ends]).T)[0] for ends in self.bounds]
+        return "".join(f", {low} to {high}" for low, high in cells)
 
 
 @dataclass(frozen=True)
@@ -106,6 +126,7 @@ class Boolean(Number):
     """True or false, as 1 or 0."""
 
     ranked: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False
     ticks: ClassVar[Any] = ("false", "true")
     holds: ClassVar[str] = "true or false"
     kind: Annotated[str, ("boolean",)] = "boolean"
@@ -156,7 +177,8 @@ class Date(Number):
         return [{"standard_name": "time", "units": EPOCH, "calendar": "standard"}]
 
     def describe(self) -> str:
-        return f"{self.names[0]} (a date, in days; UTC where no time zone is given)"
+        told = self.told_bounds()
+        return f"{self.names[0]} (a date, in days; UTC where no time zone is given{told})"
 
 
 @dataclass(frozen=True)
@@ -165,6 +187,7 @@ class Periodic(Number):
 
     width: ClassVar[int] = 2
     ranked: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False
     kind: Annotated[str, ("periodic",)] = "periodic"
     period: Positive = 1.0
 
@@ -173,6 +196,10 @@ class Periodic(Number):
 
     def ends(self, numbers: Array) -> Array:
         return np.array([[0.0, self.period]])
+
+    def domain(self) -> Array:
+        radius = self.period / (2.0 * np.pi)
+        return np.array([[-radius, radius]] * 2)
 
     def coordinates(self, numbers: Array) -> Array:
         angle = 2.0 * np.pi * numbers[:, 0] / self.period
@@ -192,6 +219,7 @@ class Category(Number):
     distance 1 of them all: what is known of it is what they have in common."""
 
     ranked: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False
     holds: ClassVar[str] = "categories"
     kind: Annotated[str, ("category",)] = "category"
     levels: tuple[str, ...] = ()
@@ -229,6 +257,10 @@ class Category(Number):
     def cells(self, numbers: Array) -> list[Any]:
         levels = np.array([*self.levels, "another level"], dtype=object)
         return [levels[_places(numbers, len(self.levels))]]
+
+    def domain(self) -> Array:
+        points = self.coordinates(np.arange(len(self.levels) + 1.0)[:, None])
+        return np.column_stack([points.min(axis=0), points.max(axis=0)])
 
     def coordinates(self, numbers: Array) -> Array:
         count = len(self.levels)
@@ -317,6 +349,17 @@ class Place(Number):
             {"standard_name": "longitude", "units": "degrees_east"},
         ]
 
+    def domain(self) -> Array:
+        corners = [np.linspace(low, high, EDGE) for low, high in self.bounds]
+        lattice = np.stack([each.ravel() for each in np.meshgrid(*corners)], axis=1)
+        points = self.coordinates(lattice)
+        low, high = points.min(axis=0), points.max(axis=0)
+        pad = 1e-3 * float((high - low).max()) + 1e-6  # for what lies between the points
+        return np.column_stack([low - pad, high + pad])
+
+    def told_bounds(self) -> str:
+        return "".join(f", {low:g} to {high:g}" for low, high in self.bounds)
+
     def coordinates(self, numbers: Array) -> Array:
         return on_sphere(numbers if self.crs is None else from_crs(self.crs, numbers))
 
@@ -326,7 +369,8 @@ class Place(Number):
 
     def describe(self) -> str:
         where = "latitude and longitude" if self.crs is None else self.crs
-        return f"{self.names[0]} and {self.names[1]} (a place in {where}, in kilometres)"
+        told = self.told_bounds()
+        return f"{self.names[0]} and {self.names[1]} (a place in {where}{told}; in kilometres)"
 
 
 Column = Number | Boolean | Date | Periodic | Category | Place

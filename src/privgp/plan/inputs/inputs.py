@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -12,9 +12,10 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.registry import parts
-from privgp.plan.inputs.columns import KINDS, Column, level, levels_of
+from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.inputs.columns import KINDS, Column, Number, level, levels_of
 from privgp.plan.inputs.table import Table, kind_of, missing_cells
-from privgp.types import Array
+from privgp.types import Array, Pair
 
 MOST_PLAIN_LEVELS = 50  # of a column of text that was not declared
 NUMBERS = ("number", "boolean")
@@ -23,6 +24,11 @@ NEED_PERIOD = "is periodic, so give its period, such as ('periodic', 24)."
 FORM = (
     "columns must say what inputs are by their names, such as {'when': 'date', 'region': 'category', "
     "('lat', 'lon'): 'place', 'hour': ('periodic', 24)}."
+)
+PRIVATE_FORM = (
+    "with protect='records', columns must name every input with what it is, and x_bounds have a pair "
+    "for each that has bounds, such as columns={'when': 'date', 'age': 'number'} and "
+    "x_bounds={'when': ('2020-01-01', '2024-12-31'), 'age': (0, 90)}."
 )
 
 
@@ -55,6 +61,29 @@ class Inputs:
                 names, kind, option = asked.get(name) or _plain(table, name)
                 columns.append(_column(names, kind, option, table))
                 seen.update(names)
+        return cls(tuple(columns))
+
+    @classmethod
+    def private(cls, declared: Any, x_bounds: Any) -> Self:
+        """What private columns are, as declared: nothing is known of them but this."""
+        if isinstance(declared, Inputs):
+            return declared  # type: ignore[return-value]
+        if not isinstance(declared, Mapping) or not isinstance(x_bounds, Mapping):
+            raise ValueError(PRIVATE_FORM)
+        every = [n for key in declared for n in (key if isinstance(key, tuple) else (key,))]
+        table = Table(tuple(map(str, every)), tuple(np.empty(0, dtype=object) for _ in every))
+        columns = []
+        for key in declared:
+            names, kind, option = _asked({key: declared[key]}, table)[np.ravel(key)[0]]
+            if kind == "category" and option is None:
+                raise ValueError(
+                    f"the levels of the private column {names[0]!r} must be declared, such as "
+                    "('category', ['north', 'south'])."
+                )
+            columns.append(_bounded(_column(names, kind, option, table), x_bounds))
+        unknown = [name for name in x_bounds if name not in table.names]
+        if unknown:
+            raise ValueError(f"x_bounds has {unknown[0]!r}, which columns does not name.")
         return cls(tuple(columns))
 
     def check(self) -> None:
@@ -96,6 +125,23 @@ class Inputs:
         """The same numbers, written so that neighbours are next to each other."""
         pairs = zip(self.columns, self._split(numbers), strict=True)
         return np.hstack([column.shown(part) for column, part in pairs])
+
+    @property
+    def domain(self) -> tuple[Pair, ...] | None:
+        """Bounds of every coordinate, where they were declared."""
+        if any(column.bounded and not column.bounds for column in self.columns):
+            return None
+        pairs = np.vstack([column.domain() for column in self.columns]).tolist()
+        return tuple((low, high) for low, high in pairs)
+
+    def within(self, numbers: Array) -> Array:
+        """Numbers moved into the declared bounds, each by itself."""
+        pairs = zip(self.columns, self._split(numbers), strict=True)
+        return np.hstack([column.within(part) for column, part in pairs])
+
+    def declared_ends(self) -> Array:
+        """The ends of the declared range of every input, (names, 2)."""
+        return np.vstack([column.declared_ends() for column in self.columns])
 
     def ends(self, numbers: Array) -> Array:
         """The ends of the range of every input, (names, 2)."""
@@ -185,6 +231,28 @@ class Inputs:
 
     def _split(self, numbers: Array) -> list[Array]:
         return np.split(numbers, np.cumsum([c.needed for c in self.columns])[:-1], axis=1)
+
+
+def _bounded(column: Column, x_bounds: Mapping[Any, Any]) -> Column:
+    """A private column with its declared bounds, in its numbers."""
+    if not column.bounded:
+        return column
+    pairs = []
+    single = column if column.needed == 1 else Number(column.names[:1])
+    for name in column.names:
+        if name not in x_bounds:
+            raise ValueError(
+                f"x_bounds must have a pair for {name!r}: bounds of private inputs are declared, "
+                "never read from the data."
+            )
+        ends = np.array([*x_bounds[name]], dtype=object)
+        try:
+            low, high = single.numbers([ends])[:, 0].tolist()
+        except (ValueError, TypeError, OverflowError):
+            raise ValueError(f"x_bounds must be two {column.holds} for {name!r}.") from None
+        pairs.append(check_bounds(f"x_bounds of {name!r}", (low, high)))
+    bounded: Column = replace(column, bounds=tuple(pairs))
+    return bounded
 
 
 def _asked(declared: Any, table: Table) -> dict[str, tuple[tuple[str, ...], str, Any]]:

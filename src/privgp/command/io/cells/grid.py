@@ -47,7 +47,9 @@ def grid_of(model: Any, path: Path, count: int | None, bounds: str | None) -> Gr
     numbers = nodes if model.inputs_ is None else inputs.back(nodes)
     ends = inputs.ends(numbers)
     if model.protect == "records":  # whose nodes lie inside of the declared bounds
-        ends = np.broadcast_to(np.reshape(model.x_bounds, (-1, 2)), ends.shape)
+        plain = model.inputs_ is None
+        declared = np.reshape(model.x_bounds, (-1, 2)) if plain else inputs.declared_ends()
+        ends = np.broadcast_to(declared, ends.shape)
     axes, place = [], 0
     for column in inputs.columns:
         for name in column.names:
