@@ -24,7 +24,7 @@ import polars as pl
 from benchmarks.kills import Server
 from privgp.models.load import unpacked
 from privgp.server.settings import Settings
-from privgp.server.start import listen, prepared
+from privgp.server.start import bound, listen, prepared
 
 POINTS, TURNS, EACH = 1000, 5, 30
 CLIENTS, SECONDS, MANY, FEW = 50, 10.0, 10_000, 10
@@ -156,7 +156,8 @@ def main() -> None:
     if given.serve:
         folder, port = given.serve
         unlimited = Settings(data=Path(folder), rate=1e9, burst=10**9)
-        listen(prepared(unlimited, demo=False, say=lambda _: None), "127.0.0.1", int(port))
+        place = bound("127.0.0.1", int(port))
+        listen(prepared(unlimited, demo=False, say=lambda _: None), place)
         return
     with tempfile.TemporaryDirectory() as folder:
         server = Unlimited(Path(folder), None)

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from privgp.ledger.ledger import Ledger
     from privgp.models.binned import BinnedGP, BinnedMeans
     from privgp.models.classifier import PrivateGPClassifier
+    from privgp.models.files import open_table
     from privgp.models.function.estimator import PrivateFunction
     from privgp.models.load import load
     from privgp.models.paths import PosteriorPaths
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.models.search.grid import PrivateGridSearchCV
-    from privgp.models.table import open_table
     from privgp.models.tune import tune_for
     from privgp.plan.file import load_plan
     from privgp.plan.plan import Plan
@@ -68,7 +68,7 @@ _HOMES = {
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.models.load",
     "load_plan": "privgp.plan.file",
-    "open_table": "privgp.models.table",
+    "open_table": "privgp.models.files",
     "tune_for": "privgp.models.tune",
 }
 

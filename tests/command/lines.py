@@ -22,6 +22,7 @@ GOOD: dict[str, dict[str, str]] = {
     "update": {"release": "v.privgp", "data": "one.csv", "--output": "cost", "--out": "new.privgp"},
     "predict": {"release": "v.privgp", "data": "v.csv", "--out": "new.csv"},
     "inspect": {"release": "v.privgp"},
+    "certificate": {"release": "v.privgp", "--out": "new.html"},
     "demo": {"--out": "new"},
     "serve": {"--data": "new"},
     "audit trade-off": {
@@ -88,6 +89,18 @@ RANGES = (
     "bmi=1:2,age=1:2",
 )
 
+COLUMN_NAMES = ("", "nonsense", "age,", "age,age")
+JSON = (
+    "",
+    "nonsense",
+    "none.json",
+    "folder.json",
+    "empty.json",
+    "broken.json",
+    "v.csv",
+    "list.json",
+)
+
 BAD: dict[str, tuple[str, ...]] = {
     "data": TABLE, "points": (*TABLE, *GRID), "--train": TABLE, "--validation": TABLE,
     "--targets": (*TABLE, *GRID), "release": RELEASE, "state": STATE, "--plan": PLAN,
@@ -112,6 +125,12 @@ BAD: dict[str, tuple[str, ...]] = {
     "--method": CHOICE, "--estimator": CHOICE, "--task": CHOICE, "--loss": CHOICE,
     "--acquisition": CHOICE, "--likelihood": CHOICE, "--exposure": ("", "nonsense", "cost"),
     "--max-change": POSITIVE,
+    "--dates": COLUMN_NAMES, "--categories": (*COLUMN_NAMES, "age=", "age=a||b", "age=a|a"),
+    "--places": (*COLUMN_NAMES, "age"), "--crs": ("EPSG:4326",),  # for places alone
+    "--periodic": (*COLUMN_NAMES, "age", "age=", "age=0", "age=-1", "age=nan", "age=inf"),
+    "--missing": CHOICE, "--delimiter": ("", ";;", "é"), "--grid": (*COUNT, "1e9"),
+    "--grid-bounds": ("", "nonsense", "age=", "age=1", "age=9:1", "bmi=1:2", "age=1:2,age=1:2", "age=a:b"),
+    "--holder": JSON, "--name": ("", "a" * 201), "--units": ("", "a" * 201),
     "--link": CHOICE, "--classes": ("", "one", "a,a", "a,,b"),
     "--dataset": ("", "nonsense"), "--head": ("", "nonsense"),
     "--ledger": ("", "nonsense", "v.csv", "sqlite://", "sqlite:///none.db", "sqlite:///v.csv", "sqlite:///nowhere/l.db"),

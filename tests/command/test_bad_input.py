@@ -45,7 +45,6 @@ BAD_TABLES = {
     "empty file": ("", "is empty"),
     "header only": ("age,bmi,cost\n", "no rows"),
     "missing column": (CELLS.replace("bmi", "weight"), "'age', 'weight' and 'cost'"),
-    "semicolons": (CELLS.replace(",", ";"), "separated by commas"),
     "duplicate input": (CELLS.replace("age,bmi", "bmi,bmi").replace("cost", "age"), "2 columns"),
     "text in an input": (CELLS.replace("22.5", "tall"), "row 2"),
     "empty input": (CELLS.replace("22.5", ""), "no value in row 2"),
@@ -103,9 +102,6 @@ def test_bad_outputs_and_no_word_about_their_values(
 @pytest.mark.parametrize(
     ("column", "values", "words"),
     [
-        ("age", ["a"] * 3, "must hold numbers"),
-        ("age", ["1"] * 3, "must hold numbers"),
-        ("age", [True, False, True], "must hold numbers"),
         ("age", [1.0, None, 3.0], "no value in row 2"),
         ("age", [1.0, float("nan"), 3.0], "NaN or infinity in row 2"),
         ("age", [[1.0], [2.0], [3.0]], "must hold numbers"),
@@ -157,7 +153,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "v.csv").write_text(CELLS)
     refused(tmp_path, "plan", tmp_path / "no.csv", *common, words=("does not exist",))
     refused(tmp_path, "plan", tmp_path / "folder.csv", *common, words=("is a folder",))
-    refused(tmp_path, "plan", tmp_path / "v.txt", *common, words=(".csv or .parquet",))
+    refused(tmp_path, "plan", tmp_path / "v.txt", *common, words=(".csv.gz or .parquet",))
     refused(tmp_path, "plan", "https://example.org/v.csv", *common, words=("does not exist",))
     refused(tmp_path, "plan", "a\x00b.csv", *common)
     refused(tmp_path, "plan", "x" * 5000 + ".csv", *common)
@@ -303,7 +299,9 @@ def test_bad_predictions(tmp_path: Path, visits: Path, release: Path, write: Wri
     refused(tmp_path, "predict", visits, visits, *out, words=(".privgp",))
     refused(tmp_path, "predict", tmp_path, visits, *out, words=(".privgp",))
     refused(tmp_path, "predict", release, tmp_path / "no.csv", *out, words=("does not exist",))
-    refused(tmp_path, "predict", release, visits, "-o", tmp_path / "p.txt", words=(".csv or",))
+    refused(
+        tmp_path, "predict", release, visits, "-o", tmp_path / "p.txt", words=(".parquet or .nc",)
+    )
     refused(tmp_path, "predict", release, visits, "-o", visits, "--force", words=("used twice",))
     refused(tmp_path, "predict", release, visits, *out, "--inputs", "age", words=("2 inputs",))
     refused(tmp_path, "predict", release, visits, *out, "--plot", "p.gif", words=(".png",))

@@ -261,5 +261,7 @@ def test_any_magnitudes_in_a_plan(
     if result.code == 0:
         assert json.loads(result.out)["expected_error"] >= 0.0
     else:
-        assert_one_sentence(result, result.code)
+        told = json.loads(result.err)
+        assert told["code"] == result.code
+        assert told["error"].endswith(".")
         assert "unexpectedly" not in result.err, result

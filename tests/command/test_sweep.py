@@ -91,6 +91,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (path / "other.privgp").write_bytes((path / "f.private-state").read_bytes())
         (path / "other.private-state").write_bytes((path / "v.privgp").read_bytes())
         (path / "folder").mkdir()
+        (path / "list.json").write_text("[]")
         yield path
 
 

@@ -56,12 +56,11 @@ RELEASED = {
     "measure", "measure_rows", "measured_loss", "kusner_search", "choose",
     "choose_by_validation", "choose_by_residuals", "ask", "unanswered",
     "person_ids", "person_codes", "table_people", "count_people", "column_names", "make_loss",
-    "score_sensitivity", "parameters",
-    "fingerprint", "written_classes",
+    "score_sensitivity", "parameters", "fingerprint", "written_classes", "complete_rows",
 }  # fmt: skip
 # Elements of a result that are public, by function and place.
 PUBLIC_ELEMENTS = {
-    ("root_utilities", 1), ("load_whole", 0), ("all_columns", 1), ("_inputs_and_people", 1),
+    ("root_utilities", 1), ("load_whole", 0), ("load_checked", 0), ("all_columns", 1), ("_inputs_and_people", 1),
 }  # fmt: skip
 # Classes of the vault that hold nothing private.
 PUBLIC_CLASSES = {"Loss", "Finished"}
@@ -77,7 +76,7 @@ KEEPERS = {"create"}
 # Methods and functions that move cells of a table about, in READING only.
 MOVING = {
     "cast", "to_list", "to_numpy", "astype", "append", "concatenate", "array", "Series",
-    "DataFrame", "is_numeric", "is_integer", "is_float",
+    "DataFrame", "is_numeric", "is_integer", "is_float", "filter", "select",
 }  # fmt: skip
 
 # Places that still break the rule. Lines may only be removed.

@@ -2,6 +2,7 @@
 the arguments or the files are not as they should be."""
 
 import gc
+import json
 import signal
 import sys
 import threading
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     if list(arguments).count(BOUNDS) > 1 and arguments[0] not in SEVERAL:
-        return _stop(f"{BOUNDS} must be given once: here there is one output.", 2)
+        return _stop(f"{BOUNDS} must be given once: here there is one output.", 2, arguments)
     return run_application(app, with_pairs_joined(arguments), "privgp", "; nothing was spent")
 
 
@@ -71,22 +72,29 @@ def run_application(
             code = command.main(args=[*arguments], prog_name=name, standalone_mode=False)
             sys.stdout.flush()
     except (Refusal, Failure) as stop:
-        return _stop(str(stop), stop.code)
+        return _stop(str(stop), stop.code, arguments)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except MemoryError:
-        return _stop(f"There is not enough memory for this{unfinished}.", 1)
+        return _stop(f"There is not enough memory for this{unfinished}.", 1, arguments)
     except Exception as problem:
         if hasattr(problem, "format_message"):  # typer's own: unknown options, missing values
-            return _stop(f"{problem.format_message()} (--help shows how.)", 2)
+            return _stop(f"{problem.format_message()} (--help shows how.)", 2, arguments)
         # Its message might quote anything, so only its kind is told.
-        return _stop(f"Failed unexpectedly ({type(problem).__name__}){unfinished}.", 1)
+        sentence = f"Failed unexpectedly ({type(problem).__name__}){unfinished}."
+        return _stop(sentence, 1, arguments)
     if code == INTERRUPTED:
-        return _stop(f"Interrupted{unfinished}.", 1)
+        return _stop(f"Interrupted{unfinished}.", 1, arguments)
     return int(code or 0)
 
 
-def _stop(sentence: str, code: int) -> int:
+def _stop(sentence: str, code: int, arguments: Sequence[str]) -> int:
+    """Say why it stopped: with --json as one JSON object, which is all that is printed."""
+    shown = one_line(sentence)
+    if "--json" in arguments:
+        shown = json.dumps({"error": shown, "code": code})
+        print(shown, file=sys.stderr)
+        return code
     print(one_line(f"Error: {sentence}"), file=sys.stderr)
     return code
 

@@ -10,7 +10,7 @@ from privgp.command import audit, function, ledger, paths
 from privgp.command import options as o
 from privgp.command.demo import demo
 from privgp.command.plan import plan
-from privgp.command.published import inspect, predict
+from privgp.command.published import certificate, inspect, predict
 from privgp.command.release import release
 from privgp.command.search.bayes import bayes
 from privgp.command.search.grid import grid
@@ -39,7 +39,7 @@ def _group(name: str, *subcommands: Callable[..., None]) -> None:
     app.add_typer(group)
 
 
-for subcommand in (plan, release, update, predict, inspect, demo, serve):
+for subcommand in (plan, release, update, predict, inspect, certificate, demo, serve):
     app.command()(subcommand)
 _group("audit", audit.trade_off, audit.membership)
 _group("function", function.create, function.ask, function.inspect)

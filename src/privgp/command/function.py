@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal, counted
-from privgp.command.io.files import PICTURES, STATES, TABLES, check_files, open_stored
+from privgp.command.io.files import NEW_TABLES, PICTURES, STATES, TABLES, check_files, open_stored
 from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ def ask(
     json: o.Json = False,
 ) -> None:
     """Ask the function at the rows of a table: the inputs with a column value."""
-    check_files([(state, STATES), (data, TABLES)], [(out, TABLES), (plot, PICTURES)], force=force)
+    check_files(
+        [(state, STATES), (data, TABLES)], [(out, NEW_TABLES), (plot, PICTURES)], force=force
+    )
     from polars import Series
 
     from privgp.command.io.columns import asked_rows

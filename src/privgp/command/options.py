@@ -19,6 +19,7 @@ def _in_panel(panel: str | None) -> Callable[..., Any]:
 plain = _in_panel(None)
 privacy = _in_panel("Privacy")
 model = _in_panel("Model")
+columns = _in_panel("Columns")
 search = _in_panel("Search")
 attack = _in_panel("Attack")
 results = _in_panel("Results")
@@ -37,19 +38,20 @@ def named_otherwise(where: str, table: str = "NEW") -> Any:
 
 
 # The data
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file.")]
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="A .csv, .csv.gz or .parquet file.")]
 MANY_DATA_HELP = (
-    "A .csv or .parquet file, a folder of them, or a pattern such as 'trips/*.parquet'."
+    "A .csv, .csv.gz or .parquet file, a folder of them, or a pattern such as 'trips/*.parquet'."
 )
 ManyData = Annotated[Path, typer.Argument(metavar="DATA", help=MANY_DATA_HELP)]
 SCHEDULER_HELP = "For many rows: the address of a Dask scheduler whose workers read them."
 Scheduler = Annotated[str | None, model(SCHEDULER_HELP, metavar="ADDRESS")]
-NEW_DATA_HELP = "A .csv or .parquet file with the input columns."
+NEW_DATA_HELP = "A .csv, .csv.gz or .parquet file with the input columns."
 NewData = Annotated[Path, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]
-SomeNewData = Annotated[Path | None, typer.Argument(metavar="[NEW]", help=NEW_DATA_HELP)]
+OptionalData = Annotated[Path | None, typer.Argument(metavar="[NEW]", help=NEW_DATA_HELP)]
 Output = Annotated[str, plain("The private column.", metavar="COLUMN")]
 Outputs = Annotated[str, plain("The private column, or several such as a,b.", metavar="COLUMN")]
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
+OptionalRelease = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A .privgp file.")]
 
 # Privacy
 BOUNDS_HELP = "Public output bounds, chosen without seeing the data; values outside are clipped."
@@ -88,6 +90,13 @@ Law = Literal["auto", "gaussian", "laplace"]
 Plot = Annotated[Path | None, results("Also draw it: .png or .svg.", metavar="PICTURE")]
 CERTIFICATE_HELP = "Also write what was promised: .html or .json."
 Certificate = Annotated[Path | None, results(CERTIFICATE_HELP, metavar="PAGE")]
+HOLDER_HELP = (
+    "For the certificate: a JSON file of what only the data holder knows (see certificate)."
+)
+Holder = Annotated[Path | None, results(HOLDER_HELP, metavar="JSON")]
+NAME_HELP = "What the output is called on pictures and in the certificate. Default: its column."
+Name = Annotated[str | None, results(NAME_HELP, metavar="TEXT")]
+Units = Annotated[str | None, results("The units of the output, such as cm.", metavar="TEXT")]
 Force = Annotated[bool, results("Replace files that exist.", "--force")]
 Json = Annotated[bool, results("Print one JSON object instead of text.", "--json")]
 SEED_HELP = "For simulations only: repeatable noise that protects nobody."
@@ -136,6 +145,22 @@ LIKELIHOOD_HELP = "What outputs are: numbers, or counts (poisson), whose rate is
 EXPOSURE_HELP = (
     "With --likelihood poisson: the public column that counts are out of, such as a population."
 )
+DATES_HELP = "Inputs that are dates or times, in ISO 8601; UTC where no time zone is given."
+CATEGORIES_HELP = (
+    "Inputs that are categories, such as region, or with their levels, region=north|south. Levels "
+    "that are not given are read from the table, if inputs are public."
+)
+PLACES_HELP = "Two inputs that are a place: latitude and longitude in degrees, such as lat,lon."
+PERIODIC_HELP = "Inputs that begin again after a period, such as hour=24."
+CRS_HELP = "With --places: their coordinate reference system, such as EPSG:27700; needs pyproj."
+MISSING_HELP = (
+    "What to do with rows where a value is missing: refuse the table, or leave such rows out, which "
+    "makes public which they are."
+)
+DELIMITER_HELP = "What separates the fields of a CSV file. Default: as its header shows."
+DECIMAL_HELP = "Numbers are written 1,5. Default: as the public columns show."
+Delimiter = Annotated[str | None, columns(DELIMITER_HELP, metavar="CHARACTER")]
+DecimalComma = Annotated[bool | None, columns(DECIMAL_HELP, "--decimal-comma/--decimal-point")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +191,14 @@ class ReleaseOptions:
     likelihood: Annotated[Literal["gaussian", "poisson"], model(LIKELIHOOD_HELP)] = "gaussian"
     exposure: Annotated[str | None, model(EXPOSURE_HELP, metavar="COLUMN")] = None
     link: Annotated[Literal["logit", "probit"], model(LINK_HELP)] = "logit"
+    dates: Annotated[str | None, columns(DATES_HELP, metavar="A,B")] = None
+    categories: Annotated[str | None, columns(CATEGORIES_HELP, metavar="A,B")] = None
+    places: Annotated[str | None, columns(PLACES_HELP, metavar="LAT,LON")] = None
+    crs: Annotated[str | None, columns(CRS_HELP, metavar="NAME")] = None
+    periodic: Annotated[str | None, columns(PERIODIC_HELP, metavar="A=PERIOD")] = None
+    missing: Annotated[Literal["refuse", "drop"], columns(MISSING_HELP)] = "refuse"
+    delimiter: Delimiter = None
+    decimal_comma: DecimalComma = None
 
 
 def taking(

@@ -11,7 +11,16 @@ import typer
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal, counted
-from privgp.command.io.files import PICTURES, STATES, TABLES, Files, check_files, open_stored
+from privgp.command.io.files import (
+    NEW_TABLES,
+    PICTURES,
+    STATES,
+    TABLES,
+    Files,
+    check_files,
+    ending,
+    open_stored,
+)
 from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
@@ -120,7 +129,7 @@ def release(
     state: o.State, points: Points, out: o.Answers, force: o.Force = False, json: o.Json = False
 ) -> None:
     """Write the paths at these points: the inputs with columns path_1, path_2, ..."""
-    paths, names, where = _opened(state, points, [(out, TABLES)], force=force)
+    paths, names, where = _opened(state, points, [(out, NEW_TABLES)], force=force)
     from privgp.command.io.states import answers, asking
     from privgp.command.io.tables import write_table
 
@@ -146,7 +155,7 @@ def excursion(
     json: o.Json = False,
 ) -> None:
     """Write where the function exceeds a threshold: the inputs with columns share and inside."""
-    paths, names, where = _opened(state, points, [(out, TABLES), (plot, PICTURES)], force=force)
+    paths, names, where = _opened(state, points, [(out, NEW_TABLES), (plot, PICTURES)], force=force)
     from privgp.command.io.columns import answering, as_table
     from privgp.command.io.results import drawn, write_picture
     from privgp.command.io.states import answers, asking
@@ -215,7 +224,7 @@ def _opened(
     state: Path, points: str, files: Files, *, force: bool
 ) -> tuple[PosteriorPaths, list[str], Array]:
     """The paths, the names of their inputs, and where they are asked."""
-    table = Path(points) if Path(points).suffix.lower() in TABLES else None
+    table = Path(points) if ending(Path(points)) in TABLES else None
     check_files([(state, STATES), (table, TABLES)], files, force=force)
     from privgp.command.io.axes import read_targets
     from privgp.command.io.states import input_names

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from privgp.command import options as o
 from privgp.command.errors import Refusal
 from privgp.command.io.files import MANY_TABLES, PICTURES, PLANS, check_files, whole_file
-from privgp.command.io.screen import Step, progress, table, tell
+from privgp.command.io.screen import Step, progress, table, tell, warn
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,7 +47,7 @@ def plan(
 ) -> None:
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
     check_files([(data, MANY_TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
-    from privgp.command.io.request import Request, make_plan, public_computation
+    from privgp.command.io.request import Request, advised, make_plan, public_computation
     from privgp.command.io.results import contains, drawn, write_picture
     from privgp.plan.file import save_plan
     from privgp.plan.replan import check_error, least_epsilon
@@ -91,11 +91,13 @@ def plan(
                 write_picture(made.plot(), plot)
     facts = {**_facts(made, request, errors), "gap": gap, "description": text}
     facts |= {"error_range": error_range, "for_error": for_error}
-    facts |= {"hash": made.hash, "plan": out, "plot": plot}
+    facts |= {"hash": made.hash, "plan": out, "plot": plot, "warnings": advised(made)}
     written = [] if out is None else [f"Planned in {out}, hash {made.hash}.", contains(request)]
     told = EVERY_EPSILON if made.can_plan_again else SAME_MEASUREMENT
     lines = [_error_table(made, errors), told, text, *written, *drawn(plot)]
     tell(facts, lines, None, as_json=json)
+    if not json:
+        warn(advised(made))
 
 
 def _errors_by_epsilon(made: Any, step: Step) -> dict[float, Any]:

@@ -9,6 +9,7 @@ from privgp.command import options as o
 from privgp.command.errors import Refusal, counted, listed
 from privgp.command.io.files import (
     CERTIFICATES,
+    NEW_TABLES,
     PAGES,
     PICTURES,
     RELEASES,
@@ -19,65 +20,89 @@ from privgp.command.io.files import (
 from privgp.command.io.screen import progress, tell
 
 OBSERVATION_HELP = "Give the std and the interval of a new output instead of the function's."
-OUT_HELP = "The .csv or .parquet file to write."
 PAGE_HELP = "Also write the curve, map or slices as one page for publishing: .html."
 LABEL_HELP = "What --page calls the output, with its unit: 'height in cm'."
 COVERAGE_HELP = "The probability of the interval from low to high."
+OUT_HELP = "The .csv or .parquet file to write; of a grid also CF netCDF, .nc, or .geojson."
+GRID_HELP = (
+    "Instead of NEW: predict on this many points along every input, over the range of the data."
+)
+GRID_BOUNDS_HELP = "Ends of the grid, such as age=20:80,when=2023-01-01:2023-12-31; levels such as region=north|south."
+TEMPLATE_HELP = "Write such a JSON file to fill in, and no certificate."
+GRIDDED = (".nc", ".geojson")
 
 
 def predict(
     release: o.Release,
-    data: o.SomeNewData = None,
+    data: o.OptionalData = None,
     out: Annotated[Path | None, o.destination("TABLE", OUT_HELP)] = None,
     inputs: Annotated[str | None, o.named_otherwise("release")] = None,
+    grid: Annotated[int | None, o.plain(GRID_HELP, metavar="COUNT", min=1)] = None,
+    grid_bounds: Annotated[str | None, o.plain(GRID_BOUNDS_HELP, metavar="A=LO:HI")] = None,
     coverage: Annotated[float, o.plain(COVERAGE_HELP)] = 0.9,
     observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
+    delimiter: o.Delimiter = None,
+    decimal_comma: o.DecimalComma = None,
     plot: o.Plot = None,
     page: Annotated[Path | None, o.results(PAGE_HELP, metavar="PAGE")] = None,
     label: Annotated[str | None, o.results(LABEL_HELP, metavar="TEXT")] = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Predict from a release: the inputs with columns mean, std, low and high; of labels, the most
-    probable one and the probability of each with its interval. Free, as often as you like."""
-    if (data is None) != (out is None) or (out is None and page is None):
+    """Predict from a release: the table with further columns mean, std, low and high; of labels, the
+    most probable one and the probability of each with its interval. Free, as often as you like."""
+    files = [(out, (*NEW_TABLES, *GRIDDED)), (plot, PICTURES), (page, PAGES)]
+    check_files([(release, RELEASES), (data, TABLES)], files, force=force)
+    on_grid = grid is not None or grid_bounds is not None
+    if data is not None and on_grid:
+        raise Refusal("--grid and --grid-bounds take the place of NEW: leave out one of them.")
+    asked_for_rows = data is not None or on_grid
+    if asked_for_rows != (out is not None) or (out is None and page is None):
         raise Refusal(
-            "Missing: NEW with --out, to predict at rows, or --page, for a page of the release."
+            "Missing: NEW or --grid with --out, to predict at rows, or --page, for a page of the "
+            "release."
         )
     if label is not None and (page is None or not label.strip()):
         raise Refusal("--label is the output's name for --page, and goes with it.")
-    check_files(
-        [(release, RELEASES), (data, TABLES)],
-        [(out, TABLES), (plot, PICTURES), (page, PAGES)],
-        force=force,
-    )
-    if data is None or out is None:
+    if out is None:
         _only_pages(release, plot, page, label, observation, json)
         return
+    if out.suffix in GRIDDED and not on_grid:
+        raise Refusal(f"A {out.suffix} file holds a grid: give --grid instead of NEW.")
     from polars import Series
 
     from privgp.command.io.answers import answer_of
-    from privgp.command.io.columns import answering, asked_rows
+    from privgp.command.io.cells.grid import grid_of
+    from privgp.command.io.columns import answering, asked_table
     from privgp.command.io.page import write_page
-    from privgp.command.io.results import drawn, write_picture
-    from privgp.command.io.tables import write_table
+    from privgp.command.io.results import drawn, write_gridded, write_picture
+    from privgp.command.io.tables import Form, write_table
     from privgp.models.load import load as load_release
     from privgp.models.regressor import check_coverage
 
     with answering():
         check_coverage(coverage)
     model = open_stored(release, load_release)
-    X, answer = asked_rows(model, release, data, inputs), answer_of(model)
+    answer, lattice = answer_of(model), None
+    if data is None:
+        lattice = grid_of(model, release, grid, grid_bounds)
+        X = whole = lattice.table()
+    else:
+        form = Form(delimiter, decimal_comma)
+        X, whole = asked_table(model, release, data, inputs, form)
     if observation and answer.of_labels:
         raise Refusal("--observation does not go with labels, whose probability says it already.")
-    taken = {*answer.names} & {*X.columns}
+    taken = {*answer.names} & {*whole.columns}
     names = [f"predicted_{name}" for name in answer.names] if taken else [*answer.names]
     with progress(answer.steps(X.height) + 1) as step:
-        numbers = X.to_numpy().astype(float)
-        predicted = answer.at(numbers, step, coverage, observation)
+        predicted = answer.at(X, step, coverage, observation)
         step("Writing")
-        frame = X.with_columns(map(Series, names, predicted))
-        columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
+        if lattice is not None and out.suffix in GRIDDED:
+            values = dict(zip(names, predicted, strict=True))
+            columns = write_gridded(model, lattice, values, out)
+        else:
+            frame = whole.with_columns(map(Series, names, predicted))
+            columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
             write_picture(answer.plot(observation), plot)
         if page is not None:
@@ -85,11 +110,13 @@ def predict(
     lines = [
         f"Predicted {counted(X.height, 'row')} into {out}: {answer.told(names, observation)}",
         f"{answer.interval(names)} of probability {coverage:g}.",
+        *_unknown_levels(model, X),
     ]
     facts = {
         "predictions": out,
         "rows": X.height,
         "columns": columns,
+        "output": model.output_,
         **answer.facts(names),
         "coverage": coverage,
         "observation": observation,
@@ -124,43 +151,91 @@ def _only_pages(
     tell(facts, [*drawn(page), *drawn(plot)], model.guarantee_, as_json=json)
 
 
+def _unknown_levels(model: Any, X: Any) -> list[str]:
+    """A sentence about rows whose category has a level that the release does not know."""
+    if model.inputs_ is None:
+        return []
+    rows = model.inputs_.unknown_rows(X.to_dict(as_series=False))
+    if not rows:
+        return []
+    return [
+        f"{counted(rows, 'row')} {'has' if rows == 1 else 'have'} a level that the release does not "
+        "know: what is predicted there is what its levels have in common."
+    ]
+
+
 def inspect(
     release: o.Release,
     certificate: o.Certificate = None,
+    holder: o.Holder = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
     """Show what a release promises and what it holds."""
-    check_files([(release, RELEASES)], [(certificate, CERTIFICATES)], force=force)
-    from privgp.command.io.results import write_certificate
+    check_files(
+        [(release, RELEASES), (holder, (".json",))], [(certificate, CERTIFICATES)], force=force
+    )
+    from privgp.command.io.results import read_holder, write_certificate
     from privgp.models.load import load
     from privgp.release.certificate import certificate as facts_of
 
-    model = open_stored(release, load)
+    model, known = open_stored(release, load), read_holder(holder)
     facts = facts_of(model)
     lines = _description(model)
     if "ledger" in facts:
         entry, dataset = facts["ledger"]["entry"], facts["ledger"]["dataset"]
         lines += ["", f"Charged to '{dataset}' as entry {entry} of the holder's ledger."]
     if certificate is not None:
-        write_certificate(model, certificate)
+        write_certificate(model, certificate, known)
         lines.append(f"Certificate: {certificate}")
     tell(facts, lines, model.guarantee_, as_json=json)
+
+
+def certificate(
+    out: Annotated[Path, o.destination("PAGE", "The .html or .json file to write.")],
+    release: o.OptionalRelease = None,
+    holder: o.Holder = None,
+    template: Annotated[bool, o.results(TEMPLATE_HELP, "--template")] = False,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> None:
+    """Write what a release promises, as a page for people or as JSON, with what its holder adds."""
+    endings = (".json",) if template else CERTIFICATES
+    check_files([(release, RELEASES), (holder, (".json",))], [(out, endings)], force=force)
+    if template == (release is not None):
+        raise Refusal("Give either a FILE or --template.")
+    if template and holder is not None:
+        raise Refusal("--holder does not go with --template.")
+    from privgp.command.io.results import read_holder, write_certificate, write_template
+    from privgp.models.load import load
+
+    if release is None:
+        write_template(out)
+        tell({"template": out}, [f"To be filled in: {out}."], None, as_json=json)
+        return
+    model = open_stored(release, load)
+    write_certificate(model, out, read_holder(holder))
+    tell({"certificate": out}, [f"Certificate: {out}"], model.guarantee_, as_json=json)
 
 
 def _description(model: Any) -> list[str]:
     from privgp.command.io.answers import answer_of
     from privgp.models.kept import names_of
+    from privgp.release.certificate.wording import called
     from privgp.release.spendings import described
 
     names = names_of(model)
     inputs = f"{model.n_features_in_} without names" if names is None else listed(names)
+    if model.inputs_ is not None:
+        inputs = "; ".join(model.inputs_.describe())
+    output = [] if model.output_ is None else [f"Output: {called(model.output_)}."]
     contains = "none" if model.protect == "records" else "their values"
     return [
         model.guarantee_.describe(),
         "",
         *described(model._spent),
         f"Inputs: {inputs}; the file contains {contains}.",
+        *output,
         *answer_of(model).described(),
         "",
         "The plan it was made with:",

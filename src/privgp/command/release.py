@@ -16,7 +16,7 @@ from privgp.command.io.files import (
     RELEASES,
     check_files,
 )
-from privgp.command.io.screen import progress
+from privgp.command.io.screen import progress, warn
 
 NEEDED = ("inputs", "bounds", "epsilon", "delta")
 
@@ -32,7 +32,10 @@ def release(
     out: Annotated[Path, o.destination("FILE", OUT_HELP)],
     plan: Annotated[Path | None, o.plain(PLAN_HELP, metavar="FILE")] = None,
     certificate: o.Certificate = None,
+    holder: o.Holder = None,
     plot: o.Plot = None,
+    name: o.Name = None,
+    units: o.Units = None,
     force: o.Force = False,
     ledger: o.Ledger = None,
     dataset: o.Dataset = None,
@@ -43,11 +46,12 @@ def release(
 ) -> None:
     """Spend the budget once and write a file that may be published."""
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
-    check_files([(data, MANY_TABLES), (plan, PLANS)], files, force=force)
+    read = [(data, MANY_TABLES), (plan, PLANS), (holder, (".json",))]
+    check_files(read, files, force=force)
     _check_complete(context, asked, by_plan=plan is not None)
     from privgp.command.io.accounts import account_of, charged, noted
-    from privgp.command.io.request import PlannedRequest, Request
-    from privgp.command.io.results import Results
+    from privgp.command.io.request import PlannedRequest, Request, advised
+    from privgp.command.io.results import Results, read_holder
     from privgp.command.io.spending import prepared, spending
 
     request = (
@@ -57,7 +61,8 @@ def release(
     )
     request.check()
     request = replace(request, account=account_of(ledger, dataset))
-    results = Results(out, certificate, plot, force)
+    results = Results(out, certificate, plot, force, name, units, read_holder(holder))
+    results.check_named(request)
     with progress(2) as step:
         measure = prepared(request, output, out, step)
     with spending(request.epsilon, request.delta) as saved:
@@ -67,7 +72,10 @@ def release(
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
         facts, lines = charged(model)
+        facts["warnings"] = advised(model.plan_)
         results.tell(model.guarantee_, request, facts, *lines, as_json=json)
+        if not json:
+            warn(facts["warnings"])
     noted(data, request.account, seed)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from privgp.types import Array, Integers, Share
+from privgp.types import Array, Integers, Share, later
 
 KNOTS = 25  # few enough that the map is smooth
 
@@ -19,12 +19,13 @@ class InputMap:
 
     ``rank`` is the empirical distribution function of the public inputs, stretched to the spread of
     its column, so that ``share`` moves between raw and ranked coordinates without changing scale.
-    Beyond the observed range the ranked part stays at its end.
+    Beyond the observed range the ranked part stays at its end. ``plain``: columns that stay as they are.
     """
 
     share: Share = 0.0
     knots: Annotated[Array, "* *"] = field(default_factory=lambda: np.empty((0, 0)), repr=False)
     ranks: Annotated[Array, "* *"] = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    plain: tuple[int, ...] | None = later(None)
 
     def __call__(self, X: Array) -> Array:
         if self.share == 0.0:
@@ -32,7 +33,10 @@ class InputMap:
         ranked = np.column_stack(
             [_smooth_rank(X[:, j], self.knots[:, j], self.ranks[:, j]) for j in range(X.shape[1])]
         )
-        return (1.0 - self.share) * X + self.share * ranked
+        mapped = (1.0 - self.share) * X + self.share * ranked
+        plain = list(self.plain or ())
+        mapped[:, plain] = X[:, plain]
+        return mapped
 
 
 def _smooth_rank(x: Array, knots: Array, ranks: Array) -> Array:
@@ -44,8 +48,8 @@ def _smooth_rank(x: Array, knots: Array, ranks: Array) -> Array:
     return np.asarray(curve(np.clip(x, places[0], places[-1])))
 
 
-def part_ranked(X: Array, share: float) -> InputMap:
-    """The map that blends the coordinates of ``X`` with their ranks."""
+def part_ranked(X: Array, share: float, plain: tuple[int, ...] = ()) -> InputMap:
+    """The map that blends the coordinates of ``X``, but for the plain ones, with their ranks."""
     if share == 0.0:
         return InputMap()
     levels = np.linspace(0.0, 1.0, KNOTS)
@@ -56,7 +60,7 @@ def part_ranked(X: Array, share: float) -> InputMap:
     for j in range(X.shape[1]):
         _, index, counts = np.unique(knots[:, j], return_inverse=True, return_counts=True)
         ranks[:, j] = (np.bincount(index, ranks[:, j]) / counts)[index]
-    return InputMap(share, knots, ranks)
+    return InputMap(share, knots, ranks, plain or None)
 
 
 def spreads(X: Array) -> Array:

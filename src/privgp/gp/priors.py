@@ -50,6 +50,8 @@ class Hyperparameters:
         shape = (max(len(knots), 1), columns) if self.input_map.share else (0, 0)
         if not knots.shape == ranks.shape == shape or np.any(np.diff(knots, axis=0) < 0.0):
             raise ValueError("input map is broken.")
+        if not {*(self.input_map.plain or ())} <= {*range(columns)}:
+            raise ValueError("input map is broken.")
         if len(self.changes) > MOST_CHANGES or not all(_fits(c, columns) for c in self.changes):
             raise ValueError("changes are broken.")
 
@@ -67,22 +69,22 @@ def _fits(change: Change, columns: int) -> bool:
 class Prior:
     """Log-normal about the starting values: ``log parameters = centre + root @ z``, z standard.
 
-    The last parameter is the noise variance where it is free.
+    The last parameter is the noise variance where it is free. Lengthscales that are one move as one.
     """
 
     start: Hyperparameters
     centre: Annotated[Array, "parameters"]
-    root: Annotated[Array, "parameters parameters"]
+    root: Annotated[Array, "parameters moves"]
     noise_free: bool
 
     @property
     def size(self) -> int:
-        return len(self.centre)
+        return int(self.root.shape[1])
 
     def check_for(self, columns: int) -> None:
         """Refuse parts that do not belong together."""
         self.start.check_for(columns)
-        if self.size != sum(count for _, count in self._free) + self.noise_free:
+        if len(self.centre) != sum(count for _, count in self._free) + self.noise_free:
             raise ValueError("prior has another number of parameters than its kernel.")
 
     def at(self, z: Array) -> Hyperparameters:
@@ -108,29 +110,35 @@ class Prior:
         return kernel
 
 
-def prior_about(start: Hyperparameters, *, noise_free: bool) -> Prior:
-    """Weak prior: lengthscales share a common factor; variances move as squares of their roots."""
+def prior_about(start: Hyperparameters, *, noise_free: bool, widths: tuple[int, ...] = ()) -> Prior:
+    """Weak prior: lengthscales share a common factor; variances move as squares of their roots.
+
+    ``widths``: numbers of neighbouring inputs that have one lengthscale; each its own if there are none.
+    """
     blocks: list[Array] = []
     for parameter in start.kernel.hyperparameters:
         if parameter.fixed:
             continue
         count = parameter.n_elements
-        if parameter.name.endswith("length_scale"):
-            root = np.full((count, 1), COMMON_LENGTHSCALE_STD)
-            if count > 1:
-                root = np.hstack([root, OTHER_STD * np.eye(count)])
+        scales = parameter.name.endswith("length_scale")
+        shared = len(widths) if scales and count > 1 and count == sum(widths) else 0
+        if scales:
+            root = np.full((shared or count, 1), COMMON_LENGTHSCALE_STD)
+            if len(root) > 1:
+                root = np.hstack([root, OTHER_STD * np.eye(len(root))])
         else:
             # a variance moves as the square of a standard deviation
             power = 2.0 if parameter.name.endswith("constant_value") else 1.0
             root = power * OTHER_STD * np.eye(count)
-        blocks.append(np.linalg.cholesky(root @ root.T))
+        block = np.linalg.cholesky(root @ root.T)
+        blocks.append(np.repeat(block, widths, axis=0) if shared else block)
     centre = np.asarray(start.kernel.theta, dtype=float)
     if noise_free:
         blocks.append(np.array([[2.0 * NOISE_STD]]))
         centre = np.append(centre, np.log(start.noise_variance))
-    root = np.zeros((len(centre), len(centre)))
-    at = 0
+    root = np.zeros((len(centre), sum(block.shape[1] for block in blocks)))
+    row = column = 0
     for block in blocks:
-        root[at : at + len(block), at : at + len(block)] = block
-        at += len(block)
+        root[row : row + len(block), column : column + block.shape[1]] = block
+        row, column = row + len(block), column + block.shape[1]
     return Prior(start, centre, root, noise_free)

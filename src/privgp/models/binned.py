@@ -17,6 +17,7 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread
 from privgp.models.promise import simulation
 from privgp.models.spending import SpendingRegressor, charge
+from privgp.models.tables import numbers_only
 from privgp.plan.bins.bins import Bins, BinSums, Grid, HalvedBins
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.plan.strategy import Strategy, noise_of
@@ -100,6 +101,7 @@ class BinnedMeans(SpendingRegressor):
 
     def _measure_outputs(self, X: Any, y: Any) -> None:
         """Sums per bin. X is public, y goes to the vault."""
+        numbers_only(self, X)
         X = validate_data(self, X, dtype=np.float64)
         y = checked_outputs(y, len(X))
         grid = Grid(*self._box(X), self._shape(X.shape[1]))
@@ -197,6 +199,7 @@ class BinnedMeans(SpendingRegressor):
 
     def _points(self, X: Any) -> Array:
         check_is_fitted(self)
+        numbers_only(self, X)
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
 
 

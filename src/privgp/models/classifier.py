@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.inference.linked import learn_linked, linked_posterior
 from privgp.gp.links import LABEL_LINKS, LINKS, Link
@@ -18,10 +17,11 @@ from privgp.gp.threads import laid_out, one_thread
 from privgp.models.kept import names_of
 from privgp.models.kinds.records import fit_records, given_counts, plan_records
 from privgp.models.planned import PublicRows, accepted, bound, named
-from privgp.models.promise import OF_LABELS, regressor_guarantee, simulation
+from privgp.models.promise import OF_LABELS, noted, regressor_guarantee, simulation
 from privgp.models.published import Published
 from privgp.models.regressor import check_coverage
 from privgp.models.spending import SpendingClassifier, charge
+from privgp.models.tables import located, rows_at, rows_to_fit, rows_to_plan
 from privgp.plan.build import Question, make_plan
 from privgp.plan.classes.declared import Classes, declared_classes
 from privgp.plan.classes.latent import LABEL_VARIANCE, behind
@@ -58,6 +58,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     link : from the function to a probability: "logit" or "probit".
     mechanism : the noise distribution: "gaussian", on weighted sums of all labels; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
+    columns : what inputs are, by their names, as for ``PrivateGPRegressor``.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
         None: the noise that protects.
@@ -82,6 +83,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     hyperparameters: str = "learned"
     link: str = "logit"
     mechanism: str = "auto"
+    columns: Any = None
     ledger: Any = None
     random_state: Any = None
 
@@ -91,10 +93,10 @@ class PrivateGPClassifier(Published, SpendingClassifier):
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used.
         """
-        names = names_of(X)
+        names, asked = names_of(X), self
         if self.protect != "records":
-            X = check_array(X, dtype=np.float64, estimator=self)
-        return named(self._plan(X, groups), names)
+            asked, X = rows_to_plan(self, X)
+        return named(asked._plan(X, groups), names)
 
     def fit(self, X: Any, y: Any, groups: Any = None, plan: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
@@ -109,7 +111,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
             y = label_codes(y, self._declared(groups), rows)
             fit_records(self, X, shares_of_second(y), groups, plan)
             return self
-        X = validate_data(self, X, dtype=np.float64)
+        X = rows_to_fit(self, X)
         classes = declared_classes(self.classes)
         y = label_codes(y, classes, len(X))
         if len(classes) == 2:
@@ -142,11 +144,12 @@ class PrivateGPClassifier(Published, SpendingClassifier):
             return self.release_.between(X, levels)
 
     def plot(
-        self, ax: Any = None, *, figure: Any = None, output: str = "", label: Any = None
+        self, ax: Any = None, *, figure: Any = None, output: str | None = None, label: Any = None
     ) -> Any:
         """The probability of a class as a curve, map or slices with its 90% interval.
 
-        ``label``: of the class, the last one unless given; ``output``: the name of the label.
+        ``label``: of the class, the last one unless given; ``output``: the name of the label; None: as
+        ``name_output`` said.
         """
         from privgp.models.picture import released_probability
         from privgp.pictures.curves import plot_released
@@ -156,11 +159,12 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         places = np.flatnonzero(self.classes_ == label)
         if len(places) != 1:
             raise ValueError("label must be one of the classes.")
+        output = self._called("") if output is None else output
         return plot_released(released_probability(self, int(places[0]), output), ax, figure)
 
     def _asked_at(self, X: Any) -> Array:
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        return rows_at(self, X)
 
     def _plan(self, X: Any, groups: Any) -> Plan:
         if self.protect == "records":
@@ -183,7 +187,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         return np.full(rows, declared_classes(self.classes)[0])
 
     def _parameters(self, columns: int) -> LabelParameters:
-        return LabelParameters.of(self.get_params(deep=False), columns)
+        return LabelParameters.of(self.get_params(deep=False) | located(self), columns)
 
     def _declared(self, groups: Any) -> Classes:
         """The classes, if what is to be protected goes with them and with the groups."""
@@ -210,7 +214,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
 
     def _promised(self, plan: Plan) -> Guarantee:
         simulated = self.random_state is not None
-        return regressor_guarantee(plan, simulated=simulated, told=OF_LABELS)
+        return noted(self, regressor_guarantee(plan, simulated=simulated, told=OF_LABELS))
 
     def _release(self, plan: Plan, measurement: Measurement) -> None:
         """All that follows from a measurement: post-processing."""

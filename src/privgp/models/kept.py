@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models.promise import seeds
 from privgp.models.spending import SpendsAtFit
+from privgp.models.tables import numbers_only
 from privgp.storage.archive import check_target
 from privgp.storage.codec import Codec
 from privgp.storage.state_file import FORM
@@ -52,6 +53,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
     def _ask(self, X_new: Any) -> Array:
         check_is_fitted(self)
+        numbers_only(self, X_new)
         return self._kept.ask(validate_data(self, X_new, reset=False, dtype=np.float64))
 
     def _prepared(self, y: Any, state: str | os.PathLike[str] | None) -> tuple[Self, int | None]:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.threads import one_thread
 from privgp.models.kept import names_of
 from privgp.models.kinds.several.stored import answer_from, joint_contents
+from privgp.models.tables import remember
 from privgp.plan.parameters import Parameters
 from privgp.release.certificate import certificate
 from privgp.release.file import CODEC, Contents, decode
@@ -28,6 +29,10 @@ ESTIMATORS = {
     "PrivateGPClassifier": "privgp.models.classifier",
 }
 MOST_ENTRIES = 2**28  # of all components together, 2 GiB
+PIPELINE = (
+    "a file holds numbers and no code, so the steps before a model are not saved: save the last step, "
+    "which takes what they make of a table, or say with columns what inputs are."
+)
 NOTICE = (
     "The file contains inputs: coordinates of the rows of X, which count as public. "
     "It contains no output."
@@ -42,6 +47,8 @@ NOTICE_RECORDS = "The file contains no input and no output of any record."
 def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write what a fitted model released to one file that anybody may have; see ``notice``. Equal
     models give equal bytes. The file appears whole or not at all."""
+    if hasattr(model, "steps"):
+        raise ValueError(PIPELINE)
     check_is_fitted(model)
     check_target(path, overwrite=overwrite)
     write(path, packed(model), overwrite=overwrite)
@@ -96,7 +103,7 @@ def _contents_of(model: Any) -> Contents | JointContents:
         "parameters": replace(
             model._asked, epsilon=epsilon, x_bounds=plan.x_bounds or model._asked.x_bounds
         ),
-        "columns": int(model.n_features_in_),
+        "columns": int(model.functionals_.nodes.shape[1]),
         "names": names_of(model),
         "guarantee": model.guarantee_,
         "functionals": model.functionals_,
@@ -117,15 +124,15 @@ def estimator_for(parameters: Parameters) -> Any:
 def _model_from(contents: Any) -> Any:
     c: Contents = contents
     model = estimator_for(c.parameters)
-    model.n_features_in_ = c.columns
-    if c.names is not None:
-        model.feature_names_in_ = np.array(c.names, dtype=object)
+    model.inputs_ = c.parameters.columns
+    remember(model, c.names, c.columns)
     model.guarantee_ = c.guarantee
     model._measured, model._spent = c.measurement, c.spent
     model.measurements_ = tuple(each.measurement for each in c.spent) or (c.measurement,)
     model.functionals_ = c.functionals
     answered(model, c)
     model.released_at_ = c.certificate["date"]
+    model.output_ = c.certificate.get("output")
     model.loaded_ = c
     return model
 

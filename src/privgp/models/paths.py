@@ -9,6 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from privgp.models.kept import KeptEstimator, names_of
 from privgp.models.spending import charge
+from privgp.models.tables import numbers_only
 from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, check_vote, smoothed
@@ -101,6 +102,7 @@ class PosteriorPaths(KeptEstimator):
         each smoothed by a Gaussian filter of std ``smoothing``, in units of X. Costs nothing."""
         check_vote(threshold, vote, smoothing)
         paths = self.release(X_new)
+        numbers_only(self, X_new)
         points = validate_data(self, X_new, reset=False, dtype=np.float64)
         if smoothing is not None:
             paths = smoothed(points, paths, smoothing)

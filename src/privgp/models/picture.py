@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privgp.gp.kernels.evaluate import variance as kernel_variance
+from privgp.models.tables import domain_of
 from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
 from privgp.pictures.style import REACH, budget_text, limits, number
 from privgp.types import Array
@@ -14,6 +16,7 @@ from privgp.types import Array
 if TYPE_CHECKING:
     from privgp.models.classifier import PrivateGPClassifier
     from privgp.models.regressor import PrivateGPRegressor
+    from privgp.plan.inputs.inputs import Inputs
     from privgp.vault.states.kept import Kept
 
 # Points along a curve, either side of a map, a slice.
@@ -25,8 +28,8 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
 
     ``output``: the name on the axis; ``observation``: also the interval of new outputs (not on a map).
     """
-    nodes, promise = model.functionals_.nodes, model.guarantee_
-    is_map = nodes.shape[1] == 2
+    promise, inputs = model.guarantee_, _inputs_of(model)
+    is_map = inputs == 2
 
     def values(X: Array) -> tuple[Array, dict[str, Band]]:
         mean, bands = ranges(model, X, observation and not is_map)
@@ -35,9 +38,9 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
             PRIVACY: privacy_range(model, X, mean, bands[TOTAL])
         }
 
-    return Released(
+    released = Released(
         values=values,
-        points=MODEL_POINTS[min(nodes.shape[1], 3) - 1],
+        points=MODEL_POINTS[min(inputs, 3) - 1],
         **_shown_of_inputs(model),
         title=budget_text(promise.epsilon, promise.delta),
         names=getattr(model, "feature_names_in_", None),
@@ -46,20 +49,21 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
         simulation=promise.is_simulation,
         targets=None if model._at_targets is None else model._at_targets.targets,
     )
+    return in_numbers(released, model.inputs_)
 
 
 def released_probability(model: PrivateGPClassifier, place: int, output: str) -> Released:
     """The probability of the class at this place, with its 90% interval. ``output``: the label's name."""
-    nodes, promise = model.functionals_.nodes, model.guarantee_
+    promise = model.guarantee_
 
     def values(X: Array) -> tuple[Array, dict[str, Band]]:
         low, high = model.release_.between(X, (0.05, 0.95))
         return model.release_.at(X)[:, place], {TOTAL: (low[:, place], high[:, place])}
 
     what = f"{output} = {model.classes_[place]}" if output else str(model.classes_[place])
-    return Released(
+    released = Released(
         values=values,
-        points=MODEL_POINTS[min(nodes.shape[1], 3) - 1],
+        points=MODEL_POINTS[min(_inputs_of(model), 3) - 1],
         **_shown_of_inputs(model),
         title=budget_text(promise.epsilon, promise.delta),
         names=getattr(model, "feature_names_in_", None),
@@ -67,6 +71,41 @@ def released_probability(model: PrivateGPClassifier, place: int, output: str) ->
         curve="probability",
         simulation=promise.is_simulation,
     )
+    return in_numbers(released, model.inputs_)
+
+
+def in_numbers(released: Released, inputs: Inputs | None) -> Released:
+    """The same over the inputs as people know them, in the order that pictures have them in."""
+    if inputs is None:
+        return released
+    order, places = inputs.drawn, np.argsort(inputs.drawn)
+
+    def shown(coordinates: Array | None) -> Any:
+        return None if coordinates is None else inputs.shown(inputs.back(coordinates))[:, order]
+
+    points = shown(released.public_inputs)
+    if points is None:
+        ends = inputs.declared_ends()
+        middle = ends.mean(axis=1)
+    else:
+        ends, middle = inputs.ends(points[:, places]), inputs.middle(points[:, places])
+    names = inputs.names if released.names is None else released.names
+    return replace(
+        released,
+        values=lambda X: released.values(inputs.coordinates(X[:, places])),
+        extent=ends[order],
+        held_at=middle[order],
+        held="at a typical value" if points is not None else "in the middle of their range",
+        names=[names[j] for j in order],
+        public_inputs=points,
+        targets=shown(released.targets),
+        ticks=tuple(inputs.ticks[j] for j in order),
+    )
+
+
+def _inputs_of(model: PrivateGPRegressor | PrivateGPClassifier) -> int:
+    inputs = model.inputs_
+    return int(model.functionals_.nodes.shape[1]) if inputs is None else len(inputs.names)
 
 
 def _shown_of_inputs(model: PrivateGPRegressor | PrivateGPClassifier) -> dict[str, Any]:
@@ -79,7 +118,7 @@ def _shown_of_inputs(model: PrivateGPRegressor | PrivateGPClassifier) -> dict[st
             "held": "at their median",
             "public_inputs": nodes,
         }
-    bounds = np.reshape(np.asarray(model.x_bounds, dtype=float), (-1, 2))
+    bounds = np.reshape(np.asarray(domain_of(model), dtype=float), (-1, 2))
     extent = np.broadcast_to(bounds, (nodes.shape[1], 2))
     return {
         "extent": extent,

@@ -1,6 +1,6 @@
 """What a release of outputs or of records promises, and the noise of simulations."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ OUTPUTS_ASSUMPTIONS = (
     "the inputs, the number of rows and any person identifiers are public",
     "kernel, bounds, targets and budget were chosen without looking at the outputs",
 )
+MISSING = "which rows have a missing value is public: these rows were left out"
 ONE_CHANGE = "one person changes one output value alone, and that by at most {change}"
 EXPOSURES = "the exposures are public, and were not computed from the counts"
 GROUP_CHANGE = (
@@ -63,6 +64,11 @@ def generator(seed: Any) -> np.random.Generator | None:
 def simulation(model: Any) -> np.random.Generator | None:
     """The generator of a simulation's noise; None for the noise that protects."""
     return generator(*seeds(model))
+
+
+def noted(model: Any, guarantee: Guarantee) -> Guarantee:
+    """The promise with what is assumed besides of how the model's data came about."""
+    return replace(guarantee, assumptions=(*guarantee.assumptions, *model._noted))
 
 
 @dataclass(frozen=True)

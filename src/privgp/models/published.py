@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from sklearn.base import clone
 
@@ -14,10 +15,15 @@ from privgp.plan.build import Budget
 from privgp.plan.plan import Plan
 from privgp.plan.replan import check_error, least_epsilon
 
+LONGEST = 200
+
 
 class Published:
     _each: tuple[Any, ...] = ()  # the fitted models of several outputs
     _spent: tuple[Any, ...] = ()  # every measurement, where more may follow
+    inputs_: Any = None  # what the columns are, where they are not all numbers
+    output_: Any = None  # what the output is called, and its units
+    _noted: tuple[str, ...] = ()  # what the promise assumes besides
     epsilon: float
     delta: float
     protect: str
@@ -59,6 +65,29 @@ class Published:
         from privgp.release.certificate import certificate
 
         return certificate(self, holder=holder, date=date)
+
+    def name_output(self, name: str, units: str | None = None, column: str | None = None) -> Self:
+        """Say what the output is called, in which units it is, and in which column of the table: for
+        the file, pictures and certificate. It tells nothing of its values."""
+        said = {"name": name, "units": units, "column": column}
+        given = {key: text for key, text in said.items() if text is not None or key == "name"}
+        for what, text in given.items():
+            if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
+                raise ValueError(f"{what} must be a text of at most {LONGEST} characters.")
+        if self._each:
+            raise ValueError("several outputs have the names of the columns of y.")
+        self.output_ = given
+        loaded = vars(self).get("loaded_")
+        if loaded is not None:
+            self.loaded_ = replace(loaded, certificate={**loaded.certificate, "output": given})
+        return self
+
+    def _called(self, otherwise: str) -> str:
+        """What the output is called on pictures."""
+        if self.output_ is None:
+            return otherwise
+        units = self.output_.get("units")
+        return f"{self.output_['name']} ({units})" if units else str(self.output_["name"])
 
     @property
     def plan_summary_(self) -> str:

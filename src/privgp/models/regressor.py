@@ -10,14 +10,15 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import Tags, check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from privgp.engine.cluster import engine_of
 from privgp.gp.inference.learning import learn
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
+from privgp.models.files import FileInputs, fit_table, plan_table
 from privgp.models.kept import names_of
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows, streams
 from privgp.models.kinds.rates import answer_to, check_exposed, check_likelihood
@@ -31,10 +32,10 @@ from privgp.models.kinds.several.model import (
 )
 from privgp.models.kinds.updates import measure_again, measure_new, spent_first, stages
 from privgp.models.planned import PublicRows, accepted, bound, named
-from privgp.models.promise import regressor_guarantee, simulation
+from privgp.models.promise import noted, regressor_guarantee, simulation
 from privgp.models.published import Published
 from privgp.models.spending import SpendingRegressor, charge
-from privgp.models.table import Inputs, fit_table, plan_table
+from privgp.models.tables import located, rows_at, rows_to_fit, rows_to_plan
 from privgp.plan.build import Question, make_plan
 from privgp.plan.counts.exposures import Exposures, checked_exposure
 from privgp.plan.inputs.arguments import (
@@ -111,6 +112,10 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         each of that person's outputs. None: from one bound to the other.
     shares : of several outputs: one positive number for each; the noise of an output, relative to
         its bounds, is proportional to one over its share. None: equal.
+    columns : what inputs are, by their names in X, such as ``{"when": "date", "region": "category",
+        ("lat", "lon"): "place", "hour": ("periodic", 24)}``; also "number", "boolean",
+        ("category", levels) and ("place", crs). The others are what they plainly are. A kernel then has
+        one lengthscale, or one for each of these.
     engine : where many rows are worked on: None, threads of this process; a ``dask.distributed`` Client,
         or its scheduler's address.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
@@ -145,6 +150,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     likelihood: str = "gaussian"
     max_change: float | None = None
     shares: Any = None
+    columns: Any = None
     engine: Any = None
     ledger: Any = None
     random_state: Any = None
@@ -155,12 +161,12 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
         ``groups`` but the number of people. ``exposure``: as ``fit`` has it.
         """
-        if isinstance(X, Inputs):
+        if isinstance(X, FileInputs):
             return named(plan_table(self, X, groups), X.names)
-        names = names_of(X)
+        names, asked = names_of(X), self
         if self.protect != "records" or are_several(self.y_bounds):
-            X = check_array(X, dtype=np.float64, estimator=self)
-        return named(self._plan(X, groups, exposure=exposure), names)
+            asked, X = rows_to_plan(self, X)
+        return named(asked._plan(X, groups, exposure=exposure), names)
 
     def epsilon_for(self, X: Any, error: float, groups: Any = None, exposure: Any = None) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
@@ -195,10 +201,10 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         if self.protect == "records":
             fit_records(self, X, y, groups, plan)
             return self
-        if isinstance(X, Inputs):
+        if isinstance(X, FileInputs):
             fit_table(self, X, y, groups, plan)
             return self
-        X = validate_data(self, X, dtype=np.float64)
+        X = rows_to_fit(self, X)
         y = checked_outputs(y, len(X))
         if streams(self, len(X)):
             rows = array_rows(X, groups)
@@ -255,10 +261,12 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         if return_std and return_cov:
             raise ValueError("ask for return_std or return_cov, not both.")
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        at = rows_at(self, X)
         if self._each:
             asked = {"return_std": return_std, "return_cov": return_cov}
+            X = at if self.inputs_ is None else X
             return predicted(self, X, **asked, observation=observation)
+        X = at
         with one_thread():
             if return_cov:
                 mean, covariance = self.release_.mean_and_covariance(X)
@@ -282,9 +290,10 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         """
         check_is_fitted(self)
         levels = check_coverage(coverage)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        at = rows_at(self, X)
         if self._each:
-            return intervals(self, X, coverage, observation)
+            return intervals(self, at if self.inputs_ is None else X, coverage, observation)
+        X = at
         ends = np.empty((2, len(X)))
         with one_thread():
             for first in range(0, len(X), INTERVAL_ROWS):
@@ -318,16 +327,20 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         ax: Any = None,
         *,
         figure: Any = None,
-        output: str = "output",
+        output: str | None = None,
         observation: bool = False,
     ) -> Any:
-        """The released curve, map or slices as a figure; see privgp.models.picture."""
+        """The released curve, map or slices as a figure; see privgp.models.picture.
+
+        ``output``: its name on the picture; None: as ``name_output`` said.
+        """
         from privgp.models.picture import released_model
         from privgp.pictures.curves import plot_released
 
         check_is_fitted(self)
         if self._each:
             return plot_several(self, ax, figure, observation)
+        output = self._called("output") if output is None else output
         return plot_released(released_model(self, output, observation), ax, figure)
 
     def __sklearn_clone__(self) -> Self:
@@ -373,7 +386,8 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     def _sketch(self, rows: Rows) -> Sketch:
         """What is measured of a row, with inducing inputs, for rows in memory or in a file."""
         question = self._question(rows.columns)
-        inducing = usual_inducing(rows.columns) if self.inducing is None else self.inducing
+        asked = self._parameters(rows.columns).inducing
+        inducing = usual_inducing(rows.columns) if asked is None else asked
         given, engine = inducing_inputs(inducing, rows.columns), engine_of(self.engine)
         with one_thread():
             return sketch_plan(rows, question, self._budget(), given, engine)
@@ -388,7 +402,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         return np.full((rows, *np.shape(low)), 0.5 * low + 0.5 * high)
 
     def _parameters(self, columns: int) -> Parameters:
-        return Parameters.of(self.get_params(deep=False), columns)
+        return Parameters.of(self.get_params(deep=False) | located(self), columns)
 
     def _question(self, columns: int, ranked: bool = False) -> Question:
         """The parameters, checked, for this many input columns."""
@@ -418,7 +432,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             y_bounds=bounds,
             kernel=self.kernel,
             noise_variance=self.noise_variance,
-            targets=target_points(self.targets, columns),
+            targets=target_points(located(self).get("targets", self.targets), columns),
             objective=objective,
             reconstruct=self.reconstruct,
             learned=self.hyperparameters == "learned",
@@ -426,10 +440,11 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             ranked=ranked,
             max_change=check_change(self.max_change, self.protect),
             squares=self.likelihood != "poisson",
+            inputs=self.inputs_,
         )
 
     def _promised(self, plan: Plan) -> Guarantee:
-        return regressor_guarantee(plan, simulated=self.random_state is not None)
+        return noted(self, regressor_guarantee(plan, simulated=self.random_state is not None))
 
     def _release(
         self, plan: Plan, measurement: Measurement, models: tuple[Hyperparameters, ...] = ()

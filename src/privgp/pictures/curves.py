@@ -34,14 +34,15 @@ def plot_released(
     """One input: the curve with its bands. Two: a map. More: one slice per input. ``ax``: where to
     draw one panel; ``figure``: any number of them; ``legend``: whether one is drawn."""
     count, title = len(released.extent), released.title
-    is_single = count <= 2
+    is_map = count == 2 and not released.has_levels
+    is_single = count == 1 or is_map
     if ax is not None and not is_single:
         raise ValueError(f"{count} inputs are drawn in {count} panels: give figure, not ax.")
     names = style.input_names(released.names, count)
     columns = 1 if is_single else 2 if count <= 4 else 3
     shape = (1, 1, 3.4) if is_single else (count, columns, 2.0)
     axes = [ax] if ax is not None else style.panels(figure, *shape)
-    if count == 2:
+    if is_map:
         draw_map(axes[0], released)
         style.set_labels(axes[0], *names)
     else:
@@ -66,20 +67,33 @@ def _draw(ax: Axes, released: Released, j: int) -> None:
         _slice(ax, released, j)
     else:
         _bars(ax, released.targets[:, j], *released.values(released.targets))
-    if released.public_inputs is not None:
+    if released.public_inputs is not None and not _levels(released, j):
         x = np.unique(released.public_inputs[:, j])
         ax.plot(x, np.full(len(x), 0.02), "|", color=style.BLACK, ms=5, mew=0.5, clip_on=False,
             transform=ax.get_xaxis_transform(), label=style.PUBLIC_INPUTS)  # fmt: skip
     if len(released.extent) > 1:
         ax.xaxis.set_major_locator(MaxNLocator(5))
+    if released.ticks:
+        style.set_ticks(ax.xaxis, released.ticks[j])
+
+
+def _levels(released: Released, j: int) -> int:
+    """How many levels an input has; 0 for one with values in between."""
+    ticks = released.ticks[j] if released.ticks else None
+    return len(ticks) if isinstance(ticks, tuple) else 0
 
 
 def _slice(ax: Axes, released: Released, j: int) -> None:
     low, high = released.extent[j]
-    x = np.linspace(low, high, released.points)
+    levels = _levels(released, j)
+    x = np.arange(levels, dtype=float) if levels else np.linspace(low, high, released.points)
     X = np.tile(released.held_at, (len(x), 1))
     X[:, j] = x
     middle, bands = released.values(X)
+    if levels:
+        _bars(ax, x, middle, bands, released.curve)
+        ax.set_xlim(-0.5, levels - 0.5)
+        return
     ax.plot(x, middle, color=style.BLACK, lw=1.6, zorder=3, label=released.curve)
     for label, edges in bands.items():
         if label == OUTPUTS:
@@ -99,7 +113,9 @@ def _slice(ax: Axes, released: Released, j: int) -> None:
     ax.set_xlim(low, high)
 
 
-def _bars(ax: Axes, x: Array, middle: Array, bands: Mapping[str, Band]) -> None:
+def _bars(
+    ax: Axes, x: Array, middle: Array, bands: Mapping[str, Band], name: str = style.AT_TARGETS
+) -> None:
     """Points with error bars: those with ends in all, thick ones of the privacy noise."""
     thick = float(np.clip(250.0 / len(x), 0.8, 3.0))  # many bars side by side stay apart
     looks: dict[str, dict[str, Any]] = {
@@ -107,7 +123,7 @@ def _bars(ax: Axes, x: Array, middle: Array, bands: Mapping[str, Band]) -> None:
         TOTAL: {"ecolor": style.BLACK, "elinewidth": 0.5, "capsize": thick, "capthick": 0.5},
         PRIVACY: {"ecolor": style.SKY, "elinewidth": thick},
     }
-    ax.plot(x, middle, "o", color=style.BLACK, ms=1.0 + thick, zorder=4, label=style.AT_TARGETS)
+    ax.plot(x, middle, "o", color=style.BLACK, ms=1.0 + thick, zorder=4, label=name)
     for label, (low, high) in bands.items():
         # a mean beyond an end has a bar to the other side only
         reach = np.maximum([middle - low, high - middle], 0.0)

@@ -71,6 +71,8 @@ def draw_map(ax: Axes, released: Released) -> None:
         inside = np.all((points >= low) & (points <= high), axis=1)
         style.answered(ax, *points[inside].T, mec="white")
     ax.set(xlim=released.extent[0], ylim=released.extent[1])
+    for axis, ticks in zip((ax.xaxis, ax.yaxis), released.ticks, strict=False):
+        style.set_ticks(axis, ticks)
 
 
 def _targets(ax: Axes, released: Released, targets: Array) -> None:

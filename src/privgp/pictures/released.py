@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from privgp.types import Array
 
@@ -25,6 +26,7 @@ class Released:
     curve: what the legend calls the line
     targets: (targets, inputs), if there are values nowhere else
     answered: points (points, inputs) that were asked before, and their answers
+    ticks: how numbers along every input are written, as ``style.set_ticks`` has it
     """
 
     values: Callable[[Array], tuple[Array, Mapping[str, Band]]]
@@ -41,3 +43,9 @@ class Released:
     targets: Array | None = None
     answered: tuple[Array, Array] | None = None
     bounds: tuple[float, float] | None = None
+    ticks: tuple[Any, ...] = ()
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether an input has no values between its ticks."""
+        return any(isinstance(each, tuple) for each in self.ticks)

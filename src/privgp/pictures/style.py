@@ -4,10 +4,12 @@ pyplot, so that nothing global changes and no display is needed."""
 import io
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.image import AxesImage
 from scipy.stats import norm
@@ -83,6 +85,22 @@ def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
         wrapped = textwrap.fill(name, room, max_lines=3, placeholder=" ...")
         set_label(wrapped.replace("$", r"\$"), fontsize=TEXT)  # a bare dollar begins a formula
     ax.tick_params(labelsize=SMALL)
+
+
+def set_ticks(axis: Axis, ticks: Any, most: int = 6) -> None:
+    """Write numbers along an axis as dates in days since 1970, as longitudes from -180 to 180, or as
+    these names of 0, 1 and so on."""
+    if ticks == "date":
+        locator: Any = cast(Any, AutoDateLocator)(minticks=3, maxticks=most)
+        axis.set_major_locator(locator)
+        axis.set_major_formatter(cast(Any, ConciseDateFormatter)(locator))
+        axis.get_offset_text().set_fontsize(SMALL)
+    elif ticks == "longitude":
+        axis.set_major_formatter(lambda value, _: f"{(value + 180.0) % 360.0 - 180.0:g}")
+    elif ticks is not None:
+        step = -(-len(ticks) // 12)
+        shown = [str(name).replace("$", r"\$") for name in ticks[::step]]
+        axis.set_ticks(range(0, len(ticks), step), shown)
 
 
 def input_names(names: Sequence[object] | None, count: int) -> list[str]:

@@ -17,6 +17,7 @@ from privgp.plan.counts.exposures import Exposures
 from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.workload import design
+from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.plan import Plan
@@ -54,7 +55,8 @@ class Question:
     ``ranked``: design also for a given kernel on ranked inputs, as is done for the default one, so
     that the measurement serves kernels other than the one it is planned for. ``squares``: whether
     squared outputs tell more than outputs, as those of labels do not. ``max_change``: how much one
-    person can change one output; ``exposures``: given where outputs are counts; ``classes``: of labels.
+    person can change one output; ``exposures``: given where outputs are counts; ``classes``: of labels;
+    ``inputs``: what the columns are, where they are not all numbers.
     """
 
     y_bounds: tuple[float, float]
@@ -70,6 +72,7 @@ class Question:
     max_change: float | None = None
     exposures: Exposures | None = None
     classes: int = 2
+    inputs: Inputs | None = None
 
     @property
     def change(self) -> float:

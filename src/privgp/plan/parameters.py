@@ -16,6 +16,7 @@ from privgp.plan.inputs.arguments import (
     inducing_inputs,
     target_points,
 )
+from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.several.arguments import AnyBounds, check_any_bounds
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.noise import LAWS
@@ -58,6 +59,7 @@ class Parameters:
     max_change: Positive | None = later(None)
     likelihood: Annotated[str, LIKELIHOODS] = later("gaussian")
     shares: tuple[Positive, ...] | None = later(None)
+    columns: Inputs | None = later(None)
 
     @property
     def change(self) -> float:
@@ -85,7 +87,15 @@ class Parameters:
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor of the estimator takes."""
-        return dict(vars(self))
+        return {**vars(self), **self._points()}
+
+    def _points(self) -> dict[str, Any]:
+        """Points as the user of a table gave them."""
+        if self.columns is None:
+            return {}
+        given = {"targets": self.targets, "inducing": self.inducing}
+        points = {name: part for name, part in given.items() if isinstance(part, np.ndarray)}
+        return {name: self.columns.table(self.columns.back(p)) for name, p in points.items()}
 
     def asks(self) -> dict[str, Any]:
         """What a plan is asked besides bounds, objective and how to reconstruct."""
@@ -97,7 +107,12 @@ class Parameters:
             "mechanism": self.mechanism,
             "max_change": self.max_change,
             "squares": self.likelihood == "gaussian",
+            "inputs": self.columns,
         }
+
+    def inputs_of(self, columns: int) -> int:
+        """How many columns of a table have this many coordinates."""
+        return columns if self.columns is None else len(self.columns.names)
 
     def labels(self) -> list[str] | None:
         """The declared classes as text; None where outputs are numbers."""
@@ -111,6 +126,8 @@ class Parameters:
     def check_for(self, columns: int) -> None:
         """Refuse bounds and targets that do not go with inputs of this many columns."""
         check_any_bounds(self.y_bounds)
+        if self.columns is not None and self.columns.width != columns:
+            raise ValueError("columns are broken.")
         target_points(self.targets, columns)
         if self.x_bounds is not None:  # one pair stands for all columns
             every = None if np.ndim(self.x_bounds) == 1 else columns
@@ -135,7 +152,7 @@ class LabelParameters(Parameters):
         return super().of({**given, **PROBABILITY, "classes": classes}, columns)
 
     def arguments(self) -> dict[str, Any]:
-        return {name: part for name, part in vars(self).items() if name not in PROBABILITY}
+        return {name: p for name, p in super().arguments().items() if name not in PROBABILITY}
 
     def asks(self) -> dict[str, Any]:
         """The kernel is that of the function, so it is turned into one of the probability."""

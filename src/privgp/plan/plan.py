@@ -157,7 +157,7 @@ class Plan:
             and (self.strategy.distinct_inputs is not None) == exact
             and len(self.strategy.matrix) == len(self.functionals.weights)
             and (not public or sums == functions * len(self.strategy.matrix))
-            and (made.names is None or len(made.names) == columns)
+            and (made.names is None or len(made.names) == made.parameters.inputs_of(columns))
             and self.targets.shape == (targets, columns)
             and weights.shape == (targets,)
             and weights.min() >= 0.0 < weights.sum()

@@ -144,8 +144,9 @@ def lattice_multiplier(epsilon: float, delta: float, size: int) -> tuple[float, 
         if slack < delta and _spill(epsilon, delta, size, ratio) <= EPSILON_SLACK * epsilon:
             multiplier = gaussian_multiplier(epsilon * (1.0 - EPSILON_SLACK), delta - slack)
             return multiplier, depth, slack
+    numbers = "1 number" if size == 1 else f"{size} numbers"
     raise ValueError(
-        f"epsilon={epsilon:g}, delta={delta:g} are too small for {size} numbers on a lattice."
+        f"epsilon={epsilon:g}, delta={delta:g} are too small for {numbers} on a lattice."
     )
 
 

@@ -20,6 +20,7 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Prior, prior_about
 from privgp.plan.features.features import Features
 from privgp.plan.features.masses import TOTAL_PRECISION, feature_functionals, precision_of
+from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import RANK_SHARES
 from privgp.types import Array
 
@@ -100,7 +101,11 @@ def covariance_given(features: Features, points: Array, masses: Array, noise_std
 
 
 def part_ranked_by_masses(
-    features: Features, points: Array, masses: Array, prior: Prior
+    features: Features,
+    points: Array,
+    masses: Array,
+    prior: Prior,
+    inputs: Inputs | None = None,
 ) -> tuple[Prior, ...]:
     """One prior per map that blends coordinates with their ranks, as the masses tell them."""
     knots, ranks = [], []
@@ -113,7 +118,10 @@ def part_ranked_by_masses(
         knots.append(at)
         ranks.append(low + (high - low) * np.interp(at, places, shares))
     edges, places = np.column_stack(knots), np.column_stack(ranks)
-    maps = [InputMap(share, edges, places) if share else InputMap() for share in RANK_SHARES]
+    plain, widths = (None, ()) if inputs is None else (inputs.unranked, inputs.widths)
+    maps = [InputMap(share, edges, places, plain) if share else InputMap() for share in RANK_SHARES]
+    maps = maps[: 1 if plain and len(plain) == len(knots) else None]
+    free = prior.noise_free
     return tuple(
-        prior_about(replace(prior.start, input_map=m), noise_free=prior.noise_free) for m in maps
+        prior_about(replace(prior.start, input_map=m), noise_free=free, widths=widths) for m in maps
     )

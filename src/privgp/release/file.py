@@ -56,7 +56,9 @@ class Contents:
         given.check_for(columns)
         check_models(self.models, columns)
         if self.names is not None:
-            _holds(len(self.names) == columns, "column names are not one per column")
+            _holds(
+                len(self.names) == given.inputs_of(columns), "column names are not one per column"
+            )
         counts = given.likelihood == "poisson"
         _holds((self.unit_rate is not None) == counts, "unit of rates is broken")
         unbiased = given.reconstruct == "unbiased"

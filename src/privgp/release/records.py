@@ -11,6 +11,7 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals, counts_given
+from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import RANK_SHARES
 from privgp.types import Array
 
@@ -29,7 +30,9 @@ def functionals_of(
     return bin_functionals(bins, counts, covariance, start, squares), counts
 
 
-def part_ranked_by_counts(bins: Bins, counts: Array, prior: Prior) -> tuple[Prior, ...]:
+def part_ranked_by_counts(
+    bins: Bins, counts: Array, prior: Prior, inputs: Inputs | None = None
+) -> tuple[Prior, ...]:
     """One prior per map that blends coordinates with their ranks, as the noisy counts tell them."""
     knots, ranks = [], []
     cells = counts.reshape(bins.shape)
@@ -40,7 +43,10 @@ def part_ranked_by_counts(bins: Bins, counts: Array, prior: Prior) -> tuple[Prio
         knots.append(np.linspace(bins.low[j], bins.high[j], parts + 1))
         ranks.append(bins.low[j] + width * below / below[-1])
     edges, places = np.column_stack(knots), np.column_stack(ranks)
-    maps = [InputMap(share, edges, places) if share else InputMap() for share in RANK_SHARES]
+    plain, widths = (None, ()) if inputs is None else (inputs.unranked, inputs.widths)
+    maps = [InputMap(share, edges, places, plain) if share else InputMap() for share in RANK_SHARES]
+    maps = maps[: 1 if plain and len(plain) == len(knots) else None]
+    free = prior.noise_free
     return tuple(
-        prior_about(replace(prior.start, input_map=m), noise_free=prior.noise_free) for m in maps
+        prior_about(replace(prior.start, input_map=m), noise_free=free, widths=widths) for m in maps
     )

@@ -61,7 +61,8 @@ class JointContents:
         require(len({*self.output_names}) == count, "its outputs do not have names of their own")
         checked_shares(given.shares, count)
         if self.names is not None:
-            require(len(self.names) == self.columns, "its column names are not one per column")
+            named = given.inputs_of(self.columns)
+            require(len(self.names) == named, "its column names are not one per column")
         require(given.reconstruct == "posterior", "its parameters are not those of its release")
         for output in self.outputs:
             output.check_for(self.columns)

@@ -56,7 +56,6 @@ def test_no_reader_ever_returns_a_private_cell(
         (pl.LazyFrame, "fetch"),
     ):
         monkeypatch.setattr(place, name, forbidden, raising=False)
-    monkeypatch.setattr("privgp.command.io.tables.csv.reader", forbidden)
 
     result = run("plan", data, *COLUMNS, *BUDGET, *QUICK, *groups)
     assert result.code == 0, result

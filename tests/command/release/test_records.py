@@ -100,7 +100,6 @@ def test_a_plan_loads_no_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, e
         monkeypatch.setattr(owner, name, read)
 
     watched(pl.LazyFrame, "collect")
-    monkeypatch.setattr("privgp.command.io.tables.csv.reader", forbidden)
     monkeypatch.setattr(pl, "read_parquet", forbidden)
     if ending == "parquet":
         monkeypatch.setattr(pl, "read_csv", forbidden)

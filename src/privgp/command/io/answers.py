@@ -13,7 +13,6 @@ from privgp.command.errors import Refusal, listed
 from privgp.command.io.columns import answering, in_blocks
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import Step
-from privgp.types import Array
 
 BLOCK = 4096
 ERROR_BARS = "Error bars: 'privgp predict' gives intervals of the function, of new outputs with --observation."
@@ -33,7 +32,7 @@ class OfFunction:
     def steps(self, rows: int) -> int:
         return -(-rows // BLOCK)
 
-    def at(self, X: Array, step: Step, coverage: float, observation: bool) -> list[Any]:
+    def at(self, X: Any, step: Step, coverage: float, observation: bool) -> list[Any]:
         """A column for every name, by blocks of rows, so that any number fits into memory."""
         parts = []
         for rows in in_blocks(self.model, X, BLOCK, step, "Predicting row"):
@@ -138,7 +137,8 @@ def answer_of(model: Any) -> OfFunction:
 
 
 def kernel_line(model: Any, of: str = "") -> str:
-    return f"Most plausible kernel{of}: {write_kernel(model.kernel_, figures=4)}."
+    kernel = model.kernel_ if model.inputs_ is None else model.inputs_.narrowed(model.kernel_)
+    return f"Most plausible kernel{of}: {write_kernel(kernel, figures=4)}."
 
 
 def learned(model: Any, output: str = "") -> list[str]:

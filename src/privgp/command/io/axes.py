@@ -9,7 +9,7 @@ import numpy as np
 
 from privgp.command.errors import Refusal, listed, refusing
 from privgp.command.io.columns import read_inputs
-from privgp.command.io.files import TABLES
+from privgp.command.io.files import TABLES, ending
 from privgp.types import Array
 
 MOST_POINTS, MOST_VALUES, LONGEST_SPACE = 100_000, 1000, 2000
@@ -58,7 +58,7 @@ def read_ranges(
 
 def read_targets(text: str, inputs: Sequence[str], option: str = "--targets") -> Array:
     """Points (targets, inputs) from a file with the input columns, or from a grid."""
-    if Path(text).suffix.lower() not in TABLES:
+    if ending(Path(text)) not in TABLES:
         return grid(text, inputs, option)
     points = read_inputs(Path(text), inputs).to_numpy().astype(np.float64)
     if len(points) > MOST_POINTS:

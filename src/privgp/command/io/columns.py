@@ -9,12 +9,14 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, counted, refusal, refusing
+from privgp.command.io.cells.kinds import FILL_IN, Kinds, kinds_of, typed
 from privgp.command.io.screen import Step
-from privgp.command.io.tables import Source, batches, check_some, load, open_table
+from privgp.command.io.tables import Form, Source, batches, check_some, load, open_table
 from privgp.models.kept import names_of
 from privgp.plan.inputs.rows import BLOCK
 from privgp.plan.several.arguments import are_several
 from privgp.types import Array
+from privgp.vault.missing import complete_rows
 from privgp.vault.validate import column_labels, column_numbers
 
 BATCH = 32 * BLOCK
@@ -31,13 +33,15 @@ def split_names(text: str, option: str = "--inputs") -> list[str]:
     return names
 
 
-def as_table(model: Any, X: Array) -> Any:
+def as_table(model: Any, X: Any) -> Any:
     """Rows under the names that a model knows its inputs by, if any."""
     names = names_of(model)  # without orient, a square array would be read by columns
+    if isinstance(X, pl.DataFrame):
+        return X.to_numpy() if names is None else X.rename(dict(zip(X.columns, names, strict=True)))
     return X if names is None else pl.DataFrame(X, schema=list(names), orient="row")
 
 
-def in_blocks(model: Any, X: Array, size: int, step: Step, doing: str) -> Iterator[Any]:
+def in_blocks(model: Any, X: Any, size: int, step: Step, doing: str) -> Iterator[Any]:
     """The rows as above, some at a time; every block is a step of a bar."""
     for start in range(0, len(X), size):
         step(f"{doing} {start + 1} of {len(X)}")
@@ -54,7 +58,9 @@ def answering() -> Iterator[None]:
         raise refusal(problem) from None
 
 
-def asked_rows(model: Any, path: Path, table: Path, given: str | None) -> pl.DataFrame:
+def asked_rows(
+    model: Any, path: Path, table: Path, given: str | None, form: Form | None = None
+) -> pl.DataFrame:
     """The inputs in a new table, by the names given with --inputs, else by those in the model's file."""
     names = names_of(model) if given is None else split_names(given)
     count = int(model.n_features_in_)
@@ -62,19 +68,66 @@ def asked_rows(model: Any, path: Path, table: Path, given: str | None) -> pl.Dat
         raise Refusal(f"'{path}' does not name its {counted(count, 'input')}: do so with --inputs.")
     if len(names) != count:
         raise Refusal(f"'{path}' has {counted(count, 'input')}, but --inputs names {len(names)}.")
-    return read_inputs(table, names)
+    return read_inputs(table, names, known_kinds(model, names), form)
 
 
-def read_inputs(path: Path, names: Sequence[str]) -> pl.DataFrame:
-    source = open_table(path)
-    return input_columns(load(source, names), names, source)
+def asked_table(
+    model: Any, path: Path, table: Path, given: str | None, form: Form | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The inputs in a new table, and all of its columns as they are; but not one that has the name of
+    the private output, as the table may be the curator's."""
+    X = asked_rows(model, path, table, given, form)
+    source = open_table(table, form, X.columns)
+    private = {*getattr(model, "output_names_", ()), (model.output_ or {}).get("column")}
+    kept = [name for name in source.names if name not in private and source.names.count(name) == 1]
+    return X, load(source, kept)
+
+
+def known_kinds(model: Any, names: Sequence[str]) -> Kinds | None:
+    """What the columns of these names are, which stand in the place of those in the model's file."""
+    inputs = getattr(model, "inputs_", None)
+    if inputs is None:
+        return None
+    known = kinds_of(inputs)
+    return dict(zip(names, (known[name] for name in inputs.names), strict=True))
+
+
+def read_inputs(
+    path: Path, names: Sequence[str], kinds: Kinds | None = None, form: Form | None = None
+) -> pl.DataFrame:
+    source = open_table(path, form, names)
+    return input_columns(load(source, names), names, source, kinds=kinds)
 
 
 def input_columns(
-    frame: pl.DataFrame, names: Sequence[str], source: Source, before: int = 0
+    frame: pl.DataFrame,
+    names: Sequence[str],
+    source: Source,
+    before: int = 0,
+    kinds: Kinds | None = None,
+    choice: str = FILL_IN,
 ) -> pl.DataFrame:
-    """The named columns as finite numbers. ``before``: rows of the table before the frame."""
-    return pl.DataFrame([_numbers(frame[name], source, before) for name in names])
+    """The named columns, of these kinds, as finite numbers unless they are something else.
+
+    ``before``: rows of the table before the frame; ``kinds``: None if all must be numbers.
+    """
+    told = dict.fromkeys(names, "number") if kinds is None else kinds
+    made = pl.DataFrame(
+        [
+            typed(
+                frame[name],
+                f"Column '{name}' of '{source.path}'",
+                told.get(name),
+                before,
+                is_csv=source.is_csv,
+                choice=choice,
+            )
+            for name in names
+        ]
+    )
+    if all(made[name].dtype.is_numeric() or made[name].dtype == pl.Boolean for name in names):
+        return made.cast({pl.Boolean: pl.Int64})  # then they are all numbers
+    return made
 
 
 def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
@@ -95,6 +148,11 @@ def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
             "every row needs its person."
         )
     return column.to_numpy()
+
+
+def whole_rows(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows that have a value in every column. Which they are is public, as the curator chose."""
+    return frame.filter(complete_rows([frame[name].to_list() for name in frame.columns]))
 
 
 def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
@@ -147,28 +205,6 @@ def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
     sentence = f"Column '{name}' of '{source.path}' must hold a label in every row."
     with refusing(sentence, ValueError):
         return column_labels(column.to_list())
-
-
-def _numbers(column: pl.Series, source: Source, before: int) -> pl.Series:
-    where = f"Column '{column.name}' of '{source.path}'"
-    if column.dtype == pl.String and source.is_csv:
-        column = column.str.strip_chars()
-        missing = column.is_null() | (column == "")
-    elif column.dtype.is_numeric():
-        missing = column.is_null()
-    else:
-        raise Refusal(f"{where} must hold numbers.")
-    values = column.cast(pl.Float64, strict=False)
-    for wrong, sentence in (
-        (missing, "has no value in row {}."),
-        (values.is_null(), "must hold numbers: row {} does not."),
-        (~values.is_finite(), "holds NaN or infinity in row {}."),
-    ):
-        if wrong.any():
-            raise Refusal(f"{where} {sentence.format(_first(wrong, before))}")
-    whole = column.cast(pl.Int64, strict=False)
-    exact = column.dtype == pl.String or column.dtype.is_integer()
-    return whole if exact and not whole.is_null().any() else values
 
 
 def _first(mask: pl.Series, before: int = 0) -> int:

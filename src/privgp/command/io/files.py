@@ -10,8 +10,9 @@ from privgp.command.errors import Failure, Refusal, refusing
 from privgp.storage.parts import part_beside
 
 PICTURES = (".png", ".svg")
-TABLES = (".csv", ".parquet")
+TABLES = (".csv", ".csv.gz", ".parquet")
 MANY_TABLES = (*TABLES, "")  # also folders and patterns of such files
+NEW_TABLES = (".csv", ".parquet")
 CERTIFICATES = (".html", ".json")
 PAGES = (".html",)
 RELEASES = (".privgp",)
@@ -20,6 +21,16 @@ STATES = (".private-state",)
 
 Read = TypeVar("Read")
 Files = Sequence[tuple[Path | None, Sequence[str]]]
+
+
+def ending(path: Path) -> str:
+    """The ending of a file's name, in small letters; of a compressed table both."""
+    name = path.name.lower()
+    return ".csv.gz" if name.endswith(".csv.gz") else path.suffix.lower()
+
+
+def _either(endings: Sequence[str]) -> str:
+    return " or ".join([*([", ".join(endings[:-1])] if endings[1:] else []), endings[-1]])
 
 
 def check_files(reads: Files, writes: Files, *, force: bool | None) -> None:
@@ -45,7 +56,7 @@ def is_many(path: Path) -> bool:
 def check_destination(path: Path, endings: Sequence[str], *, force: bool | None) -> None:
     """Refuse a file that could not be written later: wrong ending, no folder, in the way."""
     if path.suffix not in endings:
-        raise Refusal(f"The file '{path}' must end in {' or '.join(endings)}.")
+        raise Refusal(f"The file '{path}' must end in {_either(endings)}.")
     with refusing(f"'{path}' cannot be written there.", OSError, ValueError):
         if path.is_dir():
             raise Refusal(f"'{path}' is a folder, not a file to write.")
@@ -61,8 +72,8 @@ def check_destination(path: Path, endings: Sequence[str], *, force: bool | None)
 
 def check_readable(path: Path, endings: Sequence[str]) -> None:
     """Refuse what has the wrong ending, is no file, cannot be opened, or is empty."""
-    if path.suffix.lower() not in endings:
-        raise Refusal(f"'{path}' must end in {' or '.join(endings)}.")
+    if ending(path) not in endings:
+        raise Refusal(f"'{path}' must end in {_either(endings)}.")
     with refusing(f"The file '{path}' cannot be read.", OSError, ValueError):
         if path.is_dir():
             raise Refusal(f"'{path}' is a folder, not a file.")

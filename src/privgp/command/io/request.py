@@ -12,6 +12,7 @@ import polars as pl
 
 from privgp.command.errors import Failure, Refusal, counted, refusal, refusing
 from privgp.command.io.axes import read_ranges, read_targets
+from privgp.command.io.cells.kinds import Kinds, declared_columns, kinds_of
 from privgp.command.io.columns import (
     check_cells,
     identifiers,
@@ -20,28 +21,30 @@ from privgp.command.io.columns import (
     output_columns,
     outputs,
     private_columns,
-    read_inputs,
     split_names,
+    whole_rows,
 )
-from privgp.command.io.files import is_many, open_stored
+from privgp.command.io.files import ending, is_many, open_stored
 from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.tables import (
+    Form,
     Source,
     check_columns,
     check_lines,
     count_rows,
-    load,
-    load_whole,
+    load_checked,
     open_table,
 )
 from privgp.command.options import ReleaseOptions
 from privgp.models.classifier import PrivateGPClassifier
+from privgp.models.files import FileInputs, Table
+from privgp.models.files import open_table as open_files
 from privgp.models.kinds.records import domain as checked_domain
 from privgp.models.load import estimator_for
 from privgp.models.planned import named
+from privgp.models.promise import MISSING
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.table import Inputs, Table
-from privgp.models.table import open_table as open_files
+from privgp.plan.advice import advice
 from privgp.plan.classes.declared import declared_classes
 from privgp.plan.file import load_plan
 from privgp.plan.inputs.arguments import check_bounds
@@ -54,6 +57,9 @@ from privgp.vault.labels import written_classes
 TOO_EXTREME = (
     "The plan could not be computed: the numbers are too large or too small, so choose other units "
     "for the inputs, the bounds or the kernel."
+)
+DROP_CHOICE = (
+    "fill it in, or give --missing drop, which leaves out such rows and makes public which they are"
 )
 OF_ALL = ("epsilon", "delta", "protect", "hyperparameters", "mechanism")
 AS_GIVEN = (
@@ -94,9 +100,19 @@ class Request(ReleaseOptions):
         return is_many(self.data)
 
     @property
+    def is_written_otherwise(self) -> bool:
+        """Whether a CSV file is said to have other delimiters or decimal commas."""
+        return self.delimiter not in (None, ",") or bool(self.decimal_comma)
+
+    @property
     def in_parts(self) -> bool:
-        """Whether the table is read in parts, never in memory as a whole."""
-        return self.inducing is not None or self.is_many
+        """Whether the table is read in parts, never in memory as a whole: only where all inputs are
+        numbers, as plainly written as in several files."""
+        if self.is_many or self.inducing is None or self.kinds or self.missing == "drop":
+            return self.is_many
+        source = self.source()
+        plain = ending(self.data) == ".csv" and source.delimiter == "," and not source.decimal_comma
+        return plain or not source.is_csv
 
     def table(self, output: str | None) -> Table:
         """The table in files; of a single one every cell that is asked for is checked."""
@@ -138,6 +154,22 @@ class Request(ReleaseOptions):
         return split_names(self.inputs)
 
     @property
+    def columns(self) -> Any:
+        """What inputs are, as ``columns`` of a model has it."""
+        said = self.dates, self.categories, self.places, self.periodic
+        return declared_columns(self.input_names, *said, self.crs)
+
+    @property
+    def kinds(self) -> Kinds | None:
+        """What inputs are by their names; the others are what they plainly are."""
+        return kinds_of(self.columns)
+
+    def source(self) -> Source:
+        """The table, whose header alone is read, and public cells if they must tell how it is written."""
+        public = [] if self.inputs_are_private else self.public_names
+        return open_table(self.data, Form(self.delimiter, self.decimal_comma), public)
+
+    @property
     def public_names(self) -> list[str]:
         """The columns that a plan may load."""
         names = self.input_names
@@ -146,6 +178,11 @@ class Request(ReleaseOptions):
     def check(self) -> None:
         """Refuse what is wrong whatever the file holds."""
         self._check_classes()
+        if self.columns is not None and self.inputs_are_private:
+            raise Refusal(
+                "--dates, --categories, --places and --periodic do not go with --protect records, "
+                "whose columns must be numbers here: Python's columns takes them."
+            )
         try:
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
             if are_several(self.y_bounds):
@@ -171,6 +208,12 @@ class Request(ReleaseOptions):
             )
         if self.is_many and self.exposure is not None:
             raise Refusal("Several files do not go with --exposure: join them into one.")
+        if self.is_many and (self.kinds or self.missing == "drop" or self.is_written_otherwise):
+            raise Refusal(
+                "Several files must hold numbers in every row, with commas between them: join them "
+                "into one for dates, categories, places, --missing drop, --delimiter or "
+                "--decimal-comma."
+            )
         if self.inducing is not None and self.inducing < 1:
             raise Refusal(f"--inducing must be at least 1, got {self.inducing}.")
         if self.noise_variance is not None and not 0 < self.noise_variance < math.inf:
@@ -271,20 +314,20 @@ class Request(ReleaseOptions):
             "targets": None
             if self.targets is None
             else read_targets(self.targets, self.input_names),
+            "columns": self.columns,
             "ledger": self.account,
             "random_state": self.seed,
             **{name: getattr(self, name) for name in OF_ALL},
         }
+        made: PrivateGPRegressor | PrivateGPClassifier
         if self.classes is not None:
-            return PrivateGPClassifier(classes=self.class_names, link=self.link, **shared)
-        only = {name: getattr(self, name) for name in AS_GIVEN}
-        return PrivateGPRegressor(
-            y_bounds=self.y_bounds,
-            shares=self.read_shares(),
-            engine=self.scheduler,
-            **shared,
-            **only,
-        )
+            made = PrivateGPClassifier(classes=self.class_names, link=self.link, **shared)
+        else:
+            only = {name: getattr(self, name) for name in AS_GIVEN}
+            bounds = {"y_bounds": self.y_bounds, "shares": self.read_shares()}
+            made = PrivateGPRegressor(**bounds, engine=self.scheduler, **shared, **only)
+        made._noted = (MISSING,) if self.missing == "drop" else ()
+        return made
 
     def named(self, plan: Any) -> Any:
         """The plan with the names of its columns."""
@@ -296,22 +339,40 @@ class Request(ReleaseOptions):
         """The public exposure of every row for ``plan`` and ``fit``, if a column of them is named."""
         if self.exposure is None:
             return {}
-        exposure = read_inputs(self.data, [self.exposure]).to_numpy()[:, 0].astype(np.float64)
-        return {"exposure": exposure}
+        source = self.source()
+        read = input_columns(self._loaded(source, [self.exposure]), [self.exposure], source)
+        return {"exposure": read.to_numpy()[:, 0].astype(np.float64)}
+
+    def _loaded(self, source: Source, wanted: list[str]) -> pl.DataFrame:
+        """These columns, every line checked; without the rows where one that is used has no value, if
+        these are to be left out."""
+        if self.missing == "refuse":
+            return load_checked(source, wanted)[1]
+        used = dict.fromkeys([*wanted, *self.public_names, self.exposure, *self.output_names])
+        names = [name for name in used if name in wanted or name in source.names]
+        _, frame = load_checked(source, names)
+        frame = whole_rows(frame)
+        if frame.height == 0:
+            raise Refusal(f"Every row of '{source.path}' has a missing value.")
+        return frame.select(wanted)
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
-        source = open_table(self.data)
-        return self._inputs_and_people(load(source, self.public_names), source)
+        source = self.source()
+        return self._inputs_and_people(self._loaded(source, self.public_names), source)
 
-    def public_rows(self) -> tuple[pl.DataFrame | Inputs | int, Any]:
+    def public_rows(self) -> tuple[pl.DataFrame | FileInputs | int, Any]:
         """All that a plan needs: as above, in parts if asked for, or the number of private records."""
         if self.inputs_are_private:
-            source = open_table(self.data)
-            rows = count_rows(source, self.input_names)
+            source = self.source()
+            if self.missing == "refuse":
+                rows = count_rows(source, self.input_names)
+                check_lines(source, rows)
+            else:
+                rows = self._loaded(source, self.input_names).height
             if self.groups is None:
                 return rows, None
-            return rows, self._people(load(source, [self.groups]), source)
+            return rows, self._people(self._loaded(source, [self.groups]), source)
         if self.in_parts:
             table = self.table(None)
             return table.inputs, table.groups
@@ -321,9 +382,10 @@ class Request(ReleaseOptions):
         """Inputs, person identifiers and outputs, every line of the table checked."""
         several = are_several(self.y_bounds)
         names = self.output_names if several else [output]
+        source = self.source()
         if not several:
-            self._check_one_output(open_table(self.data))
-        source, frame = load_whole(self.data, [*self.public_names, *names])
+            self._check_one_output(source)
+        frame = self._loaded(source, [*self.public_names, *names])
         X, people = self._inputs_and_people(frame, source)
         if several:
             return X, people, output_columns(frame, names, source)
@@ -332,8 +394,11 @@ class Request(ReleaseOptions):
         return X, people, output_column(frame, output, source)
 
     def _inputs_and_people(self, frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Any]:
-        read = private_columns if self.inputs_are_private else input_columns
-        X = read(frame, self.input_names, source)
+        if self.inputs_are_private:
+            X = private_columns(frame, self.input_names, source)
+        else:
+            names = self.input_names
+            X = input_columns(frame, names, source, kinds=self.kinds, choice=DROP_CHOICE)
         return X, self._people(frame, source)
 
     def _people(self, frame: pl.DataFrame, source: Source) -> Any:
@@ -381,6 +446,10 @@ class PlannedRequest(Request):
     def input_names(self) -> list[str]:
         return [*self.plan.made_for.names]
 
+    @property
+    def columns(self) -> Any:
+        return self.plan.made_for.parameters.columns
+
     def domain(self) -> Any:
         return self.plan.made_for.parameters.x_bounds
 
@@ -397,7 +466,7 @@ class PlannedRequest(Request):
 
 def make_plan(
     model: Any,
-    X: pl.DataFrame | Inputs | int,
+    X: pl.DataFrame | FileInputs | int,
     people: Any,
     exposures: Mapping[str, Array] | None = None,
 ) -> Plan:
@@ -409,6 +478,14 @@ def make_plan(
         if not np.all(np.isfinite(plan.starting_error)):
             raise ArithmeticError
     return plan
+
+
+def advised(plan: Any) -> list[str]:
+    """Warnings about the budget of a plan."""
+    people, whole = plan.strategy.people, bool(getattr(plan.strategy, "whole_people", False))
+    count = plan.rows if people is None else int(people.max()) + 1
+    unit = "person" if whole or people is not None else "row"
+    return advice(plan.epsilon, plan.promised_delta, count, unit)
 
 
 @contextmanager

@@ -1,17 +1,23 @@
 """The files of a release, written and told of; pictures and certificates of anything."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privgp.command.errors import listed
+import numpy as np
+
+from privgp.command.errors import Refusal, listed, refusal, refusing
+from privgp.command.io.cells.grid import Grid
 from privgp.command.io.files import whole_file
 from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, tell
 from privgp.models.load import save
+from privgp.models.published import LONGEST
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import certificate, page
+from privgp.release.certificate.document import filled_in
 
 
 @dataclass(frozen=True)
@@ -22,17 +28,32 @@ class Results:
     certificate: Path | None
     plot: Path | None
     force: bool
+    name: str | None = None
+    units: str | None = None
+    holder: Mapping[str, str] | None = None
+
+    def check_named(self, request: Request) -> None:
+        """Refuse a name or units that the release could not hold."""
+        if len(request.output_names) > 1 and (self.name or self.units) is not None:
+            raise Refusal(
+                "--name and --units are for one output: several have their columns' names."
+            )
+        for option, text in (("--name", self.name), ("--units", self.units)):
+            if text is not None and not 0 < len(text.strip()) <= LONGEST:
+                raise Refusal(f"{option} must be a text of at most {LONGEST} characters.")
 
     def write(self, model: Any, output: str, saved: list[Path], step: Step) -> None:
         """Write what was asked for; the release comes first and is noted once it is complete."""
+        if not model._each and (self.name is not None or model.output_ is None):
+            model.name_output(self.name or output, self.units, output)
         step("Writing the release")
         save(model, self.release, overwrite=self.force)
         saved.append(self.release)
         step("Drawing and certifying")
         if self.certificate is not None:
-            write_certificate(model, self.certificate)
+            write_certificate(model, self.certificate, self.holder)
         if self.plot is not None:
-            write_picture(model.plot(output=output), self.plot)
+            write_picture(model.plot(), self.plot)
 
     def tell(
         self,
@@ -67,9 +88,79 @@ def contains(request: Request) -> str:
     )
 
 
-def write_certificate(model: Any, path: Path) -> None:
+def read_holder(path: Path | None) -> dict[str, str] | None:
+    """What only the data holder knows, from a JSON file."""
+    if path is None:
+        return None
+    with refusing(f"'{path}' must be a JSON object, as privgp certificate --template writes it.",
+        OSError, ValueError, RecursionError):  # fmt: skip
+        given = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(given, dict):
+            raise ValueError
+    try:
+        return filled_in(given)
+    except ValueError as problem:
+        raise refusal(problem, holder="--holder") from None
+
+
+def write_template(path: Path) -> None:
+    """A JSON file with every field that only the data holder can fill in."""
+    with whole_file(path) as part:
+        part.write_text(json.dumps(filled_in(None), indent=2) + "\n", encoding="utf-8")
+
+
+def write_gridded(model: Any, grid: Grid, values: Mapping[str, Any], path: Path) -> list[str]:
+    """Predictions on a grid as CF netCDF or GeoJSON, by the file's ending; returns the names of its
+    columns."""
+    from privgp.command.io.cells.netcdf import write_netcdf
+
+    numbers = {name: column for name, column in values.items() if column.dtype.kind == "f"}
+    if path.suffix == ".geojson":
+        _write_cells(model, grid, numbers, path)
+        return [*grid.inputs.names, *numbers]
+    facts = {
+        "title": model._called("output"),
+        "comment": model.guarantee_.describe(),
+        "simulation": str(model.guarantee_.is_simulation).lower(),
+    }
+    units = (model.output_ or {}).get("units", "1")
+    with whole_file(path) as part:
+        write_netcdf(part, grid, numbers, facts, units)
+    return [*grid.inputs.names, *numbers]
+
+
+def _write_cells(model: Any, grid: Grid, numbers: Mapping[str, Any], path: Path) -> None:
+    """A polygon for every cell of a grid over longitudes and latitudes."""
+    from privgp.release.exports.geojson import cells, places_in
+
+    names = grid.inputs.names
+    places = places_in(names) if len(names) == 2 else None
+    if places is None or min(grid.shape) < 2:
+        raise Refusal(
+            "A .geojson file needs exactly two inputs, named longitude and latitude or lon and lat, in "
+            "degrees, and at least two points along each."
+        )
+    first, second = places
+    shaped = {name: np.reshape(column, grid.shape) for name, column in numbers.items()}
+    columns = {name: each if first < second else each.T for name, each in shaped.items()}
+    promise = model.guarantee_
+    about = {
+        "output": model._called("output"),
+        "epsilon": promise.epsilon,
+        "delta": promise.delta,
+        "simulation": promise.is_simulation,
+    }
+    try:
+        text = cells(grid.axes[first], grid.axes[second], columns, about)
+    except ValueError as problem:
+        raise refusal(problem) from None
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def write_certificate(model: Any, path: Path, holder: Mapping[str, str] | None = None) -> None:
     """What was promised, as a page for people or as JSON for programs by the file's ending."""
-    facts = certificate(model)
+    facts = certificate(model, holder=holder)
     text = page(facts) if path.suffix == ".html" else json.dumps(facts, indent=2) + "\n"
     with whole_file(path) as part:
         part.write_text(text, encoding="utf-8")

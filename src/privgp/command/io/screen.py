@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from privgp.command.errors import printable
+from privgp.command.errors import one_line, printable
 
 if TYPE_CHECKING:
     from privgp.privacy.guarantee import Guarantee
@@ -26,6 +26,12 @@ def say(text: str) -> None:
     """Print lines as they are: names of columns and files are never taken for markup."""
     for line in text.splitlines() or [""]:
         print(printable(line))
+
+
+def warn(sentences: Sequence[str]) -> None:
+    """Sentences on the error stream."""
+    for sentence in sentences:
+        print(one_line(f"Warning: {sentence}"), file=sys.stderr)
 
 
 def tell(

@@ -14,8 +14,8 @@ from privgp.command.io.columns import made_up
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step, blocks_shown
 from privgp.ledger.errors import LedgerError
+from privgp.models.files import fit_table, rehearse_table
 from privgp.models.load import save
-from privgp.models.table import fit_table, rehearse_table
 from privgp.storage.parts import part_beside
 from privgp.types import Array
 

@@ -1,12 +1,12 @@
 """Reading and writing tables. Only the columns that are asked for are ever loaded. The library that
 parses quotes cells in its errors, so none of its errors is passed on."""
 
-import csv
+import gzip
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -14,9 +14,20 @@ from typing import TypeVar
 import polars as pl
 
 from privgp.command.errors import Refusal, counted, listed
-from privgp.command.io.files import TABLES, check_readable, whole_file
+from privgp.command.io.files import TABLES, check_readable, ending, whole_file
 
 Read = TypeVar("Read")
+DELIMITERS = ";\t|"  # tried where a header has one name only
+COMMA = r"^\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*$"
+POINT = r"^\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*$"
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a CSV file is written; None: as its header, or its public cells, plainly show."""
+
+    delimiter: str | None = None
+    decimal_comma: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -25,20 +36,45 @@ class Source:
 
     path: Path
     names: tuple[str, ...]
+    delimiter: str = ","
+    decimal_comma: bool = False
 
     @property
     def is_csv(self) -> bool:
-        return self.path.suffix.lower() == ".csv"
+        return ending(self.path) != ".parquet"
 
 
-def open_table(path: Path) -> Source:
+def open_table(path: Path, form: Form | None = None, public: Sequence[str] = ()) -> Source:
+    """``public``: columns that may be looked at to see how numbers are written."""
+    form = form or Form()
+    if form.delimiter is not None and len(form.delimiter.encode()) != 1:
+        raise Refusal("--delimiter must be one character, such as ';'.")
     check_readable(path, TABLES)
-    if path.suffix.lower() != ".csv":
+    if ending(path) == ".parquet":
         return Source(path, tuple(_parsed(path, lambda: pl.read_parquet_schema(path))))
+    delimiter = form.delimiter or ","
+    names = _header(path, delimiter)
+    for other in DELIMITERS if form.delimiter is None else "":
+        if len(names) == 1 and other in names[0]:
+            delimiter, names = other, _header(path, other)
+    source = Source(path, names, delimiter, bool(form.decimal_comma))
+    if form.decimal_comma is None and delimiter != "," and {*public} <= {*names}:
+        return replace(source, decimal_comma=_has_decimal_commas(source, public))
+    return source
+
+
+def _header(path: Path, delimiter: str) -> tuple[str, ...]:
     # The lines after the first may be of any length here.
     first = partial(pl.read_csv, has_header=False, n_rows=1, truncate_ragged_lines=True)
-    names = _parsed(path, lambda: first(path, infer_schema=False, glob=False).row(0))
-    return Source(path, tuple((name or "").strip() for name in names))
+    read = partial(first, path, infer_schema=False, glob=False, separator=delimiter)
+    return tuple((name or "").strip() for name in _parsed(path, lambda: read().row(0)))
+
+
+def _has_decimal_commas(source: Source, public: Sequence[str]) -> bool:
+    """Whether numbers of public columns are written with a comma, and none with a point."""
+    frame = _parsed(source.path, _selected(source, public).collect)
+    with_comma = any(frame[name].str.contains(COMMA).any() for name in public)
+    return with_comma and not any(frame[name].str.contains(POINT).any() for name in public)
 
 
 def check_columns(source: Source, wanted: Sequence[str]) -> None:
@@ -55,8 +91,6 @@ def _what_there_is(source: Source) -> str:
     # A table without a header shows its first row as one, and with it somebody's output.
     if source.is_csv and any(_is_number(name) for name in source.names):
         return ", and its first line must name the columns"
-    if source.is_csv and len(source.names) == 1 and set(source.names[0]) & set(";\t|"):
-        return f": it has {listed(source.names)}, but fields must be separated by commas"
     return f": it has {listed(source.names)}"
 
 
@@ -66,14 +100,25 @@ def _is_number(text: str) -> bool:
 
 def _scan(source: Source) -> pl.LazyFrame:
     if source.is_csv:
-        return pl.scan_csv(source.path, infer_schema=False, glob=False)
+        separator = source.delimiter
+        return pl.scan_csv(source.path, infer_schema=False, glob=False, separator=separator)
     return pl.scan_parquet(source.path, glob=False)
 
 
 def _selected(source: Source, wanted: Sequence[str]) -> pl.LazyFrame:
     """These columns and no others, cells of a CSV file as text."""
     check_columns(source, wanted)
-    return _scan(source).select(pl.nth(source.names.index(name)).alias(name) for name in wanted)
+    cells = (_cells(source, source.names.index(name)).alias(name) for name in wanted)
+    return _scan(source).select(cells)
+
+
+def _cells(source: Source, place: int) -> pl.Expr:
+    """A column, with points in the place of decimal commas; every cell by itself."""
+    cells = pl.nth(place)
+    if not source.decimal_comma:
+        return cells
+    pointed = cells.str.replace(",", ".", literal=True)
+    return pl.when(cells.str.contains(COMMA)).then(pointed).otherwise(cells)
 
 
 def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
@@ -85,9 +130,17 @@ def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
 
 def load_whole(path: Path, wanted: Sequence[str]) -> tuple[Source, pl.DataFrame]:
     """These columns of a table, every line checked."""
-    source = open_table(path)
+    return load_checked(open_table(path), wanted)
+
+
+def load_checked(source: Source, wanted: Sequence[str]) -> tuple[Source, pl.DataFrame]:
+    """The same of a table that is open. Lines come first: which columns are wanted makes no difference
+    to what is said of them."""
+    check_columns(source, wanted)
+    rows = _count_lines(source)
     frame = load(source, wanted)
-    check_lines(source, frame.height)
+    if rows not in (None, frame.height):
+        raise _unreadable(source.path)
     return source, frame
 
 
@@ -117,22 +170,63 @@ def check_some(rows: int, source: Source) -> None:
 def check_lines(source: Source, rows: int) -> None:
     """Refuse a CSV file in which a line has more or fewer fields than the header, or rows are
     missing: loading some columns does not notice, and would misread all that comes after."""
+    if _count_lines(source) not in (None, rows):
+        raise _unreadable(source.path)
+
+
+def _count_lines(source: Source) -> int | None:
+    """How many rows a CSV file has, every one of which has all fields; None for another file."""
     if not source.is_csv:
-        return
+        return None
     width, last = len(source.names), -1
     try:
-        with source.path.open(newline="", encoding="utf-8-sig") as lines:
-            reader = csv.reader(lines)
-            for last, row in enumerate(reader):  # noqa: B007 - the header is number 0
-                if len(row) != width:
-                    raise Refusal(
-                        f"Line {reader.line_num} of '{source.path}' has "
-                        f"{counted(len(row), 'field')} where the header has {width}."
-                    )
-    except (OSError, ValueError, csv.Error):
+        for last, (line, fields) in enumerate(_field_counts(source)):  # noqa: B007 - header: 0
+            if fields != width:
+                raise Refusal(
+                    f"Line {line} of '{source.path}' has {counted(fields, 'field')} where the "
+                    f"header has {width}."
+                )
+    except (OSError, EOFError, ValueError):
         raise _unreadable(source.path) from None
-    if last != rows:
-        raise _unreadable(source.path)
+    return last
+
+
+def _field_counts(source: Source) -> Iterator[tuple[int, int]]:
+    """Of every row the last line, counted from 1, and how many fields it has. No cell is read: lines
+    are searched for delimiters and quotes alone."""
+    opened = gzip.open if ending(source.path) == ".csv.gz" else open
+    fields, quoted = 0, False
+    with opened(source.path, "rt", newline="", encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, start=1):
+            if quoted or '"' in line:
+                more, quoted = _delimiters(line, source.delimiter, quoted)
+            else:
+                more = line.count(source.delimiter)
+            fields += more
+            if not quoted:
+                yield number, fields + 1 if fields or line.strip("\r\n") else 0
+                fields = 0
+    if quoted:
+        yield number, fields + 1
+
+
+def _delimiters(line: str, delimiter: str, quoted: bool) -> tuple[int, bool]:
+    """How many delimiters of a line stand outside of quotes, and whether it ends inside of them. A
+    quote begins a field or is a letter like any other; inside, two of them are one."""
+    count, start, place = 0, True, 0
+    while place < len(line):
+        letter = line[place]
+        if quoted:
+            if line.startswith('""', place):
+                place += 1
+            elif letter == '"':
+                quoted = False
+        elif letter == '"' and start:
+            quoted = True
+        count += letter == delimiter and not quoted
+        start = letter == delimiter and not quoted
+        place += 1
+    return count, quoted
 
 
 def write_table(frame: pl.DataFrame, path: Path, *, simulation: bool) -> list[str]:
@@ -144,7 +238,7 @@ def write_table(frame: pl.DataFrame, path: Path, *, simulation: bool) -> list[st
             name += "_"
         frame = frame.with_columns(pl.lit(True).alias(name))
     with whole_file(path) as part:
-        if path.suffix.lower() == ".csv":
+        if ending(path) == ".csv":
             frame.write_csv(part)
         else:
             frame.write_parquet(part)
@@ -179,5 +273,5 @@ def _no_panic_messages() -> Iterator[None]:
 
 
 def _unreadable(path: Path) -> Refusal:
-    what = "CSV in UTF-8" if path.suffix.lower() == ".csv" else "Parquet"
+    what = "Parquet" if ending(path) == ".parquet" else "CSV in UTF-8"
     return Refusal(f"'{path}' cannot be read as {what}.")

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from privgp.command.errors import Refusal, counted, refusing
-from privgp.command.io.columns import as_table, made_up, split_names
+from privgp.command.io.cells.kinds import Kinds
+from privgp.command.io.columns import as_table, known_kinds, made_up, split_names
 from privgp.command.io.files import open_stored
 from privgp.command.io.request import Request, public_computation
 from privgp.command.io.screen import Step
@@ -86,6 +87,10 @@ class UpdateRequest(Request):
     def input_names(self) -> list[str]:
         return [*self.names]
 
+    @property
+    def kinds(self) -> Kinds | None:
+        return known_kinds(self.released, self.names)
+
     def model(self) -> PrivateGPRegressor:
         released: PrivateGPRegressor = self.released.set_params(random_state=self.seed)
         return released
@@ -134,7 +139,7 @@ def _told_as_options() -> Iterator[None]:
 
 def _measure(model: PrivateGPRegressor, X: Any, y: Any, people: Any, further: Further) -> None:
     """New people's rows, or the same again with a further budget."""
-    rows = as_table(model, X.to_numpy().astype(float))  # under the names that the model knows
+    rows = as_table(model, X)  # under the names that the model knows
     if further is None:
         measure_new(model, rows, y, people)
     else:

@@ -214,7 +214,7 @@ def _climb(
 ) -> _Proposal:
     """The best hyperparameters from these starts, with the curvature there."""
     nodes = prior.start.input_map(functionals.nodes)
-    count = prior.size - prior.noise_free
+    count = len(prior.centre) - prior.noise_free
 
     def explain(z: Array, spread: float | None = None, gradient: bool = False) -> tuple[float, Fit]:
         model = prior.at(z)

@@ -16,6 +16,7 @@ from privgp.gp.smoothers import choose_nodes
 from privgp.gp.threads import threads_for
 from privgp.models.kept import KeptEstimator, names_of
 from privgp.models.spending import charge
+from privgp.models.tables import numbers_only
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.plan.inputs.arguments import (
@@ -127,6 +128,7 @@ class PrivateFunction(KeptEstimator):
     # that is told the names of the columns.
 
     def _fit_outputs(self, X: Any, y: Any, tried: Self, seed: int | None) -> OutputsContents:
+        numbers_only(self, X)
         X = validate_data(tried, X, dtype=np.float64) + 0.0  # no negative zeros
         y = checked_outputs(y, len(X))
         asked = self._asked()

@@ -15,15 +15,18 @@ from privgp.gp.threads import laid_out, one_thread
 from privgp.models.planned import OTHER, PublicRows, bound
 from privgp.models.promise import simulation
 from privgp.models.spending import charge
+from privgp.models.tables import domain_of, records_to_plan, remember
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.build import make_records_plan
 from privgp.plan.features.features import Features
 from privgp.plan.inputs.arguments import domain_pairs
+from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
 from privgp.release.features import functionals_given_gram, part_ranked_by_masses
 from privgp.release.records import functionals_of, part_ranked_by_counts
 from privgp.vault.measure import measure
 from privgp.vault.people import count_people
+from privgp.vault.tables import private_rows
 from privgp.vault.validate import checked_inputs, checked_outputs, person_ids
 
 if TYPE_CHECKING:
@@ -56,7 +59,8 @@ def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
 
     With ``groups``, one identifier per record, from the number of people alone.
     """
-    pairs = domain(model.x_bounds)
+    model = records_to_plan(model)
+    pairs = domain(domain_of(model))
     question = model._question(len(pairs), groups)
     people = groups is not None
     rows = count_people(groups, _rows(X)) if people else _rows(X)
@@ -69,10 +73,15 @@ def fit_records(
     model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Plan | None = None
 ) -> None:
     """Measure once, with noise, and learn from the measurement. Inputs and outputs go to the vault."""
-    columns = len(domain(model.x_bounds))
-    inputs = checked_inputs(X, columns)
+    model.inputs_ = records_to_plan(model).inputs_ if model.columns is not None else None
+    columns = len(domain(domain_of(model)))
+    if model.inputs_ is None:
+        inputs = checked_inputs(X, columns)
+        validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
+    else:
+        inputs = private_rows(X, model.inputs_)
+        remember(model, model.inputs_.names, columns)
     y = checked_outputs(y, len(inputs))
-    validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
     people = person_ids(groups, len(inputs))
     count = len(inputs) if people is None else count_people(groups, len(inputs))
     plan = plan_records(model, len(inputs), groups) if plan is None else plan
@@ -107,7 +116,7 @@ def placed(
 def _(bins: Bins, plan: Plan, measurement: Measurement) -> tuple[Functionals, tuple[Prior, ...]]:
     noise_std = bins.sum_std(plan.noise.std)
     functionals, counts = functionals_of(bins, measurement, noise_std, plan.start)
-    return functionals, part_ranked_by_counts(bins, counts, plan.priors[0])
+    return functionals, part_ranked_by_counts(bins, counts, plan.priors[0], _inputs(plan))
 
 
 @placed.register
@@ -116,7 +125,12 @@ def _(
 ) -> tuple[Functionals, tuple[Prior, ...]]:
     found = functionals_given_gram(features, measurement, plan.noise.std, plan.priors[0])
     functionals, points, masses = found
-    return functionals, part_ranked_by_masses(features, points, masses, plan.priors[0])
+    ranked = part_ranked_by_masses(features, points, masses, plan.priors[0], _inputs(plan))
+    return functionals, ranked
+
+
+def _inputs(plan: Plan) -> Inputs | None:
+    return None if plan.made_for is None else plan.made_for.parameters.columns
 
 
 def _rows(X: Any) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.posterior import Posterior, posterior
@@ -23,11 +23,11 @@ from privgp.gp.threads import laid_out, one_thread
 from privgp.models.planned import PublicRows, bound
 from privgp.models.promise import seeds
 from privgp.models.spending import charge
+from privgp.models.tables import rows_at
 from privgp.plan.build import make_plan
 from privgp.plan.designs.earlier import Earlier, SameRows
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.start import starting_priors
-from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several
 from privgp.privacy.guarantee import Guarantee
@@ -92,7 +92,7 @@ def check_updatable(model: PrivateGPRegressor) -> None:
         raise ValueError(OLD_FILE)
     loaded = vars(model).get("loaded_")
     before = model._asked if loaded is None else loaded.parameters
-    now = model._parameters(model.n_features_in_)
+    now = model._parameters(model.functionals_.nodes.shape[1])
     for name in ("y_bounds", "max_change", "reconstruct"):
         if getattr(now, name) != getattr(before, name):
             raise ValueError(OTHER_PARAMETERS.format(name))
@@ -124,6 +124,7 @@ def measure_again(
     if not same:
         raise ValueError(OTHER_ROWS)
     asking = clone(model).set_params(epsilon=epsilon, delta=delta)
+    asking.inputs_ = model.inputs_
     earlier = _earlier(model, spent, X[:0])
     earlier = replace(earlier, again=_again(earlier, spent, same[0].batch, X))
     plan = _plan(model, asking, X, people, earlier)
@@ -159,7 +160,7 @@ def _rows(
 ) -> tuple[Array, Integers | None, tuple[Spending, ...]]:
     """Inputs, people and the measurements so far, checked."""
     check_updatable(model)
-    X = validate_data(model, X, reset=False, dtype=np.float64)
+    X = rows_at(model, X)
     people = person_ids(groups, len(X))
     spent = model._spent
     if len(spent) == 1:  # whose promise may include a choice of hyperparameters
@@ -268,7 +269,7 @@ def _release(
             models = learn(functionals, measured, plan.priors)
         centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
         found = posterior(functionals, measured, models, centre)
-    asked = Parameters.of(model.get_params(deep=False), plan.targets.shape[1])
+    asked = model._parameters(plan.targets.shape[1])
     loaded = model.__dict__.pop("loaded_", None)
     if loaded is not None:
         model.chosen_by_ = loaded.certificate["hyperparameters"]["source"]

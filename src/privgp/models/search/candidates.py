@@ -76,6 +76,11 @@ def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str)
             "PrivateGridSearchCV holds all rows at once: leave inducing=None, or leave the "
             "hyperparameters to be learned, which costs nothing."
         )
+    if estimator.columns is not None:
+        raise ValueError(
+            "PrivateGridSearchCV takes numbers only: leave columns=None, or leave the hyperparameters "
+            "to be learned, which costs nothing."
+        )
     if method == MEASUREMENT and estimator.reconstruct != "posterior":
         raise ValueError(
             "method='measurement' needs reconstruct='posterior': the unbiased output of one "

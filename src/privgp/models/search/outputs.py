@@ -21,6 +21,7 @@ from privgp.models.promise import generator, regressor_guarantee, seeds
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
 from privgp.models.spending import charge
+from privgp.models.tables import numbers_only
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import folds_of, public_splits
@@ -75,6 +76,7 @@ def _searched(
     """The public rows, and every candidate as parameters and as a model."""
     params = candidates_of(search.param_grid)
     check_private(search.estimator, params, search.method)
+    numbers_only(search, X)
     rows = check_array(X, dtype=np.float64)
     return rows, params, models_of(search.estimator, params, rows)
 

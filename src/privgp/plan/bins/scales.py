@@ -15,7 +15,9 @@ def design_models(prior: Prior) -> list[Hyperparameters]:
         return [prior.start]
     free = [each for each in prior.start.kernel.hyperparameters if not each.fixed]
     moves = [each.name.endswith("length_scale") for each in free for _ in range(each.n_elements)]
-    together = np.zeros(prior.size)
+    together = np.zeros(len(prior.centre))
     together[: len(moves)] = moves
-    common = np.asarray(np.linalg.solve(prior.root, together), dtype=np.float64)
+    square = prior.size == len(prior.centre)
+    solve = np.linalg.solve if square else lambda root, right: np.linalg.lstsq(root, right)[0]
+    common = np.asarray(solve(prior.root, together), dtype=np.float64)
     return [prior.at(step * common) for step in DESIGN_SCALES]

@@ -42,10 +42,10 @@ def behind(link: Link, prior: Prior, *, default: bool) -> Prior:
     kernel, steep = prior.start.kernel, steepest(link)
     if default:
         kernel = kernel.k1 + ConstantKernel((CONSTANT_STD / 4.0) ** 2, "fixed")
-    count = prior.size - prior.noise_free
+    count, moves = len(prior.centre) - prior.noise_free, prior.size - prior.noise_free
     return Prior(
         start=replace(prior.start, kernel=scaled(kernel, 1.0 / steep)),
         centre=prior.centre[:count],
-        root=prior.root[:count, :count],
+        root=prior.root[:count, :moves],
         noise_free=False,
     )

@@ -17,6 +17,7 @@ from privgp.types import Array, Positive
 
 if TYPE_CHECKING:
     from privgp.plan.build import Question
+    from privgp.plan.inputs.inputs import Inputs
     from privgp.plan.plan import Plan
 
 # Prior stds of the logarithm of a rate: about its level, and of that about the unit rate.
@@ -47,18 +48,30 @@ class Rates(Outputs):
         return replace(measurement, values=measurement.values + middle * (strategy.matrix @ rows))
 
 
-def default_kernel(X: Array) -> Kernel:
+def default_kernel(X: Array, inputs: Inputs | None = None) -> Kernel:
     """Matern 5/2 on the logarithm of the rate, plus its unknown level."""
-    scales = spreads(X) * np.sqrt(X.shape[1])
+    scales = spreads(X) * np.sqrt(X.shape[1]) if inputs is None else inputs.scales(X)
     lengthscale = scales if len(scales) > 1 else float(scales[0])
     level = ConstantKernel(LEVEL_STD**2, "fixed")
     return ConstantKernel(SIGNAL_STD**2) * Matern(lengthscale, nu=2.5) + level
 
 
-def rate_priors(X: Array, question: Question, shares: tuple[float, ...]) -> tuple[Prior, ...]:
-    """One prior per input map. The noise variance is that of a count over its mean: 1 unless given."""
-    given = question.kernel
-    kernel = default_kernel(X) if given is None else given
+def rate_priors(
+    X: Array,
+    question: Question,
+    shares: tuple[float, ...],
+    plain: tuple[int, ...] = (),
+    widths: tuple[int, ...] = (),
+) -> tuple[Prior, ...]:
+    """One prior per input map. The noise variance is that of a count over its mean: 1 unless given.
+
+    ``plain``: inputs that are not ranked; ``widths``: of inputs that share a lengthscale.
+    """
+    given, inputs = question.kernel, question.inputs
+    if given is None:
+        kernel = default_kernel(X, inputs)
+    else:
+        kernel = given if inputs is None else inputs.kernel(given)
     signal, noise = signal_and_noise(kernel, question.noise_variance, X.shape[1], default=1.0)
-    models = (Hyperparameters(signal, noise, part_ranked(X, share)) for share in shares)
-    return tuple(prior_about(model, noise_free=False) for model in models)
+    models = (Hyperparameters(signal, noise, part_ranked(X, share, plain)) for share in shares)
+    return tuple(prior_about(model, noise_free=False, widths=widths) for model in models)

@@ -15,6 +15,7 @@ from privgp.types import Array
 
 if TYPE_CHECKING:
     from privgp.plan.build import Question
+    from privgp.plan.inputs.inputs import Inputs
 
 # Prior stds as shares of the bounds' width: of the function and of its constant, and of the noise.
 SIGNAL_SHARE = 0.25
@@ -22,12 +23,17 @@ NOISE_SHARE = 0.15
 RANK_SHARES: tuple[float, ...] = (0.0, 0.4, 0.8)
 
 
-def default_kernel(X: Array, width: float) -> Kernel:
+def default_kernel(X: Array, width: float, inputs: Inputs | None = None) -> Kernel:
     """Matern 5/2 of std d/4 and lengthscale std * sqrt(D) per input, plus an unknown constant."""
-    scales = spreads(X) * np.sqrt(X.shape[1])
+    scales = default_scales(X, inputs)
     lengthscale = scales if len(scales) > 1 else float(scales[0])
     signal = (SIGNAL_SHARE * width) ** 2
     return ConstantKernel(signal) * Matern(lengthscale, nu=2.5) + ConstantKernel(signal, "fixed")
+
+
+def default_scales(X: Array, inputs: Inputs | None) -> Array:
+    """Std * sqrt(D) of every input."""
+    return spreads(X) * np.sqrt(X.shape[1]) if inputs is None else inputs.scales(X)
 
 
 def starting_priors(X: Array, question: Question, *, learned: bool) -> tuple[Prior, ...]:
@@ -35,16 +41,22 @@ def starting_priors(X: Array, question: Question, *, learned: bool) -> tuple[Pri
 
     ``X`` are all rows, repeated inputs included: their spread and ranks set scales and maps.
     """
-    kernel, width = question.kernel, 2.0 * question.half_width
+    kernel, width, inputs = question.kernel, 2.0 * question.half_width, question.inputs
     if kernel is None:
-        kernel, shares = default_kernel(X, width), RANK_SHARES if learned else RANK_SHARES[:1]
+        kernel = default_kernel(X, width, inputs)
+        shares = RANK_SHARES if learned else RANK_SHARES[:1]
     else:
+        kernel = kernel if inputs is None else inputs.kernel(kernel)
         shares = RANK_SHARES[::2] if question.ranked else RANK_SHARES[:1]
+    plain = () if inputs is None else inputs.unranked
+    widths = () if inputs is None else inputs.widths
+    if len(plain) == X.shape[1]:
+        shares = RANK_SHARES[:1]
     if question.exposures is not None:
-        return rate_priors(X, question, shares)
+        return rate_priors(X, question, shares, plain, widths)
     default = (NOISE_SHARE * width) ** 2
     signal, noise = signal_and_noise(kernel, question.noise_variance, X.shape[1], default=default)
     white = split_noise(kernel)[1]
     noise_free = white is None or not white.hyperparameter_noise_level.fixed
-    models = (Hyperparameters(signal, noise, part_ranked(X, share)) for share in shares)
-    return tuple(prior_about(model, noise_free=noise_free) for model in models)
+    models = (Hyperparameters(signal, noise, part_ranked(X, share, plain)) for share in shares)
+    return tuple(prior_about(model, noise_free=noise_free, widths=widths) for model in models)

@@ -1,158 +1,119 @@
-"""Public inputs in many files: read in batches by whoever works on them, never in memory together."""
+"""A table of whichever library as named columns of cells."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 
-from privgp.plan.inputs.rows import BLOCK, Chunk, chunk_edges, runs, sorted_people
-from privgp.storage.tables import BATCH, Files, TableError
-from privgp.types import Array, Integers
-
-Read = Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
-class TableRows:
-    """The input columns ``names`` of the rows from ``first`` to ``stop``."""
-
-    files: Files
-    names: tuple[str, ...]
-    first: int
-    stop: int
-
-    @property
-    def count(self) -> int:
-        return self.stop - self.first
-
-    @property
-    def total(self) -> int:
-        return self.count
-
-    @property
-    def columns(self) -> int:
-        return len(self.names)
-
-    @property
-    def persons(self) -> None:
-        return None
-
-    def parts(self, number: int) -> list[Self]:
-        return [
-            replace(
-                self,
-                first=self.first + BLOCK * first,
-                stop=min(self.first + BLOCK * stop, self.stop),
-            )
-            for first, stop in runs(-(-self.count // BLOCK), number)
-        ]
-
-    def chunks(self) -> Iterator[Chunk]:
-        return (chunk for chunk, _ in self.beside((), _nothing))
-
-    def beside(self, others: tuple[str, ...], read: Read) -> Iterator[tuple[Chunk, Any]]:
-        """Every chunk with what is ``read`` of other columns of its rows, file by file."""
-        for start in range(self.first, self.stop, BATCH):
-            stop = min(start + BATCH, self.stop)
-            inputs, beside = [], []
-            for _, path, frame in self.files.batches([*self.names, *others], start, stop):
-                inputs.append(numbers(frame, self.names, path))
-                beside.append(read(frame))
-            X, held = np.concatenate(inputs), np.concatenate(beside)
-            for first in range(0, len(X), BLOCK):
-                here = slice(first, first + BLOCK)
-                yield Chunk(start + first, np.ascontiguousarray(X[here])), held[here]
-
-    def take(self, places: Integers) -> Array:
-        return taken(self.files, self.names, places + self.first)
+# What the cells of a column plainly are, by numpy's kind of their type.
+PLAIN = {"M": "date", "f": "number", "i": "number", "u": "number", "b": "boolean", "U": "category"}
+OBJECTS: tuple[tuple[str, Any], ...] = (
+    ("boolean", bool | np.bool_),
+    ("number", Real | Decimal),
+    ("date", date | np.datetime64),
+    ("category", str),
+)
 
 
 @dataclass(frozen=True)
-class TablePeople:
-    """The same with whole people in every chunk, as ``PeopleRows`` has them in memory. Who a row is of
-    is in memory, sorted: ``codes`` of people and ``places`` of rows; the rows themselves are read anew
-    for every block."""
+class Table:
+    """``cells``: an array per column; ``named``: whether the names are the table's own."""
 
-    files: Files
     names: tuple[str, ...]
-    codes: Integers
-    places: Integers
-    edges: Integers
-    total: int
+    cells: tuple[Any, ...]
+    named: bool = True
 
     @classmethod
-    def of(cls, files: Files, names: tuple[str, ...], codes: Integers, most: int) -> Self:
-        """All rows, but those beyond a person's first ``most``."""
-        order = sorted_people(codes, most)
-        edges = chunk_edges(codes[order], len(codes))
-        return cls(files, names, codes[order], order, edges, len(codes))
+    def of(cls, given: Any) -> Self | None:
+        """The table, or None of what has no columns to tell apart by kind."""
+        if isinstance(given, Table):
+            return given  # type: ignore[return-value]
+        if isinstance(given, list | tuple) and len(given) and isinstance(given[0], Mapping):
+            given = {name: [row.get(name) for row in given] for name in given[0]}
+        if isinstance(given, Mapping):
+            labels = list(given)
+        elif getattr(getattr(given, "dtype", None), "names", None):
+            labels = list(given.dtype.names)
+        elif hasattr(given, "columns") and hasattr(given, "__getitem__"):
+            labels = list(given.columns)
+        else:
+            return cls._unnamed(given)
+        columns = [_cells(given[label]) for label in labels]
+        if any(each.ndim != 1 or len(each) != len(columns[0]) for each in columns):
+            return None
+        if all(isinstance(label, str) for label in labels):
+            return cls(tuple(map(str, labels)), tuple(columns))
+        return cls(_numbered(len(columns)), tuple(columns), named=False)
+
+    @classmethod
+    def _unnamed(cls, given: Any) -> Self | None:
+        """The columns of an array or of rows."""
+        try:
+            array = np.array(given, dtype=object) if _is_rows(given) else np.asarray(given)
+        except ValueError:
+            return None
+        if array.ndim != 2 or array.shape[1] == 0:
+            return None
+        return cls(_numbered(array.shape[1]), tuple(array.T), named=False)
 
     @property
-    def count(self) -> int:
-        return len(self.codes)
+    def rows(self) -> int:
+        return len(self.cells[0])
 
-    @property
-    def columns(self) -> int:
-        return len(self.names)
-
-    @property
-    def persons(self) -> int:
-        return len(np.unique(self.codes))
-
-    def parts(self, number: int) -> list[Self]:
-        found, before = [], self.edges[0]
-        for first, stop in runs(len(self.edges) - 1, number):
-            here = slice(self.edges[first] - before, self.edges[stop] - before)
-            edges = self.edges[first : stop + 1]
-            held = self.codes[here], self.places[here]
-            found.append(replace(self, codes=held[0], places=held[1], edges=edges))
-        return found
-
-    def chunks(self) -> Iterator[Chunk]:
-        return (chunk for chunk, _ in self.beside((), _nothing))
-
-    def beside(self, others: tuple[str, ...], read: Read) -> Iterator[tuple[Chunk, Any]]:
-        """Every chunk with what is ``read`` of other columns of its rows, file by file."""
-        order = np.argsort(self.places)
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        inputs, beside = [], []
-        for _, path, frame in self.files.taken([*self.names, *others], self.places[order]):
-            inputs.append(numbers(frame, self.names, path))
-            beside.append(read(frame))
-        X, held = np.concatenate(inputs)[back], np.concatenate(beside)[back]
-        for first, stop in zip(self.edges[:-1], self.edges[1:], strict=True):
-            here = slice(first - self.edges[0], stop - self.edges[0])
-            yield Chunk(int(first), np.ascontiguousarray(X[here]), self.codes[here]), held[here]
-
-    def take(self, places: Integers) -> Array:
-        return taken(self.files, self.names, places)
+    def column(self, name: str) -> Any:
+        return self.cells[self.names.index(name)]
 
 
-def _nothing(frame: Any) -> Array:
-    return np.empty(frame.height)
+def kind_of(cells: Any) -> str | None:
+    """What the cells plainly are: numbers, truth values, dates, or text; None if they are mixed."""
+    if cells.dtype.kind != "O":
+        return PLAIN.get(cells.dtype.kind)
+    present = [cell for cell in cells if not is_missing(cell)]
+    for kind, types in OBJECTS if present else ():
+        if all(isinstance(cell, types) for cell in present):
+            return kind
+    return None
 
 
-def taken(files: Files, names: tuple[str, ...], places: Integers) -> Array:
-    """The inputs at ascending places."""
-    found = [numbers(frame, names, path) for _, path, frame in files.taken(names, places)]
-    return np.concatenate(found)
+def is_missing(cell: Any) -> bool:
+    """None, NaN, NaT, NA, or an empty text."""
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return True
+    try:
+        return bool(cell != cell)
+    except (TypeError, ValueError):  # what cannot be compared with itself, such as NA of pandas
+        return True
 
 
-def numbers(frame: Any, names: tuple[str, ...], path: str) -> Array:
-    """Public columns as finite numbers, (rows, columns)."""
-    import polars as pl
+def missing_cells(cells: Any) -> Any:
+    """Which cells hold nothing."""
+    if cells.dtype.kind == "M":
+        return np.isnat(cells)
+    if cells.dtype.kind in "fc":
+        return np.isnan(cells)
+    if cells.dtype.kind in "iub":
+        return np.zeros(len(cells), dtype=bool)
+    return np.array([is_missing(cell) for cell in cells], dtype=bool)
 
-    out = np.empty((frame.height, len(names)))
-    for k, name in enumerate(names):
-        column = frame[name]
-        if column.dtype == pl.String:
-            column = column.str.strip_chars()
-        elif not column.dtype.is_numeric():
-            raise TableError(f"Column '{name}' of '{path}' must hold numbers.")
-        values = column.cast(pl.Float64, strict=False).to_numpy()
-        if not np.all(np.isfinite(values)):
-            raise TableError(f"Column '{name}' of '{path}' must hold a finite number in every row.")
-        out[:, k] = values
-    return out
+
+def _cells(column: Any) -> Any:
+    """One column as an array; instants with a time zone in UTC."""
+    if getattr(getattr(column, "dtype", None), "tz", None) is not None:
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    if hasattr(column, "to_numpy"):
+        return column.to_numpy()
+    return column if isinstance(column, np.ndarray) else np.array(column, dtype=object)
+
+
+def _is_rows(given: Any) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, str)
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"x{k + 1}" for k in range(count))

@@ -30,7 +30,7 @@ def certificate(
     only the data holder knows, by the names in ``wording.HOLDER``; the page asks for what is left
     out. ``date``: of the release, with its time zone; of the fit unless given."""
     check_is_fitted(model)
-    known, loaded = _holder(holder), vars(model).get("loaded_")
+    known, loaded = filled_in(holder), vars(model).get("loaded_")
     written = _core(model) if loaded is None else deepcopy(loaded.certificate)
     if date is not None:
         written["date"] = utc(date)
@@ -87,6 +87,8 @@ def _core(model: Any) -> dict[str, Any]:
     classes = model._asked.labels() or []
     output = "the label" if classes else "the output"
     output = f"the outputs ({', '.join(model.output_names_)})" if several else output
+    called: dict[str, str] | None = getattr(model, "output_", None)
+    output = f"{output} ({wording.called(called)})" if called else output
     private = f"the {inputs} and {output}" if records else output
     bounds: dict[str, Any] = {"outputs": np.array(plan.y_bounds).tolist()}
     bounds["source"] = wording.BOUNDS_SOURCE
@@ -118,6 +120,8 @@ def _core(model: Any) -> dict[str, Any]:
         ],
         "private": [f"{private} of every row"],
         **({"outputs": list(model.output_names_)} if several else {}),
+        **({"output": called} if called else {}),
+        **({} if model.inputs_ is None else {"inputs": model.inputs_.describe()}),
         "bounds": bounds,
         "hyperparameters": {
             "source": vars(model).get("chosen_by_") or (wording.LEARNED if learned else fixed),
@@ -157,9 +161,9 @@ def _core(model: Any) -> dict[str, Any]:
 
 def _learned(model: Any) -> dict[str, Any]:
     """The most plausible model of one output, and how many are averaged."""
-    noise = vars(model).get("noise_variance_")  # labels have none
+    noise, inputs = vars(model).get("noise_variance_"), model.inputs_  # labels have no noise
     return {
-        "kernel": str(model.kernel_),
+        "kernel": str(model.kernel_ if inputs is None else inputs.narrowed(model.kernel_)),
         **({} if noise is None else {"noise_variance": float(noise)}),
         "models": len(model.release_.components) if vars(model).get("_at_targets") is None else 1,
     }
@@ -189,7 +193,8 @@ def _measured(model: Any, promised: Guarantee) -> str:
     return joint_hash([one.functionals_ for one in model._each], bounds, *budget)
 
 
-def _holder(given: Mapping[str, str] | None) -> dict[str, str]:
+def filled_in(given: Mapping[str, str] | None) -> dict[str, str]:
+    """Every field of the holder's, empty where nothing is given; ValueError for any other."""
     holder = dict(given or {})
     for name, value in holder.items():
         if name not in wording.HOLDER:

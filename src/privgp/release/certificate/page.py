@@ -19,8 +19,6 @@ from privgp.release.certificate.wording import (
     versions,
 )
 
-BLANK = "to be filled in by the data holder"
-
 _STYLE = """
 body { font: 11pt/1.45 Georgia, serif; color: #111; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: 0; }
@@ -31,7 +29,6 @@ th { width: 32%; font-weight: 600; }
 td { overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .simulation { border: 6px solid #b00020; color: #b00020; padding: 1rem; font-weight: 700; font-size: 1.3rem; text-align: center; }
 .promise { font-size: 1.15rem; }
-.blank { color: #777; font-style: italic; }
 @media print { body { margin: 0; max-width: none; } h2, tr { break-inside: avoid; } }
 """
 _STAMP = (
@@ -62,6 +59,7 @@ def sections(certificate: Mapping[str, Any], level: int = 2) -> str:
     return "\n".join(
         f"<h{level}>{_text(title)}</h{level}>\n{_html(content)}"
         for title, content in _sections(certificate).items()
+        if content
     )
 
 
@@ -75,6 +73,7 @@ def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
         "What is private and what is public": {
             "Private": c["private"],
             "Public": c["public"],
+            "Inputs": c.get("inputs"),
             "Unit of privacy": c["unit"],
             "Neighbouring datasets": c["neighbours"],
             "Assumptions": c["assumptions"],
@@ -107,7 +106,7 @@ def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
             "Epsilon": "Delta",
             **{_up(epsilon, 5): _up(delta, 5) for epsilon, delta in c["curve"]},
         },
-        "From the data holder": {HOLDER[key]: text for key, text in c["holder"].items()},
+        "From the data holder": {HOLDER[key]: text for key, text in c["holder"].items() if text},
         "Statement in the terms of NIST SP 800-226": c["nist_sp_800_226"],
         "Draft record for the OpenDP Deployments Registry": c["registry"]["deployment"],
     }
@@ -146,14 +145,23 @@ def _noise(mechanism: Mapping[str, Any]) -> str:
 
 
 def _html(value: Any) -> str:
-    """A table of what has names, a list of texts, or one text; what is None or empty is left out."""
+    """A table of what has names, a list of texts, or one text; what says nothing is left out."""
     if isinstance(value, Mapping):
-        rows = {name: _html(inner) for name, inner in value.items() if inner not in (None, [])}
+        rows = {name: _html(inner) for name, inner in value.items() if _says(inner)}
         inside = (f"<tr><th>{_title(name)}</th><td>{html}</td></tr>" for name, html in rows.items())
         return f"<table>{''.join(inside)}</table>"
     if isinstance(value, list):
         return f"<ul>{''.join(f'<li>{_html(inner)}</li>' for inner in value)}</ul>"
-    return _text(value) if str(value).strip() else f'<span class="blank">{BLANK}</span>'
+    return _text(value)
+
+
+def _says(value: Any) -> bool:
+    """Whether there is anything to print."""
+    if isinstance(value, Mapping):
+        return any(map(_says, value.values()))
+    if isinstance(value, list):
+        return any(map(_says, value))
+    return value is not None and bool(str(value).strip())
 
 
 def _title(name: str) -> str:

@@ -112,6 +112,7 @@ DATA = _record(
     distinct_inputs=COUNT_OR_NULL,
     measured_numbers={"type": "integer", "minimum": 0},
 )
+OUTPUT = {**_record("name", "units", "column"), "required": ["name"]}
 LEDGER = _record(
     "dataset", entry=COUNT, head=_about("The head of the ledger's chain after the charge.", HASH)
 )
@@ -134,6 +135,10 @@ SCHEMA: Schema = {
         public=_about("What is treated as public.", _list(TEXT, 1)),
         private=_about("What is private.", _list(TEXT, 1)),
         outputs=_about("The names of several outputs, in their order.", _list(TEXT, 2)),
+        output=_about("What the output is called, and its units.", OUTPUT),
+        inputs=_about(
+            "What the input columns are, where they are not all numbers.", _list(TEXT, 1)
+        ),
         bounds=_about("Bounds and where they came from.", BOUNDS),
         hyperparameters=_about("Hyperparameters and where they came from.", HYPERPARAMETERS),
         mechanism=MECHANISM,
@@ -151,6 +156,8 @@ SCHEMA: Schema = {
 
 SCHEMA["required"].remove("plan")  # certificates of privgp 0.1 have none
 SCHEMA["required"].remove("outputs")  # there is one output unless they are named
+SCHEMA["required"].remove("output")  # nor has it a name unless one was given
+SCHEMA["required"].remove("inputs")
 SCHEMA["required"].remove("ledger")  # nor have those of releases that no ledger was charged for
 
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -105,6 +105,11 @@ def not_protected(
     return [each.replace("output value", "output").replace("output", "label") for each in sentences]
 
 
+def called(output: Mapping[str, str]) -> str:
+    """What an output is called, with its units."""
+    return ", in ".join(output[key] for key in ("name", "units") if key in output)
+
+
 def declared(classes: Sequence[str]) -> str:
     return "classes" if classes else "bounds"
 

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from privgp.gp.threads import one_thread
 from privgp.models.planned import PublicRows, accepted, bound
-from privgp.models.promise import OUTPUTS_ASSUMPTIONS, simulation
+from privgp.models.promise import OUTPUTS_ASSUMPTIONS, noted, simulation
 from privgp.models.spending import charge
+from privgp.models.tables import located, remember, rows_to_fit
 from privgp.plan.parameters import Parameters
 from privgp.plan.several.arguments import checked_shares, output_bounds, per_output
 from privgp.plan.several.build import make_joint_plan
@@ -52,10 +52,13 @@ def models_of(model: PrivateGPRegressor) -> tuple[PrivateGPRegressor, ...]:
     kernels = per_output("kernel", model.kernel, len(bounds))
     noises = per_output("noise_variance", model.noise_variance, len(bounds))
     given = {**model.get_params(deep=False), "shares": None, "ledger": None}
-    return tuple(
+    each = tuple(
         type(model)(**{**given, "y_bounds": pair, "kernel": kernel, "noise_variance": noise})
         for pair, kernel, noise in zip(bounds, kernels, noises, strict=True)
     )
+    for one in each:
+        one.inputs_ = model.inputs_
+    return each
 
 
 def plan_several(model: PrivateGPRegressor, X: Array, people: Integers | None) -> JointPlan:
@@ -70,8 +73,8 @@ def plan_several(model: PrivateGPRegressor, X: Array, people: Integers | None) -
 
 def fit_several(model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Any) -> None:
     """Measure all outputs once, with noise, and learn each from its part of the measurement."""
+    X = rows_to_fit(model, X)
     each = models_of(model)
-    X = validate_data(model, X, dtype=np.float64)
     names = column_names(y)
     y = checked_columns(y, len(X), len(each))
     public = PublicRows.of(X, person_ids(groups, len(X)))
@@ -98,7 +101,7 @@ def fit_several(model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: An
 
 
 def _promised(model: Any, plan: JointPlan) -> Guarantee:
-    return joint_guarantee(plan, simulated=model.random_state is not None)
+    return noted(model, joint_guarantee(plan, simulated=model.random_state is not None))
 
 
 def _release(
@@ -112,7 +115,8 @@ def _release(
         one._release(part, own)
     model.guarantee_ = _promised(model, plan)
     model.plan_ = plan
-    model._asked = Parameters.of(model.get_params(deep=False), plan.targets.shape[1])
+    asked = model.get_params(deep=False) | located(model)
+    model._asked = Parameters.of(asked, plan.targets.shape[1])
     model.released_at_ = utc(datetime.now(UTC))
     model.__dict__.pop("loaded_", None)
     answer_by(model, each, plan.names)
@@ -123,7 +127,8 @@ def answer_by(model: Any, each: tuple[PrivateGPRegressor, ...], names: tuple[str
     for single in ("release_", "functionals_", "_models", "_at_targets"):
         model.__dict__.pop(single, None)  # of an earlier fit to one output
     for one in each:
-        one.n_features_in_, one.guarantee_ = model.n_features_in_, model.guarantee_
+        one.guarantee_ = model.guarantee_
+        remember(one, None, model.n_features_in_)
     model._each, model.output_names_ = each, names
     model.measurements_ = tuple(measurement for one in each for measurement in one.measurements_)
     model.kernel_ = tuple(one.kernel_ for one in each)
@@ -175,5 +180,7 @@ def plot_several(model: PrivateGPRegressor, ax: Any, figure: Any, observation: b
         raise ValueError("several outputs are drawn in several panels: give figure, not ax.")
     names = getattr(model, "feature_names_in_", None)
     shown = zip(model._each, model.output_names_, strict=True)
-    released = [replace(released_model(one, name, observation), names=names) for one, name in shown]
+    released = [released_model(one, name, observation) for one, name in shown]
+    if model.inputs_ is None:
+        released = [replace(one, names=names) for one in released]
     return plot_each(released, figure)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from privgp.models.kept import names_of
 from privgp.models.kinds.several.model import answer_by, models_of
+from privgp.models.tables import remember
 from privgp.release.certificate import certificate
 from privgp.release.several import JointContents, OutputContents
 
@@ -23,7 +22,7 @@ def joint_contents(model: PrivateGPRegressor) -> JointContents:
     ]
     return JointContents(
         parameters=model._asked,
-        columns=int(model.n_features_in_),
+        columns=int(model._each[0].functionals_.nodes.shape[1]),
         names=names_of(model),
         output_names=model.output_names_,
         guarantee=model.guarantee_,
@@ -36,10 +35,9 @@ def joint_contents(model: PrivateGPRegressor) -> JointContents:
 def answer_from(model: PrivateGPRegressor, contents: JointContents, answered: Any) -> None:
     """Let a model predict as the one that was saved. ``answered``: lets the model of one output answer
     by its contents."""
-    c, each = contents, models_of(model)
-    model.n_features_in_ = c.columns
-    if c.names is not None:
-        model.feature_names_in_ = np.array(c.names, dtype=object)
+    c, model.inputs_ = contents, contents.parameters.columns
+    each = models_of(model)
+    remember(model, c.names, c.columns)
     model.guarantee_ = c.guarantee
     for one, held in zip(each, c.outputs, strict=True):
         one.measurements_ = (held.measurement,)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privgp.models.kinds.inducing import MOST_ROWS, fit_rows, plan_rows, rehearse_rows, streams
-from privgp.plan.inputs.table import TablePeople, TableRows
+from privgp.plan.inputs.file_rows import TablePeople, TableRows
 from privgp.plan.several.arguments import are_several
 from privgp.storage.tables import Files, open_files
 from privgp.types import Array, Integers
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class FileInputs:
     """The public columns ``names`` of a table in files, as X of a ``plan`` or a ``fit``."""
 
     files: Files
@@ -62,7 +62,7 @@ class Table:
     """Columns of many files as one table. ``inputs`` and ``groups`` are public, ``output`` is private:
     it is read by whoever works on a block of rows, and nowhere else."""
 
-    inputs: Inputs
+    inputs: FileInputs
     output: TableOutput | None
     groups: Groups | None
 
@@ -89,13 +89,13 @@ def open_table(
     files = open_files(paths)
     files.check([*names, *others])
     return Table(
-        Inputs(files, names),
+        FileInputs(files, names),
         None if output is None else TableOutput(files, output),
         None if groups is None else Groups(files, groups),
     )
 
 
-def plan_table(model: PrivateGPRegressor, X: Inputs, groups: Any) -> Any:
+def plan_table(model: PrivateGPRegressor, X: FileInputs, groups: Any) -> Any:
     """What a fit on this table would measure."""
     check_streams(model)
     if not streams(model, len(X)):
@@ -104,9 +104,10 @@ def plan_table(model: PrivateGPRegressor, X: Inputs, groups: Any) -> Any:
 
 
 def fit_table(
-    model: PrivateGPRegressor, X: Inputs, y: Any, groups: Any, plan: Any, watch: Any = None
+    model: PrivateGPRegressor, X: FileInputs, y: Any, groups: Any, plan: Any, watch: Any = None
 ) -> None:
     """Measure a table in files once. Spends."""
+    model.inputs_ = None
     model.n_features_in_ = len(X.names)
     model.feature_names_in_ = np.array(X.names, dtype=object)
     if not isinstance(y, TableOutput):
@@ -130,7 +131,7 @@ def rehearse_table(model: PrivateGPRegressor, table: Table, plan: Any) -> None:
         model.fit(array, model._made_up(len(X)), people, plan)
 
 
-def _in_memory(X: Inputs, groups: Any) -> tuple[Array, Integers | None]:
+def _in_memory(X: FileInputs, groups: Any) -> tuple[Array, Integers | None]:
     """The inputs and people of a table so small that it is not streamed."""
     array = X.rows(None).take(np.arange(len(X)))
     if groups is not None:
@@ -140,6 +141,8 @@ def _in_memory(X: Inputs, groups: Any) -> tuple[Array, Integers | None]:
 
 def check_streams(model: PrivateGPRegressor) -> None:
     """Refuse what needs all rows in memory."""
+    if model.columns is not None:
+        raise ValueError("a table in files holds numbers: read it into memory for other columns.")
     if model.protect == "records" or are_several(model.y_bounds) or model.likelihood != "gaussian":
         raise ValueError(
             "a table in files is for one output at public inputs: read it into memory for records, "

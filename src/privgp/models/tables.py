@@ -1,0 +1,91 @@
+"""Tables that models are given: what their columns are, and where the kernel has their rows."""
+
+from __future__ import annotations
+
+from copy import copy
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.inputs.table import Table
+from privgp.types import Array
+
+
+def rows_to_plan(model: Any, X: Any) -> tuple[Any, Array]:
+    """A model that knows what the columns of X are, and where its kernel has the rows."""
+    table = Table.of(X)
+    inputs = Inputs.of(table, model.columns)
+    if inputs is None:
+        return model, check_array(X, dtype=np.float64, estimator=model)
+    asked = copy(model)
+    asked.inputs_ = inputs
+    return asked, inputs.located(table)
+
+
+def rows_to_fit(model: Any, X: Any) -> Array:
+    """Where the kernel of a model that is fitted to X has its rows; the model remembers the columns."""
+    table = Table.of(X)
+    inputs = Inputs.of(table, model.columns)
+    if inputs is None:
+        model.inputs_ = None
+        return np.asarray(validate_data(model, X, dtype=np.float64))
+    rows = inputs.located(table)
+    model.inputs_ = inputs
+    remember(model, inputs.names if table is not None and table.named else None, rows.shape[1])
+    return rows
+
+
+def records_to_plan(model: Any) -> Any:
+    """A model of private records that knows what was declared of their columns."""
+    if model.columns is None:
+        return model
+    asked = copy(model)
+    asked.inputs_ = Inputs.private(model.columns, model.x_bounds)
+    return asked
+
+
+def domain_of(model: Any) -> Any:
+    """Declared bounds of private inputs, where the kernel has them."""
+    return model.x_bounds if model.inputs_ is None else model.inputs_.domain
+
+
+def rows_at(model: Any, X: Any) -> Array:
+    """Where the kernel of a fitted model has these rows."""
+    if model.inputs_ is None:
+        numbers_only(model, X)
+        return np.asarray(validate_data(model, X, reset=False, dtype=np.float64))
+    return np.asarray(model.inputs_.located(X))
+
+
+def numbers_only(model: Any, X: Any) -> None:
+    """Refuse a public table with other columns than numbers, for models that would misread them."""
+    if Inputs.of(Table.of(X), None) is not None:
+        raise ValueError(
+            f"X holds dates or categories where this {type(model).__name__} has numbers: turn them into "
+            "numbers first."
+        )
+
+
+def remember(model: Any, names: tuple[str, ...] | None, columns: int) -> None:
+    """The number of columns and their names, as scikit-learn has them; ``columns``: of the kernel."""
+    model.n_features_in_ = columns if model.inputs_ is None else len(model.inputs_.names)
+    model.__dict__.pop("feature_names_in_", None)
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+
+
+def located(model: Any) -> dict[str, Any]:
+    """The arguments of a model that are about columns, with points where its kernel has them."""
+    inputs = model.inputs_
+    if inputs is None:
+        return {"columns": None}
+    points = {name: getattr(model, name, None) for name in ("targets", "inducing")}
+    return {"columns": inputs, "x_bounds": domain_of(model)} | {
+        name: given if given is None or isinstance(given, Integral) else inputs.located(given)
+        for name, given in points.items()
+        if hasattr(model, name)
+    }

@@ -1,0 +1,158 @@
+"""Public inputs in many files: read in batches by whoever works on them, never in memory together."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from privgp.plan.inputs.rows import BLOCK, Chunk, chunk_edges, runs, sorted_people
+from privgp.storage.tables import BATCH, Files, TableError
+from privgp.types import Array, Integers
+
+Read = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The input columns ``names`` of the rows from ``first`` to ``stop``."""
+
+    files: Files
+    names: tuple[str, ...]
+    first: int
+    stop: int
+
+    @property
+    def count(self) -> int:
+        return self.stop - self.first
+
+    @property
+    def total(self) -> int:
+        return self.count
+
+    @property
+    def columns(self) -> int:
+        return len(self.names)
+
+    @property
+    def persons(self) -> None:
+        return None
+
+    def parts(self, number: int) -> list[Self]:
+        return [
+            replace(
+                self,
+                first=self.first + BLOCK * first,
+                stop=min(self.first + BLOCK * stop, self.stop),
+            )
+            for first, stop in runs(-(-self.count // BLOCK), number)
+        ]
+
+    def chunks(self) -> Iterator[Chunk]:
+        return (chunk for chunk, _ in self.beside((), _nothing))
+
+    def beside(self, others: tuple[str, ...], read: Read) -> Iterator[tuple[Chunk, Any]]:
+        """Every chunk with what is ``read`` of other columns of its rows, file by file."""
+        for start in range(self.first, self.stop, BATCH):
+            stop = min(start + BATCH, self.stop)
+            inputs, beside = [], []
+            for _, path, frame in self.files.batches([*self.names, *others], start, stop):
+                inputs.append(numbers(frame, self.names, path))
+                beside.append(read(frame))
+            X, held = np.concatenate(inputs), np.concatenate(beside)
+            for first in range(0, len(X), BLOCK):
+                here = slice(first, first + BLOCK)
+                yield Chunk(start + first, np.ascontiguousarray(X[here])), held[here]
+
+    def take(self, places: Integers) -> Array:
+        return taken(self.files, self.names, places + self.first)
+
+
+@dataclass(frozen=True)
+class TablePeople:
+    """The same with whole people in every chunk, as ``PeopleRows`` has them in memory. Who a row is of
+    is in memory, sorted: ``codes`` of people and ``places`` of rows; the rows themselves are read anew
+    for every block."""
+
+    files: Files
+    names: tuple[str, ...]
+    codes: Integers
+    places: Integers
+    edges: Integers
+    total: int
+
+    @classmethod
+    def of(cls, files: Files, names: tuple[str, ...], codes: Integers, most: int) -> Self:
+        """All rows, but those beyond a person's first ``most``."""
+        order = sorted_people(codes, most)
+        edges = chunk_edges(codes[order], len(codes))
+        return cls(files, names, codes[order], order, edges, len(codes))
+
+    @property
+    def count(self) -> int:
+        return len(self.codes)
+
+    @property
+    def columns(self) -> int:
+        return len(self.names)
+
+    @property
+    def persons(self) -> int:
+        return len(np.unique(self.codes))
+
+    def parts(self, number: int) -> list[Self]:
+        found, before = [], self.edges[0]
+        for first, stop in runs(len(self.edges) - 1, number):
+            here = slice(self.edges[first] - before, self.edges[stop] - before)
+            edges = self.edges[first : stop + 1]
+            held = self.codes[here], self.places[here]
+            found.append(replace(self, codes=held[0], places=held[1], edges=edges))
+        return found
+
+    def chunks(self) -> Iterator[Chunk]:
+        return (chunk for chunk, _ in self.beside((), _nothing))
+
+    def beside(self, others: tuple[str, ...], read: Read) -> Iterator[tuple[Chunk, Any]]:
+        """Every chunk with what is ``read`` of other columns of its rows, file by file."""
+        order = np.argsort(self.places)
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        inputs, beside = [], []
+        for _, path, frame in self.files.taken([*self.names, *others], self.places[order]):
+            inputs.append(numbers(frame, self.names, path))
+            beside.append(read(frame))
+        X, held = np.concatenate(inputs)[back], np.concatenate(beside)[back]
+        for first, stop in zip(self.edges[:-1], self.edges[1:], strict=True):
+            here = slice(first - self.edges[0], stop - self.edges[0])
+            yield Chunk(int(first), np.ascontiguousarray(X[here]), self.codes[here]), held[here]
+
+    def take(self, places: Integers) -> Array:
+        return taken(self.files, self.names, places)
+
+
+def _nothing(frame: Any) -> Array:
+    return np.empty(frame.height)
+
+
+def taken(files: Files, names: tuple[str, ...], places: Integers) -> Array:
+    """The inputs at ascending places."""
+    found = [numbers(frame, names, path) for _, path, frame in files.taken(names, places)]
+    return np.concatenate(found)
+
+
+def numbers(frame: Any, names: tuple[str, ...], path: str) -> Array:
+    """Public columns as finite numbers, (rows, columns)."""
+    import polars as pl
+
+    out = np.empty((frame.height, len(names)))
+    for k, name in enumerate(names):
+        column = frame[name]
+        if column.dtype == pl.String:
+            column = column.str.strip_chars()
+        elif not column.dtype.is_numeric():
+            raise TableError(f"Column '{name}' of '{path}' must hold numbers.")
+        values = column.cast(pl.Float64, strict=False).to_numpy()
+        if not np.all(np.isfinite(values)):
+            raise TableError(f"Column '{name}' of '{path}' must hold a finite number in every row.")
+        out[:, k] = values
+    return out

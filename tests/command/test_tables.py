@@ -1,0 +1,279 @@
+"""Tables as people have them: from the table to the file, its certificate, picture and predictions."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.io import netcdf_file
+
+import privgp
+from tests.command.running import assert_refused, run
+
+ROWS = 30
+RNG = np.random.default_rng(3)
+WHEN = [datetime(2024, 3, 1) + timedelta(hours=7 * k) for k in range(ROWS)]
+TABLE = pl.DataFrame(
+    {
+        "when": WHEN,
+        "region": RNG.choice(["north", "far south", "east"], ROWS),
+        "lat": RNG.uniform(51, 52, ROWS).round(4),
+        "lon": RNG.uniform(-1, 1, ROWS).round(4),
+        "hour": [float(w.hour) for w in WHEN],
+        "member": RNG.random(ROWS) < 0.5,
+        "note": [f"row {k}" for k in range(ROWS)],
+        "cost": (100 + 0.73591 * np.arange(ROWS)).round(5),
+    }
+)
+BUDGET = ["--output", "cost", "--bounds", "0", "200", "--epsilon", "1", "--delta", "1e-5"]
+QUICK = ["--hyperparameters", "fixed", "--seed", "1"]
+
+
+def with_commas(table: pl.DataFrame) -> pl.DataFrame:
+    floats = [name for name, dtype in table.schema.items() if dtype.is_float()]
+    return table.with_columns(pl.col(floats).cast(pl.String).str.replace(".", ",", literal=True))
+
+
+def csv(table: pl.DataFrame, **how: Any) -> bytes:
+    out = io.BytesIO()
+    table.write_csv(out, **how)
+    return out.getvalue()
+
+
+def parquet(table: pl.DataFrame) -> bytes:
+    out = io.BytesIO()
+    table.write_parquet(out)
+    return out.getvalue()
+
+
+ZONED = pl.col("when").dt.replace_time_zone("UTC").dt.convert_time_zone("America/Lima")
+OFFSETS = ZONED.dt.strftime("%Y-%m-%dT%H:%M:%S%:z")
+# The file's ending, its content, the inputs, and the options that it needs.
+TABLES: dict[str, tuple[str, bytes, str, list[str]]] = {
+    "dates": (".csv", csv(TABLE), "when", []),
+    "offsets": (".csv", csv(TABLE.with_columns(OFFSETS)), "when", ["--dates", "when"]),
+    "categories": (".csv", csv(TABLE), "region,member", []),
+    "declared levels": (
+        ".csv", csv(TABLE), "region", ["--categories", "region=north|far south|east|west"]
+    ),
+    "places": (".csv", csv(TABLE), "lat,lon", ["--places", "lat,lon"]),
+    "hours": (".csv", csv(TABLE), "hour,lat", ["--periodic", "hour=24"]),
+    "decimal commas": (
+        ".csv", csv(with_commas(TABLE), separator=";"), "lat,lon", ["--places", "lat,lon"]
+    ),
+    "tabs": (".csv", csv(TABLE, separator="\t"), "lat,region", []),
+    "gz": (".csv.gz", gzip.compress(csv(TABLE)), "when,lat", []),
+    "missing": (
+        ".csv",
+        csv(TABLE.with_columns(pl.when(pl.col("hour") == 0).then(None).otherwise("hour").alias("hour"))),
+        "hour",
+        ["--missing", "drop"],
+    ),
+    "dictionaries and time zones": (
+        ".parquet",
+        parquet(TABLE.with_columns(ZONED, pl.col("region").cast(pl.Categorical))),
+        "when,region,member",
+        [],
+    ),
+    "everything": (
+        ".parquet", parquet(TABLE), "when,region,lat,lon,hour,member",
+        ["--places", "lat,lon", "--periodic", "hour=24"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [*TABLES])
+def test_a_table_nobody_prepared_becomes_a_release(tmp_path: Path, case: str) -> None:
+    ending, content, inputs, options = TABLES[case]
+    data, file, out = tmp_path / f"t{ending}", tmp_path / "t.privgp", tmp_path / "p.csv"
+    data.write_bytes(content)
+    asked = ["--inputs", inputs, *BUDGET, *QUICK[:2], *options]
+    planned = run("plan", data, *asked)
+    assert planned.code == 0, planned
+    page, picture = tmp_path / "c.html", tmp_path / "p.svg"
+    written = ["-o", file, "--certificate", page, "--plot", picture]
+    released = run("release", data, *asked, *QUICK[2:], *written)
+    assert released.code == 0, released
+    assert "cost" in page.read_text()
+    assert "<svg" in picture.read_text()
+    new = data
+    if case == "missing":
+        new = tmp_path / "whole.csv"
+        TABLE.write_csv(new)
+        assert "which rows have a missing value is public" in page.read_text()
+    predicted = run("predict", file, new, "-o", out)
+    assert predicted.code == 0, predicted
+    found = pl.read_csv(out, infer_schema=False)
+    assert found.height == ROWS
+    assert found["note"].to_list() == TABLE["note"].to_list()
+    assert "cost" not in found.columns  # it may be the private one
+    assert "73591" not in out.read_text()
+    expected = privgp.load(file).predict(TABLE.select(inputs.split(",")))
+    means = found["mean"].cast(pl.Float64).to_numpy()
+    assert np.allclose(means, expected, rtol=1e-9)
+    assert run("inspect", file).code == 0
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tables")
+    TABLE.write_parquet(folder / "t.parquet")
+    out = folder / "t.privgp"
+    done = run(
+        *("release", folder / "t.parquet", "--inputs", "when,region,lat,lon", *BUDGET, *QUICK),
+        *("--places", "lat,lon", "-o", out, "--name", "cost of a visit", "--units", "EUR"),
+    )
+    assert done.code == 0, done
+    return out
+
+
+def test_a_grid_is_written_as_cf_netcdf_and_read_by_others(published: Path, tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    out = tmp_path / "g.nc"
+    bounds = "when=2024-03-02:2024-03-06,region=north|east,lat=51.25:51.75"
+    done = run("predict", published, "--grid", "5", "--grid-bounds", bounds, "-o", out)
+    assert done.code == 0, done
+    with xarray.open_dataset(out) as read:
+        assert dict(read.sizes) == {"when": 5, "region": 2, "lat": 5, "lon": 5}
+        assert read["lat"].attrs["units"] == "degrees_north"
+        assert read["lon"].attrs["standard_name"] == "longitude"
+        assert read["region"].attrs["flag_meanings"] == "east far_south north"
+        assert str(read["when"].values[1])[:13] == "2024-03-03T00"
+        assert read["mean"].attrs["units"] == "EUR"
+        assert read.attrs["Conventions"] == "CF-1.8"
+        assert read.attrs["title"] == "cost of a visit (EUR)"
+        there = read["mean"].sel(when="2024-03-03", region=2, lat=51.5, method="nearest")
+        lon = float(read["lon"][2])
+        value = float(there.sel(lon=lon))
+    row = {"when": ["2024-03-03"], "region": ["north"], "lat": [51.5], "lon": [lon]}
+    assert value == pytest.approx(privgp.load(published).predict(row)[0], rel=1e-9)
+    with netcdf_file(out, mmap=False) as plain:
+        assert plain.variables["when"].units == b"days since 1970-01-01 00:00:00"
+
+
+def test_a_grid_covers_the_range_of_the_data(published: Path, tmp_path: Path) -> None:
+    out = tmp_path / "g.parquet"
+    assert run("predict", published, "--grid", "3", "-o", out).code == 0
+    found = pl.read_parquet(out)
+    assert found.height == 3 * 3 * 3 * 3
+    for end in (pl.Series.min, pl.Series.max):
+        assert end(found["lat"]) == pytest.approx(end(TABLE["lat"]), abs=1e-9)
+    assert abs(found["when"].max() - TABLE["when"].max()) < timedelta(milliseconds=1)  # type: ignore[operator]
+    assert set(found["region"]) == set(TABLE["region"])
+    expected = privgp.load(published).predict(found)
+    assert np.array_equal(found["mean"].to_numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--grid", "3", "-o", "g.nc", "--grid-bounds", "region=west"], "does not know"),
+        (["--grid", "200", "-o", "g.csv"], "more than 1,000,000"),
+        (["-o", "g.csv"], "Missing argument 'NEW'"),
+        (["t.csv", "-o", "g.nc"], "holds a grid"),
+        (["t.csv", "--grid", "3", "-o", "g.csv"], "take the place of NEW"),
+    ],
+)
+def test_what_a_grid_cannot_be(
+    published: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    TABLE.write_csv("t.csv")
+    assert_refused(run("predict", published, *arguments), words)
+
+
+def test_an_unknown_level_is_told(published: Path, tmp_path: Path) -> None:
+    TABLE.head(2).with_columns(region=pl.lit("west")).write_csv(tmp_path / "new.csv")
+    told = run("predict", published, tmp_path / "new.csv", "-o", tmp_path / "p.csv").out
+    assert "2 rows have a level that the release does not know" in told
+
+
+def test_the_name_and_the_units_stand_everywhere(published: Path, tmp_path: Path) -> None:
+    assert "Output: cost of a visit, in EUR." in run("inspect", published).out
+    holder, page = tmp_path / "holder.json", tmp_path / "c.html"
+    assert run("certificate", "--template", "-o", holder).code == 0
+    filled = {**json.loads(holder.read_text()), "name": "Visits", "curator": "The <clinic>"}
+    holder.write_text(json.dumps(filled))
+    assert run("certificate", published, "--holder", holder, "-o", page).code == 0
+    text = page.read_text()
+    assert all(
+        words in text for words in ("Visits", "The &lt;clinic&gt;", "cost of a visit, in EUR")
+    )
+    assert "latitude and longitude" in text
+    holder.write_text(json.dumps({"owner": "me"}))
+    refused = run("certificate", published, "--holder", holder, "-o", tmp_path / "d.html")
+    assert_refused(refused, "no field 'owner'")
+
+
+@pytest.mark.parametrize("command", ["plan", "release"])
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        ("a,cost\n1,5\n2,6,7\n", [], "Line 3"),
+        ('a,cost\n"1,5\n2",6\n3\n', [], "has 1 field"),
+        ("a,cost\n1,5\n,6\n", [], "--missing drop"),
+        ("a,cost\n2024-01-01,5\nnoon,6\n", ["--dates", "a"], "row 2"),
+        ("a,cost\n1,5\nx,6\n", [], "must hold numbers: row 2"),
+        ("a,cost\n,5\n,6\n", ["--missing", "drop"], "Every row"),
+        ("a,cost\n1,5\n2,6\n", ["--categories", "b"], "not among the --inputs"),
+    ],
+)
+def test_what_plan_refuses_release_refuses_in_the_same_words(
+    tmp_path: Path,
+    write: Callable[..., Path],
+    command: str,
+    content: str,
+    options: list[str],
+    words: str,
+) -> None:
+    data = write("t.csv", content)
+    out = ["-o", tmp_path / "t.privgp"] if command == "release" else []
+    assert_refused(run(command, data, "--inputs", "a", *BUDGET, *options, *out), words)
+
+
+def test_quotes_hide_delimiters_and_line_ends(tmp_path: Path, write: Callable[..., Path]) -> None:
+    cells = 'a,note,cost\n1,"x, ""y""\nz",5\n2,ab,6\n3,"",7\n'
+    data = write("t.csv", cells)
+    done = run("release", data, "--inputs", "a", *BUDGET, *QUICK, "-o", tmp_path / "t.privgp")
+    assert done.code == 0, done
+
+
+def test_decimal_commas_of_private_cells_are_declared_or_seen_in_public_ones(
+    tmp_path: Path, write: Callable[..., Path]
+) -> None:
+    data = write("t.csv", "a;cost\n1;5,5\n2;6,5\n")
+    asked = ["--inputs", "a", *BUDGET, *QUICK, "-o", tmp_path / "t.privgp"]
+    assert_refused(run("release", data, *asked), "'cost'", "finite number")
+    assert run("release", data, *asked, "--decimal-comma").code == 0
+
+
+def test_errors_are_json_where_results_would_be(tmp_path: Path) -> None:
+    stopped = run("predict", tmp_path / "no.privgp", "t.csv", "-o", tmp_path / "p.csv", "--json")
+    assert stopped.code == 2
+    assert stopped.out == ""
+    told = json.loads(stopped.err)
+    assert told["code"] == 2
+    assert "does not exist" in told["error"]
+
+
+def test_a_budget_that_protects_little_is_warned_of(tmp_path: Path) -> None:
+    TABLE.write_csv(tmp_path / "t.csv")
+    asked = ["plan", tmp_path / "t.csv", "--inputs", "lat", "--bounds", "0", "200", *QUICK[:2]]
+    much = run(*asked, "--epsilon", "10", "--delta", "0.04", "--mechanism", "gaussian")
+    assert much.code == 0
+    assert much.err.count("Warning: ") == 2
+    assert "one over the number of rows" in much.err
+    little = run(*asked, "--epsilon", "1", "--delta", "1e-5")
+    assert little.err == ""
