@@ -74,6 +74,12 @@ def released_probability(model: PrivateGPClassifier, place: int, output: str) ->
     return in_numbers(released, model.inputs_)
 
 
+def kernel_points(model: Any, X: Array) -> Array:
+    """Where the kernel of a model has points of a picture, (points, inputs as drawn)."""
+    inputs = model.inputs_
+    return X if inputs is None else inputs.coordinates(X[:, np.argsort(inputs.drawn)])
+
+
 def in_numbers(released: Released, inputs: Inputs | None) -> Released:
     """The same over the inputs as people know them, in the order that pictures have them in."""
     if inputs is None:

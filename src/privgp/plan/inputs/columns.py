@@ -20,6 +20,7 @@ from privgp.types import Array, Pair, Positive
 
 MOST_LEVELS = 1000
 EDGE = 65  # points along either side of a box of places
+TINY = 1e-9  # degrees
 EVEN_SPREAD = 0.5  # the std of a truth value that is true as often as not
 EPOCH = "days since 1970-01-01 00:00:00"
 TRUTHS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
@@ -330,7 +331,7 @@ class Place(Number):
         lon = np.unique(np.mod(numbers[:, 1], 360.0))
         gaps = np.diff(lon, append=lon[0] + 360.0)
         first = lon[(int(gaps.argmax()) + 1) % len(lon)]
-        first -= 360.0 if first >= 180.0 else 0.0
+        first -= (360.0 if first >= 180.0 else 0.0) + TINY  # lest rounding sends it round the globe
         return np.column_stack([numbers[:, 0], first + np.mod(numbers[:, 1] - first, 360.0)])
 
     @property

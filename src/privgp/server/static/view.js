@@ -72,6 +72,23 @@ function frame(colour, titles, narrow) {
 }
 
 const escaped = (text) => text.replace(/[&<>]/g, (sign) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[sign]);
+
+// A value of an input as people write it: a date, a level, or a number.
+function worded(view, i, value) {
+  const ticks = view.ticks[i];
+  if (ticks === "date") return new Date(864e5 * value).toISOString().slice(0, 16).replace("T", " ").replace(" 00:00", "");
+  return Array.isArray(ticks) ? ticks[Math.round(value)] : short(value);
+}
+
+// Such words along an axis.
+function ticked(axis, view, i, narrow) {
+  if (!view.ticks[i]) return;
+  const along = view.axes[i], most = Math.min(narrow ? 3 : 6, along.length);
+  const step = (along.length - 1) / Math.max(1, most - 1);
+  const tickvals = [...Array(most).keys()].map((k) => along[Math.round(k * step)]);
+  Object.assign(axis, { tickmode: "array", tickvals, ticktext: tickvals.map((value) => escaped(worded(view, i, value))) });
+}
+
 const half = (panel, name, k) => 0.5 * (panel[`${name}high`][k] - panel[`${name}low`][k]);
 const apart = (panel) => "privacy_low" in panel;
 
@@ -89,7 +106,7 @@ function told(view, panel, k) {
 }
 
 const hover = (view, panel, inputs) => panel.points.map((point, k) => [
-  ...inputs.map((i) => `${view.inputs[i]} ${short(point[i])}`), ...told(view, panel, k),
+  ...inputs.map((i) => `${view.inputs[i]} ${worded(view, i, point[i])}`), ...told(view, panel, k),
 ].map(escaped).join("<br>"));
 
 function legend(entries) {
@@ -110,7 +127,7 @@ function reader(view, inputs, said, moved) {
   }));
   const show = (touched) => {
     const places = sliders.map((slider) => Number(slider.value));
-    const at = inputs.map((i, n) => `${view.inputs[i]} = ${short(view.axes[i][places[n]])}`);
+    const at = inputs.map((i, n) => `${view.inputs[i]} = ${worded(view, i, view.axes[i][places[n]])}`);
     const text = `At ${at.join(", ")}: ${said(places).join("; ")}.`;
     output.textContent = text;
     sliders.forEach((slider, n) => slider.setAttribute("aria-valuetext", slider === touched ? text : at[n]));
@@ -123,7 +140,7 @@ function reader(view, inputs, said, moved) {
 
 async function curve(view, panel, into, title) {
   const input = panel.input, x = panel.points.map((point) => point[input]), both = apart(panel);
-  const ends = `${view.inputs[input]} from ${short(x[0])} to ${short(x[x.length - 1])}`;
+  const ends = `${view.inputs[input]} from ${worded(view, input, x[0])} to ${worded(view, input, x[x.length - 1])}`;
   const label = `${panel.output} along ${ends}: ${view.curve} from ${short(Math.min(...panel.mean))} `
     + `to ${short(Math.max(...panel.mean))}. The sliders below read every value.`;
   const place = plot(label, both ? "plot tall" : "plot");
@@ -132,6 +149,7 @@ async function curve(view, panel, into, title) {
   let at = 0;
   const picture = (colour, narrow) => {
     const layout = frame(colour, [view.inputs[input], panel.output], narrow);
+    ticked(layout.xaxis, view, input, narrow);
     const flat = { x, mode: "lines", line: { width: 0 }, hoverinfo: "skip" };
     const band = (name, fillcolor) => [
       { ...flat, y: panel[`${name}low`] },
@@ -203,6 +221,8 @@ async function map(view, panel, into, title) {
   const picture = (n) => (colour, narrow) => {
     const [kind, , of] = shown[n];
     const layout = frame(colour, [view.inputs[first], view.inputs[second]], narrow);
+    ticked(layout.xaxis, view, first, narrow);
+    ticked(layout.yaxis, view, second, narrow);
     if (geographic) {
       const scaleratio = 1 / Math.cos(middle);
       Object.assign(layout.yaxis, { scaleanchor: "x", scaleratio, constrain: "domain" });

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from privgp.models.kept import names_of
-from privgp.models.picture import privacy_range, released_model, released_probability
+from privgp.models.picture import kernel_points, privacy_range, released_model, released_probability
 from privgp.pictures.released import PRIVACY, TOTAL, Band, Released
 from privgp.pictures.style import REACH
 from privgp.release.exports.geojson import places_in
 from privgp.server.errors import Refused
 from privgp.types import Array
 
+LONGITUDE = "longitude"  # the ticks of one
 CURVE, MAP = 121, 41  # points along a curve, and along either side of a map
 COLUMNS = (
     "mean", "low", "high", "privacy_low", "privacy_high", "model_low", "model_high",
@@ -34,9 +35,13 @@ def view(model: Any, output: str) -> dict[str, Any]:
     first = each[0]
     if first.targets is not None:
         raise Refused(422, AT_TARGETS)
-    names = [*(names_of(model) or [f"input {place}" for place in range(len(first.extent))])]
+    known = names_of(model) if model.inputs_ is None else first.names
+    names = [str(name) for name in known or [f"input {k}" for k in range(len(first.extent))]]
+    ticks = first.ticks or (None,) * len(names)
     count = MAP if len(names) == 2 else CURVE
-    axes = [np.linspace(low, high, count) for low, high in first.extent]
+    axes = [
+        _axis(low, high, count, each) for (low, high), each in zip(first.extent, ticks, strict=True)
+    ]
     kind = {1: "curve", 2: "map"}.get(len(names), "slices")
     panels = [
         {"output": shown.output, "input": place, "points": X.tolist(), **_numbers(one, shown, X)}
@@ -50,6 +55,7 @@ def view(model: Any, output: str) -> dict[str, Any]:
         "curve": first.curve,
         "places": places_of(names, axes),
         "axes": [axis.tolist() for axis in axes],
+        "ticks": [None if each == LONGITUDE else each for each in ticks],
         "held": first.held if kind == "slices" else "",
         "held_at": np.asarray(first.held_at, dtype=float).tolist(),
         "simulation": first.simulation,
@@ -64,6 +70,14 @@ def places_of(names: list[str], axes: list[Array]) -> list[int]:
         return []
     reach = [float(np.abs(axes[place]).max()) for place in found]
     return [*found] if reach[0] <= 180.0 and reach[1] <= 90.0 else []
+
+
+def _axis(low: float, high: float, count: int, ticks: Any) -> Array:
+    """Points along an input: every level, or as many as asked for, longitudes from -180 on."""
+    if isinstance(ticks, tuple):
+        return np.arange(len(ticks), dtype=float)
+    turns = np.floor((low + 180.0) / 360.0) if ticks == LONGITUDE else 0.0
+    return np.linspace(low, high, count) - 360.0 * turns
 
 
 def _shown(model: Any, output: str) -> list[Released]:
@@ -93,6 +107,7 @@ def _panels(axes: list[Array], held: Array) -> list[tuple[int, Array]]:
 def _numbers(model: Any, shown: Released, X: Array) -> dict[str, list[float]]:
     with np.errstate(all="ignore"):
         mean, bands = shown.values(X)
+        X = kernel_points(model, X)
         total, inner = bands[TOTAL], bands.get(PRIVACY)
         if inner is None and not hasattr(model, "predict_proba"):
             inner = privacy_range(model, X, mean, total)
