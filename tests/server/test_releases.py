@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-
 import pytest
 from fastapi.testclient import TestClient
 
@@ -13,7 +10,6 @@ from privgp.ledger.chain import CHARGE
 from privgp.ledger.ledger import Ledger
 from privgp.server import work
 from privgp.server.app import application
-from privgp.server.jobs.process import SHARED
 from privgp.server.start import prepared
 from tests.server.world import (
     ANALYST,
@@ -221,27 +217,3 @@ def test_the_demonstration_says_its_keys_once(tmp_path):
     again = []
     prepared(settings(tmp_path), demo=True, say=again.append)
     assert not again
-
-
-# jobs and the process that carries them out
-
-
-def test_a_job_that_takes_too_long_is_stopped(tmp_path):
-    with running(tmp_path, most_seconds=0.01) as world:
-        job = world.ask(CUSTODIAN, "POST", "/api/datasets/visits/plans", json=FAST).json()
-        done = world.finished(CUSTODIAN, job)
-        assert (done["state"], done["result"]) == ("failed", "")
-        assert done["error"] == "The job took longer than 0.01 seconds and was stopped."
-
-
-def test_a_job_whose_process_is_lost_is_reported_and_the_next_one_runs(tmp_path):
-    with running(tmp_path) as world:
-        world.plan(CUSTODIAN, "visits")
-        os.kill(SHARED._child.pid, signal.SIGSTOP)
-        job = world.ask(CUSTODIAN, "POST", "/api/datasets/visits/plans", json=FAST).json()
-        while job["state"] == "waiting":
-            job = world.get(CUSTODIAN, f"/api/jobs/{job['id']}")
-        SHARED._child.kill()
-        job = world.finished(CUSTODIAN, job)
-        assert (job["state"], job["error"]) == ("failed", "The plan could not be computed.")
-        world.plan(CUSTODIAN, "visits")

@@ -13,8 +13,6 @@ from privgp.server.settings import Settings
 from privgp.server.store.keys import ANALYST, CUSTODIAN
 
 DEMO = "diabetes"
-MOST_HEADERS = 32 * 1024  # bytes
-GRACE = 10  # seconds for requests that run when the server ends
 Say = Callable[[str], None]
 
 
@@ -33,17 +31,7 @@ def prepared(settings: Settings, *, demo: bool, say: Say) -> FastAPI:
 
 
 def listen(made: FastAPI, host: str, port: int) -> None:
-    uvicorn.run(
-        made,
-        host=host,
-        port=port,
-        log_level="warning",
-        server_header=False,
-        http="h11",  # whose headers are limited
-        h11_max_incomplete_event_size=MOST_HEADERS,
-        ws="none",
-        timeout_graceful_shutdown=GRACE,
-    )
+    uvicorn.run(made, host=host, port=port, log_level="warning", server_header=False)
 
 
 def _register_demo(made: FastAPI, settings: Settings) -> None:
