@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import uvicorn
 
 from benchmarks.kills import Server
 from privgp.models.load import unpacked
+from privgp.server.app import application
 from privgp.server.settings import Settings
-from privgp.server.start import bound, listen, prepared
 
 POINTS, TURNS, EACH = 1000, 5, 30
 CLIENTS, SECONDS, MANY, FEW = 50, 10.0, 10_000, 10
@@ -156,8 +157,7 @@ def main() -> None:
     if given.serve:
         folder, port = given.serve
         unlimited = Settings(data=Path(folder), rate=1e9, burst=10**9)
-        place = bound("127.0.0.1", int(port))
-        listen(prepared(unlimited, demo=False, say=lambda _: None), place)
+        uvicorn.run(application(unlimited), port=int(port), log_level="warning", http="h11")
         return
     with tempfile.TemporaryDirectory() as folder:
         server = Unlimited(Path(folder), None)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-
 import pytest
 from fastapi.testclient import TestClient
 
@@ -13,7 +10,6 @@ from privgp.ledger.chain import CHARGE
 from privgp.ledger.ledger import Ledger
 from privgp.server import work
 from privgp.server.app import application
-from privgp.server.jobs.process import SHARED
 from privgp.server.start import prepared
 from tests.server.world import (
     ANALYST,
