@@ -221,27 +221,3 @@ def test_the_demonstration_says_its_keys_once(tmp_path):
     (line,) = (line for line in again if "privgp-" in line)
     other = World(TestClient(made), {CUSTODIAN: line.split()[-1]})
     assert other.get(CUSTODIAN, "/api/me")["role"] == "custodian"
-
-
-# jobs and the process that carries them out
-
-
-def test_a_job_that_takes_too_long_is_stopped(tmp_path):
-    with running(tmp_path, most_seconds=0.01) as world:
-        job = world.ask(CUSTODIAN, "POST", "/api/datasets/visits/plans", json=FAST).json()
-        done = world.finished(CUSTODIAN, job)
-        assert (done["state"], done["result"]) == ("failed", "")
-        assert done["error"] == "The job took longer than 0.01 seconds and was stopped."
-
-
-def test_a_job_whose_process_is_lost_is_reported_and_the_next_one_runs(tmp_path):
-    with running(tmp_path) as world:
-        world.plan(CUSTODIAN, "visits")
-        os.kill(SHARED._child.pid, signal.SIGSTOP)
-        job = world.ask(CUSTODIAN, "POST", "/api/datasets/visits/plans", json=FAST).json()
-        while job["state"] == "waiting":
-            job = world.get(CUSTODIAN, f"/api/jobs/{job['id']}")
-        SHARED._child.kill()
-        job = world.finished(CUSTODIAN, job)
-        assert (job["state"], job["error"]) == ("failed", "The plan could not be computed.")
-        world.plan(CUSTODIAN, "visits")

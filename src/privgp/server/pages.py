@@ -41,7 +41,10 @@ def sign_in_page(request: Request) -> HTMLResponse:
 @router.post("/signin")
 async def sign_in(s: Served, request: Request) -> Response:
     """Exchange a key for a cookie, which scripts cannot read."""
-    form = parse_qs((await request.body()).decode("ascii", "replace"), max_num_fields=10)
+    try:
+        form = parse_qs((await request.body()).decode("ascii", "replace"), max_num_fields=10)
+    except ValueError:  # more fields than any form of ours has
+        form = {}
     who = await run_in_threadpool(s.store.who, form.get("key", [""])[0].strip())
     if who is None:
         return _shown("signin.html", status=401, problem=WRONG)

@@ -14,6 +14,8 @@ from privgp.server.settings import Settings
 from privgp.server.store.keys import ANALYST, CUSTODIAN
 
 DEMO = "diabetes"
+MOST_HEADERS = 32 * 1024  # bytes
+GRACE = 10  # seconds for requests that run when the server ends
 Say = Callable[[str], None]
 
 

@@ -138,6 +138,15 @@ def test_learned_models_have_weights_and_give_the_same_posterior_twice():
     assert np.all(first.variances > 0.0)
 
 
+def test_models_of_next_to_no_weight_are_left_out_and_the_others_sum_to_one(monkeypatch):
+    monkeypatch.setattr(linked, "LEAST", 0.01)
+    outcomes = some_outcomes(LOGIT, 0.5)
+    start = Hyperparameters(ConstantKernel(1.0) * RBF(0.4) + ConstantKernel(4.0, "fixed"), 0.2)
+    models = learn_linked(outcomes, (prior_about(start, noise_free=False),))
+    assert min(model.weight for model in models) > 0.01
+    assert sum(model.weight for model in models) == pytest.approx(1.0, abs=1e-12)
+
+
 def test_a_model_that_cannot_be_conditioned_is_left_out(monkeypatch):
     outcomes = some_outcomes(LOGIT, 0.5)
     models = [Hyperparameters(ConstantKernel(v), 0.2, weight=0.5) for v in (1.0, 2.0)]
@@ -149,6 +158,7 @@ def test_a_model_that_cannot_be_conditioned_is_left_out(monkeypatch):
         return sound(functionals, measurement, model, smooth)
 
     monkeypatch.setattr(linked, "condition", fails)
-    assert [c.model for c in linked_posterior(outcomes, models).components] == models[1:]
+    (left,) = linked_posterior(outcomes, models).components
+    assert left.model == replace(models[1], weight=1.0)
     with pytest.raises(np.linalg.LinAlgError):
         linked_posterior(outcomes, models[:1])

@@ -172,8 +172,9 @@ def learn_linked(outcomes: Outcomes, priors: Sequence[Prior]) -> tuple[Hyperpara
     if not kept:
         return models
     weights = np.exp(logs - logsumexp(logs))
+    total = weights[weights > LEAST].sum()
     reweighted = [
-        replace(m, weight=float(w)) for m, w in zip(kept, weights, strict=True) if w > LEAST
+        replace(m, weight=float(w / total)) for m, w in zip(kept, weights, strict=True) if w > LEAST
     ]
     return tuple(sorted(reweighted, key=lambda model: -model.weight))
 
@@ -190,4 +191,9 @@ def linked_posterior(outcomes: Outcomes, models: Sequence[Hyperparameters]) -> P
         components += posterior(near.functionals, near.measurement, (model,), 0.0).components
     if not components:
         raise np.linalg.LinAlgError("no model could be conditioned.")
+    if len(components) < len(models):
+        total = sum(c.model.weight for c in components)
+        components = [
+            replace(c, model=replace(c.model, weight=c.model.weight / total)) for c in components
+        ]
     return Posterior(tuple(components), 0.0)
