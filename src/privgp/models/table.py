@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privgp.engine.local import Threads
 from privgp.models.kinds.inducing import MOST_ROWS, fit_rows, plan_rows, rehearse_rows, streams
 from privgp.plan.inputs.table import TablePeople, TableRows
 from privgp.plan.several.arguments import are_several
 from privgp.storage.tables import Files, open_files
 from privgp.types import Array, Integers
-from privgp.vault.table import TableOutput, table_people
+from privgp.vault.table import TableOutput, gathered, table_people
 
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
@@ -114,7 +115,7 @@ def fit_table(
     check_streams(model)
     if not streams(model, len(X)):
         array, people = _in_memory(X, groups)
-        model.fit(array, y.gathered(), people, plan)
+        model.fit(array, gathered(y), people, plan)
         model.feature_names_in_ = np.array(X.names, dtype=object)
         return
     fit_rows(model, X.rows(groups), y, plan, watch)
@@ -132,7 +133,7 @@ def rehearse_table(model: PrivateGPRegressor, table: Table, plan: Any) -> None:
 
 def _in_memory(X: Inputs, groups: Any) -> tuple[Array, Integers | None]:
     """The inputs and people of a table so small that it is not streamed."""
-    array = X.rows(None).take(np.arange(len(X)))
+    array = X.rows(None).take(np.arange(len(X)), Threads())
     if groups is not None:
         X.check(groups)
     return array, None if groups is None else groups.codes()
