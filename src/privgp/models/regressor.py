@@ -189,14 +189,14 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         """
         check_exposed(self.likelihood, exposure)
         self._check_given(y)
+        if isinstance(X, Inputs):
+            fit_table(self, X, y, groups, plan)
+            return self
         if are_several(self.y_bounds):
             fit_several(self, X, y, groups, plan)
             return self
         if self.protect == "records":
             fit_records(self, X, y, groups, plan)
-            return self
-        if isinstance(X, Inputs):
-            fit_table(self, X, y, groups, plan)
             return self
         X = validate_data(self, X, dtype=np.float64)
         y = checked_outputs(y, len(X))
