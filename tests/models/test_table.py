@@ -50,6 +50,9 @@ def test_files_and_memory_give_the_same_release(data, tmp_path, groups):
         plan = load_plan(tmp_path / f"{files}.plan")
         model = private().fit(table.inputs, table.output, groups=table.groups, plan=plan)
         assert np.array_equal(model.predict(X[:50]), known)
+        unasked = private().fit(table.inputs, table.output)  # the table knows its people
+        assert unasked.guarantee_ == model.guarantee_
+        assert np.array_equal(unasked.predict(X[:50]), known)
         assert table.inputs.shape == (ROWS, 2)
 
 
@@ -58,9 +61,10 @@ def test_a_small_table_is_that_of_the_exact_model(data, tmp_path):
     few = data[:60]
     X, y = few.select(NAMES), few["cost"].to_numpy()
     table = open_table(write(few, tmp_path / "few", 3, "csv"), NAMES, "cost", "who")
-    for groups, people in ((None, None), (table.groups, few["who"].to_numpy())):
+    alone = open_table(tmp_path / "few", NAMES, "cost")
+    for each, people in ((alone, None), (table, few["who"].to_numpy())):
         known = private(inducing=None).fit(X, y, groups=people)
-        model = private(inducing=None).fit(table.inputs, table.output, groups=groups)
+        model = private(inducing=None).fit(each.inputs, each.output)
         assert np.array_equal(model.predict(X), known.predict(X))
         assert model.plan_.strategy.distinct_inputs is not None
 

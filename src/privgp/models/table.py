@@ -21,11 +21,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Groups:
+    """The public column that says whose row it is."""
+
+    files: Files
+    name: str
+
+    def codes(self) -> Integers:
+        return table_people(self.files, self.name)
+
+
+@dataclass(frozen=True)
 class Inputs:
-    """The public columns ``names`` of a table in files, as X of a ``plan`` or a ``fit``."""
+    """The public columns ``names`` of a table in files, as X of a ``plan`` or a ``fit``. ``groups``: whose
+    rows they are, if the table was opened with people: they are protected whether named again or not."""
 
     files: Files
     names: tuple[str, ...]
+    groups: Groups | None = None
+
+    def people(self, given: Any) -> Any:
+        """The people to protect, given or of the table."""
+        return self.groups if given is None else given
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -45,17 +62,6 @@ class Inputs:
             return TableRows(self.files, self.names, 0, self.files.rows)
         self.check(groups)
         return TablePeople.of(self.files, self.names, groups.codes(), MOST_ROWS)
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The public column that says whose row it is."""
-
-    files: Files
-    name: str
-
-    def codes(self) -> Integers:
-        return table_people(self.files, self.name)
 
 
 @dataclass(frozen=True)
@@ -89,16 +95,18 @@ def open_table(
         raise ValueError("the private output cannot name the people.")
     files = open_files(paths)
     files.check([*names, *others])
+    people = None if groups is None else Groups(files, groups)
     return Table(
-        Inputs(files, names),
+        Inputs(files, names, people),
         None if output is None else TableOutput(files, output),
-        None if groups is None else Groups(files, groups),
+        people,
     )
 
 
 def plan_table(model: PrivateGPRegressor, X: Inputs, groups: Any) -> Any:
     """What a fit on this table would measure."""
     check_streams(model)
+    groups = X.people(groups)
     if not streams(model, len(X)):
         return model.plan(*_in_memory(X, groups))
     return plan_rows(model, X.rows(groups))
@@ -113,6 +121,7 @@ def fit_table(
     if not isinstance(y, TableOutput):
         raise ValueError("y must be the output of the table whose inputs are X.")
     check_streams(model)
+    groups = X.people(groups)
     if not streams(model, len(X)):
         array, people = _in_memory(X, groups)
         model.fit(array, gathered(y), people, plan)
