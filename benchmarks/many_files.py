@@ -3,7 +3,8 @@
 ``python -m benchmarks.many_files [ROWS]``: writes the files to a temporary folder and prints one line of
 JSON for each of 1e5, ..., ROWS rows: seconds of the bare pass (read the inputs, the kernel at the same
 inducing inputs, its product), of plan and fit, peak memory, and the same fit on two processes of Dask.
-``python -m benchmarks.many_files schedule``: what the cost model of docs/engine.md expects.
+``python -m benchmarks.many_files schedule``: what the cost model of docs/engine.md expects, and its
+picture.
 """
 
 from __future__ import annotations
@@ -114,13 +115,30 @@ def schedule(
 
 
 # Of the machine that docs/engine.md names.
-COSTS = {"row": 1.0e-5, "start": 0.02, "part": 0.006, "ends": 15.0, "block": 2.0**18}
+COSTS = {"row": 1.1e-5, "start": 0.1, "part": 0.02, "ends": 15.0, "block": 2.0**18}
+
+
+def picture(path: Path) -> None:
+    """Seconds of a fit against the number of workers, by the cost model."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.subplots()
+    workers = np.unique(np.geomspace(1, 400, 30).astype(int))
+    for rows in (1e7, 1e8, 1e9):
+        seconds = [schedule(rows, int(count), **COSTS) for count in workers]
+        axes.loglog(workers, seconds, label=f"$10^{{{round(np.log10(rows))}}}$ rows")
+    axes.set(xlabel="workers, one thread each", ylabel="seconds of a fit")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=150)
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["schedule"]:
         for count, many in ((1e7, 2), (1e8, 10), (1e9, 100), (1e9, 400)):
             print(f"{count:.0e} rows, {many} workers: {schedule(count, many, **COSTS):.0f} s")
+        picture(Path("docs/pictures/engine-schedule.png"))
         sys.exit()
     most = int(sys.argv[1]) if len(sys.argv) > 1 else SIZES[-1]
     import distributed

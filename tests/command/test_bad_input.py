@@ -152,7 +152,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "v.txt").write_text(CELLS)
     (tmp_path / "v.csv").write_text(CELLS)
     refused(tmp_path, "plan", tmp_path / "no.csv", *common, words=("does not exist",))
-    refused(tmp_path, "plan", tmp_path / "folder.csv", *common, words=("is a folder",))
+    refused(tmp_path, "plan", tmp_path / "folder.csv", *common, words=("no file that ends",))
     refused(tmp_path, "plan", tmp_path / "v.txt", *common, words=(".csv.gz or .parquet",))
     refused(tmp_path, "plan", "https://example.org/v.csv", *common, words=("does not exist",))
     refused(tmp_path, "plan", "a\x00b.csv", *common)

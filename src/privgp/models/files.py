@@ -8,23 +8,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privgp.engine.local import Threads
 from privgp.models.kinds.inducing import MOST_ROWS, fit_rows, plan_rows, rehearse_rows, streams
 from privgp.plan.inputs.file_rows import TablePeople, TableRows
 from privgp.plan.several.arguments import are_several
 from privgp.storage.tables import Files, open_files
 from privgp.types import Array, Integers
-from privgp.vault.table import TableOutput, table_people
+from privgp.vault.table import TableOutput, gathered, table_people
 
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
 
 @dataclass(frozen=True)
+class Groups:
+    """The public column that says whose row it is."""
+
+    files: Files
+    name: str
+
+    def codes(self) -> Integers:
+        return table_people(self.files, self.name)
+
+
+@dataclass(frozen=True)
 class FileInputs:
-    """The public columns ``names`` of a table in files, as X of a ``plan`` or a ``fit``."""
+    """The public columns ``names`` of a table in files, as X of a ``plan`` or a ``fit``. ``groups``: whose
+    rows they are, if the table was opened with people: they are protected whether named again or not."""
 
     files: Files
     names: tuple[str, ...]
+    groups: Groups | None = None
+
+    def people(self, given: Any) -> Any:
+        """The people to protect, given or of the table."""
+        return self.groups if given is None else given
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -44,17 +62,6 @@ class FileInputs:
             return TableRows(self.files, self.names, 0, self.files.rows)
         self.check(groups)
         return TablePeople.of(self.files, self.names, groups.codes(), MOST_ROWS)
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The public column that says whose row it is."""
-
-    files: Files
-    name: str
-
-    def codes(self) -> Integers:
-        return table_people(self.files, self.name)
 
 
 @dataclass(frozen=True)
@@ -88,16 +95,18 @@ def open_table(
         raise ValueError("the private output cannot name the people.")
     files = open_files(paths)
     files.check([*names, *others])
+    people = None if groups is None else Groups(files, groups)
     return Table(
-        FileInputs(files, names),
+        FileInputs(files, names, people),
         None if output is None else TableOutput(files, output),
-        None if groups is None else Groups(files, groups),
+        people,
     )
 
 
 def plan_table(model: PrivateGPRegressor, X: FileInputs, groups: Any) -> Any:
     """What a fit on this table would measure."""
     check_streams(model)
+    groups = X.people(groups)
     if not streams(model, len(X)):
         return model.plan(*_in_memory(X, groups))
     return plan_rows(model, X.rows(groups))
@@ -113,9 +122,10 @@ def fit_table(
     if not isinstance(y, TableOutput):
         raise ValueError("y must be the output of the table whose inputs are X.")
     check_streams(model)
+    groups = X.people(groups)
     if not streams(model, len(X)):
         array, people = _in_memory(X, groups)
-        model.fit(array, y.gathered(), people, plan)
+        model.fit(array, gathered(y), people, plan)
         model.feature_names_in_ = np.array(X.names, dtype=object)
         return
     fit_rows(model, X.rows(groups), y, plan, watch)
@@ -133,7 +143,7 @@ def rehearse_table(model: PrivateGPRegressor, table: Table, plan: Any) -> None:
 
 def _in_memory(X: FileInputs, groups: Any) -> tuple[Array, Integers | None]:
     """The inputs and people of a table so small that it is not streamed."""
-    array = X.rows(None).take(np.arange(len(X)))
+    array = X.rows(None).take(np.arange(len(X)), Threads())
     if groups is not None:
         X.check(groups)
     return array, None if groups is None else groups.codes()

@@ -195,14 +195,14 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         """
         check_exposed(self.likelihood, exposure)
         self._check_given(y)
+        if isinstance(X, FileInputs):
+            fit_table(self, X, y, groups, plan)
+            return self
         if are_several(self.y_bounds):
             fit_several(self, X, y, groups, plan)
             return self
         if self.protect == "records":
             fit_records(self, X, y, groups, plan)
-            return self
-        if isinstance(X, FileInputs):
-            fit_table(self, X, y, groups, plan)
             return self
         X = rows_to_fit(self, X)
         y = checked_outputs(y, len(X))

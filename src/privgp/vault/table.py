@@ -33,11 +33,6 @@ class TableOutput:
         found: Iterator[tuple[Chunk, Any]] = rows.beside((self.name,), self.read)
         return found
 
-    def gathered(self) -> Any:
-        """All of them, of a table so small that it is not streamed."""
-        parts = [self.read(table) for _, _, table in self.files.batches((self.name,))]
-        return np.concatenate(parts)
-
     def check(self) -> None:
         """Refuse cells that are no finite number; what is spent later is then not spent in vain."""
         for _, _, table in self.files.batches((self.name,)):
@@ -45,6 +40,12 @@ class TableOutput:
 
     def read(self, table: Any) -> Any:
         return _values(table[self.name])
+
+
+def gathered(outputs: TableOutput) -> Any:
+    """All outputs of a table so small that it is not streamed."""
+    parts = [outputs.read(table) for _, _, table in outputs.files.batches((outputs.name,))]
+    return np.concatenate(parts)
 
 
 def _values(column: Any) -> Any:

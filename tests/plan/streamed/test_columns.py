@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
+from privgp.engine.local import Serial
 from privgp.gp.input_maps import collapse
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.smoothers import exact_smoother, inducing_smoother
@@ -203,8 +204,8 @@ def test_inducing_inputs_are_centres_and_the_same_every_time():
 
 def test_a_sample_is_all_rows_or_some_of_them_in_order():
     X = np.arange(100.0)[:, None]
-    assert np.array_equal(sample(ArrayRows(X), 100), X)
-    some = sample(ArrayRows(X), 30)
+    assert np.array_equal(sample(ArrayRows(X), 100, Serial()), X)
+    some = sample(ArrayRows(X), 30, Serial())
     assert len(some) == len(np.unique(some)) == 30
     assert (np.diff(some[:, 0]) > 0).all()
-    assert np.array_equal(some, sample(ArrayRows(X), 30))
+    assert np.array_equal(some, sample(ArrayRows(X), 30, Serial()))

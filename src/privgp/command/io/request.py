@@ -201,6 +201,8 @@ class Request(ReleaseOptions):
                 )
         elif self.x_bounds:
             raise Refusal("--x-bounds is for --protect records only: public inputs need no bounds.")
+        if self.scheduler is not None and "://" not in self.scheduler:
+            raise Refusal("--scheduler must be an address such as tcp://host:8786.")
         if self.is_many and (self.inputs_are_private or self.classes or self.further_bounds):
             raise Refusal(
                 "Several files are for one output at public inputs: join them into one for records, "

@@ -6,7 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from privgp.plan.inputs.rows import BLOCK, Chunk, chunk_edges, runs, sorted_people
+from privgp.engine.local import Engine
+from privgp.plan.inputs.rows import BLOCK, PER_WORKER, Chunk, chunk_edges, runs, sorted_people
 from privgp.storage.tables import BATCH, Files, TableError
 from privgp.types import Array, Integers
 
@@ -64,8 +65,8 @@ class TableRows:
                 here = slice(first, first + BLOCK)
                 yield Chunk(start + first, np.ascontiguousarray(X[here])), held[here]
 
-    def take(self, places: Integers) -> Array:
-        return taken(self.files, self.names, places + self.first)
+    def take(self, places: Integers, engine: Engine) -> Array:
+        return taken(self.files, self.names, places + self.first, engine)
 
 
 @dataclass(frozen=True)
@@ -126,18 +127,33 @@ class TablePeople:
             here = slice(first - self.edges[0], stop - self.edges[0])
             yield Chunk(int(first), np.ascontiguousarray(X[here]), self.codes[here]), held[here]
 
-    def take(self, places: Integers) -> Array:
-        return taken(self.files, self.names, places)
+    def take(self, places: Integers, engine: Engine) -> Array:
+        return taken(self.files, self.names, places, engine)
 
 
 def _nothing(frame: Any) -> Array:
     return np.empty(frame.height)
 
 
-def taken(files: Files, names: tuple[str, ...], places: Integers) -> Array:
-    """The inputs at ascending places."""
-    found = [numbers(frame, names, path) for _, path, frame in files.taken(names, places)]
-    return np.concatenate(found)
+@dataclass(frozen=True, repr=False)
+class Taking:
+    """The inputs at ascending places, and which of several runs of them they are."""
+
+    files: Files
+    names: tuple[str, ...]
+
+    def __call__(self, run: tuple[int, Integers]) -> tuple[int, Array]:
+        read = self.files.taken(self.names, run[1])
+        found = [numbers(frame, self.names, path) for _, path, frame in read]
+        return run[0], np.concatenate(found)
+
+
+def taken(files: Files, names: tuple[str, ...], places: Integers, engine: Engine) -> Array:
+    """The inputs at ascending places, looked up by many."""
+    each = runs(len(places), PER_WORKER * engine.workers)
+    held = [(k, places[first:stop]) for k, (first, stop) in enumerate(each)]
+    found = dict(engine.map(Taking(files, names), held))
+    return np.concatenate([found[k] for k in range(len(held))])
 
 
 def numbers(frame: Any, names: tuple[str, ...], path: str) -> Array:

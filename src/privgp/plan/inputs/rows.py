@@ -60,7 +60,7 @@ class Rows(Protocol):
     def parts(self, number: int) -> Sequence[Self]:
         """Runs of whole chunks, about this many; each can be sent to a worker."""
 
-    def take(self, places: Integers) -> Array:
+    def take(self, places: Integers, engine: Engine) -> Array:
         """The rows at these ascending places."""
 
 
@@ -105,7 +105,7 @@ class ArrayRows:
             for first, stop in self.ranges(number)
         ]
 
-    def take(self, places: Integers) -> Array:
+    def take(self, places: Integers, engine: Engine) -> Array:
         return self.array[places]
 
 
@@ -167,7 +167,7 @@ class PeopleRows:
             for (first, stop), (start, end) in each
         ]
 
-    def take(self, places: Integers) -> Array:
+    def take(self, places: Integers, engine: Engine) -> Array:
         assert self.unsorted is not None
         return self.unsorted[places]
 
@@ -226,13 +226,13 @@ def written_mark(mark: int) -> str:
     return f"{mark % 2**64:016x}"
 
 
-def sample(rows: Rows, most: int) -> Array:
+def sample(rows: Rows, most: int, engine: Engine) -> Array:
     """All rows, or ``most`` of them drawn with a fixed public seed, in order."""
     count = rows.total
     if count <= most:
-        return rows.take(np.arange(count))
+        return rows.take(np.arange(count), engine)
     places = np.random.default_rng(0).choice(count, most, replace=False, shuffle=False)
-    return rows.take(np.sort(places))
+    return rows.take(np.sort(places), engine)
 
 
 def block_number(count: int, engine: Engine) -> int:

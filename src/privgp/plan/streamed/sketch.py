@@ -73,7 +73,8 @@ def sketch_plan(
     engine: Engine | None = None,
 ) -> Sketch:
     """Choose inducing inputs and what is measured of a row."""
-    seen = sample(rows, SAMPLE)
+    engine = engine or Threads()
+    seen = sample(rows, SAMPLE, engine)
     priors = starting_priors(seen, question, learned=question.adapts)
     Z = choose_inducing(seen, inducing) if isinstance(inducing, int) else inducing
     inputs, index = collapse(_some(seen, TARGETS))
@@ -84,7 +85,7 @@ def sketch_plan(
     else:
         if rows.persons is not None:
             raise ValueError("groups of many rows go with objective='posterior' only.")
-        start, engine = priors[0].start, engine or Threads()
+        start = priors[0].start
         columns, unbiased, gap = _smoothing_columns(question, rows, start, seen, Z, goal, engine)
         kind = replace(kind, unbiased=unbiased, design_gap=gap)
     return Sketch(question, budget, priors, columns, seen, goal, kind, rows.persons is not None)
