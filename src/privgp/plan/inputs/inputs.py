@@ -218,8 +218,17 @@ class Inputs:
 
     def unknown_rows(self, given: Any) -> int:
         """How many rows of a table have a level that is not among those known."""
-        most = np.array([column.most for column in self.columns for _ in column.names])
-        return int(np.any(self.numbers(given) > most, axis=1).sum())
+        limited = Inputs(tuple(c for c in self.columns if c.most < np.inf))
+        if not limited.columns:
+            return 0
+        most = np.array([column.most for column in limited.columns])
+        return int(np.any(limited.numbers(given) > most, axis=1).sum())
+
+    def ranges(self, coordinates: Array) -> list[str]:
+        """How far these points reach along every column, in words, where that can be said."""
+        pairs = zip(self.columns, np.split(coordinates, self._ends, axis=1), strict=True)
+        told = [column.range_of(part) for column, part in pairs]
+        return [each for each in told if each]
 
     def describe(self) -> list[str]:
         """What every column is, in words."""
