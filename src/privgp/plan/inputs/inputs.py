@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.columns.kinds import KINDS, Column, Number, level, levels_of
+from privgp.gp.columns.table import Table, kind_of, missing_cells
 from privgp.gp.kernels.registry import parts
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.inputs.columns import KINDS, Column, Number, level, levels_of
-from privgp.plan.inputs.table import Table, kind_of, missing_cells
 from privgp.types import Array, Pair
 
 MOST_PLAIN_LEVELS = 50  # of a column of text that was not declared
@@ -133,11 +133,6 @@ class Inputs:
             return None
         pairs = np.vstack([column.domain() for column in self.columns]).tolist()
         return tuple((low, high) for low, high in pairs)
-
-    def within(self, numbers: Array) -> Array:
-        """Numbers moved into the declared bounds, each by itself."""
-        pairs = zip(self.columns, self._split(numbers), strict=True)
-        return np.hstack([column.within(part) for column, part in pairs])
 
     def declared_ends(self) -> Array:
         """The ends of the declared range of every input, (names, 2)."""

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, listed
+from privgp.gp.columns.kinds import Number
 from privgp.models.kept import names_of
-from privgp.plan.inputs.columns import Number
 from privgp.plan.inputs.inputs import Inputs
 from privgp.types import Array
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from privgp.plan.inputs.dates import days_of, instants
-from privgp.plan.inputs.places import from_crs, great_circle, in_degrees, on_sphere, to_crs
+from privgp.gp.columns.dates import days_of, instants
+from privgp.gp.columns.places import from_crs, great_circle, in_degrees, on_sphere, to_crs
 from privgp.types import Array, Pair, Positive
 
 MOST_LEVELS = 1000
