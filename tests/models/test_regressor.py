@@ -391,7 +391,7 @@ def test_bad_outputs_are_refused_without_being_quoted(y, monkeypatch):
         (np.empty((0, 1)), "0 sample"),
         (np.empty((10, 0)), "0 feature"),
         (np.zeros(10), "2D"),
-        ([["a"]] * 10, "convert"),
+        ([["a"]] * 5 + [[1.0]] * 5, "convert"),
     ],
 )
 def test_bad_inputs_are_refused(X, words):

@@ -218,6 +218,13 @@ def certificate(
     tell({"certificate": out}, [f"Certificate: {out}"], model.guarantee_, as_json=json)
 
 
+def _reach(model: Any) -> list[str]:
+    """How far public inputs reach, where they are not all numbers."""
+    if model.inputs_ is None or model.protect == "records":
+        return []
+    return list(model.inputs_.ranges((model._each or (model,))[0].functionals_.nodes))
+
+
 def _description(model: Any) -> list[str]:
     from privgp.command.io.answers import answer_of
     from privgp.models.kept import names_of
@@ -228,6 +235,7 @@ def _description(model: Any) -> list[str]:
     inputs = f"{model.n_features_in_} without names" if names is None else listed(names)
     if model.inputs_ is not None:
         inputs = "; ".join(model.inputs_.describe())
+    reach = _reach(model)
     output = [] if model.output_ is None else [f"Output: {called(model.output_)}."]
     contains = "none" if model.protect == "records" else "their values"
     return [
@@ -235,6 +243,7 @@ def _description(model: Any) -> list[str]:
         "",
         *described(model._spent),
         f"Inputs: {inputs}; the file contains {contains}.",
+        *([f"They have {'; '.join(reach)}."] if reach else []),
         *output,
         *answer_of(model).described(),
         "",

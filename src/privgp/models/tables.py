@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from privgp.gp.columns.table import Table
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.table import Table
 from privgp.types import Array
 
 

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
+from privgp.gp.columns.table import Table, missing_cells
 from privgp.plan.inputs.inputs import Inputs
 from privgp.types import Array
 
@@ -12,6 +15,17 @@ def private_rows(X: Any, inputs: Inputs) -> Array:
     """Where the kernel has private rows, moved into their declared bounds, (rows, width). Whatever is
     wrong with them, the sentence is the same."""
     try:
-        return inputs.coordinates(inputs.within(inputs.numbers(X)))
+        found = Table.of(X)
+        if found is None or (not found.named and len(found.names) != len(inputs.names)):
+            raise ValueError
+        table = found if found.named else Table(inputs.names, found.cells)
+        return np.hstack([_coordinates(column, table) for column in inputs.columns])
     except Exception:
         raise ValueError(WRONG) from None
+
+
+def _coordinates(column: Any, table: Table) -> Array:
+    cells = [table.column(name) for name in column.names]
+    if any(missing_cells(each).any() for each in cells):
+        raise ValueError
+    return np.asarray(column.coordinates(column.within(column.numbers(cells))))

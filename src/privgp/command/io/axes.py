@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from privgp.command.errors import Refusal, listed, refusing
+from privgp.command.io.cells.kinds import Kinds
 from privgp.command.io.columns import read_inputs
 from privgp.command.io.files import TABLES, ending
 from privgp.types import Array
@@ -56,11 +57,16 @@ def read_ranges(
     return ranges
 
 
-def read_targets(text: str, inputs: Sequence[str], option: str = "--targets") -> Array:
-    """Points (targets, inputs) from a file with the input columns, or from a grid."""
+def read_targets(
+    text: str, inputs: Sequence[str], option: str = "--targets", kinds: Kinds | None = None
+) -> Any:
+    """Points (targets, inputs) from a file with the input columns, or from a grid; a table where the
+    inputs, which are of these kinds, are not all numbers."""
     if ending(Path(text)) not in TABLES:
         return grid(text, inputs, option)
-    points = read_inputs(Path(text), inputs).to_numpy().astype(np.float64)
+    table = read_inputs(Path(text), inputs, kinds)
+    numbers = not kinds and all(dtype.is_numeric() for dtype in table.dtypes)
+    points = table.to_numpy().astype(np.float64) if numbers else table
     if len(points) > MOST_POINTS:
         raise Refusal(f"{option} '{text}' has more than {MOST_POINTS:,} points.")
     return points

@@ -315,7 +315,7 @@ class Request(ReleaseOptions):
             "x_bounds": self.domain(),
             "targets": None
             if self.targets is None
-            else read_targets(self.targets, self.input_names),
+            else read_targets(self.targets, self.input_names, kinds=self.kinds),
             "columns": self.columns,
             "ledger": self.account,
             "random_state": self.seed,

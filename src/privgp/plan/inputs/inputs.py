@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.columns.kinds import KINDS, Column, Number, level, levels_of
+from privgp.gp.columns.table import Table, kind_of, missing_cells
 from privgp.gp.kernels.registry import parts
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.inputs.columns import KINDS, Column, Number, level, levels_of
-from privgp.plan.inputs.table import Table, kind_of, missing_cells
 from privgp.types import Array, Pair
 
 MOST_PLAIN_LEVELS = 50  # of a column of text that was not declared
@@ -134,11 +134,6 @@ class Inputs:
         pairs = np.vstack([column.domain() for column in self.columns]).tolist()
         return tuple((low, high) for low, high in pairs)
 
-    def within(self, numbers: Array) -> Array:
-        """Numbers moved into the declared bounds, each by itself."""
-        pairs = zip(self.columns, self._split(numbers), strict=True)
-        return np.hstack([column.within(part) for column, part in pairs])
-
     def declared_ends(self) -> Array:
         """The ends of the declared range of every input, (names, 2)."""
         return np.vstack([column.declared_ends() for column in self.columns])
@@ -218,8 +213,17 @@ class Inputs:
 
     def unknown_rows(self, given: Any) -> int:
         """How many rows of a table have a level that is not among those known."""
-        most = np.array([column.most for column in self.columns for _ in column.names])
-        return int(np.any(self.numbers(given) > most, axis=1).sum())
+        limited = Inputs(tuple(c for c in self.columns if c.most < np.inf))
+        if not limited.columns:
+            return 0
+        most = np.array([column.most for column in limited.columns])
+        return int(np.any(limited.numbers(given) > most, axis=1).sum())
+
+    def ranges(self, coordinates: Array) -> list[str]:
+        """How far these points reach along every column, in words, where that can be said."""
+        pairs = zip(self.columns, np.split(coordinates, self._ends, axis=1), strict=True)
+        told = [column.range_of(part) for column, part in pairs]
+        return [each for each in told if each]
 
     def describe(self) -> list[str]:
         """What every column is, in words."""

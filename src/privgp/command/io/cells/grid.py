@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, listed
+from privgp.gp.columns.kinds import Number
 from privgp.models.kept import names_of
-from privgp.plan.inputs.columns import Number
 from privgp.plan.inputs.inputs import Inputs
 from privgp.types import Array
 
@@ -93,14 +93,13 @@ def _bounds(text: str | None, inputs: Inputs) -> dict[str, str]:
 
 def _axis(column: Any, name: str, said: str, count: int) -> Array:
     """Points between the ends that were given, or at the levels."""
-    apart = "|" if column.kind in ("category", "boolean") else ":"
-    words = said.split(apart)
+    words = said.split(column.apart)
     single = column if column.needed == 1 else Number((name,))  # one side of a place
     try:
         ends = single.numbers([np.array(words, dtype=object)])[:, 0]
     except (ValueError, OverflowError):
         raise Refusal(FORM) from None
-    if apart == "|":
+    if column.apart == "|":
         if np.any(ends > single.ends(ends[:, None])[0, 1]):
             raise Refusal(f"--grid-bounds has a level of '{name}' that the release does not know.")
         return np.asarray(ends)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, listed
-from privgp.plan.inputs.dates import instants_of
+from privgp.gp.columns.dates import instants_of
 
 Kinds = Mapping[str, str]  # the kind of every column that is known, by its name
 NUMBERS = ("number", "periodic", "place")

@@ -36,7 +36,9 @@ class Table:
             return given  # type: ignore[return-value]
         if isinstance(given, list | tuple) and len(given) and isinstance(given[0], Mapping):
             given = {name: [row.get(name) for row in given] for name in given[0]}
-        if isinstance(given, Mapping):
+        if isinstance(given, Mapping) and not hasattr(
+            given, "shape"
+        ):  # a sparse matrix is a mapping too
             labels = list(given)
         elif getattr(getattr(given, "dtype", None), "names", None):
             labels = list(given.dtype.names)

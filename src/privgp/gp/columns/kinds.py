@@ -14,8 +14,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from privgp.plan.inputs.dates import days_of, instants
-from privgp.plan.inputs.places import from_crs, in_degrees, on_sphere, to_crs
+from privgp.gp.columns.dates import days_of, instants
+from privgp.gp.columns.places import from_crs, great_circle, in_degrees, on_sphere, to_crs
 from privgp.types import Array, Pair, Positive
 
 MOST_LEVELS = 1000
@@ -37,6 +37,9 @@ class Number:
     holds: ClassVar[str] = "numbers"
     drawn: ClassVar[tuple[int, ...]] = (0,)  # the order of its numbers in pictures
     bounded: ClassVar[bool] = True  # whether private values need declared bounds
+    apart: ClassVar[str] = (
+        ":"  # between the ends of a range; "|" between values of which there are few
+    )
     names: tuple[str, ...]
     kind: Annotated[str, ("number",)] = "number"
     bounds: tuple[Pair, ...] = ()
@@ -116,6 +119,11 @@ class Number:
     def describe(self) -> str:
         return f"{self.names[0]} (a number{self.told_bounds()})"
 
+    def range_of(self, coordinates: Array) -> str:
+        """How far points reach, in words; nothing where that says nothing."""
+        low, high = self.cells(self.ends(self.back(coordinates)).T)[0]
+        return f"{self.names[0]} from {low} to {high}"
+
     def told_bounds(self) -> str:
         """The declared bounds in words, if there are any."""
         cells = [self.cells(np.array([ends]).T)[0] for ends in self.bounds]
@@ -128,6 +136,7 @@ class Boolean(Number):
 
     ranked: ClassVar[bool] = False
     bounded: ClassVar[bool] = False
+    apart: ClassVar[str] = "|"
     ticks: ClassVar[Any] = ("false", "true")
     holds: ClassVar[str] = "true or false"
     kind: Annotated[str, ("boolean",)] = "boolean"
@@ -155,6 +164,9 @@ class Boolean(Number):
 
     def spread(self, coordinates: Array) -> float:
         return EVEN_SPREAD
+
+    def range_of(self, coordinates: Array) -> str:
+        return ""
 
     def describe(self) -> str:
         return f"{self.names[0]} (true or false)"
@@ -210,6 +222,9 @@ class Periodic(Number):
         turns = np.arctan2(coordinates[:, 1], coordinates[:, 0]) / (2.0 * np.pi)
         return np.asarray(np.mod(turns, 1.0)[:, None] * self.period)
 
+    def range_of(self, coordinates: Array) -> str:
+        return ""
+
     def describe(self) -> str:
         return f"{self.names[0]} (with period {self.period:g})"
 
@@ -221,6 +236,7 @@ class Category(Number):
 
     ranked: ClassVar[bool] = False
     bounded: ClassVar[bool] = False
+    apart: ClassVar[str] = "|"
     holds: ClassVar[str] = "categories"
     kind: Annotated[str, ("category",)] = "category"
     levels: tuple[str, ...] = ()
@@ -286,6 +302,9 @@ class Category(Number):
 
     def spread(self, coordinates: Array) -> float:
         return EVEN_SPREAD
+
+    def range_of(self, coordinates: Array) -> str:
+        return ""
 
     def describe(self) -> str:
         shown = ", ".join(self.levels[:5]) + (", ..." if len(self.levels) > 5 else "")
@@ -357,6 +376,10 @@ class Place(Number):
         low, high = points.min(axis=0), points.max(axis=0)
         pad = 1e-3 * float((high - low).max()) + 1e-6  # for what lies between the points
         return np.column_stack([low - pad, high + pad])
+
+    def range_of(self, coordinates: Array) -> str:
+        furthest = max(float(great_circle(coordinates, each).max()) for each in coordinates)
+        return f"places up to {furthest:.4g} km apart"
 
     def told_bounds(self) -> str:
         return "".join(f", {low:g} to {high:g}" for low, high in self.bounds)

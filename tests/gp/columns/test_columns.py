@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privgp.plan.inputs.columns import Boolean, Category, Number, Periodic, Place
+from privgp.gp.columns.kinds import Boolean, Category, Number, Periodic, Place
+from privgp.gp.columns.places import RADIUS, great_circle, on_sphere
+from privgp.gp.columns.table import Table
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.places import RADIUS, great_circle, on_sphere
-from privgp.plan.inputs.table import Table
 
 PLACES = st.tuples(st.floats(-90, 90), st.floats(-180, 180))
 
