@@ -1,13 +1,16 @@
 """Private tables: every cell is read by itself, by what was declared of its column."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privgp.gp.columns.table import Table, missing_cells
 from privgp.plan.inputs.inputs import Inputs
 from privgp.types import Array
 
+NOTHING = {"", "na", "n/a", "nan", "null", "none"}  # how tables write that there is no value
 WRONG = "X must be a table with the declared columns, and hold a value of its kind in every cell."
 
 
@@ -29,3 +32,15 @@ def _coordinates(column: Any, table: Table) -> Array:
     if any(missing_cells(each).any() for each in cells):
         raise ValueError
     return np.asarray(column.coordinates(column.within(column.numbers(cells))))
+
+
+def complete_rows(columns: Sequence[Sequence[Any]]) -> NDArray[np.bool_]:
+    """Whether every cell of a row holds something, (rows,). Every cell is judged by itself."""
+    held = [[_holds(cell) for cell in column] for column in columns]
+    return np.asarray(np.all(held, axis=0))
+
+
+def _holds(cell: Any) -> bool:
+    if isinstance(cell, str):
+        return cell.strip().lower() not in NOTHING
+    return cell is not None and not (isinstance(cell, float) and np.isnan(cell))

@@ -16,7 +16,7 @@ from privgp.models.kept import names_of
 from privgp.plan.inputs.rows import BLOCK
 from privgp.plan.several.arguments import are_several
 from privgp.types import Array
-from privgp.vault.missing import complete_rows
+from privgp.vault.tables import complete_rows
 from privgp.vault.validate import column_labels, column_numbers
 
 BATCH = 32 * BLOCK
