@@ -17,7 +17,7 @@ def write_page(model: Any, path: Path, name: str, label: str | None) -> None:
     except ImportError:
         raise Failure(NEEDS) from None
     try:
-        text = published(model, label or "", name)
+        text = published(model, label or model._called(""), name)
     except Refused as refused:
         raise Refusal(refused.sentence) from None
     except ModuleNotFoundError:  # the plotting script, which is a package's data

@@ -75,8 +75,9 @@ const escaped = (text) => text.replace(/[&<>]/g, (sign) => ({ "&": "&amp;", "<":
 
 // A value of an input as people write it: a date, a level, or a number.
 function worded(view, i, value) {
-  const ticks = view.ticks[i];
-  if (ticks === "date") return new Date(864e5 * value).toISOString().slice(0, 16).replace("T", " ").replace(" 00:00", "");
+  const ticks = view.ticks[i], along = view.axes[i];
+  const digits = along[along.length - 1] - along[0] > 30 ? 10 : 16; // days, or minutes too
+  if (ticks === "date") return new Date(864e5 * value).toISOString().slice(0, digits).replace("T", " ");
   return Array.isArray(ticks) ? ticks[Math.round(value)] : short(value);
 }
 
@@ -84,8 +85,7 @@ function worded(view, i, value) {
 function ticked(axis, view, i, narrow) {
   if (!view.ticks[i]) return;
   const along = view.axes[i], most = Math.min(narrow ? 3 : 6, along.length);
-  const step = (along.length - 1) / Math.max(1, most - 1);
-  const tickvals = [...Array(most).keys()].map((k) => along[Math.round(k * step)]);
+  const tickvals = [...Array(most).keys()].map((k) => along[Math.floor((k + 0.5) * along.length / most)]);
   Object.assign(axis, { tickmode: "array", tickvals, ticktext: tickvals.map((value) => escaped(worded(view, i, value))) });
 }
 
