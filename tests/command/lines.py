@@ -110,7 +110,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--hyperparameters": CHOICE, "--law": CHOICE, "--sensitivity": CHOICE, "--by": CHOICE,
     "--method": CHOICE, "--estimator": CHOICE, "--task": CHOICE, "--loss": CHOICE,
     "--acquisition": CHOICE, "--likelihood": CHOICE, "--exposure": ("", "nonsense", "cost"),
-    "--max-change": POSITIVE, "--scheduler": ("", "nonsense", "host:8786"),
+    "--max-change": POSITIVE,  "--most-rows": COUNT, "--scheduler": ("", "nonsense", "host:8786"),
     "--link": CHOICE, "--classes": ("", "one", "a,a", "a,,b"),
     "--dataset": ("", "nonsense"), "--head": ("", "nonsense"),
     "--ledger": ("", "nonsense", "v.csv", "sqlite://", "sqlite:///none.db", "sqlite:///v.csv", "sqlite:///nowhere/l.db"),

@@ -16,6 +16,7 @@ from privgp.plan.inputs.arguments import (
     inducing_inputs,
     target_points,
 )
+from privgp.plan.inputs.rows import LARGEST
 from privgp.plan.several.arguments import AnyBounds, check_any_bounds
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.noise import LAWS
@@ -30,7 +31,7 @@ MECHANISMS = ("auto", *LAWS)
 PROBABILITY: dict[str, Any] = {
     "y_bounds": (0.0, 1.0), "noise_variance": LABEL_VARIANCE, "inducing": None,
     "objective": "posterior", "reconstruct": "posterior", "max_change": None,
-    "likelihood": "gaussian", "shares": None,
+    "likelihood": "gaussian", "shares": None, "most_rows": None,
 }  # fmt: skip
 
 
@@ -58,6 +59,7 @@ class Parameters:
     max_change: Positive | None = later(None)
     likelihood: Annotated[str, LIKELIHOODS] = later("gaussian")
     shares: tuple[Positive, ...] | None = later(None)
+    most_rows: Annotated[int, Within(1, LARGEST)] | None = later(None)
 
     @property
     def change(self) -> float:
