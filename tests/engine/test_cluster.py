@@ -55,8 +55,10 @@ def known(data):
     return private().fit(*data).predict(data[0][:50])
 
 
-def test_the_same_release_from_memory_and_from_files(client, data, known, tmp_path):
+def test_the_same_release_from_memory_and_from_files(client, data, known, tmp_path, monkeypatch):
     X, y = data
+    # a command has no other client than that of its scheduler's address
+    monkeypatch.setattr("distributed.client.default_client", None)
     for number, rows in enumerate(np.array_split(np.arange(ROWS), 7)):
         table = pl.DataFrame({"a": X[rows, 0], "b": X[rows, 1], "cost": y[rows]})
         table.write_parquet(tmp_path / f"{number}.parquet")

@@ -309,7 +309,7 @@ BAD_SETTINGS = [
     ({"delta": 0, "mechanism": "gaussian"}, "delta must be positive"),
     ({"delta": 0, "objective": "trace"}, "delta must be positive"),
     ({"delta": 0, "reconstruct": "unbiased"}, "delta must be positive"),
-    ({"delta": 0, "inducing": 5}, "delta must be positive"),
+    ({"delta": 0, "inducing": 5, "mechanism": "gaussian"}, "delta must be positive"),
     ({"delta": -1e-9}, "delta"),
     ({"delta": False}, "delta"),
     ({"delta": 1}, "delta"),

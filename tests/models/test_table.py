@@ -85,6 +85,25 @@ def test_past_some_rows_it_streams_by_itself_and_says_so(tmp_path):
         model.update(X[:50] + 0.01, y[:50])
 
 
+def test_most_rows_of_a_person_are_declared(data, tmp_path):
+    few = data[:2000].with_columns(who=pl.int_range(pl.len()) % 200)
+    X, y, people = few.select(NAMES), few["cost"].to_numpy(), few["who"].to_numpy()
+    table = open_table(write(few, tmp_path / "few", 3, "parquet"), NAMES, "cost", "who")
+    model = private(most_rows=4).fit(X, y, groups=people)
+    assert model.plan_.strategy.rows == 800
+    found = private(most_rows=4).fit(table.inputs, table.output)
+    assert np.array_equal(found.predict(X[:50]), model.predict(X[:50]))
+    changed = y.copy()
+    changed[800:] = 2.5  # what is dropped does not matter
+    again = private(most_rows=4).fit(X, changed, groups=people)
+    assert np.array_equal(again.predict(X[:50]), model.predict(X[:50]))
+    for wrong, words in ((0, "between 1"), (1.5, "whole number"), (10**6, "between 1")):
+        with pytest.raises(ValueError, match=words):
+            private(most_rows=wrong).fit(X, y, groups=people)
+    with pytest.raises(ValueError, match="give groups"):
+        private(most_rows=3).fit(X, y)
+
+
 def test_folders_can_be_columns(data, tmp_path):
     for month in (1, 2, 10):
         rows = data[100 * month : 100 * month + 50]

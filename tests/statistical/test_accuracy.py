@@ -39,8 +39,7 @@ def test_kung_heights_at_epsilon_1(kung_square_errors):
 
 
 def test_kung_heights_through_20_inducing_inputs(kung):
-    """12 releases each: the ratio of the two errors is known to some 3%. It was 1.028 in 40: sums with
-    Laplace noise, which inducing inputs cannot have, are read better than those with normal noise."""
+    """12 releases each: the ratio of the two errors is known to some 3%, and was 0.986 in 20."""
     ages, heights = kung
     errors = []
     for inducing in (None, 20):
@@ -50,7 +49,7 @@ def test_kung_heights_through_20_inducing_inputs(kung):
             model = PrivateGPRegressor(**asked, random_state=seed).fit(ages, heights, plan=plan)
             squares.append(np.mean((model.predict(ages) - heights) ** 2))
         errors.append(np.sqrt(np.mean(squares)))
-    assert errors[1] <= 1.1 * errors[0]
+    assert errors[1] <= 1.08 * errors[0]
 
 
 def test_kung_intervals(kung):

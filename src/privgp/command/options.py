@@ -122,6 +122,10 @@ TARGETS_HELP = (
     "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 (start:stop:count)."
     " Default: at the rows of DATA; with --protect records, all over the bounds."
 )
+MOST_ROWS_HELP = (
+    "With --groups: the most rows of one person that are used, the first ones. Default: all, or 1,000 of "
+    "many rows."
+)
 INDUCING_HELP = (
     "For many rows: the number of inducing inputs. The table is then read in parts. Default: exact, or "
     "a usual number past 20,000 rows."
@@ -187,6 +191,7 @@ class ReleaseOptions:
     reconstruct: Annotated[Literal["posterior", "unbiased"], model(RECONSTRUCT_HELP)] = "posterior"
     hyperparameters: Annotated[Literal["learned", "fixed"], model(HYPERPARAMETERS_HELP)] = "learned"
     inducing: Annotated[int | None, model(INDUCING_HELP, metavar="COUNT")] = None
+    most_rows: Annotated[int | None, model(MOST_ROWS_HELP, metavar="COUNT")] = None
     mechanism: Annotated[Law, model(MECHANISM_HELP)] = "auto"
     likelihood: Annotated[Literal["gaussian", "poisson"], model(LIKELIHOOD_HELP)] = "gaussian"
     exposure: Annotated[str | None, model(EXPOSURE_HELP, metavar="COLUMN")] = None

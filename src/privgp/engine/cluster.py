@@ -96,7 +96,7 @@ class Cluster:
         names = [f"privgp-block-{uuid4().hex}" for _ in blocks]
         futures = self.client.map(task, [Quiet(block) for block in blocks], key=names, pure=False)
         try:
-            for done, future in enumerate(waited(futures), 1):
+            for done, future in enumerate(waited(futures, loop=self.client.loop), 1):
                 yield _result(future)
                 future.release()
                 if watch is not None:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privgp.engine.local import Threads
-from privgp.models.kinds.inducing import MOST_ROWS, fit_rows, plan_rows, rehearse_rows, streams
+from privgp.models.kinds.inducing import (
+    MOST_ROWS,
+    fit_rows,
+    most_rows,
+    plan_rows,
+    rehearse_rows,
+    streams,
+)
 from privgp.plan.inputs.file_rows import TablePeople, TableRows
 from privgp.plan.several.arguments import are_several
 from privgp.storage.tables import Files, open_files
@@ -56,12 +63,12 @@ class FileInputs:
         if not isinstance(groups, Groups) or groups.files != self.files:
             raise ValueError("groups must be the groups of the table whose inputs are X.")
 
-    def rows(self, groups: Any) -> TableRows | TablePeople:
+    def rows(self, groups: Any, most: int = MOST_ROWS) -> TableRows | TablePeople:
         """As they are worked on."""
         if groups is None:
             return TableRows(self.files, self.names, 0, self.files.rows)
         self.check(groups)
-        return TablePeople.of(self.files, self.names, groups.codes(), MOST_ROWS)
+        return TablePeople.of(self.files, self.names, groups.codes(), most)
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,7 @@ def plan_table(model: PrivateGPRegressor, X: FileInputs, groups: Any) -> Any:
     groups = X.people(groups)
     if not streams(model, len(X)):
         return model.plan(*_in_memory(X, groups))
-    return plan_rows(model, X.rows(groups))
+    return plan_rows(model, X.rows(groups, most_rows(model, groups)))
 
 
 def fit_table(
@@ -128,14 +135,14 @@ def fit_table(
         model.fit(array, gathered(y), people, plan)
         model.feature_names_in_ = np.array(X.names, dtype=object)
         return
-    fit_rows(model, X.rows(groups), y, plan, watch)
+    fit_rows(model, X.rows(groups, most_rows(model, groups)), y, plan, watch)
 
 
 def rehearse_table(model: PrivateGPRegressor, table: Table, plan: Any) -> None:
     """Fit made-up outputs, measured as planned: whatever would stop a release stops this first."""
     X, groups = table.inputs, table.groups
     if streams(model, len(X)):
-        rehearse_rows(model, plan, X.rows(groups))
+        rehearse_rows(model, plan, X.rows(groups, most_rows(model, groups)))
     else:
         array, people = _in_memory(X, groups)
         model.fit(array, model._made_up(len(X)), people, plan)

@@ -116,6 +116,8 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         ("lat", "lon"): "place", "hour": ("periodic", 24)}``; also "number", "boolean",
         ("category", levels) and ("place", crs). The others are what they plainly are. A kernel then has
         one lengthscale, or one for each of these.
+    most_rows : with ``groups``: the most rows of one person that are used, the first ones; rows are then
+        streamed. None: all, or 1,000 of many rows.
     engine : where many rows are worked on: None, threads of this process; a ``dask.distributed`` Client,
         or its scheduler's address.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
@@ -151,6 +153,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     max_change: float | None = None
     shares: Any = None
     columns: Any = None
+    most_rows: int | None = None
     engine: Any = None
     ledger: Any = None
     random_state: Any = None
@@ -207,7 +210,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         X = rows_to_fit(self, X)
         y = checked_outputs(y, len(X))
         if streams(self, len(X)):
-            rows = array_rows(X, groups)
+            rows = array_rows(self, X, groups)
             fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)
             return self
         public = PublicRows.of(X, person_ids(groups, len(X)), self._exposure(exposure, len(X)))
@@ -364,7 +367,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         if self.protect == "records":
             return plan_records(self, X, groups)
         if streams(self, len(X)) and not ranked:
-            return plan_rows(self, array_rows(X, groups))
+            return plan_rows(self, array_rows(self, X, groups))
         question = self._question(X.shape[1], ranked=ranked)
         # Only the other objectives have matrices so large that threads do more than wait.
         people, exposure = person_ids(groups, len(X)), self._exposure(exposure, len(X))
@@ -420,6 +423,10 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             raise ValueError("noise_variance must be a number or None.")
         if self.protect == "records":
             check_records(self)
+            if self.most_rows is not None:
+                raise ValueError(
+                    "most_rows is for one output at public inputs: leave most_rows=None."
+                )
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective

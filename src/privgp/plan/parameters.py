@@ -17,6 +17,7 @@ from privgp.plan.inputs.arguments import (
     target_points,
 )
 from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.inputs.rows import LARGEST
 from privgp.plan.several.arguments import AnyBounds, check_any_bounds
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.noise import LAWS
@@ -31,7 +32,7 @@ MECHANISMS = ("auto", *LAWS)
 PROBABILITY: dict[str, Any] = {
     "y_bounds": (0.0, 1.0), "noise_variance": LABEL_VARIANCE, "inducing": None,
     "objective": "posterior", "reconstruct": "posterior", "max_change": None,
-    "likelihood": "gaussian", "shares": None,
+    "likelihood": "gaussian", "shares": None, "most_rows": None,
 }  # fmt: skip
 
 
@@ -60,6 +61,7 @@ class Parameters:
     likelihood: Annotated[str, LIKELIHOODS] = later("gaussian")
     shares: tuple[Positive, ...] | None = later(None)
     columns: Inputs | None = later(None)
+    most_rows: Annotated[int, Within(1, LARGEST)] | None = later(None)
 
     @property
     def change(self) -> float:

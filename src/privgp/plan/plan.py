@@ -142,9 +142,9 @@ class Plan:
         for prior in self.priors:
             prior.check_for(columns)
         public = asked.protect == "outputs"
-        streamed = asked.inducing is not None or (
-            self.rows > STREAMED and self.strategy.distinct_inputs is None
-        )
+        streamed = asked.inducing is not None or asked.most_rows is not None
+        if self.rows > STREAMED:  # where nobody has to ask
+            streamed = streamed or self.strategy.distinct_inputs is None
         exact = public and not streamed
         promised = self.epsilon, self.delta, self.y_bounds
         classes = len(asked.labels() or ())

@@ -64,6 +64,7 @@ DROP_CHOICE = (
 OF_ALL = ("epsilon", "delta", "protect", "hyperparameters", "mechanism")
 AS_GIVEN = (
     "noise_variance", "objective", "reconstruct", "inducing", "max_change", "likelihood",
+    "most_rows",
 )  # fmt: skip
 NOT_OF_LABELS = (*AS_GIVEN, "exposure", "shares")
 
@@ -216,6 +217,10 @@ class Request(ReleaseOptions):
                 "into one for dates, categories, places, --missing drop, --delimiter or "
                 "--decimal-comma."
             )
+        if self.most_rows is not None and (self.most_rows < 1 or self.groups is None):
+            raise Refusal("--most-rows must be at least 1, and goes with --groups.")
+        if self.most_rows is not None and (self.inputs_are_private or self.further_bounds):
+            raise Refusal("--most-rows is for one output at public inputs.")
         if self.inducing is not None and self.inducing < 1:
             raise Refusal(f"--inducing must be at least 1, got {self.inducing}.")
         if self.noise_variance is not None and not 0 < self.noise_variance < math.inf:

@@ -11,7 +11,8 @@ from privgp.models.planned import OTHER, PublicRows, bound
 from privgp.models.promise import simulation
 from privgp.models.spending import charge
 from privgp.plan.fingerprint import fingerprint
-from privgp.plan.inputs.rows import STREAMED, ArrayRows, PeopleRows, Rows, marked
+from privgp.plan.inputs.arguments import whole_number
+from privgp.plan.inputs.rows import LARGEST, STREAMED, ArrayRows, PeopleRows, Rows, marked
 from privgp.plan.plan import Plan
 from privgp.plan.streamed.columns import Totals
 from privgp.plan.streamed.sums import streamed_strategy
@@ -22,22 +23,32 @@ from privgp.vault.stream import Outputs, measure_rows
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
-MOST_ROWS = 1000  # of one person that are used
+MOST_ROWS = 1000  # of one person that are used, unless declared
 
 
 def streams(model: PrivateGPRegressor, rows: int) -> bool:
     """Whether this many rows go through inducing inputs, in blocks."""
-    if model.inducing is not None:
+    if model.inducing is not None or model.most_rows is not None:
         return True
     usual = model.objective == "posterior" and model.reconstruct == "posterior"
     return rows > STREAMED and usual and model.likelihood == "gaussian"
 
 
-def array_rows(X: Array, groups: Any) -> ArrayRows | PeopleRows:
+def array_rows(model: PrivateGPRegressor, X: Array, groups: Any) -> ArrayRows | PeopleRows:
     """Rows in memory, with whole people together where people are given."""
+    most = most_rows(model, groups)
     if groups is None:
         return ArrayRows(X)
-    return PeopleRows.of(X, person_codes(groups, len(X)), MOST_ROWS)
+    return PeopleRows.of(X, person_codes(groups, len(X)), most)
+
+
+def most_rows(model: PrivateGPRegressor, groups: Any) -> int:
+    """The most rows of one person that are used."""
+    if model.most_rows is None:
+        return MOST_ROWS
+    if groups is None:
+        raise ValueError("most_rows is for people with several rows: give groups.")
+    return whole_number("most_rows", model.most_rows, LARGEST)
 
 
 def plan_rows(model: PrivateGPRegressor, rows: Rows, watch: Any = None) -> Plan:

@@ -55,7 +55,7 @@ def view(model: Any, output: str) -> dict[str, Any]:
         "curve": first.curve,
         "places": places_of(names, axes),
         "axes": [axis.tolist() for axis in axes],
-        "ticks": [None if each == LONGITUDE else each for each in ticks],
+        "ticks": ["" if each in (None, LONGITUDE) else each for each in ticks],
         "held": first.held if kind == "slices" else "",
         "held_at": np.asarray(first.held_at, dtype=float).tolist(),
         "simulation": first.simulation,
