@@ -44,7 +44,7 @@ def test_from_a_plan_to_predictions_by_name(table: Path, tmp_path: Path) -> None
     assert predicted.code == 0, predicted
     found = pl.read_csv(new)
     assert found.columns[:9] == [
-        "age", "cost_mean", "cost_std", "cost_low", "cost_high",
+        "person", "age", "bmi", "cost_mean", "cost_std", "cost_low", "cost_high",
         "days_mean", "days_std", "days_low", "days_high",
     ]  # fmt: skip
     means = model.predict(found.select("age"))
