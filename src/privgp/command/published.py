@@ -92,6 +92,9 @@ def predict(
         X, whole = asked_table(model, release, data, inputs, form)
     if observation and answer.of_labels:
         raise Refusal("--observation does not go with labels, whose probability says it already.")
+    other = [name for name in whole.columns if name not in X.columns]
+    if {*answer.names} <= {*other}:  # earlier predictions, which these replace
+        whole = whole.drop(*answer.names, *({"simulation"} & {*other}))
     taken = {*answer.names} & {*whole.columns}
     names = [f"predicted_{name}" for name in answer.names] if taken else [*answer.names]
     with progress(answer.steps(X.height) + 1) as step:

@@ -43,8 +43,8 @@ def test_from_a_plan_to_predictions_by_name(table: Path, tmp_path: Path) -> None
     predicted = run("predict", out, table, "-o", new)
     assert predicted.code == 0, predicted
     found = pl.read_csv(new)
-    assert found.columns[:9] == [
-        "age", "cost_mean", "cost_std", "cost_low", "cost_high",
+    assert found.columns[:11] == [
+        "person", "age", "bmi", "cost_mean", "cost_std", "cost_low", "cost_high",
         "days_mean", "days_std", "days_low", "days_high",
     ]  # fmt: skip
     means = model.predict(found.select("age"))

@@ -92,8 +92,8 @@ def read_holder(path: Path | None) -> dict[str, str] | None:
     """What only the data holder knows, from a JSON file."""
     if path is None:
         return None
-    with refusing(f"'{path}' must be a JSON object, as privgp certificate --template writes it.",
-        OSError, ValueError, RecursionError):  # fmt: skip
+    form = "must be a JSON object, such as privgp certificate writes to be filled in."
+    with refusing(f"'{path}' {form}", OSError, ValueError, RecursionError):
         given = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(given, dict):
             raise ValueError
