@@ -159,6 +159,28 @@ def test_a_grid_is_written_as_cf_netcdf_and_read_by_others(published: Path, tmp_
         assert plain.variables["when"].units == b"days since 1970-01-01 00:00:00"
 
 
+def test_a_grid_of_places_is_written_as_geojson_and_read_by_others(tmp_path: Path) -> None:
+    geopandas = pytest.importorskip("geopandas")
+    TABLE.write_csv(tmp_path / "t.csv")
+    release, out = tmp_path / "t.privgp", tmp_path / "g.geojson"
+    asked = [tmp_path / "t.csv", "--inputs", "lat,lon", "--places", "lat,lon", *BUDGET, *QUICK]
+    assert run("release", *asked, "-o", release).code == 0
+    done = run("predict", release, "--grid", "4", "-o", out)
+    assert done.code == 0, done
+    cells = geopandas.read_file(out)
+    assert cells.crs.to_epsg() == 4326
+    assert len(cells) == 16
+    middle = cells.geometry.centroid.iloc[5]
+    value = privgp.load(release).predict(pl.DataFrame({"lat": [middle.y], "lon": [middle.x]}))[0]
+    assert cells["mean"].iloc[5] == pytest.approx(value, rel=1e-4)  # of coordinates to a centimetre
+    assert cells.total_bounds[0] < TABLE["lon"].min()
+
+
+def test_a_grid_without_places_is_no_geojson(published: Path, tmp_path: Path) -> None:
+    done = run("predict", published, "--grid", "3", "-o", tmp_path / "g.geojson")
+    assert_refused(done, "longitude and latitude")
+
+
 def test_a_grid_covers_the_range_of_the_data(published: Path, tmp_path: Path) -> None:
     out = tmp_path / "g.parquet"
     assert run("predict", published, "--grid", "3", "-o", out).code == 0
