@@ -8,6 +8,7 @@ from matplotlib.patches import Rectangle
 
 from privgp.audit.result import Membership, TradeOff
 from privgp.pictures import style
+from privgp.pictures.numbers import number
 
 WHOSE = (
     "Membership attack: is one record among the data? Made-up data, released with and without it"
@@ -27,7 +28,7 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
     ax.plot([0, 1], [1, 0], color=style.BLACK, lw=0.8, ls=":", label="guessing")
     colour = style.BLACK if result.holds else style.VERMILION
     (a, b), (c, d) = result.false_positive_bounds, result.false_negative_bounds
-    box = "bounds of its error rates, wrong once in a million"
+    box = f"bounds of its error rates, wrong with probability {number(result.failure_probability)}"
     ax.add_patch(Rectangle((a, c), b - a, d - c, fill=False, edgecolor=colour, lw=1.2, label=box))
     x, y = result.false_positive_rate, result.false_negative_rate
     ax.plot([x], [y], "o", ms=3, color=colour, label=result.attack)
