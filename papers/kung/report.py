@@ -67,8 +67,8 @@ def _summary(women: int, errors: kung_errors.Errors) -> tuple[str, ...]:
         f"Heights of {women} women by age, with epsilon = 1 and delta = {DELTA:g}. Root mean squared "
         f"errors: {errors.default:.1f} cm by the default, {errors.papers:.1f} cm by cloaking as printed, "
         f"{best:.1f} cm by the best number of bins, {errors.without:.1f} cm without privacy.",
-        "Figure 1A is not private as published: its formula does not hold at epsilon = 50. Figures 1B and "
-        "2 can be repeated as they are printed.",
+        "Neither figure 1A nor 1B is private as published: the formula of the one does not hold at "
+        "epsilon = 50, and the other shows two numbers that were never protected.",
     )
 
 
