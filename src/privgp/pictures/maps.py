@@ -136,7 +136,7 @@ def _bar(
     axis.set_major_locator(MaxNLocator(4))
     style.set_ticks(axis, None, released.output)
     named = {"y": label} if place == "right" else {"x": label}
-    style.set_labels(bar.ax, **named, room=24 if stacked else 34)
+    style.set_labels(bar.ax, **named, room=30 if stacked else 34)
 
 
 def _contours(ax: Axes, x: Array, y: Array, half: Array) -> None:
