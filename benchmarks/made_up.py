@@ -29,7 +29,7 @@ def curve(path: Path) -> None:
     ax.plot(
         x,
         _height(x),
-        color=style.VERMILION,
+        color=style.BLACK,
         lw=1.4,
         ls="--",
         label="truth, as the data are made up",
