@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One BLAS thread: the matrices of the tests are small, and test workers share the cores.
 QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: test demo lint papers papers-quick bench bench-accuracy bench-calibration bench-peers \
+.PHONY: test demo lint pictures papers papers-quick bench bench-accuracy bench-calibration bench-peers \
   bench-load bench-kills fuzz setup lock clean
 .DEFAULT_GOAL := test
 
@@ -28,6 +28,10 @@ lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+# Every picture of the docs: minutes; PAPERS=papers-reports takes figures of the papers from there.
+pictures: setup
+	$(QUIET_BLAS) $(BIN)/python -m benchmarks.gallery $(if $(PAPERS),--papers $(PAPERS))
 
 # The papers' tables and figures, as pages in papers-reports: half an hour, quick ones in minutes.
 DATA ?= ../shared/data

@@ -17,6 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from privgp.pictures import style
+from privgp.pictures.numbers import number
 
 LINE, FRAME = 0.19, 1.0  # inches: of a line, and of what surrounds them
 RATIOS = np.array([0.1, 0.2, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0])
@@ -102,7 +103,7 @@ def _scores(ax: Axes, ratios: Sequence[float]) -> None:
     ):
         ax.barh(lines[chosen], values[chosen] - 1.0, 0.6, left=1.0, color=colour)
         ax.plot([], [], "s", color=colour, label=label)
-    mean = style.number(round(float(np.exp(np.log(values).mean())), 3))
+    mean = number(round(float(np.exp(np.log(values).mean())), 3))
     ax.set_title(f"geometric mean {mean}", fontsize=style.SMALL, loc="right")
     _ratio_axis(ax, values)
     ax.set_xlabel("interval score\nas a multiple of before", fontsize=style.SMALL)
@@ -137,5 +138,5 @@ def _ratio_axis(ax: Axes, values: Any) -> None:
             shown.append(tick)
     ax.xaxis.set_major_locator(FixedLocator(shown))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(lambda value, _: style.number(value))
+    ax.xaxis.set_major_formatter(lambda value, _: number(value))
     ax.axvline(1.0, color=style.BLACK, lw=0.8)

@@ -9,12 +9,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from benchmarks.tasks import BESIDE, Task, _citi_bike
 from privgp import PrivateGPRegressor
+from privgp.pictures import style
+from privgp.pictures.maps import UNCERTAINTY
 from privgp.types import Array
 
 PLACE = ((40.65, 40.82), (-74.03, -73.90))
@@ -26,6 +28,7 @@ SIMULATED = {
     "6 inputs, even, 20,000 records": (6, 20_000, False),
     "4 inputs, clustered, 3,000 records": (4, 3_000, True),
 }
+LOOK: dict[str, Any] = {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": 30}
 FROM = (40.735, -73.99)  # where the trips of the picture start
 
 
@@ -85,27 +88,34 @@ def draw(model: Any, data: tuple[Array, Array], path: Path) -> None:
     trips = np.hstack([np.tile(FROM, (len(to), 1)), to])
     open_ = HistGradientBoostingRegressor(random_state=0).fit(*data).predict(trips)
     low, high = model.interval(trips)
-    figure, axes = plt.subplots(1, 3, figsize=(12, 4.2), sharey=True, layout="constrained")
+    figure = style.new_figure(4.4, 9.0)
+    axes = figure.subplots(1, 3, sharey=True)
     shown: tuple[tuple[str, Array, dict[str, Any]], ...] = (
-        ("without privacy (boosted trees)", open_ / 60, {"vmin": 0, "vmax": 30}),
-        (
-            "released: all four coordinates private",
-            model.predict(trips) / 60,
-            {"vmin": 0, "vmax": 30},
-        ),
-        ("width of its 90% intervals", (high - low) / 60, {"cmap": "magma", "vmin": 0}),
+        ("without privacy (boosted trees)", open_ / 60, LOOK),
+        ("released", model.predict(trips) / 60, LOOK),
+        ("± of its 90% range", (high - low) / 120, {"cmap": UNCERTAINTY, "vmin": 0}),
     )
     known = data[0][:: len(data[0]) // 1500]
-    for ax, (title, values, style) in zip(axes, shown, strict=True):
-        drawn = ax.pcolormesh(lon, lat, values.reshape(lat.shape), shading="nearest", **style)
-        ax.plot(FROM[1], FROM[0], "r*", markersize=12)
-        ax.set(title=title, xlabel="longitude of the end")
-        figure.colorbar(drawn, ax=ax, label="minutes")
-    axes[0].plot(known[:, 3], known[:, 2], "w.", markersize=1, alpha=0.4)
-    axes[0].set(xlim=(west, east), ylim=(south, north), ylabel="latitude of the end")
-    figure.suptitle(
-        "How long a trip from the star takes; 31,000 trips, ε = 1, δ = 1e-5 (simulation)"
-    )
+    for ax, (title, values, look) in zip(axes, shown, strict=True):
+        drawn = ax.pcolormesh(lon, lat, values.reshape(lat.shape), shading="nearest", **look)
+        ax.plot(FROM[1], FROM[0], "*", color=style.VERMILION, mec="white", markersize=12,
+            label="start of the trip", ls="none")  # fmt: skip
+        ax.set_aspect(1.0 / np.cos(np.radians(0.5 * (south + north))))
+        ax.xaxis.set_major_locator(MaxNLocator(3))
+        style.set_ticks(ax.xaxis, "longitude")
+        style.set_ticks(ax.yaxis, "latitude")
+        style.set_title(ax, title)
+        style.set_labels(ax, "longitude of the end", "latitude of the end" if ax is axes[0] else "")
+        bar = figure.colorbar(drawn, ax=ax, location="bottom")
+        style.set_labels(bar.ax, "minutes")
+    axes[0].plot(known[:, 3], known[:, 2], ".", color="white", markersize=1, alpha=0.4)
+    axes[0].plot([], [], ".", color=style.GREY, label="ends of some trips (white)")
+    axes[0].set(xlim=(west, east), ylim=(south, north))
+    title = f"How long a trip from the star takes, from {TRIPS:,} trips of Citi Bike"
+    budget = style.budget_text(1.0, 1e-5)
+    promised = f"Protects one whole trip, start, end and duration, with {budget}"
+    style.set_title(figure, f"{title}\n{promised}", simulation=True)
+    style.legend([axes[0]], below=True)
     figure.savefig(path, dpi=110)
 
 

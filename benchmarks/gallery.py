@@ -1,21 +1,33 @@
-"""The pictures of docs/gallery.md, taken out of the pages of ``python -m papers``.
+"""Every picture of the docs: ``python -m benchmarks.gallery [NAME ...]``, or ``make pictures``.
 
-``python -m benchmarks.gallery FOLDER``, FOLDER being the ``--out`` of ``python -m papers all``.
+The papers' figures are taken out of the pages of ``python -m papers all --out FOLDER`` where
+``--papers FOLDER`` says so; without it, quick reports are made first. The picture of error bars needs what
+``make bench-calibration`` measured, those of the server Chromium: without them the old ones stay.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
+import os
 import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+from benchmarks import made_up
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS, HERE = ROOT / "docs", ROOT / "docs" / "pictures"
 PICTURE = re.compile(r'<img alt="([^"]*)" src="data:image/png;base64,([^"]*)"')
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 # file: page, beginning of the section's title
-PICTURES = {
+OF_PAPERS = {
     "kung-figure-1a": ("kung", "Figure 1A"),
     "kung-figure-1b": ("kung", "Figure 1B"),
     "kung-figure-2": ("kung", "Figure 2"),
@@ -37,14 +49,112 @@ def pictures_of(page: Path) -> dict[str, bytes]:
     return {unescape(title): base64.b64decode(data) for title, data in found}
 
 
+def papers(folder: Path | None, names: list[str]) -> None:
+    """The figures of the papers, out of the reports in this folder or out of quick ones."""
+    from papers.reports import write_reports
+
+    wanted = {name: OF_PAPERS[name] for name in names}
+    with tempfile.TemporaryDirectory() as temporary:
+        if folder is None:
+            folder, reports = (
+                Path(temporary),
+                list(dict.fromkeys(page for page, _ in wanted.values())),
+            )
+            write_reports(reports, data=None, quick=True, out=folder, together=False)
+        for name, (page, beginning) in wanted.items():
+            pictures = pictures_of(folder / f"{page}.html")
+            first = next(title for title in pictures if title.startswith(beginning))
+            (HERE / f"{name}.png").write_bytes(pictures[first])
+
+
+def of_page(name: str, page: str) -> None:
+    """The picture that the code on a page of the docs writes."""
+    code = "\n".join(BLOCK.findall((DOCS / page).read_text("utf-8")))
+    with tempfile.TemporaryDirectory() as temporary, contextlib.chdir(temporary):
+        exec(compile(code, page, "exec"), {"__name__": page})
+        (HERE / f"{name}.png").write_bytes(Path(f"{name}.png").read_bytes())
+
+
+def calibration(path: Path) -> None:
+    from benchmarks.calibration_page import draw, read
+
+    draw(*read(ROOT / "calibration"), path)
+
+
+def screenshots(_: Path) -> None:
+    from benchmarks import screenshots as server
+
+    server.main([])
+
+
+def features(path: Path) -> None:
+    from benchmarks.features import BESIDE, draw, one_citi_bike
+
+    draw(*one_citi_bike(BESIDE, 0)[1:], path)
+
+
+def updates(path: Path) -> None:
+    from benchmarks.updates import picture
+
+    picture(path)
+
+
+def several_outputs(path: Path) -> None:
+    from benchmarks.several_outputs import picture
+
+    picture(path)
+
+
+def schedule(path: Path) -> None:
+    from benchmarks.many_files import picture
+
+    picture(path)
+
+
+DRAWN: dict[str, Callable[[Path], None]] = {
+    "curve": made_up.curve,
+    "plan": made_up.plan,
+    "classes": made_up.classes,
+    "tables": made_up.tables,
+    "attack": made_up.attack,
+    "membership": made_up.membership,
+    "rates": lambda _: of_page("rates", "counts.md"),
+    "ledger": lambda _: of_page("ledger", "ledger.md"),
+    "updates": updates,
+    "several-outputs": several_outputs,
+    "engine-schedule": schedule,
+    "features": features,
+    "calibration": calibration,
+    "server-release": screenshots,
+}
+
+
+@contextlib.contextmanager
+def told(name: str) -> Iterator[None]:
+    """Say how long a picture took, or why there is no new one."""
+    started = time.monotonic()
+    try:
+        yield
+    except (FileNotFoundError, ModuleNotFoundError) as missing:
+        print(f"{name}: not drawn again: {missing}", file=sys.stderr, flush=True)
+    else:
+        print(f"{name}: {time.monotonic() - started:.0f} s", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
-    for name, (page, beginning) in PICTURES.items():
-        pictures = pictures_of(folder / f"{page}.html")
-        first = next(title for title in pictures if title.startswith(beginning))
-        (HERE / f"{name}.png").write_bytes(pictures[first])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {[*DRAWN, *OF_PAPERS]}")
+    parser.add_argument("--papers", type=Path, default=None, metavar="FOLDER")
+    asked = parser.parse_args()
+    names = asked.names or [*DRAWN, *OF_PAPERS]
+    os.chdir(ROOT)
+    for name in [name for name in names if name in DRAWN]:
+        with told(name):
+            DRAWN[name](HERE / f"{name}.png")
+    of_papers = [name for name in names if name in OF_PAPERS]
+    if of_papers:
+        with told("figures of the papers"):
+            papers(asked.papers, of_papers)
 
 
 if __name__ == "__main__":

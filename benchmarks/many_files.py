@@ -115,23 +115,31 @@ def schedule(
 
 
 # Of the machine that docs/engine.md names.
+SHOWN = {1e7: "10 million", 1e8: "100 million", 1e9: "1 billion"}
 COSTS = {"row": 1.1e-5, "start": 0.1, "part": 0.02, "ends": 15.0, "block": 2.0**18}
 
 
 def picture(path: Path) -> None:
     """Seconds of a fit against the number of workers, by the cost model."""
-    from matplotlib.figure import Figure
+    from privgp.pictures import style
 
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    figure = style.new_figure(3.8)
     axes = figure.subplots()
     workers = np.unique(np.geomspace(1, 400, 30).astype(int))
-    for rows in (1e7, 1e8, 1e9):
+    looks = ((style.BLUE, "-"), (style.ORANGE, "--"), (style.VERMILION, "-."))
+    for (colour, line), (rows, name) in zip(looks, SHOWN.items(), strict=True):
         seconds = [schedule(rows, int(count), **COSTS) for count in workers]
-        axes.loglog(workers, seconds, label=f"$10^{{{round(np.log10(rows))}}}$ rows")
-    axes.set(xlabel="workers, one thread each", ylabel="seconds of a fit")
+        axes.loglog(workers, seconds, line, color=colour, label=f"{name} rows")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
+    style.set_labels(axes, "number of workers, one thread each", "seconds of a fit")
+    style.set_title(
+        axes,
+        "How long a fit of many rows takes by number of workers\nSimulated from costs measured on one machine",
+    )
+    style.legend([axes], below=True, columns=3)
+    figure.savefig(path, dpi=120)
 
 
 if __name__ == "__main__":

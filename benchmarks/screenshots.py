@@ -170,10 +170,10 @@ def small(picture: bytes, height: int) -> bytes:
     return out.getvalue()
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", type=Path, default=None)
-    folder = parser.parse_args().all
+    folder = parser.parse_args(arguments).all
     looks = [*LOOKS] if folder else sorted({look for _, look, _ in SHOWN.values()})
     with TemporaryDirectory() as data, served(Path(data)) as (address, key):
         pictures = {

@@ -25,8 +25,8 @@ EPSILON, DELTA = 1.0, 1e-5
 COUNTS = (1, 2, 3, 5, 8, 13)
 RELEASES = 8
 LOOKS = {
-    "one by one, Gaussian noise, epsilon / K each": (style.BLACK, "x", "--"),
-    "one by one, epsilon / K each": (style.VERMILION, "s", "-"),
+    "one by one, Gaussian noise, ε / K each": (style.BLACK, "x", "--"),
+    "one by one, ε / K each": (style.VERMILION, "s", "-"),
     "together, Laplace noise": (style.ORANGE, "v", ":"),
     "together, Gaussian noise": (style.SKY, "^", ":"),
     "together, as planned": (style.BLUE, "o", "-"),
@@ -74,7 +74,10 @@ def picture(path: Path) -> None:
     panel.grid(alpha=0.3, lw=0.5)
     labels = "outputs of every person (K)", "expected error, % of the bounds' width"
     style.set_labels(panel, *labels, room=30)
-    style.set_title(panel, f"200 people, {style.budget_text(EPSILON, DELTA)} in all")
+    style.set_title(
+        panel,
+        f"Error to expect of one of several outputs\nPlans for 200 people; all their outputs are protected with {style.budget_text(EPSILON, DELTA)}",
+    )
     style.legend([panel], below=True)
     path.write_bytes(style.figure_bytes(figure, path.suffix))
 

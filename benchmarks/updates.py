@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.functions import BOUNDS, TRUTHS, Truth
 from privgp import PrivateGPRegressor
+from privgp.pictures import style
 from privgp.types import Array
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "updates.png"
@@ -77,31 +78,34 @@ def compare_refined(truth: Truth, seed: int) -> tuple[float, float, float]:
     return error(model, truth), error(once, truth), coverage(model, truth)
 
 
-def picture(seed: int = 0) -> None:
+def picture(path: Path, seed: int = 0) -> None:
     """The curve and its band after some of the months."""
-    import matplotlib.pyplot as plt
-
     truth = TRUTHS[0]
     places = truth.places()
-    fig, axes = plt.subplots(1, len(SHOWN), figsize=(10, 3.2), sharey=True)
-    drawn = iter(axes)
-    for month, model in enumerate(year(truth, seed), 1):
-        if month not in SHOWN:
-            continue
-        ax = next(drawn)
-        low, high = model.interval(places)
-        ax.fill_between(places[:, 0], low, high, color="#4c78a8", alpha=0.3, lw=0, label="90% band")
-        ax.plot(places[:, 0], model.predict(places), color="#4c78a8", label="released")
-        ax.plot(places[:, 0], truth.f(places), "k--", lw=1, label="truth")
-        ax.set(
-            xlabel="age (years)",
-            title=f"{month} month{'s' if month > 1 else ''}, {month * ROWS} people",
-        )
-    axes[0].set(ylabel="height (cm)", ylim=(40, 200))
-    axes[0].legend(loc="lower right", fontsize=8)
-    fig.text(0.995, 0.005, "simulated noise", ha="right", fontsize=7, color="grey")
-    fig.tight_layout()
-    fig.savefig(PICTURE, dpi=110)
+    figure = style.new_figure(3.7, 9.0)
+    budget = style.budget_text(1.0, DELTA)
+    title = f"Mean height by age, updated every month with new people; each protected with {budget}"
+    style.set_title(figure, title, simulation=True)
+    axes = figure.subplots(1, len(SHOWN), sharey=True)
+    shown = [model for month, model in enumerate(_kept(truth, seed), 1) if month in SHOWN]
+    for ax, month, (mean, low, high) in zip(axes, SHOWN, shown, strict=True):
+        band = "90% range of the function"
+        ax.fill_between(places[:, 0], low, high, color=style.SKY, alpha=0.4, lw=0, label=band)
+        ax.plot(places[:, 0], mean, color=style.BLUE, label="released mean")
+        ax.plot(places[:, 0], truth.f(places), "--", color=style.BLACK, lw=1, label="truth")
+        after = f"after {month} month{'s' if month > 1 else ''}, {month * ROWS} people"
+        style.set_title(ax, after)
+        style.set_labels(ax, "age (years)", "height (cm)" if month == SHOWN[0] else "")
+    axes[0].set_ylim(40, 200)
+    style.legend([axes[0]], below=True, columns=3)
+    figure.savefig(path, dpi=110)
+
+
+def _kept(truth: Truth, seed: int) -> Iterator[tuple[Array, Array, Array]]:
+    """Mean and interval after each month, of a model that goes on changing."""
+    places = truth.places()
+    for model in year(truth, seed):
+        yield model.predict(places), *model.interval(places)
 
 
 def main() -> None:
@@ -111,7 +115,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=6)
     asked = parser.parse_args()
     if asked.what == "picture":
-        picture()
+        picture(PICTURE)
         return
     (truth,) = (each for each in TRUTHS if each.name == asked.function)
     compare = {"year": compare_year, "refine": compare_refined}[asked.what]

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
-from papers.attack.figures import COLOURS, GOAL, scale_name
+from papers.attack.figures import BOUNDS, COLOURS, explain_bounds, scale_name
 from papers.shared.report import Result, Section
-from privgp.pictures.style import BLACK, SMALL, new_figure, set_labels, set_title
+from privgp.pictures.style import legend, new_figure, set_labels, set_title
 from privgp.privacy.posterior_mean import (
     PosteriorShape,
     fixed_function,
@@ -115,16 +115,17 @@ def bounds() -> tuple[list[Result], Section]:
 _PANELS = (
     ("any outputs (B.1)", GENERIC, False),
     ("one function (B.8)", FUNCTION, False),
-    ("one function, noise eta = sigma", FUNCTION, True),
+    ("one function, noise η = σ", FUNCTION, True),
 )
 
 
 def _picture() -> Figure:
-    figure = new_figure(3.2, 9.0)
+    figure = new_figure(3.6, 9.0)
+    set_title(figure, f"What one path promises by its ridge; {RECORDS:,} records, before any data")
     axes = figure.subplots(1, 3, sharey=True)
     for ax, (name, model, noisy) in zip(axes, _PANELS, strict=True):
         for sigma, colour in zip(SIGMAS, COLOURS, strict=True):
-            for paper, line in ((True, "-"), (False, "--")):
+            for paper, line, _ in BOUNDS:
                 values = [Bound(sigma, model, noisy).epsilon(r, paper=paper) for r in RIDGES]
                 ax.plot(
                     RIDGES,
@@ -134,9 +135,9 @@ def _picture() -> Figure:
                     linewidth=1.2,
                     label=scale_name(sigma) if paper else None,
                 )
-        ax.axhline(GOAL, color=BLACK, linewidth=0.8, linestyle=":")
+        explain_bounds(ax)
         ax.set(xscale="log", yscale="log")
         set_title(ax, name)
-        set_labels(ax, "ridge r", f"epsilon at delta = {DELTA:g}" if ax is axes[0] else "")
-    axes[0].legend(fontsize=SMALL - 1.0)
+        set_labels(ax, "ridge r", f"ε at δ = {DELTA:g}" if ax is axes[0] else "")
+    legend([axes[0]], below=True, columns=4)
     return figure

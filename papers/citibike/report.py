@@ -13,7 +13,7 @@ from papers.shared.cloaking import hall_delta
 from papers.shared.data import citi_bike, data_file
 from papers.shared.parallel import for_each
 from papers.shared.report import Report, Request, Result, Section, Table
-from privgp.pictures.style import BLUE, VERMILION, new_figure, set_labels
+from privgp.pictures.style import BLUE, VERMILION, legend, new_figure, set_labels, set_title
 
 FEW_SPLITS = 10
 EXPECTED = "table1_expected.json"
@@ -133,12 +133,14 @@ def _cell(mean: float, half: float) -> str:
 
 
 def durations(y: np.ndarray) -> Figure:
-    figure = new_figure(2.6)
+    figure = new_figure(3.0)
     ax = figure.subplots()
     rng = np.random.default_rng(0)
     ax.hist(rng.permutation(y)[:5000], bins=40, range=(0, 2000), color=BLUE)
-    ax.axvline(2000, color=VERMILION)
-    set_labels(ax, "duration (s), clipped at 2,000 s", "trips of 5,000")
+    ax.axvline(2000, color=VERMILION, label="clipped here")
+    set_title(ax, "How long 5,000 trips of Citi Bike took, June 2017")
+    set_labels(ax, "duration (s)", "number of trips")
+    legend([ax], below=True)
     return figure
 
 

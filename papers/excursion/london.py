@@ -39,6 +39,7 @@ class London:
     excess: Array = field(repr=False)
     papers: Array = field(repr=False)
     default: Array = field(repr=False)
+    kilometres: float  # from west to east
 
     @property
     def known(self) -> Any:
@@ -111,7 +112,7 @@ def mapped(table: pl.DataFrame, draws: int, paths: int) -> London:
     return London(
         centres, y, posteriors(now, free).probability[0] - best_cutoff(known, free),
         released(tuned(entropy, EPSILON, "paper"), None),
-        released(tuned(ExcursionTask(), EPSILON, "auto"), FILTER),
+        released(tuned(ExcursionTask(), EPSILON, "auto"), FILTER), box[1] / 1000.0,
     )  # fmt: skip
 
 

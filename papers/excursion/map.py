@@ -10,13 +10,16 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.tri import Triangulation
 
-from papers.excursion.london import ACROSS, CLIP, FILE, FILTER, THRESHOLD, London
+from papers.excursion.london import ACROSS, CLIP, EPSILON, FILE, FILTER, THRESHOLD, London
 from papers.shared.report import Result, Section
 from privgp.pictures import style as style
 from privgp.types import Array
 
 PATHS = 3
-COLOURS = (style.BLUE, style.VERMILION, style.SKY)
+LINES = ((style.BLUE, "--"), (style.VERMILION, "-."), (style.SKY, ":"))
+BAR = 10.0  # kilometres
+WHAT = "Where the median log price of leasehold flats in London was at least 13, hexagons of 2019"
+PROMISED = f"Each path protects one hexagon's price with ε = {EPSILON:g}"
 TITLE = "Figure 4: London, median log price of leasehold flats at least 13, 2019"
 
 
@@ -53,25 +56,27 @@ def london(found: London | None) -> tuple[list[Result], Section]:
 
 def picture(found: London) -> Figure:
     """Hexagons by price, the open boundary, and dashed boundaries of single private paths."""
-    figure = style.new_figure(4.4, 9.0)
+    figure = style.new_figure(5.0, 9.0)
+    style.set_title(figure, f"{WHAT}\n{PROMISED}", simulation=True)
     axes = figure.subplots(1, 2, sharex=True, sharey=True)
     grid = _triangles(found.centres)
     for ax, name, paths in zip(
-        axes, ("paper's method", "default"), (found.papers, found.default), strict=True
+        axes,
+        ("by the paper's method", "by the default"),
+        (found.papers, found.default),
+        strict=True,
     ):
         cells = _hexagons(ax, found)
         _boundary(ax, grid, found.excess, style.BLACK, "-", "without privacy")
-        for path, colour in zip(paths[:PATHS], COLOURS, strict=False):
-            _boundary(ax, grid, path, colour, "--", "one private path")
+        for place, (path, look) in enumerate(zip(paths[:PATHS], LINES, strict=False), 1):
+            _boundary(ax, grid, path, *look, f"boundary by private path {place}")
         ax.set(aspect="equal", xticks=(), yticks=())
-        style.set_title(ax, f"{name}, epsilon 10", simulation=True)
+        style.scale_bar(ax, BAR / found.kilometres, f"{BAR:g} km")
+        style.set_title(ax, name)
     bar = figure.colorbar(cells, ax=list(axes), shrink=0.7)
-    bar.set_label("median log price, clipped", fontsize=style.SMALL)
+    bar.set_label("median log of the price in pounds, clipped", fontsize=style.SMALL)
     bar.ax.tick_params(labelsize=style.SMALL)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=4, fontsize=style.SMALL, frameon=False
-    )
+    style.legend([axes[0]], below=True, columns=4)
     return figure
 
 

@@ -17,7 +17,11 @@ from privgp.types import Array
 
 SIDE, PATHS, SEED = 41, 3, 7
 GREY = "#CCCCCC"
-COLOURS = (style.BLUE, style.VERMILION, style.ORANGE)
+LINES = ((style.BLUE, "--"), (style.VERMILION, "-."), (style.ORANGE, ":"))
+WHAT = (
+    "Where simulated fields of two plumes are above their threshold; overlap 1 is perfect\n"
+    "Every row is a field over the unit square; each path protects one whole record with ε = 10"
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,8 @@ def plumes(
 
 def picture(made: list[Example], side: int) -> Figure:
     """A row for every field: field and data, the posterior's set, boundaries of private paths."""
-    figure = style.new_figure(0.5 + 2.45 * len(made), 7.5)
+    figure = style.new_figure(1.2 + 2.45 * len(made), 7.5)
+    style.set_title(figure, WHAT)
     axes = figure.subplots(len(made), 3, squeeze=False, sharex=True, sharey=True)
     axis = np.linspace(0.0, 1.0, side)
     for (left, middle, right), example in zip(axes, made, strict=True):
@@ -97,19 +102,31 @@ def picture(made: list[Example], side: int) -> Figure:
         figure.colorbar(shade, ax=left, shrink=0.8).ax.tick_params(labelsize=style.SMALL - 1.0)
         left.plot(*example.draws.inputs[0].T, "o", ms=1.8, mfc="white", mec=style.BLACK, mew=0.25)
         _boundary(left, axis, field, style.BLACK, "-")
-        style.set_title(left, "field, data and true boundary")
+        style.set_title(left, "the field and its records")
         for ax in (middle, right):
             _set(ax, axis, field, GREY)
         _set(middle, axis, example.excess.reshape(side, side).T, style.SKY, alpha=0.6)
         _boundary(middle, axis, field, style.BLACK, "-")
-        style.set_title(middle, f"without privacy: IoU {example.found:.2f}")
-        for path, colour in zip(example.paths, COLOURS, strict=True):
-            _boundary(right, axis, path.reshape(side, side).T, colour, "--")
-        style.set_title(right, "paths: IoU " + ", ".join(f"{v:.2f}" for v in example.shown))
+        style.set_title(middle, f"without privacy: overlap {example.found:.2f}")
+        for path, look in zip(example.paths, LINES, strict=True):
+            _boundary(right, axis, path.reshape(side, side).T, *look)
+        style.set_title(right, "private: overlap " + ", ".join(f"{v:.2f}" for v in example.shown))
     for ax in axes.ravel():
         ax.set(aspect="equal", xticks=(0.0, 0.5, 1.0), yticks=(0.0, 0.5, 1.0))
         ax.tick_params(labelsize=style.SMALL - 1.0)
+    _explain(axes[0, 0])
+    style.legend([axes[0, 0]], below=True, columns=3)
     return figure
+
+
+def _explain(ax: Axes) -> None:
+    """What is drawn, for the legend."""
+    ax.plot([], [], "o", ms=3, mfc="white", mec=style.BLACK, label="records, private")
+    ax.plot([], [], "-", color=style.BLACK, label="true boundary")
+    ax.fill_between([], [], color=GREY, lw=0, label="true set")
+    ax.fill_between([], [], color=style.SKY, alpha=0.6, lw=0, label="set found without privacy")
+    for place, (colour, line) in enumerate(LINES, 1):
+        ax.plot([], [], line, color=colour, label=f"boundary by private path {place}")
 
 
 def _set(ax: Axes, axis: Array, values: Array, colour: str, alpha: float = 1.0) -> None:

@@ -17,10 +17,12 @@ from privgp.gp.smoothers import stable_cholesky
 from privgp.pictures.style import (
     BLACK,
     BLUE,
+    GREY,
     ORANGE,
     SKY,
     SMALL,
     VERMILION,
+    legend,
     new_figure,
     set_labels,
     set_title,
@@ -29,7 +31,6 @@ from privgp.plan.designs.workload import design
 from privgp.types import Array
 
 AGE, HEIGHT = "age (years)", "height (cm)"
-GREY = "#888888"
 
 
 def whole_functions(
@@ -46,43 +47,41 @@ def whole_functions(
     mean = workload(kernel, noise_variance, X, points).mean(np.clip(y, 75, 175), centre)
     root = stable_cholesky(evaluate(kernel, points)) / np.sqrt(float(kernel.k1.constant_value))
     rng = np.random.default_rng(1)
-    figure = new_figure(3.2, 7.6)
+    figure = new_figure(3.9, 7.6)
     axes = figure.subplots(1, 2, sharey=True)
-    titles = ("as published, epsilon = 50 (true delta 0.99999)", "exact, epsilon = 50")
+    set_title(figure, f"Heights of {len(X)} !Kung women by age, as a whole function with ε = 50")
+    titles = ("as published (true δ 0.99999)", "exact, δ = 0.01")
     for ax, scale, title in zip(axes, (papers_scale, sound_scale), titles, strict=True):
-        for _ in range(8):
-            sample = mean + scale * root @ rng.standard_normal(len(points))
-            ax.plot(points[:, 0], sample, color=GREY, linewidth=0.6)
-        _data_and_mean(ax, X, y, points, mean)
-        for sign in (-1, 1):
-            ax.plot(points[:, 0], mean + sign * scale, "--", color=BLACK, linewidth=0.8)
-            ax.plot(points[:, 0], mean + 0.25 * sign * scale, "--", color=GREY, linewidth=0.8)
-        set_title(ax, f"{title}: std {scale:.1f} cm")
+        samples = [mean + scale * root @ rng.standard_normal(len(points)) for _ in range(8)]
+        _samples(ax, points[:, 0], samples, mean, np.full(len(points), scale))
+        _data_and_mean(ax, X, y, points, mean, "prediction without noise")
+        set_title(ax, f"{title}: std of the noise {scale:.1f} cm", room=60)
         set_labels(ax, AGE, HEIGHT)
     axes[0].set_ylim(40, 200)
+    legend([axes[0]], below=True, columns=3)
     return figure
 
 
 def cloaking(X: Array, y: Array, targets: Array, cloaked: Cloak, std: Array, model: Any) -> Figure:
     """The cloaked mean with samples and bands, and the default release beside it."""
     rng = np.random.default_rng(2)
-    figure = new_figure(3.2, 7.6)
+    figure = new_figure(3.9, 7.6)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    set_title(figure, f"Heights of {len(X)} !Kung women by age, released with ε = 1, δ = 0.01")
     scale = float(std.max() / cloaked.noise_std(1.0).max())
-    for _ in range(8):
-        left.plot(targets[:, 0], cloaked.release(scale, rng), color=GREY, linewidth=0.6)
-    _data_and_mean(left, X, y, targets, cloaked.mean)
-    for sign in (-1, 1):
-        left.plot(targets[:, 0], cloaked.mean + sign * std, "--", color=BLACK, linewidth=0.8)
-        left.plot(targets[:, 0], cloaked.mean + 0.25 * sign * std, "--", color=GREY, linewidth=0.8)
-    set_title(left, "papers' cloaking, epsilon = 1")
-    _data_and_mean(right, X, y, targets, model.predict(targets))
-    right.fill_between(targets[:, 0], *model.interval(targets), color=SKY, alpha=0.4)
-    set_title(right, "default, epsilon = 1, with 90% intervals")
+    samples = [cloaked.release(scale, rng) for _ in range(8)]
+    _samples(left, targets[:, 0], samples, cloaked.mean, std)
+    _data_and_mean(left, X, y, targets, cloaked.mean, "prediction without noise")
+    set_title(left, "the papers' cloaking")
+    _data_and_mean(right, X, y, targets, model.predict(targets), "released mean", VERMILION)
+    band = "90% interval of the function"
+    right.fill_between(targets[:, 0], *model.interval(targets), color=SKY, alpha=0.4, label=band)
+    set_title(right, "the default")
     for ax in (left, right):
         set_labels(ax, AGE, HEIGHT)
     left.set_ylim(40, 200)
     left.set_xlim(-50, 200)
+    legend([left, right], below=True, columns=3)
     return figure
 
 
@@ -96,27 +95,28 @@ def two_by_two() -> tuple[Figure, tuple[str, ...]]:
     norm = float(np.sqrt(np.diag(A @ evaluate(kernel, X) @ A).max()))
     R = design(C, "logdet", tolerance=1e-6).reconstruction
     prior = norm**2 * evaluate(kernel, targets)
-    figure = new_figure(3.4, 7.6)
+    figure = new_figure(4.2, 7.6)
     left, right = figure.subplots(1, 2)
-    for ax, M, title in ((left, prior, "whole function"), (right, R @ R.T, "cloaking")):
+    set_title(
+        figure, "How far one private output can move two predictions, and the noise that hides it"
+    )
+    for ax, M, title in ((left, prior, "a whole function"), (right, R @ R.T, "cloaking")):
         _ellipse(ax, M)
-        for j, colour in enumerate((VERMILION, ORANGE)):
-            for sign in (-1, 1):
-                ax.annotate(
-                    "", sign * C[:, j], (0, 0), arrowprops={"arrowstyle": "->", "color": colour}
-                )
-        reach = 1.1 * float(np.sqrt(np.diag(M).max()))
-        ax.set_xlim(-reach, reach)
-        ax.set_ylim(-reach, reach)
-        ax.set_aspect("equal")
-        set_title(ax, title)
-        set_labels(ax, "change at the first test point", "at the second")
+        for j, (colour, line) in enumerate(((VERMILION, "-"), (ORANGE, "--"))):
+            ends = np.array([-C[:, j], C[:, j]]).T
+            name = f"moves by training output {j + 1}, from lowest to highest"
+            ax.plot(*ends, line, color=colour, marker="o", markersize=4, label=name)
+        reach = 1.1 * float(np.sqrt(np.diag(prior).max()))
+        ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+        set_title(ax, f"noise of {title}")
+        set_labels(ax, "change at the first test point", "change at the second test point")
+    legend([left], below=True, columns=1)
     ratio = float(np.sqrt(np.linalg.det(prior) / np.linalg.det(R @ R.T)))
     text = (
         "One training output, changed by as much as it may, moves the two predictions along one of "
-        "the arrows and no further. An ellipse is the covariance of the noise at one sensitivity.",
+        "the lines and no further. An ellipse is the covariance of the noise at one sensitivity.",
         "The noise of the whole function is mostly along the diagonal, where no single output can "
-        f"move the predictions; cloaking just encloses the arrows. Its ellipse has 1/{ratio:.1f} of "
+        f"move the predictions; cloaking just encloses the lines. Its ellipse has 1/{ratio:.1f} of "
         "the area.",
     )
     return figure, text
@@ -141,39 +141,63 @@ def bins(counts: Sequence[int], errors: Mapping[str, Any]) -> Figure:
     ax.set_xticks(counts, [str(k) for k in counts])
     ax.minorticks_off()
     ax.set_yticks([8, 10, 15, 20, 30, 50], ["8", "10", "15", "20", "30", "50"])
-    ax.legend(fontsize=SMALL - 1, frameon=False)
-    set_labels(ax, "bins", "RMSE (cm)")
+    set_title(ax, "Error on held-out heights of the !Kung by number of bins, ε = 1")
+    set_labels(ax, "number of bins", "root mean squared error (cm)")
+    legend([ax], below=True)
     return figure
 
 
 def inducing(X: Array, y: Array, whole: Any, few: Mapping[int, Any]) -> Figure:
     """One release of the whole function, and one through few inducing inputs."""
     points = np.linspace(0.0, 90.0, 120)[:, None]
-    figure = new_figure(3.0, 7.6)
+    figure = new_figure(3.3, 7.6)
     left, right = figure.subplots(1, 2)
-    left.plot(X[:, 0], y, ".", color=GREY, markersize=2)
+    set_title(
+        figure, f"Heights of {len(X)} !Kung women as a function, ε = 100, through inducing inputs"
+    )
+    left.plot(X[:, 0], y, ".", color=GREY, markersize=2, label="heights, private")
     left.plot(points[:, 0], whole.release(points), color=VERMILION, label="whole function")
     chosen = 10 if 10 in few else next(iter(few))
     left.plot(
-        points[:, 0], few[chosen].release(points), color=BLUE, label=f"{chosen} inducing inputs"
+        points[:, 0],
+        few[chosen].release(points),
+        "--",
+        color=BLUE,
+        label=f"{chosen} inducing inputs",
     )
     left.legend(fontsize=SMALL, frameon=False)
     set_labels(left, AGE, HEIGHT)
-    right.plot(list(few), [f.noise_std_ for f in few.values()], "o-", color=BLUE, markersize=3)
-    right.axhline(whole.noise_std_, color=VERMILION)
+    stds = [f.noise_std_ for f in few.values()]
+    right.plot(list(few), stds, "o--", color=BLUE, markersize=3, label="through inducing inputs")
+    right.axhline(whole.noise_std_, color=VERMILION, label="whole function")
     right.set_ylim(0, None)
-    set_labels(right, "inducing inputs", "noise std, epsilon = 100 (cm)")
+    right.legend(fontsize=SMALL, frameon=False)
+    set_labels(right, "number of inducing inputs", "std of the noise (cm)")
     return figure
 
 
-def _data_and_mean(ax: Axes, X: Array, y: Array, points: Array, mean: Array) -> None:
-    ax.plot(X[:, 0], y, ".", color=GREY, markersize=2)
-    ax.plot(points[:, 0], mean, color=BLUE)
+def _data_and_mean(
+    ax: Axes, X: Array, y: Array, points: Array, mean: Array, name: str, colour: str = BLUE
+) -> None:
+    ax.plot(X[:, 0], y, ".", color=ORANGE, markersize=2, label="heights, private")
+    ax.plot(points[:, 0], mean, color=colour, label=name)
+
+
+def _samples(ax: Axes, x: Array, samples: Sequence[Array], mean: Array, std: Array) -> None:
+    """Noisy releases, and how far they are from the mean."""
+    lines = ax.plot(x, np.transpose(samples), color=GREY, linewidth=0.6)
+    lines[0].set_label(f"{len(samples)} possible releases")
+    for share, line, name in ((1.0, "--", "one std"), (0.25, ":", "a quarter std")):
+        ends = np.transpose([mean - share * std, mean + share * std])
+        ax.plot(x, ends, line, color=BLACK, linewidth=0.8)[0].set_label(f"± {name} of the noise")
 
 
 def _ellipse(ax: Axes, M: Array) -> None:
     values, vectors = np.linalg.eigh(M)
     angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
     size = 2.0 * np.sqrt(values)
-    shape = Ellipse((0, 0), size[1], size[0], angle=angle, facecolor=SKY, edgecolor=BLUE, alpha=0.4)
+    name = "noise: one std in every direction"
+    shape = Ellipse(
+        (0, 0), size[1], size[0], angle=angle, facecolor=SKY, edgecolor=BLUE, alpha=0.4, label=name
+    )
     ax.add_patch(shape)

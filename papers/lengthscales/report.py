@@ -22,6 +22,7 @@ from papers.shared.report import Report, Request, Result, Section
 from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.outputs import privacy_error
+from privgp.pictures import style
 from privgp.plan.search.folds import folds_of, public_splits
 from privgp.privacy.selection import selection_scale
 from privgp.types import Array
@@ -153,19 +154,31 @@ def _named(epsilon: float) -> str:
 
 
 def _figure(found: Probabilities) -> Figure:
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = style.new_figure(3.6, 7.6)
     panels = figure.subplots(1, 2, sharey=True)
+    style.set_title(figure, "Chance that each lengthscale is chosen for the heights of the !Kung")
+    most = float(max(found.papers.max(), found.default.max()))
     names = [_named(epsilon).removeprefix("epsilon = ") for epsilon in found.epsilons]
     for panel, which, title in zip(
-        panels, (found.papers, found.default), ("the papers (not private)", "default"), strict=True
+        panels,
+        (found.papers, found.default),
+        ("the papers' choice (not private)", "the default choice, ε = 1"),
+        strict=True,
     ):
-        shown = panel.imshow(which.T, origin="lower", aspect="auto", cmap="viridis")
+        shown = panel.imshow(
+            which.T, style.SEQUENTIAL, origin="lower", aspect="auto", vmin=0.0, vmax=most
+        )
         panel.set_xticks(range(len(names)), names)
         panel.set_yticks(range(len(found.lengthscales)), [f"{v:g}" for v in found.lengthscales])
-        panel.set_xlabel("epsilon of the release")
-        panel.set_title(title)
-        figure.colorbar(shown, ax=panel, label="probability")
-    panels[0].set_ylabel("lengthscale (years)")
+        for (column, row), share in np.ndenumerate(which):
+            ink = "white" if share < 0.5 * most else style.BLACK
+            panel.text(column, row, f"{100 * share:.0f}", ha="center", va="center", color=ink,
+                fontsize=style.SMALL)  # fmt: skip
+        years = "lengthscale (years)" if panel is panels[0] else ""
+        style.set_labels(panel, "ε of the release", years)
+        style.set_title(panel, title)
+    bar = figure.colorbar(shown, ax=list(panels))
+    style.set_labels(bar.ax, y="probability; in the tiles, percent")
     return figure
 
 

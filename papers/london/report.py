@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import RBF
@@ -13,7 +14,7 @@ from papers.shared.cloaking import Cloak, cloak, hall_delta, hall_multiplier
 from papers.shared.data import london
 from papers.shared.report import Report, Request, Result, Section
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.pictures.style import BLUE, VERMILION, new_figure, set_labels, set_title
+from privgp.pictures.style import BLUE, VERMILION, legend, new_figure, set_labels, set_title
 from privgp.types import Array
 
 BOUNDS, DELTA = (100.0, 500.0), 0.01  # thousands of pounds
@@ -144,26 +145,52 @@ def picture(
     X: Array, targets: Array, cloaked: Cloak, std: Array, scale: float, model: PrivateGPRegressor
 ) -> Figure:
     """Circles: area for price, transparency for noise; contours without privacy. Beside: the default."""
-    figure = new_figure(4.2, 8.2)
+    figure = new_figure(5.4, 8.2)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    set_title(
+        figure,
+        f"Prices of {len(X):,} homes around London, released with ε = 1, δ = {DELTA:g} for each price\n"
+        "A larger circle is a higher price, a paler one is less certain",
+        simulation=True,
+    )
     released = cloaked.release(scale, np.random.default_rng(0))
     mean, spread = model.predict(targets, return_std=True)
     side = int(np.sqrt(len(targets)))
     shape = (side, side)
     for ax, values, noise, title in (
-        (left, released, std, "papers' cloaking: noise as transparency"),
-        (right, mean, spread, "default: uncertainty as transparency"),
+        (left, released, std, "the papers' cloaking"),
+        (right, mean, spread, "the default"),
     ):
         ax.plot(X[:, 0], X[:, 1], ".", color="#999999", markersize=1)
-        area = 50.0 * np.clip(values - 100.0, 5.0, 500.0) / 400.0
         opaque = np.clip(1.0 - noise / (TRANSPARENT * WIDTH), 0.0, 1.0)
-        ax.scatter(targets[:, 0], targets[:, 1], s=area, color=BLUE, alpha=opaque, linewidths=0)
+        look = {"color": BLUE, "linewidths": 0}
+        ax.scatter(targets[:, 0], targets[:, 1], s=_area(values), alpha=opaque, **look)
         ax.set_aspect("equal")
         set_title(ax, title)
         set_labels(ax, "easting (km)", "northing (km)")
     grids = (targets[:, j].reshape(shape) for j in range(2))
     left.contour(*grids, cloaked.mean.reshape(shape), levels=6, colors=VERMILION, linewidths=0.6)
+    _explain(left)
+    legend([left], below=True, columns=3)
     return figure
+
+
+def _area(price: Array) -> Array:
+    """The area of a circle, in square points, for a price in thousands."""
+    return np.asarray(50.0 * np.clip(price - 100.0, 5.0, 500.0) / 400.0)
+
+
+def _explain(ax: Axes) -> None:
+    """What is drawn, for the legend."""
+    ax.plot([], [], ".", color="#999999", markersize=3, label="sales")
+    ax.plot([], [], color=VERMILION, lw=0.6, label="prices without privacy, contours")
+    for price in (200.0, 350.0, 500.0):
+        name = f"£{price:.0f}k, no uncertainty"
+        ax.scatter([], [], s=_area(np.array([price])), color=BLUE, linewidths=0, label=name)
+    for std in (40.0, 80.0, 120.0):
+        alpha = 1.0 - std / (TRANSPARENT * WIDTH)
+        name, size = f"uncertain by £{std:.0f}k (std)", _area(np.array([350.0]))
+        ax.scatter([], [], s=size, color=BLUE, alpha=alpha, linewidths=0, label=name)
 
 
 def _grid(cells: int) -> Array:

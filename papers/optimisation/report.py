@@ -15,13 +15,27 @@ from matplotlib.figure import Figure
 from papers.optimisation.surfaces import VALIDATION, Surface, digits_surface
 from papers.shared.report import Report, Request, Result, Section
 from privgp.models.search.bayes import PrivateBayesSearchCV
-from privgp.pictures.style import BLACK, BLUE, ORANGE, REACH, SEQUENTIAL, VERMILION, new_figure
+from privgp.pictures.style import (
+    BLACK,
+    BLUE,
+    ORANGE,
+    REACH,
+    SEQUENTIAL,
+    VERMILION,
+    budget_text,
+    legend,
+    new_figure,
+    set_labels,
+    set_title,
+)
 from privgp.plan.search.plan import SearchPlan
 from privgp.types import Array
 
 EPSILON, DELTA, STEPS = 1.0, 1e-5, 25
 FREITAS = {"A": 1.0, "tau": 1.0}  # assumed: nobody knows them
 COLOURS = {"measured": BLUE, "kusner": VERMILION, "kusner-noise-free": ORANGE}
+LINES = {"measured": "-", "kusner": "--", "kusner-noise-free": "-."}
+PROMISED = f"{VALIDATION} private images of digits, {budget_text(EPSILON, DELTA)} for each search"
 LABELS = {
     "measured": "measured (default)",
     "kusner": "algorithm 1",
@@ -178,26 +192,30 @@ def _map(surface: Surface, found: dict[str, Searches]) -> Figure:
             linewidth=0.4,
             label=LABELS[method],
         )
-    axes.set_xlabel("log10 gamma")
-    axes.set_ylabel("log10 C")
-    axes.legend(loc="lower left", fontsize=8)
-    axes.set_title("Settings that were chosen", fontsize=9)
+    set_labels(axes, "kernel width γ (log10)", "cost C (log10)")
+    set_title(axes, f"Settings that were chosen, on their accuracy\n{PROMISED}")
+    legend([axes], below=True)
     return figure
 
 
 def _spread(open_: Searches, found: dict[str, Searches]) -> Figure:
     """How accurate the chosen settings are, from the worst search to the best."""
-    figure = new_figure(2.8)
+    figure = new_figure(3.4)
     axes = figure.subplots()
+    count = len(next(iter(found.values())).accuracy)
     for method, searches in found.items():
         values = np.sort(searches.accuracy)
         ranks = (np.arange(len(values)) + 0.5) / len(values)
-        axes.plot(ranks, values, color=COLOURS[method], label=LABELS[method], drawstyle="steps-mid")
-    axes.axhline(open_.accuracy[0], color=BLACK, linewidth=0.8, linestyle=":", label="no privacy")
-    axes.set_xlabel("share of searches")
-    axes.set_ylabel("accuracy of the chosen setting")
-    axes.set_ylim(0.0, 1.02)
-    axes.legend(fontsize=8, loc="lower right")
+        axes.plot(ranks, values, color=COLOURS[method], label=LABELS[method],
+            ls=LINES[method], drawstyle="steps-mid")  # fmt: skip
+    axes.axhline(
+        open_.accuracy[0], color=BLACK, linewidth=0.8, linestyle=":", label="without privacy"
+    )
+    axes.set_ylim(0.0, 1.05)
+    place = "place among the searches of a method: 0 is the worst, 1 the best"
+    set_labels(axes, place, "accuracy of the chosen setting", room=70)
+    set_title(axes, f"How good the settings are that {count} private searches find\n{PROMISED}")
+    legend([axes], below=True)
     return figure
 
 

@@ -33,8 +33,10 @@ img { max-width: 100%; margin: .6rem 0; }
 
 def page(report: Report) -> str:
     """The HTML of a report; all text in it is escaped."""
-    body = [f"<h1>{escape(report.title)}</h1>", results_table(report.results)]
+    body = [f"<h1>{escape(report.title)}</h1>"]
+    body += [f"<p>{escape(paragraph)}</p>" for paragraph in report.summary]
     body += [_section(section) for section in report.sections]
+    body += ["<h2>All numbers</h2>", results_table(report.results)]
     return document(report.title, body)
 
 

@@ -50,6 +50,7 @@ class Section:
 class Report:
     """One report, ready to be written as a page and as ``results.json``.
 
+    ``summary``: a few sentences with which the page begins; all numbers stand at its end.
     ``details``: further numbers that only ``results.json`` lists; the page has them in its tables.
     """
 
@@ -58,6 +59,7 @@ class Report:
     results: tuple[Result, ...]
     sections: tuple[Section, ...]
     details: tuple[Result, ...] = ()
+    summary: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

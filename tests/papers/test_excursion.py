@@ -212,11 +212,11 @@ def test_the_map_of_london_counts_regions_and_islands():
     centres = np.stack([np.arange(8) / ACROSS, np.zeros(8)], axis=1)
     known = np.array([1, 1, 1, 0, 1, 1, 0, 1])
     paths = np.array([[1, 1, 0, 0, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0]])
-    found = London(centres, known - 0.5, known - 0.5, paths - 0.5, paths - 0.5)
+    found = London(centres, known - 0.5, known - 0.5, paths - 0.5, paths - 0.5, 60.0)
     assert [part.tolist() for part in found.parts] == [[0, 1, 2], [4, 5], [7]]
     shares = found.kept(found.papers)
     assert shares == pytest.approx(((3 / 6 + 1 / 6) / 2, 3 / 6, 1 / 4))
-    alone = London(centres[:3], np.ones(3), np.ones(3), np.ones((1, 3)), np.ones((1, 3)))
+    alone = London(centres[:3], np.ones(3), np.ones(3), np.ones((1, 3)), np.ones((1, 3)), 60.0)
     assert alone.kept(alone.papers)[:2] == (1.0, 1.0)
     assert math.isnan(alone.kept(alone.papers)[2])
 

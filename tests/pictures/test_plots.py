@@ -17,8 +17,10 @@ from privgp.command.errors import Failure, Refusal
 from privgp.command.io.files import PICTURES, check_files
 from privgp.command.io.results import write_picture
 from privgp.models.picture import privacy_range, ranges
+from privgp.pictures.maps import EMPTY
+from privgp.pictures.numbers import number
 from privgp.pictures.released import OUTPUTS, TOTAL
-from privgp.pictures.style import budget_text, input_names, limits, number
+from privgp.pictures.style import budget_text, input_names, limits
 
 BOUNDS = (0.0, 10.0)
 ROWS = 24
@@ -208,12 +210,12 @@ def test_the_title_says_the_budget_and_shouts_when_it_is_a_simulation():
         X = inputs(columns)
         simulated = "\n".join(drawn_texts(fitted(X, random_state=0).plot()))
         assert "SIMULATION, not for release" in simulated
-        assert "epsilon=1, delta=" in simulated
+        assert "ε = 1, δ = " in simulated
         private = "\n".join(drawn_texts(fitted(X).plot()))
         assert "SIMULATION" not in private
-        assert "epsilon=1, delta=0 (pure)" in private
+        assert "From 24 rows; protects one output value with ε = 1, δ = 0 (pure)" in private
     gaussian = fitted(inputs(1), mechanism="gaussian").plot()
-    assert "epsilon=1, delta=1e-5" in "\n".join(drawn_texts(gaussian))
+    assert "ε = 1, δ = 1e-5" in "\n".join(drawn_texts(gaussian))
 
 
 def test_slices_say_that_the_others_are_held():
@@ -255,8 +257,112 @@ def test_the_planned_error_is_marked_between_no_noise_and_more_noise():
     curve, floor = ax.lines[0], ax.lines[1]
     assert np.all(np.diff(curve.get_ydata()) < 0)
     assert floor.get_ydata()[0] < np.min(curve.get_ydata())
-    marked = [line for line in ax.lines if str(line.get_label()).startswith("planned")]
+    marked = [line for line in ax.lines if str(line.get_label()).startswith("planned:")]
     assert marked[-1].get_ydata()[0] == plan.expected_error()
+
+
+def test_a_plan_has_a_band_at_every_epsilon_on_an_axis_of_ratios():
+    plan = fitted(inputs(1), "learned").plan_
+    ax = plan.plot().axes[0]
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    (band,) = ax.collections
+    low, high = plan.error_range()
+    at = band.get_paths()[0].vertices
+    here = at[np.isclose(at[:, 0], plan.epsilon), 1]
+    np.testing.assert_allclose([here.min(), here.max()], [low, high])
+    epsilon = 0.1
+    np.testing.assert_allclose(
+        at[np.isclose(at[:, 0], epsilon), 1].max(), plan.at(epsilon).error_range()[1]
+    )
+    assert "24 rows" in ax.get_title()
+    assert "units of the output" in ax.get_ylabel()
+
+
+def legend_of(figure: Figure) -> list[str]:
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+def table(**columns):
+    return pytest.importorskip("polars").DataFrame(columns)
+
+
+def test_a_curve_says_what_it_shows_in_which_units():
+    model = fitted(table(age=inputs(1)[:, 0])).name_output("height", "cm")
+    figure = model.plot(points=table(age=[21.0, 25.0]))
+    (ax,) = figure.axes
+    assert ax.get_title().startswith(
+        "Mean height (cm) by age\nFrom 24 rows; protects one output value"
+    )
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "height (cm)")
+    assert {"mean", TOTAL, "public inputs", "points asked"} <= {*legend_of(figure)}
+    (asked,) = [line for line in ax.lines if line.get_label() == "points asked"]
+    np.testing.assert_allclose(asked.get_ydata(), model.predict(table(age=[21.0, 25.0])))
+
+
+def test_money_is_written_as_money():
+    model = fitted(table(age=inputs(1)[:, 0])).name_output("price", "£")
+    figure = model.plot()
+    figure.draw_without_rendering()
+    ticks = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert any(tick.startswith("£") for tick in ticks)
+
+
+@pytest.mark.parametrize("names", [("lat", "lon"), ("Longitude", "Latitude")])
+def test_plain_latitudes_go_up_and_longitudes_to_the_right_in_true_shape(names):
+    where = {names[0]: inputs(2)[:, 0], names[1]: inputs(2)[:, 1]}
+    lon, lat = sorted(names, key=lambda name: not name.lower().startswith("lon"))
+    model = fitted(table(**where))
+    asked = {name: [25.0] if name == lat else [22.0] for name in names}
+    left, right = (figure := model.plot(points=table(**asked))).axes[:2]
+    assert (left.get_xlabel(), left.get_ylabel()) == (lon, lat)
+    middle = np.radians(np.mean(left.get_ylim()))
+    np.testing.assert_allclose(left.get_aspect(), 1.0 / np.cos(middle), rtol=1e-3)
+    dots = next(line for line in left.lines if len(line.get_xdata()) == ROWS)
+    np.testing.assert_array_equal(np.sort(dots.get_xdata()), np.sort(where[lon]))
+    (mark,) = [line for line in right.lines if line.get_label() == "points asked"]
+    assert mark.get_xydata().tolist() == [[22.0, 25.0]]
+    figure.draw_without_rendering()
+    assert left.get_xticklabels()[0].get_text().endswith("°E")
+
+
+def test_coordinates_of_a_plane_have_one_scale_and_others_have_not():
+    X = inputs(2)
+    assert fitted(table(x=X[:, 0], y=X[:, 1])).plot().axes[0].get_aspect() == 1.0
+    assert (
+        fitted(table(**{"east (km)": X[:, 0], "north (m)": X[:, 1]})).plot().axes[0].get_aspect()
+        == "auto"
+    )
+    assert fitted(table(bmi=X[:, 0], bp=X[:, 1])).plot().axes[0].get_aspect() == "auto"
+    assert fitted(table(x=X[:, 0], y=1000.0 * X[:, 1])).plot().axes[0].get_aspect() == "auto"
+
+
+def test_chosen_points_are_not_called_public_inputs():
+    figure = fitted(inputs(1, 200), inducing=20).plot()
+    names = legend_of(figure)
+    assert "20 points that stand for the inputs" in names
+    assert "public inputs" not in names
+
+
+def test_inputs_with_two_values_have_bars_there_and_no_curve():
+    X = inputs(3)
+    X[:, 1] = np.arange(ROWS) % 2
+    figure = fitted(X).plot()
+    binary = figure.axes[1]
+    assert binary.get_xticks().tolist() == [0.0, 1.0]
+    assert [len(line.get_xdata()) for line in binary.lines if line.get_label() == "mean"] == [2]
+    assert len(figure.axes[0].lines[0].get_xdata()) == 300
+    assert len({*legend_of(figure)}) == len(legend_of(figure))
+
+
+def test_records_hide_where_nobody_is():
+    """Inputs are private: nothing is masked, and no input is drawn."""
+    model = PrivateGPRegressor(
+        y_bounds=BOUNDS, protect="records", x_bounds=[(20, 30)] * 2, epsilon=1.0, delta=1e-5,
+        hyperparameters="fixed",
+    )  # fmt: skip
+    figure = model.fit(inputs(2), outputs()).plot()
+    assert not {"public inputs", EMPTY} & {*legend_of(figure)}
+    assert "one whole record" in figure.get_suptitle()
 
 
 def test_an_unfitted_model_is_refused():
@@ -281,7 +387,7 @@ def test_matplotlib_waits_for_a_picture():
 
 
 def test_numbers_are_short():
-    assert budget_text(1.0, 1e-5) == "epsilon=1, delta=1e-5"
+    assert budget_text(1.0, 1e-5) == "ε = 1, δ = 1e-5"
     assert [number(v) for v in (0.01, 1e6, 2.5e-12)] == ["0.01", "1e6", "2.5e-12"]
 
 

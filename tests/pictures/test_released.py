@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from privgp.pictures.curves import plot_released
-from privgp.pictures.maps import HALF
+from privgp.pictures.maps import EMPTY, HALF, far_from_inputs
 from privgp.pictures.released import NOISE, TOTAL, Released
 
 ANSWERED = np.array([[0.5, 0.5, 0.5], [2.0, 2.0, 2.0]])
@@ -55,17 +56,54 @@ def test_points_answered_outside_the_extent_are_not_drawn(count):
     assert labelled(ax)["answered before"].get_xydata().tolist() == [[0.5, 0.5]]
 
 
-@pytest.mark.parametrize(("name", "bars"), [(NOISE, 1), (TOTAL, 0)])
-def test_a_map_fades_where_the_range_in_all_is_known(name, bars):
-    def values(X):
-        return X[:, 0], {name: (X[:, 0] - 0.1 * X[:, 1], X[:, 0] + 0.2 + X[:, 1])}
+def certain(X):
+    return X[:, 0], {TOTAL: (X[:, 0] - 0.1, X[:, 0] + 0.1)}
 
-    figure = plot_released(released(2, values=values))
-    colours = figure.axes[0].images[0].get_array()
-    assert colours.shape == ((7, 7) if bars else (7, 7, 3))
-    assert len(figure.axes) == 1 + bars  # the key of a fading map is inside its panel
-    if not bars:
-        assert (colours[-1].min(axis=1) > colours[0].min(axis=1)).all()
+
+def uncertain(X):
+    return X[:, 0], {TOTAL: (X[:, 0] - 0.1 - X[:, 1], X[:, 0] + 0.1 + 3.0 * X[:, 1])}
+
+
+def test_uncertainty_has_a_map_of_its_own_and_leaves_the_colours_of_values_alone():
+    sure, unsure = (
+        plot_released(released(2, values=values, aspect=1.0)).axes
+        for values in (certain, uncertain)
+    )
+    np.testing.assert_array_equal(
+        *(axes[0].images[0].to_rgba(axes[0].images[0].get_array()) for axes in (sure, unsure))
+    )
+    half = unsure[1].images[0].get_array()
+    np.testing.assert_allclose(half[:, 0], 0.1 + 2.0 * np.linspace(0.0, 1.0, 7))
+    assert unsure[0].images[0].cmap is not unsure[1].images[0].cmap
+    bars = [ax.get_xlabel() for ax in unsure[2:]]
+    assert bars == ["value", f"{HALF} of value"]
+
+
+def test_without_a_range_in_all_there_is_one_map():
+    assert len(plot_released(released(2)).axes) == 2  # the map and its key
+
+
+def test_on_given_axes_contours_show_the_uncertainty():
+    figure = Figure()
+    ax = figure.subplots()
+    plot_released(released(2, values=uncertain), ax)
+    assert len(ax.images) == 1
+    assert HALF in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_where_no_inputs_are_the_map_is_hatched():
+    rng = np.random.default_rng(0)
+    corner = rng.uniform(0.0, 0.5, size=(200, 2))
+    shown = released(2, values=certain, points=21, public_inputs=corner)
+    far = far_from_inputs(shown, np.array([[0.25, 0.25], [0.9, 0.9]]))
+    assert (far > 1.0).tolist() == [False, True]
+    figure = plot_released(shown)
+    assert EMPTY in [text.get_text() for text in figure.legends[0].get_texts()]
+    assert all("/" in each.hatches[0] for ax in figure.axes[:2] for each in ax.collections[:1])
+    everywhere = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, 15)] * 2), axis=-1).reshape(-1, 2)
+    full = plot_released(replace(shown, public_inputs=everywhere))
+    assert EMPTY not in [text.get_text() for text in full.legends[0].get_texts()]
+    assert far_from_inputs(replace(shown, public_inputs=None), corner) is None
 
 
 def test_a_band_reaches_to_its_own_ends():
@@ -82,16 +120,3 @@ def test_a_band_reaches_to_its_own_ends():
     (bars,) = plot_released(released(1, values=values, targets=targets)).axes[0].collections
     ends = [segment[:, 1].tolist() for segment in bars.get_segments()]
     assert ends == [[-0.5, 2.0], [0.5, 1.0]]  # no bar beyond the mean where the end lies below it
-
-
-def test_the_key_of_a_map_says_what_the_fading_means():
-    def values(X):
-        return X[:, 0], {TOTAL: (X[:, 0] - X[:, 1], X[:, 0] + 3.0 * X[:, 1])}
-
-    figure = plot_released(released(2, values=values))
-    assert HALF in figure.legends[0].get_texts()[0].get_text()
-    (key,) = figure.axes[0].child_axes
-    assert "90%" in key.get_xlabel()
-    assert key.get_xticks()[-1] == 0.5  # half the range of the means: beyond, all is white
-    contours = figure.axes[0].collections[0]
-    assert contours.zmax == 2.0

@@ -6,9 +6,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from privgp.audit.result import Membership, TradeOff, verdict
+from privgp.audit.result import Membership, TradeOff
 from privgp.pictures import style
+from privgp.pictures.numbers import number
 
+WHOSE = (
+    "Membership attack: is one record among the data? Made-up data, released with and without it"
+)
 STATISTICS = ("mean", "log variance")
 RATES = np.concatenate([np.geomspace(1e-6, 0.01, 60), np.linspace(0.011, 1.0, 400)])
 
@@ -24,12 +28,15 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
     ax.plot([0, 1], [1, 0], color=style.BLACK, lw=0.8, ls=":", label="guessing")
     colour = style.BLACK if result.holds else style.VERMILION
     (a, b), (c, d) = result.false_positive_bounds, result.false_negative_bounds
-    ax.add_patch(Rectangle((a, c), b - a, d - c, fill=False, edgecolor=colour, lw=1.2))
+    box = f"bounds of its error rates, wrong with probability {number(result.failure_probability)}"
+    ax.add_patch(Rectangle((a, c), b - a, d - c, fill=False, edgecolor=colour, lw=1.2, label=box))
     x, y = result.false_positive_rate, result.false_negative_rate
-    ax.plot([x], [y], "o", ms=3, color=colour, label=f"{result.attack}, with bounds")
+    ax.plot([x], [y], "o", ms=3, color=colour, label=result.attack)
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
     style.set_labels(ax, "false-positive rate", "false-negative rate")
-    style.set_title(ax, f"{verdict(result.holds)}: mu {result.mu_low:.3g} to {result.mu_high:.3g}")
+    found = "An attack within the promise" if result.holds else "An attack that breaks the promise"
+    measured = f"measured μ from {result.mu_low:.3g} to {result.mu_high:.3g}"
+    style.set_title(ax, f"{found}\n{measured}; smaller is more private", room=60)
     ax.legend(loc="upper right", fontsize=style.SMALL - 1.0)
     return style.root_of(ax)
 
@@ -37,12 +44,13 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
 def plot_membership(result: Membership) -> Any:
     """The curve over all thresholds, and what datasets with and without the record release."""
     count = 1 + len(result.inside.statistics)
-    figure = style.new_figure(2.9, 3.1 * count)
+    figure = style.new_figure(3.2, 3.1 * count)
+    style.set_title(figure, WHOSE)
     panels = figure.subplots(1, count)
     draw_curve(panels[0], result)
     for statistic, ax in enumerate(panels[1:]):
         draw_releases(ax, result, statistic)
-    panels[1].legend(fontsize=style.SMALL - 1.0, loc="upper left")
+    style.legend([panels[1]], below=True, columns=4)
     return figure
 
 
@@ -51,15 +59,16 @@ def draw_curve(ax: Axes, result: Membership) -> None:
     fpr, tpr = result.false_positive_rates, result.true_positive_rates
     ax.plot(fpr, tpr, color=style.BLUE, label="attack")
     ax.plot([0, 1], [0, 1], color=style.BLACK, lw=0.8, ls=":", label="guessing")
-    for t in result.thresholds:
+    for place, t in enumerate(result.thresholds):
         low, high = t.true_positive_bounds
-        ax.plot([t.false_positive_rate] * 2, [low, high], color=style.BLACK, lw=1.2)
+        name = None if place else "bounds at fixed thresholds"
+        ax.plot([t.false_positive_rate] * 2, [low, high], color=style.BLACK, lw=1.2, label=name)
     if result.promise is not None:
         limit = 1.0 - result.promise.false_negative_rate(RATES)
         ax.plot(RATES, limit, color=style.VERMILION, ls="--", label="promised limit")
-    ax.set(xlim=(0, 1), ylim=(0, 1.005))
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.06))
     style.set_labels(ax, "false-positive rate", "true-positive rate")
-    style.set_title(ax, f"area under the curve {result.auc:.3f}")
+    style.set_title(ax, f"How well it tells: area {result.auc:.3f}")
     ax.legend(fontsize=style.SMALL - 1.0, loc="lower right")
 
 
@@ -73,8 +82,9 @@ def draw_releases(ax: Axes, result: Membership, statistic: int) -> None:
     for values, law, colour, name in (member, other):
         # counted over all draws: np.histogram would leave out what lies beyond the edges
         counts = np.histogram(values, edges)[0] / (len(values) * np.diff(edges))
-        ax.stairs(counts, edges, fill=True, color=colour, alpha=0.3)
-        ax.plot(grid, np.exp(law.logpdf(grid)), color=colour, lw=1.2, label=name)
+        ax.stairs(counts, edges, fill=True, color=colour, alpha=0.3, label=f"{name}, counted")
+        line = "-" if name == "member" else "--"
+        ax.plot(grid, np.exp(law.logpdf(grid)), line, color=colour, lw=1.2, label=f"{name}, fitted")
     ax.set_xlim(low, high)
     ax.set_ylim(bottom=0.0)
     ax.tick_params(labelsize=style.TEXT - 1.0)

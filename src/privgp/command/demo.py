@@ -47,7 +47,7 @@ def demo(
         raise
     say("")
     say(f"Done in {time.monotonic() - started:.0f} s. Everything is in the folder {folder}:")
-    say("  map.png          what was learned; paler means less certain")
+    say("  map.png          what was learned, and how certain it is")
     say("  plan.png         what other budgets would have bought")
     say("  certificate.html what was promised (certificate.json for programs)")
     say("  diabetes.privgp  the release itself; of real data, publish this file and keep the table")

@@ -107,7 +107,7 @@ def predict(
             frame = whole.with_columns(map(Series, names, predicted))
             columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
-            write_picture(answer.plot(observation), plot)
+            write_picture(answer.plot(observation, X if lattice is None else None), plot)
         if page is not None:
             write_page(model, page, release.stem, label)
     lines = [

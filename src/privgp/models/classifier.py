@@ -144,14 +144,20 @@ class PrivateGPClassifier(Published, SpendingClassifier):
             return self.release_.between(X, levels)
 
     def plot(
-        self, ax: Any = None, *, figure: Any = None, output: str | None = None, label: Any = None
+        self,
+        ax: Any = None,
+        *,
+        figure: Any = None,
+        output: str | None = None,
+        label: Any = None,
+        points: Any = None,
     ) -> Any:
         """The probability of a class as a curve, map or slices with its 90% interval.
 
         ``label``: of the class, the last one unless given; ``output``: the name of the label; None: as
-        ``name_output`` said.
+        ``name_output`` said; ``points``: rows to mark.
         """
-        from privgp.models.picture import released_probability
+        from privgp.models.picture import on_paper, released_probability
         from privgp.pictures.curves import plot_released
 
         check_is_fitted(self)
@@ -160,7 +166,8 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         if len(places) != 1:
             raise ValueError("label must be one of the classes.")
         output = self._called("") if output is None else output
-        return plot_released(released_probability(self, int(places[0]), output), ax, figure)
+        released = released_probability(self, int(places[0]), output)
+        return plot_released(on_paper(self, released, points), ax, figure)
 
     def _asked_at(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from privgp.gp.kernels.evaluate import variance as kernel_variance
-from privgp.models.tables import domain_of
+from privgp.models.tables import domain_of, rows_at
+from privgp.pictures.numbers import number
 from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
-from privgp.pictures.style import REACH, budget_text, limits, number
+from privgp.pictures.style import REACH, budget_text, input_names, limits
+from privgp.release.exports.geojson import places_in
 from privgp.types import Array
 
 if TYPE_CHECKING:
     from privgp.models.classifier import PrivateGPClassifier
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.plan.inputs.inputs import Inputs
+    from privgp.privacy.guarantee import Guarantee
     from privgp.vault.states.kept import Kept
 
+LONGITUDE = "longitude"  # the ticks of one
+PLANES = (("x", "y"), ("east", "north"), ("easting", "northing"))  # coordinates of one unit
+MOST_UNEVEN = 8.0  # sides of a map
 # Points along a curve, either side of a map, a slice.
 MODEL_POINTS, FUNCTION_POINTS = (300, 80, 300), (200, 32, 80)
 
@@ -28,7 +35,7 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
 
     ``output``: the name on the axis; ``observation``: also the interval of new outputs (not on a map).
     """
-    promise, inputs = model.guarantee_, _inputs_of(model)
+    inputs = _inputs_of(model)
     is_map = inputs == 2
 
     def values(X: Array) -> tuple[Array, dict[str, Band]]:
@@ -42,11 +49,11 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
         values=values,
         points=MODEL_POINTS[min(inputs, 3) - 1],
         **_shown_of_inputs(model),
-        title=budget_text(promise.epsilon, promise.delta),
+        title="",
         names=getattr(model, "feature_names_in_", None),
         output=f"{output} per unit of exposure" if model.likelihood == "poisson" else output,
         curve="mean",
-        simulation=promise.is_simulation,
+        simulation=model.guarantee_.is_simulation,
         targets=None if model._at_targets is None else model._at_targets.targets,
     )
     return in_numbers(released, model.inputs_)
@@ -54,7 +61,6 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
 
 def released_probability(model: PrivateGPClassifier, place: int, output: str) -> Released:
     """The probability of the class at this place, with its 90% interval. ``output``: the label's name."""
-    promise = model.guarantee_
 
     def values(X: Array) -> tuple[Array, dict[str, Band]]:
         low, high = model.release_.between(X, (0.05, 0.95))
@@ -65,13 +71,111 @@ def released_probability(model: PrivateGPClassifier, place: int, output: str) ->
         values=values,
         points=MODEL_POINTS[min(_inputs_of(model), 3) - 1],
         **_shown_of_inputs(model),
-        title=budget_text(promise.epsilon, promise.delta),
+        title="",
         names=getattr(model, "feature_names_in_", None),
         output=f"probability of {what}",
         curve="probability",
-        simulation=promise.is_simulation,
+        simulation=model.guarantee_.is_simulation,
     )
     return in_numbers(released, model.inputs_)
+
+
+def on_paper(model: Any, released: Released, points: Any = None) -> Released:
+    """The same with what a reader needs who has the picture alone: what is shown, of how many, what is
+    promised to whom; places with north upwards. ``points``: rows to mark, as ``predict`` takes them."""
+    data, nodes = model.certificate()["data"], released.public_inputs
+    chosen = nodes is not None and data["distinct_inputs"] != len(nodes)
+    made = replace(
+        released,
+        title=f"{_sentence(released)} by {_by(released)}",
+        protection=_protection(model.guarantee_, data),
+        known=f"{len(nodes):,} points that stand for the inputs" if chosen and nodes is not None
+        else released.known,
+        asked=_shown_points(model, released, points),
+    )  # fmt: skip
+    return as_map(made, is_projected=model.inputs_ is not None and _projected(model.inputs_))
+
+
+def as_map(released: Released, *, is_projected: bool = False) -> Released:
+    """Longitude along x and latitude along y, wherever they stand, and a map of true shape."""
+    ticks = list(released.ticks) or [None] * len(released.extent)
+    for place in [j for j, each in enumerate(ticks) if each == LONGITUDE][1::2]:
+        ticks[place] = "latitude"
+    released = replace(released, ticks=tuple(ticks))
+    if not released.is_map or released.names is None:
+        return released
+    names = [str(name) for name in released.names]
+    found = (0, 1) if ticks == [LONGITUDE, "latitude"] else places_in(names)
+    if found is not None and np.abs(released.extent[found[1]]).max() <= 90.0:
+        if found == (1, 0):
+            released = _turned(released)
+        north = np.clip(np.abs(released.extent[1]).mean(), 0.0, 80.0)
+        released = replace(released, ticks=(LONGITUDE, "latitude"))
+        return replace(released, aspect=float(1.0 / np.cos(np.radians(north))))
+    same = is_projected or _same_unit(names, released.extent)
+    return replace(released, aspect=1.0) if same else released
+
+
+def _turned(released: Released) -> Released:
+    """The second input along x, the first along y."""
+
+    def turned(points: Array | None) -> Any:
+        return None if points is None else points[:, ::-1]
+
+    return replace(
+        released,
+        values=lambda X: released.values(X[:, ::-1]),
+        extent=released.extent[::-1],
+        held_at=released.held_at[::-1],
+        names=list(cast(Any, released.names))[::-1],
+        public_inputs=turned(released.public_inputs),
+        targets=turned(released.targets),
+        asked=turned(released.asked),
+        answered=released.answered and (turned(released.answered[0]), released.answered[1]),
+    )
+
+
+def _same_unit(names: Sequence[str], extent: Array) -> bool:
+    """Whether both inputs are named as coordinates of a plane are, and drawn so would be readable."""
+    words = [name.lower().partition("(") for name in names]
+    plane = tuple(word[0].strip() for word in words) in PLANES and words[0][2] == words[1][2]
+    width, height = np.ptp(extent, axis=1)
+    return bool(plane and 1.0 / MOST_UNEVEN <= height / width <= MOST_UNEVEN)
+
+
+def _projected(inputs: Inputs) -> bool:
+    return len(inputs.columns) == 1 and inputs.columns[0].system is not None
+
+
+def _sentence(released: Released) -> str:
+    text = f"mean {released.output}" if released.curve == "mean" else released.output
+    return text[:1].upper() + text[1:]
+
+
+def _by(released: Released) -> str:
+    names = input_names(released.names, len(released.extent))
+    return " and ".join(names) if len(names) <= 2 else f"{len(names)} inputs"
+
+
+def _protection(promise: Guarantee, data: Mapping[str, Any]) -> str:
+    """Of how many rows, and what is promised to whom."""
+    rows, people = data["rows"], data["people"]
+    count = f"{rows:,} row{'s' if rows != 1 else ''}" if people is None else f"{people:,} people"
+    budget = budget_text(promise.epsilon, promise.delta)
+    return f"From {count}; protects {promise.unit} with {budget}"
+
+
+def _shown_points(model: Any, released: Released, points: Any) -> Array | None:
+    """Rows to mark, in the numbers that the picture has, longitudes next to the others."""
+    if points is None:
+        return None
+    rows, inputs = rows_at(model, points), model.inputs_
+    if inputs is not None:
+        rows = inputs.shown(inputs.back(rows))[:, inputs.drawn]
+        middle = released.extent.mean(axis=1)
+        for j in [j for j, each in enumerate(released.ticks) if each == LONGITUDE][::2]:
+            rows[:, j] += 360.0 * np.round((middle[j] - rows[:, j]) / 360.0)
+    return np.asarray(rows)
 
 
 def kernel_points(model: Any, X: Array) -> Array:
@@ -172,7 +276,9 @@ def released_function(kept: Kept, output: str) -> Released:
         points=FUNCTION_POINTS[min(len(extent), 3) - 1],
         held_at=extent.mean(axis=1),
         held="in the middle of their range",
-        title=f"{budget_text(promise.epsilon, promise.delta)}; std of the noise {largest}",
+        title=f"Released function of {output}",
+        protection=f"Protects {promise.unit} with {budget_text(promise.epsilon, promise.delta)}; "
+        f"std of the noise {largest}",
         names=contents.names,
         output=output,
         curve="released function",

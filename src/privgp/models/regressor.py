@@ -332,19 +332,21 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         figure: Any = None,
         output: str | None = None,
         observation: bool = False,
+        points: Any = None,
     ) -> Any:
         """The released curve, map or slices as a figure; see privgp.models.picture.
 
-        ``output``: its name on the picture; None: as ``name_output`` said.
+        ``output``: its name on the picture; None: as ``name_output`` said. ``points``: rows to mark.
         """
-        from privgp.models.picture import released_model
+        from privgp.models.picture import on_paper, released_model
         from privgp.pictures.curves import plot_released
 
         check_is_fitted(self)
         if self._each:
-            return plot_several(self, ax, figure, observation)
+            return plot_several(self, ax, figure, observation, points)
         output = self._called("output") if output is None else output
-        return plot_released(released_model(self, output, observation), ax, figure)
+        released = on_paper(self, released_model(self, output, observation), points)
+        return plot_released(released, ax, figure)
 
     def __sklearn_clone__(self) -> Self:
         """As scikit-learn does it, but for a client of a cluster, of which there are no copies."""

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from privgp.pictures import style
-from privgp.pictures.maps import draw_map
+from privgp.pictures.maps import plot_map
 from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
 from privgp.types import Array
 
@@ -31,31 +31,33 @@ def plot_released(
     *,
     legend: bool = True,
 ) -> Figure:
-    """One input: the curve with its bands. Two: a map. More: one slice per input. ``ax``: where to
-    draw one panel; ``figure``: any number of them; ``legend``: whether one is drawn."""
-    count, title = len(released.extent), released.title
-    is_map = count == 2 and not released.has_levels
+    """One input: the curve with its bands. Two: a map, and another of how uncertain it is. More: one
+    slice per input. ``ax``: where to draw one panel, a map with contours of its uncertainty; ``figure``:
+    any number of them; ``legend``: whether one is drawn."""
+    count, is_map = len(released.extent), released.is_map
+    title = f"{released.title}\n{released.protection}"
     is_single = count == 1 or is_map
     if ax is not None and not is_single:
         raise ValueError(f"{count} inputs are drawn in {count} panels: give figure, not ax.")
     names = style.input_names(released.names, count)
-    columns = 1 if is_single else 2 if count <= 4 else 3
-    shape = (1, 1, 3.4) if is_single else (count, columns, 2.0)
-    axes = [ax] if ax is not None else style.panels(figure, *shape)
     if is_map:
-        draw_map(axes[0], released)
-        style.set_labels(axes[0], *names)
+        axes = plot_map(released, names, ax, figure)
     else:
+        columns = 1 if is_single else 2 if count <= 4 else 3
+        shape = (1, 1, 3.4) if is_single else (count, columns, 2.0)
+        axes = [ax] if ax is not None else style.panels(figure, *shape)
         for j, panel in enumerate(axes):
             _draw(panel, released, j)
             output = released.output if j % columns == 0 else ""
             style.set_labels(panel, names[j], output, room=40 if is_single else PANEL_ROOM)
+            style.set_ticks(panel.yaxis, None, released.output)
     if not is_single:
         several = f"varies one input; the others are held {released.held}"
         at_targets = "shows all targets against one input"
         title += f"\nEach panel {several if released.targets is None else at_targets}"
-    place = axes[0] if is_single else axes[0].figure
-    style.set_title(place, title, simulation=released.simulation)
+    place = axes[0] if ax is not None or count == 1 else axes[0].figure
+    room = 95 if ax is None else 60
+    style.set_title(place, title, simulation=released.simulation, room=room)
     if legend:
         style.legend(axes, below=ax is None and figure is None)
     return style.root_of(axes[0])
@@ -63,36 +65,39 @@ def plot_released(
 
 def _draw(ax: Axes, released: Released, j: int) -> None:
     """One panel: the curve along input j, or the targets against it."""
+    levels = released.levels(j)
     if released.targets is None:
         _slice(ax, released, j)
     else:
         _bars(ax, released.targets[:, j], *released.values(released.targets))
-    if released.public_inputs is not None and not _levels(released, j):
+    if released.public_inputs is not None and not len(levels):
         x = np.unique(released.public_inputs[:, j])
         ax.plot(x, np.full(len(x), 0.02), "|", color=style.BLACK, ms=5, mew=0.5, clip_on=False,
-            transform=ax.get_xaxis_transform(), label=style.PUBLIC_INPUTS)  # fmt: skip
+            transform=ax.get_xaxis_transform(), label=released.known)  # fmt: skip
+    if released.asked is not None and len(released.extent) == 1:
+        style.asked(ax, released.asked[:, 0], released.values(released.asked)[0])
+    elif released.asked is not None:
+        x = np.unique(released.asked[:, j])
+        style.asked(ax, x, np.full(len(x), 0.98), transform=ax.get_xaxis_transform())
     if len(released.extent) > 1:
         ax.xaxis.set_major_locator(MaxNLocator(5))
-    if released.ticks:
-        style.set_ticks(ax.xaxis, released.ticks[j])
-
-
-def _levels(released: Released, j: int) -> int:
-    """How many levels an input has; 0 for one with values in between."""
-    ticks = released.ticks[j] if released.ticks else None
-    return len(ticks) if isinstance(ticks, tuple) else 0
+    name = str(released.names[j]) if released.names is not None else ""
+    style.set_ticks(ax.xaxis, released.ticks[j] if released.ticks else None, name)
+    if len(levels) and not (released.ticks and released.ticks[j]):
+        ax.set_xticks(levels)
 
 
 def _slice(ax: Axes, released: Released, j: int) -> None:
     low, high = released.extent[j]
-    levels = _levels(released, j)
-    x = np.arange(levels, dtype=float) if levels else np.linspace(low, high, released.points)
+    levels = released.levels(j)
+    x = levels if len(levels) else np.linspace(low, high, released.points)
     X = np.tile(released.held_at, (len(x), 1))
     X[:, j] = x
     middle, bands = released.values(X)
-    if levels:
+    if len(levels):
         _bars(ax, x, middle, bands, released.curve)
-        ax.set_xlim(-0.5, levels - 0.5)
+        pad = 0.5 * float(np.diff(levels).min(initial=np.inf)) if len(levels) > 1 else 0.5
+        ax.set_xlim(levels[0] - pad, levels[-1] + pad)
         return
     ax.plot(x, middle, color=style.BLACK, lw=1.6, zorder=3, label=released.curve)
     for label, edges in bands.items():
@@ -108,7 +113,7 @@ def _slice(ax: Axes, released: Released, j: int) -> None:
         ax.axhline(bound, color=style.BLACK, lw=0.8, ls=":", label=name)
     if released.answered is not None and len(released.extent) == 1:
         points, answers = released.answered
-        inside = (points[:, 0] >= low) & (points[:, 0] <= high)
+        inside = released.within(points)
         style.answered(ax, points[inside, 0], answers[inside], zorder=4)
     ax.set_xlim(low, high)
 
@@ -122,6 +127,7 @@ def _bars(
         OUTPUTS: {"ecolor": style.VERMILION, "elinewidth": 0.7},
         TOTAL: {"ecolor": style.BLACK, "elinewidth": 0.5, "capsize": thick, "capthick": 0.5},
         PRIVACY: {"ecolor": style.SKY, "elinewidth": thick},
+        NOISE: {"ecolor": style.SKY, "elinewidth": thick},
     }
     ax.plot(x, middle, "o", color=style.BLACK, ms=1.0 + thick, zorder=4, label=name)
     for label, (low, high) in bands.items():

@@ -1,116 +1,169 @@
-"""A released function of two inputs as colour, which pales where the function is uncertain."""
+"""A released function of two inputs as two maps: its values, and how uncertain they are."""
 
-from dataclasses import dataclass
-from typing import Self
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.patheffects import withStroke
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, ListedColormap, Normalize
+from matplotlib.ticker import MaxNLocator
+from scipy.spatial import cKDTree
 
 from privgp.pictures import style
-from privgp.pictures.released import TOTAL, Band, Released
+from privgp.pictures.numbers import number
+from privgp.pictures.released import TOTAL, Released
 from privgp.types import Array
 
-FADED = 0.9  # how far towards white the least certain colour goes
-HALF = "half the width of the 90% range of the function"
+HALF = "± of the 90% range"
+EMPTY = "no inputs nearby, so nothing is drawn"
+NEAR = 0.08  # of the width of the map: the least distance that is far
+FEW = 8  # inputs, of which none is near the others
+HATCH: dict[str, Any] = {"hatch": "/////", "facecolor": "white", "edgecolor": "#BBBBBB"}
+# Other colours than those of values, so that neither map is taken for the other.
+VALUES = colormaps[style.SEQUENTIAL]
+UNCERTAINTY = ListedColormap(colormaps["Purples"](np.linspace(0.15, 1.0, 256)), "uncertainty")
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """Mean to colour, half the 90% range to its fading: white is where that spans all colours."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, mean: Array, half: Array, share: float = 1.0) -> Self:
-        """Colours for this middle share of the means; those beyond get the colour of the end."""
-        low, high = np.quantile(mean, [0.5 - 0.5 * share, 0.5 + 0.5 * share]).tolist()
-        # A flat map has no range of its own, so the least uncertainty lends it one.
-        pad = max(0.0, 2.0 * float(half.min()) - (high - low)) / 2.0 or (
-            0.5 if low == high else 0.0
-        )
-        return cls(low - pad, high + pad)
-
-    @property
-    def most(self) -> float:
-        return 0.5 * (self.high - self.low)
-
-    def colours(self, mean: Array, half: Array) -> Array:
-        base = colormaps[style.SEQUENTIAL]((mean - self.low) / (self.high - self.low))[..., :3]
-        fade = FADED * np.clip(half / self.most, 0.0, 1.0)[..., None]
-        return np.asarray((1.0 - fade) * base + fade)
-
-
-def half_width(band: Band) -> Array:
-    return 0.5 * (band[1] - band[0])
-
-
-def draw_map(ax: Axes, released: Released) -> None:
-    """The function as colour, fading where its range in all is known, or its values at targets."""
-    if released.targets is not None:
-        _targets(ax, released, released.targets)
-        return
+def plot_map(
+    released: Released, names: Sequence[str], ax: Axes | None, figure: style.Canvas | None
+) -> list[Axes]:
+    """Draw both maps and return their panels. On given axes: one map, with contours of the other."""
     x, y = (np.linspace(low, high, released.points) for low, high in released.extent)
-    grid = np.stack(np.meshgrid(x, y), axis=-1)
-    values, bands = released.values(grid.reshape(-1, 2))
-    values = values.reshape(grid.shape[:2])
-    if TOTAL in bands:
-        half = half_width(bands[TOTAL]).reshape(values.shape)
-        _fading(ax, x, y, values, half, _shown(released))
-    else:
-        bar = style.root_of(ax).colorbar(style.image(ax, values, x, y), ax=ax)
-        style.set_labels(bar.ax, "", released.output)
-    if released.public_inputs is not None:
-        rows = released.public_inputs.T
-        ax.plot(*rows, ".", color=style.BLACK, ms=1.6, clip_on=False, label=style.PUBLIC_INPUTS)
-    if released.answered is not None:
-        low, high = released.extent.T
-        points = released.answered[0]
-        inside = np.all((points >= low) & (points <= high), axis=1)
-        style.answered(ax, *points[inside].T, mec="white")
-    ax.set(xlim=released.extent[0], ylim=released.extent[1])
-    for axis, ticks in zip((ax.xaxis, ax.yaxis), released.ticks, strict=False):
-        style.set_ticks(axis, ticks)
+    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    points = grid if released.targets is None else released.targets
+    values, bands = released.values(points)
+    half = 0.5 * (bands[TOTAL][1] - bands[TOTAL][0]) if TOTAL in bands else None
+    panels = [ax] if ax is not None else _panels(figure, released, 1 if half is None else 2)
+    far = None if released.targets is not None else far_from_inputs(released, grid)
+    near = np.ones(len(points), dtype=bool) if far is None else far <= 1.0
+    scale = _scale(values[near], None if half is None else half[near], released.targets is not None)
+    shown: list[tuple[Array, str, Colormap, Normalize]] = [
+        (values, _value_of(released), VALUES, scale)
+    ]
+    if half is not None and ax is None:
+        limits = Normalize(*style.limits(half[near], 0.0))
+        shown.append((half, f"{HALF} of {released.output}", UNCERTAINTY, limits))
+    for panel, (colours, label, cmap, norm) in zip(panels, shown, strict=True):
+        _marks(panel, released)
+        if released.targets is None:
+            cells = colours.reshape(len(y), len(x))
+            style.image(panel, cells, x, y, cmap=cmap, norm=norm, aspect=panel.get_aspect())
+        else:
+            panel.scatter(points[:, 0], points[:, 1], 28, colours, cmap=cmap, norm=norm,
+                edgecolors=style.BLACK, linewidths=0.4, label=style.AT_TARGETS)  # fmt: skip
+        _bar(panel, released, label, ScalarMappable(norm, cmap), beside=len(panels) == 1)
+        above, right = panel is not panels[-1] and _stacked(panel), panel is not panels[0]
+        style.set_labels(
+            panel, "" if above else names[0], "" if right and not _stacked(panel) else names[1]
+        )
+    if ax is not None and half is not None and released.targets is None:
+        _contours(ax, x, y, half.reshape(len(y), len(x)))
+    if far is not None and not near.all():
+        for panel in panels:
+            hidden = panel.contourf(
+                x, y, far.reshape(len(y), len(x)), levels=[1.0, np.inf], colors="white",
+                hatches=[HATCH["hatch"]], zorder=1.5,
+            )  # fmt: skip
+            hidden.set(edgecolor=HATCH["edgecolor"], linewidth=0.0)
+        panels[0].fill_between([], [], label=EMPTY, lw=0, **HATCH)
+    return panels
 
 
-def _targets(ax: Axes, released: Released, targets: Array) -> None:
-    """The values at the targets as discs."""
-    mean, bands = released.values(targets)
-    half = half_width(bands[TOTAL])
-    # Without smoothing a few lonely targets are far off and would leave one colour for the rest.
-    scale = _Scale.of(mean, half, share=0.9)
-    x, y, colours = *targets.T, scale.colours(mean, half)
-    ax.scatter(x, y, 28, colours, edgecolors=style.BLACK, linewidths=0.4, label=style.AT_TARGETS)
-    _key(ax, scale, _shown(released))
+def far_from_inputs(released: Released, points: Array) -> Array | None:
+    """How far points are from any public input; beyond 1, none is nearby: within twice the usual
+    distance of neighbours, or a twelfth of the map. None where inputs are private or few."""
+    known = released.public_inputs
+    if known is None or len(known) < FEW:
+        return None
+    size = np.ptp(released.extent, axis=1)
+    if released.aspect is not None:
+        longest = max(size[0], size[1] * released.aspect)
+        size = np.array([longest, longest / released.aspect])
+    tree = cKDTree(known / size)
+    spacing = tree.query(known / size, k=2)[0][:, 1]
+    reach = max(NEAR, 2.0 * float(np.quantile(spacing, 0.75)))
+    return np.asarray(tree.query(points / size)[0] / reach)
 
 
-def _fading(ax: Axes, x: Array, y: Array, mean: Array, half: Array, output: str) -> None:
-    """The mean as colour, fading with half the width of its range, and contours of that."""
-    scale = _Scale.of(mean, half)
-    style.image(ax, scale.colours(mean, half), x, y)
+def _panels(figure: style.Canvas | None, released: Released, count: int) -> list[Axes]:
+    """Side by side, or one above the other where the map is wide."""
+    width, height = np.ptp(released.extent, axis=1)
+    shape = (
+        0.9
+        if released.aspect is None
+        else float(np.clip(height * released.aspect / width, 0.2, 1.6))
+    )
+    stacked = shape < 0.6
+    if figure is None:
+        each = 4.6 * shape if stacked or count == 1 else 2.8 * shape
+        figure = style.new_figure((each + 0.35) * (count if stacked else 1) + 1.3)
+    rows = (count, 1) if stacked else (1, count)
+    return list(figure.subplots(*rows, squeeze=False, sharex=True, sharey=True).ravel())
+
+
+def _stacked(ax: Axes) -> bool:
+    """Whether its map stands above or below another."""
+    place = ax.get_subplotspec()
+    return place is not None and place.get_gridspec().ncols == 1 < place.get_gridspec().nrows
+
+
+def _value_of(released: Released) -> str:
+    """What a colour stands for."""
+    return f"mean {released.output}" if released.curve == "mean" else released.output
+
+
+def _scale(values: Array, half: Array | None, at_targets: bool) -> Normalize:
+    """Colours for the range of values, which is never narrower than the least uncertainty. Without
+    smoothing a few lonely targets are far off and would leave one colour for the rest."""
+    low, high = np.quantile(values, [0.05, 0.95] if at_targets else [0.0, 1.0]).tolist()
+    least = 0.0 if half is None else 2.0 * float(half.min())
+    pad = 0.5 * max(0.0, least - (high - low)) or (0.5 if low == high else 0.0)
+    return Normalize(low - pad, high + pad)
+
+
+def _bar(
+    ax: Axes, released: Released, label: str, colours: ScalarMappable, *, beside: bool
+) -> None:
+    stacked = _stacked(ax)
+    place = "right" if beside or stacked else "bottom"
+    extend = "both" if released.targets is not None and label.startswith("mean") else "neither"
+    bar = ax.figure.colorbar(colours, ax=ax, location=place, extend=extend, pad=0.02)
+    axis = bar.ax.yaxis if place == "right" else bar.ax.xaxis
+    axis.set_major_locator(MaxNLocator(4))
+    style.set_ticks(axis, None, released.output)
+    named = {"y": label} if place == "right" else {"x": label}
+    style.set_labels(bar.ax, **named, room=30 if stacked else 34)
+
+
+def _contours(ax: Axes, x: Array, y: Array, half: Array) -> None:
+    """Lines of equal uncertainty, with their numbers."""
     if np.ptp(half) > 0.02 * half.max():
         lines = ax.contour(x, y, half, levels=4, colors=style.BLACK, linewidths=0.6)
-        for text in ax.clabel(lines, fontsize=style.SMALL, fmt=style.number, zorder=4):
-            text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
+        for text in ax.clabel(lines, fontsize=style.SMALL, fmt=number, zorder=4):
+            style.on_white(text)
         ax.plot([], [], color=style.BLACK, lw=0.6, label=HALF)
-    _key(ax, scale, output)
 
 
-def _shown(released: Released) -> str:
-    """What a colour stands for."""
-    return f"mean of {released.output}" if released.curve == "mean" else released.output
-
-
-def _key(ax: Axes, scale: _Scale, output: str) -> None:
-    """A colour bar with a width: mean upwards, half the width of the range to the right."""
-    key = ax.inset_axes((1.04, 0.0, 0.14, 1.0))
-    x, y = np.linspace(0.0, scale.most, 40), np.linspace(scale.low, scale.high, 200)
-    half, mean = np.meshgrid(x, y)
-    style.image(key, scale.colours(mean, half), x, y)
-    key.yaxis.tick_right()
-    key.yaxis.set_label_position("right")
-    style.set_labels(key, "", output)
-    key.set_xlabel("± of the 90%\nrange: pale is\nuncertain", fontsize=style.SMALL)
-    key.set_xticks([0.0, scale.most], ["0", f"≥{scale.most:.2g}"])
+def _marks(ax: Axes, released: Released) -> None:
+    """Points on the map, and its axes."""
+    if released.public_inputs is not None and released.targets is None:
+        rows = released.public_inputs.T
+        size = float(np.clip(25.0 / np.sqrt(rows.shape[1]), 0.8, 2.0))
+        look: dict[str, Any] = {"color": style.BLACK, "mew": 0, "ls": "none"}
+        ax.plot(*rows, "o", ms=size, clip_on=False, **look)
+        ax.plot([], [], "o", ms=2.5, label=released.known, **look)
+    if released.answered is not None:
+        points = released.answered[0]
+        style.answered(ax, *points[released.within(points)].T, mec="white")
+    if released.asked is not None:
+        style.asked(ax, *released.asked.T)
+    ax.set(xlim=released.extent[0], ylim=released.extent[1], aspect=released.aspect or "auto")
+    names = ("", "") if released.names is None else map(str, released.names)
+    ticks = released.ticks or (None, None)
+    for axis, each, name in zip((ax.xaxis, ax.yaxis), ticks, names, strict=True):
+        axis.set_major_locator(MaxNLocator(4))
+        style.set_ticks(axis, each, name)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from privgp.types import Array
 
 Band = tuple[Array, Array]  # the lower and the upper end at every point
@@ -23,10 +25,14 @@ class Released:
     extent: (inputs, 2), the ends of the drawn range
     points: number of points along a curve, a slice or either side of a map
     held_at: (inputs,), where slices hold the inputs that they do not vary; held: the same in words
+    title: what is shown, in which units; protection: of how many, and what they are promised
     curve: what the legend calls the line
     targets: (targets, inputs), if there are values nowhere else
     answered: points (points, inputs) that were asked before, and their answers
+    asked: points (points, inputs) to mark
     ticks: how numbers along every input are written, as ``style.set_ticks`` has it
+    aspect: how long a unit of the second input is drawn in units of the first; None: any length
+    known: what the legend calls the public inputs
     """
 
     values: Callable[[Array], tuple[Array, Mapping[str, Band]]]
@@ -40,12 +46,31 @@ class Released:
     curve: str
     public_inputs: Array | None
     simulation: bool
+    protection: str = ""
     targets: Array | None = None
     answered: tuple[Array, Array] | None = None
+    asked: Array | None = None
     bounds: tuple[float, float] | None = None
     ticks: tuple[Any, ...] = ()
+    aspect: float | None = None
+    known: str = "public inputs"
+
+    def levels(self, j: int) -> Array:
+        """The values of an input that has none in between: levels with names, or two numbers."""
+        ticks = self.ticks[j] if self.ticks else None
+        if isinstance(ticks, tuple):
+            return np.arange(len(ticks), dtype=float)
+        if self.public_inputs is None or len(self.extent) == 1 or ticks is not None:
+            return np.empty(0)
+        values = np.unique(self.public_inputs[:, j])
+        return values if len(values) == 2 < len(self.public_inputs) else np.empty(0)
 
     @property
-    def has_levels(self) -> bool:
-        """Whether an input has no values between its ticks."""
-        return any(isinstance(each, tuple) for each in self.ticks)
+    def is_map(self) -> bool:
+        """Whether there are two inputs, and every value between the ends of both has a meaning."""
+        return len(self.extent) == 2 and not (len(self.levels(0)) or len(self.levels(1)))
+
+    def within(self, points: Array) -> Array:
+        """Which points are in the drawn range."""
+        low, high = self.extent.T
+        return np.asarray(np.all((points >= low) & (points <= high), axis=1))

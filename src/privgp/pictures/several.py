@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from matplotlib.figure import Figure
 
@@ -10,7 +11,7 @@ from privgp.pictures import style
 from privgp.pictures.curves import plot_released
 from privgp.pictures.released import Released
 
-HEIGHTS = (2.6, 3.6)  # of a curve, of a map
+HEIGHTS = (2.6, 4.2)  # of a curve, of a map
 
 
 def plot_each(released: Sequence[Released], figure: style.Canvas | None = None) -> Figure:
@@ -20,9 +21,10 @@ def plot_each(released: Sequence[Released], figure: style.Canvas | None = None) 
     is_ours = figure is None
     figure = style.new_figure(height * len(released)) if figure is None else figure
     parts = figure.subfigures(len(released), 1, squeeze=False).ravel()
-    for one, part in zip(released, parts, strict=True):
-        plot_released(one, figure=part, legend=not is_ours)
-    first = parts[0].axes[0]
+    for place, (one, part) in enumerate(zip(released, parts, strict=True)):
+        shown = one if place == 0 else replace(one, protection="")
+        plot_released(shown, figure=part, legend=not is_ours)
+    axes = parts[0].axes
     if is_ours:
-        style.legend([first], below=True)
-    return style.root_of(first)
+        style.legend(axes, below=True)
+    return style.root_of(axes[0])

@@ -11,20 +11,22 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.image import AxesImage
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.patheffects import withStroke
 from scipy.stats import norm
 
+from privgp.pictures.numbers import Degrees, Readable, number
 from privgp.types import STAMP, Array
 
 # Okabe and Ito's colours, told apart by colour-blind readers and in grey.
 BLUE, SKY, ORANGE, VERMILION, BLACK = "#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#000000"
+GREY = "#888888"
 SEQUENTIAL, DIVERGING = "cividis", "PuOr_r"
 TEXT, SMALL = 9.0, 8.0  # points, for figures printed at their own width
 WIDTH = 6.3  # inches: the text of an A4 page
 DPI = 200
 REACH = float(norm.ppf(0.95))  # standard deviations to either side of the middle 90%
 AT_TARGETS = "release at the targets"
-PUBLIC_INPUTS = "public inputs"
 Canvas = Figure | SubFigure
 
 
@@ -59,24 +61,20 @@ def root_of(ax: Axes) -> Figure:
     return figure
 
 
-def number(value: float) -> str:
-    """A short number without padding: 1e-5, not 1e-05."""
-    mantissa, e, exponent = f"{value:.4g}".partition("e")
-    return f"{mantissa}e{int(exponent)}" if e else mantissa
-
-
 def budget_text(epsilon: float, delta: float) -> str:
-    rest = f"delta={number(delta)}" if delta else "delta=0 (pure)"
-    return f"epsilon={number(epsilon)}, {rest}"
+    rest = number(delta) if delta else "0 (pure)"
+    return f"ε = {number(epsilon)}, δ = {rest}"
 
 
-def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False) -> None:
-    """A title; of a simulation one that nobody can overlook."""
+def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False, room: int = 95) -> None:
+    """A title; of a simulation one that nobody can overlook. ``room``: characters on a line."""
     if simulation:
         text = f"{STAMP}\n{text}"
+    lines = [line for part in text.split("\n") for line in textwrap.wrap(part, room)]
     set_text = place.set_title if isinstance(place, Axes) else place.suptitle
     colour, weight = (VERMILION, "bold") if simulation else (BLACK, "normal")
-    set_text(text, fontsize=TEXT, color=colour, fontweight=weight)
+    written = "\n".join(lines).replace("$", r"\$")
+    set_text(written, fontsize=TEXT, color=colour, fontweight=weight)
 
 
 def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
@@ -87,20 +85,22 @@ def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
     ax.tick_params(labelsize=SMALL)
 
 
-def set_ticks(axis: Axis, ticks: Any, most: int = 6) -> None:
-    """Write numbers along an axis as dates in days since 1970, as longitudes from -180 to 180, or as
-    these names of 0, 1 and so on."""
+def set_ticks(axis: Axis, ticks: Any, name: str = "", most: int = 6) -> None:
+    """Write numbers along an axis as dates in days since 1970, as longitudes from -180 to 180, as
+    latitudes, as these names of 0, 1 and so on, or, without any of these, so that they are short."""
     if ticks == "date":
         locator: Any = cast(Any, AutoDateLocator)(minticks=3, maxticks=most)
         axis.set_major_locator(locator)
         axis.set_major_formatter(cast(Any, ConciseDateFormatter)(locator))
         axis.get_offset_text().set_fontsize(SMALL)
-    elif ticks == "longitude":
-        axis.set_major_formatter(lambda value, _: f"{(value + 180.0) % 360.0 - 180.0:g}")
+    elif ticks in ("longitude", "latitude"):
+        axis.set_major_formatter(Degrees("EW" if ticks == "longitude" else "NS"))
     elif ticks is not None:
         step = -(-len(ticks) // 12)
         shown = [str(name).replace("$", r"\$") for name in ticks[::step]]
         axis.set_ticks(range(0, len(ticks), step), shown)
+    else:
+        axis.set_major_formatter(Readable(name))
 
 
 def input_names(names: Sequence[object] | None, count: int) -> list[str]:
@@ -125,19 +125,47 @@ def answered(ax: Axes, x: Array, y: Array, **look: Any) -> None:
         ax.plot(x, y, "o", color=VERMILION, ms=3.5, label="answered before", **look)
 
 
-def image(ax: Axes, values: Array, x: Array, y: Array) -> AxesImage:
-    """Values or colours (rows, columns) over a grid of x and y."""
-    ends = (x[0], x[-1], y[0], y[-1])
-    return ax.imshow(values, SEQUENTIAL, extent=ends, origin="lower", aspect="auto",
-        interpolation="bilinear")  # fmt: skip
+def asked(ax: Axes, x: Array, y: Array, **look: Any) -> None:
+    """Points that were asked for, with a white edge, so that they are seen on any colour."""
+    size = min(4.0, 60.0 / len(x) ** 0.5)
+    ax.plot(x, y, "D", color=VERMILION, ms=size, mec="white", mew=0.1 * size, ls="none",
+        clip_on=False, zorder=5, label="points asked", **look)  # fmt: skip
 
 
-def legend(axes: Sequence[Axes], *, below: bool) -> None:
-    """One legend for all panels: below them in a figure of ours, else inside the first."""
-    handles, labels = axes[0].get_legend_handles_labels()
+def on_white(text: Any) -> None:
+    """Give a text a white edge."""
+    text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
+
+
+def scale_bar(ax: Axes, length: float, text: str) -> None:
+    """A line of this length in the lower left corner, named: for maps without numbered axes."""
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    x, y = left + 0.05 * (right - left), low + 0.05 * (high - low)
+    ax.plot([x, x + length], [y, y], color=BLACK, lw=2.0, solid_capstyle="butt")
+    ax.text(x + 0.5 * length, y + 0.02 * (high - low), text, ha="center", fontsize=SMALL)
+
+
+def image(ax: Axes, values: Array, x: Array, y: Array, **look: Any) -> None:
+    """Values (rows, columns) over a grid of x and y."""
+    dx, dy = (0.5 * (axis[1] - axis[0]) for axis in (x, y))
+    ends = (x[0] - dx, x[-1] + dx, y[0] - dy, y[-1] + dy)
+    ax.imshow(values, extent=ends, origin="lower", interpolation="bilinear", **look)
+    ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+
+
+def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
+    """One legend for all panels: below them in a figure of ours, else inside the first. What has one
+    name and two looks, such as a band and a bar, is explained once, with both."""
+    looks: dict[str, dict[type, Any]] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            looks.setdefault(label, {}).setdefault(type(handle), handle)
+    handles: list[Any] = [tuple(each.values()) for each in looks.values()]
+    style: dict[str, Any] = {"handler_map": {tuple: HandlerTuple(None)}}
+    if not handles:
+        return
     if below:
-        root_of(axes[0]).legend(
-            handles, labels, loc="outside lower center", ncols=2, fontsize=SMALL, frameon=False
-        )
+        style |= {"loc": "outside lower center", "ncols": columns, "frameon": False}
+        root_of(axes[0]).legend(handles, [*looks], fontsize=SMALL, **style)
     else:
-        axes[0].legend(handles, labels, loc="best", fontsize=SMALL - 1.0, handlelength=1.5)
+        axes[0].legend(handles, [*looks], fontsize=SMALL - 1.0, handlelength=1.5, **style)

@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from privgp.pictures import style
+from privgp.pictures.numbers import number
 from privgp.release.excursions import Excursion
 
 SHOWN_PATHS = 20
@@ -18,8 +19,11 @@ def plot_excursion(excursion: Excursion) -> Figure:
     draw = _band if count == 1 else _map
     draw(ax, excursion)
     style.set_labels(ax, *[*style.input_names(excursion.names, count), "value"][:2])
+    for axis in (ax.xaxis, ax.yaxis):
+        style.set_ticks(axis, None)
     budget = style.budget_text(promise.epsilon, promise.delta)
-    title = f"at least {style.number(excursion.threshold)}: {budget}, {promise.unit}"
+    title = f"Where the released function is at least {number(excursion.threshold)}"
+    title += f"\nProtects {promise.unit} with {budget}"
     style.set_title(ax, title, simulation=promise.is_simulation)
     style.legend([ax], below=True)
     return style.root_of(ax)

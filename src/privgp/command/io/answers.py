@@ -47,8 +47,9 @@ class OfFunction:
         spread = self.model.predict(rows, return_std=True, observation=observation)
         return [*spread, *self.model.interval(rows, coverage, observation=observation)]
 
-    def plot(self, observation: bool) -> Any:
-        return self.model.plot(observation=observation)
+    def plot(self, observation: bool, points: Any = None) -> Any:
+        with answering():
+            return self.model.plot(observation=observation, points=points)
 
     def told(self, names: Sequence[str], observation: bool) -> str:
         what = "a new output" if observation else "the function"
@@ -110,8 +111,9 @@ class OfLabels(OfFunction):
         label = self.model.classes_[np.argmax(probabilities, axis=1)]
         return [label, *probabilities.T, *np.hstack(self.model.interval(rows, coverage)).T]
 
-    def plot(self, observation: bool) -> Any:
-        return self.model.plot()
+    def plot(self, observation: bool, points: Any = None) -> Any:
+        with answering():
+            return self.model.plot(points=points)
 
     def told(self, names: Sequence[str], observation: bool) -> str:
         count = len(self.classes)

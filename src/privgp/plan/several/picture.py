@@ -26,17 +26,17 @@ class OneOutput:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.plan.parts[self.place], name)
 
-    def expected_error(self, epsilon: float | None = None) -> float:
-        return float(self.plan.expected_error(epsilon)[self.place])
+    def at(self, epsilon: float) -> OneOutput:
+        return OneOutput(self.plan.at(epsilon), self.place)
 
 
 def plot_joint_plan(plan: JointPlan, ax: Axes | None = None) -> Figure:
     """The expected error of every output against epsilon, one panel above the other."""
     if ax is not None:
         raise ValueError("several outputs are drawn in several panels: leave ax out.")
-    figure = style.new_figure(2.6 * len(plan.parts))
+    figure = style.new_figure(3.0 * len(plan.parts))
     panels = figure.subplots(len(plan.parts), 1)
     for place, panel in enumerate(panels):
         plot_plan(OneOutput(plan, place), panel)  # type: ignore[arg-type]
-        style.set_labels(panel, "epsilon", f"expected error of {plan.names[place]}")
+        style.set_labels(panel, "ε: less is more private", f"expected error of {plan.names[place]}")
     return figure

@@ -171,9 +171,11 @@ def intervals(
     return low, high
 
 
-def plot_several(model: PrivateGPRegressor, ax: Any, figure: Any, observation: bool) -> Any:
+def plot_several(
+    model: PrivateGPRegressor, ax: Any, figure: Any, observation: bool, points: Any = None
+) -> Any:
     """The curve, map or slices of every output, one above the other."""
-    from privgp.models.picture import released_model
+    from privgp.models.picture import on_paper, released_model
     from privgp.pictures.several import plot_each
 
     if ax is not None:
@@ -183,4 +185,4 @@ def plot_several(model: PrivateGPRegressor, ax: Any, figure: Any, observation: b
     released = [released_model(one, name, observation) for one, name in shown]
     if model.inputs_ is None:
         released = [replace(one, names=names) for one in released]
-    return plot_each(released, figure)
+    return plot_each([on_paper(model, one, points) for one in released], figure)
