@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One BLAS thread: the matrices of the tests are small, and test workers share the cores.
 QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: test demo lint papers papers-quick bench bench-accuracy bench-calibration bench-peers \
+.PHONY: test demo lint docs papers papers-quick bench bench-accuracy bench-calibration bench-peers \
   bench-load bench-kills fuzz setup lock clean
 .DEFAULT_GOAL := test
 
@@ -28,6 +28,10 @@ lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+# The site, into site/: any broken link or unreadable page is an error.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 # The papers' tables and figures, as pages in papers-reports: half an hour, quick ones in minutes.
 DATA ?= ../shared/data
@@ -78,4 +82,4 @@ lock:
 	  --no-header --no-annotate --python-version 3.11 --quiet -o requirements.lock > /dev/null
 
 clean:
-	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peers site .mypy_cache .ruff_cache .hypothesis
