@@ -11,7 +11,11 @@ from mkdocs.exceptions import PluginError
 
 INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
 DISPLAY = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTALL)
-COMMAND = re.compile(r"\\[a-zA-Z]+")
+COMMAND = re.compile(r"\\[a-zA-Z]+|<m[ion]>&(?:amp;)?</m[ion]>")
+
+# Signs that the converter takes for letters, or that browsers would stretch and pad.
+BARS = re.compile(r"<m[io]>(&#x02016;|&#x0007C;|&#x027E8;|&#x027E9;)</m[io]>")
+RELATIONS = re.compile(r"<mi>(&#x02AB0;|&#x02AAF;|&#x000B1;|&#x02297;)</mi>")
 
 
 def mathml(formula: str, display: str) -> str:
@@ -19,7 +23,8 @@ def mathml(formula: str, display: str) -> str:
     made = convert(html.unescape(formula).strip(), display=display)
     if unknown := COMMAND.findall(made):
         raise PluginError(f"{formula!r}: {', '.join(sorted(set(unknown)))} cannot be rendered")
-    return made
+    made = BARS.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', made)
+    return RELATIONS.sub(r"<mo>\1</mo>", made)
 
 
 def on_page_content(content: str, **_: Any) -> str:
