@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 import re
 import shutil
@@ -12,6 +14,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+
+import privgp
 
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -181,3 +185,31 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path, target):
         f'<a href="other.html#here">x</a><a href="{target}">x</a>', encoding="utf-8"
     )
     assert broken(site) == [("page.html", target)]
+
+
+# The reference: every public name, and every method that somebody may call.
+
+SHOWN = re.compile(
+    r"^::: ([\w.]+)\.(\w+)\n(?:    options:\n      members: \[(.*)\]\n)?", re.MULTILINE
+)
+REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+PARTS = {name: (home, members) for home, name, members in SHOWN.findall(REFERENCE)}
+
+
+def methods_of(kind: type) -> set[str]:
+    ours = [base for base in kind.__mro__ if base.__module__.startswith("privgp")]
+    return {
+        name
+        for base in ours
+        for name, value in vars(base).items()
+        if not name.startswith("_") and (inspect.isroutine(value) or hasattr(value, "fn"))
+    }
+
+
+@pytest.mark.parametrize("name", sorted({*privgp.__all__, *privgp.audit.__all__} - {"audit"}))
+def test_the_reference_shows_every_public_name_with_its_methods(name):
+    home, members = PARTS[name]
+    thing = getattr(importlib.import_module(home), name)
+    assert thing is getattr(privgp, name, getattr(privgp.audit, name, None))
+    if members:
+        assert methods_of(thing) <= set(members.split(", "))
