@@ -202,7 +202,7 @@ def methods_of(kind: type) -> set[str]:
         name
         for base in ours
         for name, value in vars(base).items()
-        if not name.startswith("_") and (inspect.isroutine(value) or hasattr(value, "fn"))
+        if not name.startswith(("_", "set_")) and (inspect.isroutine(value) or hasattr(value, "fn"))
     }
 
 
