@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One BLAS thread: the matrices of the tests are small, and test workers share the cores.
 QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: test demo lint docs papers papers-quick bench bench-accuracy bench-calibration bench-peers \
+.PHONY: test demo lint docs stories wheel-check papers papers-quick bench bench-accuracy bench-calibration bench-peers \
   bench-load bench-kills fuzz setup lock clean
 .DEFAULT_GOAL := test
 
@@ -32,6 +32,10 @@ lint: setup
 # The site, into site/: any broken link or unreadable page is an error.
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+# The notebooks of the documentation, run, and their pictures made anew.
+stories: setup
+	$(QUIET_BLAS) $(BIN)/python website/stories.py
 
 # The papers' tables and figures, as pages in papers-reports: half an hour, quick ones in minutes.
 DATA ?= ../shared/data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from urllib.parse import unquote
 import pytest
 
 import privgp
+from website.stories import STORIES, run
 
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -185,6 +187,25 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path, target):
         f'<a href="other.html#here">x</a><a href="{target}">x</a>', encoding="utf-8"
     )
     assert broken(site) == [("page.html", target)]
+
+
+# Notebooks: they run, and what they would print is not kept in them.
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_makes_its_picture(story, tmp_path):
+    printed = run(story, tmp_path)
+    assert "differential privacy" in printed
+    assert (tmp_path / f"{story.stem}.png").stat().st_size > 10_000
+    assert (ROOT / "docs" / "pictures" / f"story-{story.stem}.png").exists()
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda path: path.stem)
+def test_a_notebook_holds_no_outputs(story):
+    cells = json.loads(story.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert code
+    assert not [cell for cell in code if cell["outputs"] or cell["execution_count"]]
 
 
 # The reference: every public name, and every method that somebody may call.

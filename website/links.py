@@ -39,7 +39,8 @@ def outside_fences(text: str, change: Any) -> str:
 def place(path: Path) -> str:
     """Where a file of the repository is on the site."""
     if path.is_relative_to(DOCS):
-        return path.relative_to(DOCS).as_posix()
+        inside = path.with_suffix(".md") if path.suffix == ".ipynb" else path
+        return inside.relative_to(DOCS).as_posix()
     inside = path.relative_to(ROOT).as_posix()
     return PAGES.get(inside, f"project/files/{inside}")
 
