@@ -12,7 +12,7 @@ QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: requirements.lock pyproject.toml
-	@command -v $(PYTHON) >/dev/null || { echo "privgp needs Python 3.11: set PYTHON to its path."; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "privgp needs Python 3.11, 3.12 or 3.13: set PYTHON to its path."; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
@@ -36,6 +36,21 @@ docs: setup
 # The notebooks of the documentation, run, and their pictures made anew.
 stories: setup
 	$(QUIET_BLAS) $(BIN)/python website/stories.py
+
+# The wheel in fresh environments, as its users install it, with the demo run from elsewhere.
+PYTHONS ?= python3.11 python3.12 python3.13
+
+wheel-check: setup
+	rm -rf build/wheel
+	$(BIN)/python -m hatchling build -t wheel -d build/wheel
+	@set -e; for python in $(PYTHONS); do \
+	  if ! $$python --version >/dev/null 2>&1; then echo "$$python is not here: skipped."; continue; fi; \
+	  fresh=$$PWD/build/wheel/$$(basename $$python); \
+	  $$python -m venv --clear $$fresh; \
+	  $$fresh/bin/pip install --quiet --disable-pip-version-check build/wheel/*.whl; \
+	  (cd $$fresh && $(QUIET_BLAS) bin/privgp demo >demo.txt) || { cat $$fresh/demo.txt; exit 1; }; \
+	  echo "$$($$fresh/bin/python --version): the wheel installs and its demo runs."; \
+	done
 
 # The papers' tables and figures, as pages in papers-reports: half an hour, quick ones in minutes.
 DATA ?= ../shared/data
