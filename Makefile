@@ -5,14 +5,15 @@ BIN := $(VENV)/bin
 # One BLAS thread: the matrices of the tests are small, and test workers share the cores.
 QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: test demo lint pictures papers papers-quick bench bench-accuracy bench-calibration bench-peers \
+.PHONY: test demo lint docs stories wheel-check pictures papers papers-quick bench bench-accuracy \
+  bench-calibration bench-peers \
   bench-load bench-kills fuzz setup lock clean
 .DEFAULT_GOAL := test
 
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: requirements.lock pyproject.toml
-	@command -v $(PYTHON) >/dev/null || { echo "privgp needs Python 3.11: set PYTHON to its path."; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "privgp needs Python 3.11, 3.12 or 3.13: set PYTHON to its path."; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
@@ -32,6 +33,29 @@ lint: setup
 # Every picture of the docs: minutes; PAPERS=papers-reports takes figures of the papers from there.
 pictures: setup
 	$(QUIET_BLAS) $(BIN)/python -m benchmarks.gallery $(if $(PAPERS),--papers $(PAPERS))
+
+# The site, into site/: any broken link or unreadable page is an error.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+# The notebooks of the documentation, run, and their pictures made anew.
+stories: setup
+	$(QUIET_BLAS) $(BIN)/python website/stories.py
+
+# The wheel in fresh environments, as its users install it, with the demo run from elsewhere.
+PYTHONS ?= python3.11 python3.12 python3.13
+
+wheel-check: setup
+	rm -rf build/wheel
+	$(BIN)/python -m hatchling build -t wheel -d build/wheel
+	@set -e; for python in $(PYTHONS); do \
+	  if ! $$python --version >/dev/null 2>&1; then echo "$$python is not here: skipped."; continue; fi; \
+	  fresh=$$PWD/build/wheel/$$(basename $$python); \
+	  $$python -m venv --clear $$fresh; \
+	  $$fresh/bin/pip install --quiet --disable-pip-version-check build/wheel/*.whl; \
+	  (cd $$fresh && $(QUIET_BLAS) bin/privgp demo >demo.txt) || { cat $$fresh/demo.txt; exit 1; }; \
+	  echo "$$($$fresh/bin/python --version): the wheel installs and its demo runs."; \
+	done
 
 # The papers' tables and figures, as pages in papers-reports: half an hour, quick ones in minutes.
 DATA ?= ../shared/data
@@ -82,4 +106,4 @@ lock:
 	  --no-header --no-annotate --python-version 3.11 --quiet -o requirements.lock > /dev/null
 
 clean:
-	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peers site .mypy_cache .ruff_cache .hypothesis

@@ -68,10 +68,13 @@ def measured(rows: int, folder: Path, cluster: Any = None) -> dict[str, Any]:
     """One size: fit and bare pass in this process, then the fit on the cluster."""
     table = open_table(folder / "*.parquet", COLUMNS, "y")
 
+    output = table.output
+    assert output is not None
+
     def model(**more: Any) -> PrivateGPRegressor:
         return PrivateGPRegressor(y_bounds=(-3, 3), inducing=300, random_state=0, **more)
 
-    fit_seconds, fit_work, fitted = timed(lambda: model().fit(table.inputs, table.output))
+    fit_seconds, fit_work, fitted = timed(lambda: model().fit(table.inputs, output))
     bare_seconds, bare_work, _ = timed(lambda: bare(table, fitted.plan_, engine_of(None)))
     columns, engine = fitted.plan_.strategy.columns, engine_of(None)
     pass_seconds, pass_work, _ = timed(lambda: columns.totals(table.inputs.rows(None), engine))
@@ -87,7 +90,7 @@ def measured(rows: int, folder: Path, cluster: Any = None) -> dict[str, Any]:
     }
     if cluster is not None:
         far = model(engine=cluster)
-        seconds, _, _ = timed(lambda: far.fit(table.inputs, table.output))
+        seconds, _, _ = timed(lambda: far.fit(table.inputs, output))
         X = np.random.default_rng(1).normal(size=(100, len(COLUMNS)))
         same = np.array_equal(
             far.release_.mean_and_variance(X), fitted.release_.mean_and_variance(X)

@@ -333,3 +333,15 @@ def test_every_name_beside_a_symbol_exists():
             fields = getattr(found, "__dataclass_fields__", {})
             assert hasattr(found, part) or part in fields, name
             found = getattr(found, part, None)
+
+
+def test_the_glossary_explains_terms_that_pages_use_in_one_sentence_each():
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", read(DOCS / "glossary.md"), re.MULTILINE)[1:]
+    terms = [term for term, _ in rows]
+    assert len(terms) > 50
+    assert terms == sorted(set(terms), key=str.lower)
+    others = "".join(read(page) for page in PAGES if page.name != "glossary.md").lower()
+    assert [term for term in terms if term.lower() not in others] == []
+    assert [
+        meaning for _, meaning in rows if meaning.count(". ") or not meaning.endswith(".")
+    ] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -24,6 +24,7 @@ from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.outputs import privacy_error
 from privgp.pictures import style
 from privgp.plan.search.folds import folds_of, public_splits
+from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.selection import selection_scale
 from privgp.types import Array
 from privgp.vault.select import root_utilities
@@ -133,7 +134,7 @@ def _cloaking_variance(model: Hyperparameters, X: Array, epsilon: float) -> floa
         return 0.0
     plan = _regressor(model, epsilon, objective="logdet", reconstruct="unbiased", targets=X).plan(X)
     hall = math.sqrt(2.0 * math.log(2.0 / DELTA)) / epsilon
-    scale = hall / float(plan.noise.multiplier)
+    scale = hall / cast(GaussianNoise, plan.noise).multiplier
     return float(np.mean(plan.noise_std**2)) * scale**2
 
 

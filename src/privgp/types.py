@@ -3,11 +3,12 @@
 all of a file, or in all of an object whose class has ``_own_axes``; ``*`` is any length."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]  # float64 unless a docstring says otherwise
 Random = np.random.Generator | None  # of a simulation; None: the noise that protects
@@ -36,3 +37,18 @@ Count = Annotated[int, Within(1, 10**9)]
 Exponent = Annotated[int, Within(-2000, 2000)]  # of a power of two
 Seed = Annotated[int, Within(0, 2**31)]
 Pair = tuple[float, float]
+
+
+class InFiles(Protocol):
+    """Columns of a table in files, as ``open_table`` gives them."""
+
+    @property
+    def files(self) -> Any: ...
+
+
+Table = (
+    ArrayLike | InFiles
+)  # rows of inputs: an array, a Polars or pandas table, or inputs in files
+Column = ArrayLike | InFiles  # one value per row: an array, a Series, a list, or a column in files
+Bounds = Sequence[float] | Sequence[Sequence[float]] | Array  # (low, high), or one such pair each
+RandomState = int | np.random.RandomState | None  # of simulations; None: the noise that protects

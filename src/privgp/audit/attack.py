@@ -15,7 +15,7 @@ from privgp.audit.trained import attack_trained
 from privgp.models.paths import PosteriorPaths
 from privgp.models.promise import simulation
 from privgp.models.search.grid import PrivateGridSearchCV
-from privgp.types import Random
+from privgp.types import Random, RandomState, Table
 
 
 def trade_off(
@@ -24,12 +24,12 @@ def trade_off(
     neighbour: Any = None,
     *,
     promise: Any = None,
-    points: Any = None,
+    points: Table | None = None,
     batch: bool = False,
     draws: int = 20_000,
     noise_scale: float = 1.0,
     failure_probability: float = 1e-6,
-    random_state: Any = None,
+    random_state: RandomState = None,
     progress: bool | Callback = False,
 ) -> TradeOff:
     """Attack a mechanism: can it be told which of two neighbouring datasets a release came from?

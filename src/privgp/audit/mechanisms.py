@@ -113,7 +113,7 @@ def _(function: PrivateFunction, data: Any, neighbour: Any, points: Any) -> Nois
     """The coordinates of a whole function at these points. With X alone: the row that moves it
     most, its output at either end of the bounds, all others in the middle."""
     if neighbour is None:
-        low, high = (float(end) for end in function.y_bounds)
+        low, high = np.asarray(function.y_bounds, dtype=float).tolist()
         X = np.asarray(_inputs_alone(data), dtype=float)
         outputs = np.full((2, len(X)), 0.5 * low + 0.5 * high)
         model = clone(function).fit(X, outputs[0])._kept.contents.model

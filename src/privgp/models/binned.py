@@ -2,12 +2,13 @@
 
 import math
 import operator
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.kernels.evaluate import evaluate, variance
@@ -15,6 +16,7 @@ from privgp.gp.kernels.integral import integral_cross, integral_gram
 from privgp.gp.kernels.noise import signal_and_noise
 from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread
+from privgp.ledger.account import Account
 from privgp.models.promise import simulation
 from privgp.models.spending import SpendingRegressor, charge
 from privgp.models.tables import numbers_only
@@ -24,7 +26,7 @@ from privgp.plan.strategy import Strategy, noise_of
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import OUTPUTS, RECORDS, promise
 from privgp.privacy.noise import LAWS, PURE
-from privgp.types import Array, Integers
+from privgp.types import Array, Bounds, Column, Integers, RandomState, Table
 from privgp.vault.measure import measure
 from privgp.vault.validate import checked_inputs, checked_outputs
 
@@ -65,18 +67,18 @@ class BinnedMeans(SpendingRegressor):
 
     """
 
-    bins: Any = 10
+    bins: int | Sequence[int] = 10
     _: KW_ONLY
-    y_bounds: Any = None
-    x_bounds: Any = None
+    y_bounds: Bounds | None = None
+    x_bounds: Bounds | None = None
     epsilon: float = 1.0
     delta: float = 1e-6
     noise: str = "laplace"
     protect: str = "outputs"
-    ledger: Any = None
-    random_state: Any = None
+    ledger: Account | None = None
+    random_state: RandomState = None
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Table, y: Column) -> Self:
         """Measure once, with noise. The only call that spends."""
         self._check_given(y)
         check_budget(self.epsilon, self.delta, pure=self.noise in PURE)
@@ -88,7 +90,7 @@ class BinnedMeans(SpendingRegressor):
         self._learn()
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Table) -> Array:
         """The mean of the bin of every point; outside the box, of the nearest bin."""
         points = self._points(X)
         bins, asked = self._bins, self._grid.of(points)
@@ -221,12 +223,12 @@ class BinnedGP(BinnedMeans):
 
     """
 
-    kernel: Any = None
+    kernel: Kernel | None = None
     noise_variance: float | None = None
-    bins: Any = field(default=10, kw_only=True)
+    bins: int | Sequence[int] = field(default=10, kw_only=True)
     model: str = field(default="integral", kw_only=True)
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Table, return_std: bool = False) -> Any:
         """The posterior mean at every point, and the std of the function about it."""
         points = self._points(X)
         with one_thread():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sized
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.inference.linked import learn_linked, linked_posterior
@@ -14,6 +16,7 @@ from privgp.gp.links import LABEL_LINKS, LINKS, Link
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.threads import laid_out, one_thread
+from privgp.ledger.account import Account
 from privgp.models.kept import names_of
 from privgp.models.kinds.records import fit_records, given_counts, plan_records
 from privgp.models.planned import PublicRows, accepted, bound, named
@@ -33,7 +36,7 @@ from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import utc
 from privgp.release.classes import Probabilities, outcomes_of, per_class
 from privgp.release.file import LabelContents, OneClass
-from privgp.types import Array
+from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.labels import label_codes, shares_of_second
 from privgp.vault.measure import measure
 from privgp.vault.validate import person_ids
@@ -72,22 +75,22 @@ class PrivateGPClassifier(Published, SpendingClassifier):
 
     """
 
-    kernel: Any = None
+    kernel: Kernel | None = None
     _: KW_ONLY
-    classes: Any = None
-    x_bounds: Any = None
+    classes: Column | None = None
+    x_bounds: Bounds | None = None
     epsilon: float = 1.0
     delta: float = 1e-6
     protect: str = "outputs"
-    targets: Any = None
+    targets: Table | None = None
     hyperparameters: str = "learned"
     link: str = "logit"
     mechanism: str = "auto"
-    columns: Any = None
-    ledger: Any = None
-    random_state: Any = None
+    columns: Mapping[Any, Any] | None = None
+    ledger: Account | None = None
+    random_state: RandomState = None
 
-    def plan(self, X: Any, groups: Any = None) -> Any:
+    def plan(self, X: Table, groups: Column | None = None) -> Plan:
         """What a ``fit`` on these inputs would measure and how accurate the probability of a class
         would be. Spends nothing.
 
@@ -98,7 +101,9 @@ class PrivateGPClassifier(Published, SpendingClassifier):
             asked, X = rows_to_plan(self, X)
         return named(asked._plan(X, groups), names)
 
-    def fit(self, X: Any, y: Any, groups: Any = None, plan: Any = None) -> Self:
+    def fit(
+        self, X: Table, y: Column, groups: Column | None = None, plan: Plan | None = None
+    ) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
 
         ``groups``: public person identifiers; all rows of one person are protected together.
@@ -107,7 +112,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """
         self._check_given(y)
         if self.protect == "records":
-            rows = len(X) if hasattr(X, "__len__") else 0
+            rows = len(X) if isinstance(X, Sized) else 0
             y = label_codes(y, self._declared(groups), rows)
             fit_records(self, X, shares_of_second(y), groups, plan)
             return self
@@ -124,18 +129,18 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         self._release(plan, measurement)
         return self
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Table) -> Array:
         """The probability of every class at the rows of X, (rows, classes). Free, deterministic."""
         X = self._asked_at(X)
         with one_thread():
             return self.release_.at(X)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Table) -> Any:
         """The most probable class at every row of X."""
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)]
 
-    def interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
+    def interval(self, X: Table, coverage: float = 0.9) -> tuple[Array, Array]:
         """The ends (low, high), each (rows, classes), of an interval that holds the probability of a
         class, the function behind it, with this coverage. Free, like ``predict``."""
         levels = check_coverage(coverage)

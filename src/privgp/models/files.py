@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -87,7 +88,10 @@ class Table:
 
 
 def open_table(
-    paths: Any, inputs: str | Sequence[str], output: str | None = None, groups: str | None = None
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    inputs: str | Sequence[str],
+    output: str | None = None,
+    groups: str | None = None,
 ) -> Table:
     """Many CSV or Parquet files as one table that is never in memory.
 

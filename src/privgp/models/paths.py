@@ -1,19 +1,22 @@
 """PosteriorPaths: sample paths of a posterior, whole records private, kept by the curator."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import validate_data
 
+from privgp.ledger.account import Account
 from privgp.models.kept import KeptEstimator, names_of
 from privgp.models.spending import charge
 from privgp.models.tables import numbers_only
 from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, check_vote, smoothed
-from privgp.types import Array
+from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.states.files import PATHS
 from privgp.vault.states.kept import Kept
 from privgp.vault.states.paths import PathContents, first_path_draws
@@ -52,18 +55,18 @@ class PosteriorPaths(KeptEstimator):
 
     _CODEC = PATHS
 
-    kernel: Any
+    kernel: Kernel
     noise_variance: float | None
     _: KW_ONLY
-    domain: Any
-    y_bounds: Any
+    domain: Bounds
+    y_bounds: Sequence[float] | None
     n_paths: int = 1
     extra_noise: float = 0.0
     delta: float
-    sensitivity: Any = "auto"
+    sensitivity: str | float = "auto"
     max_points: int = 2000
-    ledger: Any = None
-    random_state: Any = None
+    ledger: Account | None = None
+    random_state: RandomState = None
 
     def guarantee_for(self, n: int) -> Guarantee:
         """What paths of n records would promise. Needs no data."""
@@ -75,7 +78,7 @@ class PosteriorPaths(KeptEstimator):
         least noise variance, or ``by="extra_noise"`` the least of that at the one given."""
         return self._model().calibrated(epsilon, check_count(n), by)
 
-    def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
+    def fit(self, X: Table, y: Column, state: str | os.PathLike[str] | None = None) -> Self:
         """Take the records; the first release spends the budget, and every fit has one of its own.
         ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
         tried, seed = self._prepared(y, state)
@@ -91,12 +94,12 @@ class PosteriorPaths(KeptEstimator):
         self._take(Kept.new(PathContents(promised, names_of(tried), model, draws), PATHS, state))
         return self
 
-    def release(self, X_new: Any) -> Array:
+    def release(self, X_new: Table) -> Array:
         """The paths at these points, (paths, points), the same for ever; kept before returned."""
         return self._ask(X_new).T
 
     def excursion(
-        self, X_new: Any, threshold: float, *, vote: float = 0.5, smoothing: float | None = None
+        self, X_new: Table, threshold: float, *, vote: float = 0.5, smoothing: float | None = None
     ) -> Excursion:
         """Where the function is at least ``threshold``, by a vote of the paths at these points,
         each smoothed by a Gaussian filter of std ``smoothing``, in units of X. Costs nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
 from numbers import Real
@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +19,7 @@ from privgp.gp.inference.learning import learn
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
+from privgp.ledger.account import Account
 from privgp.models.files import FileInputs, fit_table, plan_table
 from privgp.models.kept import names_of
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows, streams
@@ -59,7 +61,7 @@ from privgp.release.certificate import utc
 from privgp.release.file import Contents
 from privgp.release.rates import learn_rates
 from privgp.release.several import OutputContents
-from privgp.types import Array
+from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.measure import measure
 from privgp.vault.stream import ArrayOutputs
 from privgp.vault.validate import checked_outputs, person_ids
@@ -135,30 +137,30 @@ class PrivateGPRegressor(Published, SpendingRegressor):
 
     """
 
-    kernel: Any = None
+    kernel: Kernel | Sequence[Kernel] | None = None
     noise_variance: float | None = None
     _: KW_ONLY
-    y_bounds: Any = None
-    x_bounds: Any = None
+    y_bounds: Bounds | None = None
+    x_bounds: Bounds | None = None
     epsilon: float = 1.0
     delta: float = 1e-6
     protect: str = "outputs"
-    targets: Any = None
+    targets: Table | None = None
     objective: str = "posterior"
     reconstruct: str = "posterior"
     hyperparameters: str = "learned"
-    inducing: Any = None
+    inducing: int | Table | None = None
     mechanism: str = "auto"
     likelihood: str = "gaussian"
     max_change: float | None = None
-    shares: Any = None
-    columns: Any = None
+    shares: Sequence[float] | None = None
+    columns: Mapping[Any, Any] | None = None
     most_rows: int | None = None
     engine: Any = None
-    ledger: Any = None
-    random_state: Any = None
+    ledger: Account | None = None
+    random_state: RandomState = None
 
-    def plan(self, X: Any, groups: Any = None, exposure: Any = None) -> Any:
+    def plan(self, X: Table, groups: Column | None = None, exposure: Column | None = None) -> Plan:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
@@ -171,7 +173,9 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             asked, X = rows_to_plan(self, X)
         return named(asked._plan(X, groups, exposure=exposure), names)
 
-    def epsilon_for(self, X: Any, error: float, groups: Any = None, exposure: Any = None) -> float:
+    def epsilon_for(
+        self, X: Table, error: float, groups: Column | None = None, exposure: Column | None = None
+    ) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
@@ -185,7 +189,12 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         return self._least_epsilon(X, error, groups, **given)
 
     def fit(
-        self, X: Any, y: Any, groups: Any = None, plan: Any = None, exposure: Any = None
+        self,
+        X: Table,
+        y: Column,
+        groups: Column | None = None,
+        plan: Plan | None = None,
+        exposure: Column | None = None,
     ) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
 
@@ -221,7 +230,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         self._release(plan, measurement)
         return self
 
-    def update(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def update(self, X: Table, y: Column, groups: Column | None = None) -> Self:
         """Measure rows of new people and learn from all measurements together. Spends their budget.
 
         Each person's data is measured once, so the promise stays (epsilon, delta) for everybody,
@@ -233,7 +242,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         return self
 
     def refine(
-        self, X: Any, y: Any, epsilon: float, delta: float = 0.0, groups: Any = None
+        self, X: Table, y: Column, epsilon: float, delta: float = 0.0, groups: Column | None = None
     ) -> Self:
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
 
@@ -244,7 +253,9 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         measure_again(self, X, y, epsilon, delta, groups)
         return self
 
-    def stages(self, X: Any, shares: Any = (0.5, 0.5), groups: Any = None) -> Stages:
+    def stages(
+        self, X: Table, shares: Sequence[float] = (0.5, 0.5), groups: Column | None = None
+    ) -> Stages:
         """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows.
 
         Laplace noise loses information when it is split and Gaussian noise does not: the noise
@@ -253,7 +264,11 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         return stages(self, X, shares, groups)
 
     def predict(
-        self, X: Any, return_std: bool = False, return_cov: bool = False, observation: bool = False
+        self,
+        X: Table,
+        return_std: bool = False,
+        return_cov: bool = False,
+        observation: bool = False,
     ) -> Any:
         """The released function anywhere: deterministic, free, any number of times.
 
@@ -283,7 +298,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def interval(
-        self, X: Any, coverage: float = 0.9, observation: bool = False
+        self, X: Table, coverage: float = 0.9, observation: bool = False
     ) -> tuple[Array, Array]:
         """The ends (low, high), at every row of X, of an interval that holds the function with this
         probability; with ``observation``, a new output.

@@ -3,7 +3,7 @@
 ``epsilon <= epsilon_0``: a coarse grid, then finer ones about its best cells."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from privgp.plan.functions.paths import PathModel
 from privgp.plan.functions.tuning import ManyPosteriors, PriorDraws
 from privgp.plan.inputs.arguments import check_choice
 from privgp.privacy.budget import check_budget
-from privgp.types import Array
+from privgp.types import Array, Bounds
 
 __all__ = ["ExcursionTask", "PriorDraws", "Task", "Tuned", "tune_for"]
 
@@ -71,16 +71,16 @@ def tune_for(
     prior_draws: PriorDraws,
     epsilon: float | None,
     *,
-    domain: Any,
-    y_bounds: Any,
+    domain: Bounds,
+    y_bounds: Sequence[float],
     delta: float,
     n_paths: int = 1,
     family: Callable[[float], Kernel] = exponential,
-    sensitivity: Any = "auto",
+    sensitivity: str | float = "auto",
     max_points: int = 2000,
     rounds: int = 2,
-    lengthscales: Any = None,
-    regularisations: Any = None,
+    lengthscales: Sequence[float] | None = None,
+    regularisations: Sequence[float] | None = None,
 ) -> Tuned:
     """The setting of least mean loss over the draws within the budget (``epsilon=None``: none).
     ``family``: from a lengthscale to a kernel of variance 1; ``lengthscales``, ``regularisations``:

@@ -1,11 +1,13 @@
 """PrivateFunction: the posterior mean as one noisy function, at any points, kept by the curator."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.input_maps import collapse
@@ -14,6 +16,7 @@ from privgp.gp.kernels.noise import signal_and_noise
 from privgp.gp.kernels.proved import rounding_error
 from privgp.gp.smoothers import choose_nodes
 from privgp.gp.threads import threads_for
+from privgp.ledger.account import Account
 from privgp.models.kept import KeptEstimator, names_of
 from privgp.models.spending import charge
 from privgp.models.tables import numbers_only
@@ -29,7 +32,7 @@ from privgp.plan.inputs.arguments import (
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import OUTPUTS, RECORDS, Guarantee, Protected, promise
 from privgp.privacy.noise import GaussianNoise
-from privgp.types import Array
+from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.states.files import FUNCTIONS
 from privgp.vault.states.kept import Kept
 from privgp.vault.states.outputs import OutputsContents, first_draws
@@ -80,21 +83,21 @@ class PrivateFunction(KeptEstimator):
 
     _CODEC = FUNCTIONS
 
-    kernel: Any
+    kernel: Kernel
     noise_variance: float | None
     _: KW_ONLY
-    y_bounds: Any
+    y_bounds: Sequence[float] | None
     epsilon: float
     delta: float
     sensitivity: str = "exact"
     dominance: float | None = None
-    inducing: Any = None
+    inducing: int | Table | None = None
     protect: str = "outputs"
-    domain: Any = None
-    ledger: Any = None
-    random_state: Any = None
+    domain: Bounds | None = None
+    ledger: Account | None = None
+    random_state: RandomState = None
 
-    def fit(self, X: Any, y: Any, state: str | os.PathLike[str] | None = None) -> Self:
+    def fit(self, X: Table, y: Column, state: str | os.PathLike[str] | None = None) -> Self:
         """Take the data; the first release spends the budget, and every fit has one of its own.
         ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
         tried, seed = self._prepared(y, state)
@@ -105,7 +108,7 @@ class PrivateFunction(KeptEstimator):
         self._take(Kept.new(contents, FUNCTIONS, state))
         return self
 
-    def release(self, X_new: Any) -> Array:
+    def release(self, X_new: Table) -> Array:
         """The function at these points, (points,), the same for ever; kept before it is returned."""
         return self._ask(X_new)
 

@@ -1,6 +1,7 @@
 """PrivateBayesSearchCV: hyperparameters chosen by Bayesian optimisation on private records."""
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -11,6 +12,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.surrogate import Surrogate, robust_prior
+from privgp.ledger.account import Account
 from privgp.models.promise import generator, seeds
 from privgp.models.search.bayes_plan import check_arguments, guarantee_of, plan_of
 from privgp.models.search.candidates import loss_of
@@ -18,6 +20,7 @@ from privgp.models.search.state import SearchState, fingerprint
 from privgp.models.spending import SpendsAtFit, charge, check_ledger
 from privgp.plan.search.acquisition import best_setting, next_setting
 from privgp.plan.search.plan import SearchPlan
+from privgp.types import Bounds, Column, RandomState, Table
 from privgp.vault.scores import Loss, Validation, checked_validation
 from privgp.vault.search import Objective, kusner_search, measured_loss
 
@@ -61,31 +64,33 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
 
     """
 
-    estimator: Any
-    space: Any
+    estimator: BaseEstimator
+    space: Mapping[str, Any]
     _: KW_ONLY
     epsilon: float
     delta: float
     n_iter: int
     method: str = "measured"
-    scoring: Any = None
-    loss_bounds: Any = None
+    scoring: str | Callable[..., float] | None = None
+    loss_bounds: Bounds | None = None
     acquisition: str = "ei"
     exploration: float = 2.0
     budget_split: Any = "even"
     final_share: float = 0.25
     candidates: int = 1000
     assume: Any = None
-    state_file: Any = None
+    state_file: str | os.PathLike[str] | None = None
     progress: Any = False
-    ledger: Any = None
-    random_state: Any = None
+    ledger: Account | None = None
+    random_state: RandomState = None
 
     def plan(self, n_val: int) -> SearchPlan:
         """What the budget buys on n_val validation records. Reads nothing private, spends nothing."""
         return plan_of(self, n_val)
 
-    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
+    def fit(
+        self, X: Table, y: Column, X_val: Table | None = None, y_val: Column | None = None
+    ) -> Self:
         """Search. Spends the budget, at every call that does not go on with a state file."""
         if X_val is None or y_val is None:
             raise ValueError(
@@ -110,7 +115,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         self.best_estimator_ = train(self.best_index_) if model is None else model
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Table) -> Any:
         """What the chosen model predicts."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)

@@ -1,6 +1,6 @@
 """PrivateGridSearchCV: one of many candidates, chosen privately, like scikit-learn's GridSearchCV."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -11,6 +11,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from privgp.ledger.account import Account
 from privgp.models.promise import simulation
 from privgp.models.search.candidates import (
     MEASUREMENT,
@@ -23,6 +24,7 @@ from privgp.models.spending import SpendsAtFit, charge, refuse_spending
 from privgp.plan.inputs.arguments import check_choice, is_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import VALIDATION, Event, promise
+from privgp.types import Bounds, Column, RandomState, Table
 from privgp.vault.scores import checked_validation, score_sensitivity
 from privgp.vault.select import CHOICES, SELECTION_SAMPLER, choose_by_validation
 
@@ -68,20 +70,27 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
 
     """
 
-    estimator: Any
-    param_grid: Any
+    estimator: BaseEstimator
+    param_grid: Mapping[str, Any] | Sequence[Mapping[str, Any]]
     _: KW_ONLY
     epsilon: float
     delta: float
     cv: Any = 5
     method: str = "measurement"
     selection_share: float = 0.3
-    scoring: Any = None
-    loss_bounds: Any = None
-    ledger: Any = None
-    random_state: Any = None
+    scoring: str | Callable[..., float] | None = None
+    loss_bounds: Bounds | None = None
+    ledger: Account | None = None
+    random_state: RandomState = None
 
-    def fit(self, X: Any, y: Any, groups: Any = None, X_val: Any = None, y_val: Any = None) -> Self:
+    def fit(
+        self,
+        X: Table,
+        y: Column,
+        groups: Column | None = None,
+        X_val: Table | None = None,
+        y_val: Column | None = None,
+    ) -> Self:
         """Choose, and fit the chosen model. Spends the whole budget once. Private are the outputs
         y, with ``groups`` as public person identifiers; or the records ``X_val, y_val`` alone."""
         check_budget(self.epsilon, self.delta, pure=True)
@@ -175,24 +184,24 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         return "\n".join(lines)
 
     @_if_model_has("predict")
-    def predict(self, X: Any, **options: Any) -> Any:
+    def predict(self, X: Table, **options: Any) -> Any:
         """Predict with the chosen model; options are passed on."""
         return self._best().predict(X, **options)
 
     @_if_model_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Table) -> Any:
         return self._best().predict_proba(X)
 
     @_if_model_has("decision_function")
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Table) -> Any:
         return self._best().decision_function(X)
 
     @_if_model_has("transform")
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         return self._best().transform(X)
 
     @_if_model_has("score")
-    def score(self, X: Any, y: Any) -> Any:
+    def score(self, X: Table, y: Column) -> Any:
         """The chosen model's score on public data; on private records it is not protected."""
         return self._best().score(X, y)
 

@@ -23,7 +23,7 @@ from privgp.plan.several.plan import JointPlan
 from privgp.privacy.guarantee import PERSON, ROW, Guarantee, promise
 from privgp.release.certificate import utc
 from privgp.release.spendings import FROM_THEM
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, Table
 from privgp.vault.measure import measure
 from privgp.vault.validate import checked_columns, column_names, person_ids
 
@@ -153,7 +153,7 @@ def joint_guarantee(plan: JointPlan, *, simulated: bool) -> Guarantee:
     )
 
 
-def predicted(model: PrivateGPRegressor, X: Array, **asked: bool) -> Any:
+def predicted(model: PrivateGPRegressor, X: Table, **asked: bool) -> Any:
     """What the models of all outputs predict, with one more axis, of the outputs, at the end."""
     each = [one.predict(X, **asked) for one in model._each]
     if not (asked["return_std"] or asked["return_cov"]):
@@ -163,7 +163,7 @@ def predicted(model: PrivateGPRegressor, X: Array, **asked: bool) -> Any:
 
 
 def intervals(
-    model: PrivateGPRegressor, X: Array, coverage: float, observation: bool
+    model: PrivateGPRegressor, X: Table, coverage: float, observation: bool
 ) -> tuple[Array, Array]:
     """The ends of the intervals of all outputs, each (rows, outputs)."""
     each = [one.interval(X, coverage, observation) for one in model._each]

@@ -1,0 +1,236 @@
+"""The site stands by itself: it builds strictly, its links lead somewhere, it asks no other host."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+import privgp
+from website.stories import STORIES, run
+
+ROOT = Path(__file__).resolve().parents[1]
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+# Links a browser follows by itself, in contrast to what readers click.
+LOADING = {
+    "script",
+    "img",
+    "iframe",
+    "source",
+    "video",
+    "audio",
+    "embed",
+    "object",
+    "link",
+    "track",
+}
+OTHER_HOST = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
+STYLE = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)", re.IGNORECASE)
+IN_SCRIPT = re.compile(r"[\"'`]((?:https?:)?//[\w.-]+\.[a-z]{2,}[^\"'`\s]*)", re.IGNORECASE)
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+# Text in messages and names of formats; none is ever fetched.
+NAMED = ("http://www.w3.org/",)
+
+
+class Page(HTMLParser):
+    """What a page loads, where it links to, and the anchors it has."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(text)
+        self.loads += styled(" ".join(re.findall(r"<style.*?</style>", text, re.DOTALL)))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        has = {name: value or "" for name, value in attrs}
+        if "id" in has:
+            self.anchors.add(has["id"])
+        if tag == "a" and "href" in has:
+            self.links.append(has["href"])
+        if tag in LOADING and has.get("rel") not in {"canonical", "prev", "next"}:
+            self.loads += [has[name] for name in ("src", "href", "data", "poster") if name in has]
+            self.loads += [part.split()[0] for part in has.get("srcset", "").split(",") if part]
+        self.loads += styled(has.get("style", ""))
+
+
+def styled(text: str) -> list[str]:
+    """What a style sheet loads."""
+    return [one or other for one, other in STYLE.findall(COMMENT.sub("", text))]
+
+
+def scripted(text: str) -> list[str]:
+    """Addresses of other hosts in the strings of a script."""
+    found = IN_SCRIPT.findall(COMMENT.sub("", text))
+    return [address for address in found if not address.startswith(NAMED)]
+
+
+def foreign(addresses: list[str]) -> list[str]:
+    return [address for address in addresses if OTHER_HOST.match(address)]
+
+
+def asked_elsewhere(site: Path) -> list[tuple[str, str]]:
+    """Every file of the site with an address of another host that it makes a browser fetch."""
+    found = []
+    for path in sorted(site.rglob("*")):
+        if path.suffix not in {".html", ".css", ".js", ".svg"}:
+            continue
+        text = path.read_text(encoding="utf-8")
+        kinds = {".html": lambda text: foreign(Page(text).loads), ".js": scripted}
+        addresses = kinds.get(path.suffix, lambda text: foreign(styled(text)))(text)
+        found += [(str(path.relative_to(site)), address) for address in addresses]
+    return found
+
+
+def broken(site: Path) -> list[tuple[str, str]]:
+    """Every page with a link or a load to a file or an anchor that is not there."""
+    pages = {
+        path: Page(path.read_text(encoding="utf-8"))
+        for path in sorted(site.rglob("*.html"))
+        if path.name != "404.html"  # its links start at the root of a server
+    }
+    found = []
+    for path, page in pages.items():
+        for target in [*page.links, *page.loads]:
+            if re.match(r"[a-z]+:|//", target):
+                continue
+            name, _, anchor = unquote(target).partition("#")
+            place = (path.parent / name.partition("?")[0]).resolve() if name else path
+            place = place / "index.html" if place.is_dir() else place
+            there = place.is_file() and place.is_relative_to(site)
+            if not there or (anchor and place in pages and anchor not in pages[place].anchors):
+                found.append((str(path.relative_to(site)), target))
+    return found
+
+
+def searched(site: Path) -> tuple[str, list[str]]:
+    """What a search says in a browser that opened the site from disk, and whatever it asked."""
+    from playwright.sync_api import sync_playwright
+
+    asked: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(reduced_motion="reduce")
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "index.html").as_uri())
+        page.fill(".md-search__input", "ledger")
+        page.wait_for_selector(".md-search-result__item", state="attached")
+        said = page.locator(".md-search-result__meta").text_content() or ""
+        browser.close()
+    return said, asked
+
+
+def test_the_site_builds_strictly_and_stands_by_itself(tmp_path):
+    site = tmp_path.resolve() / "site"
+    made = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    assert not broken(site)
+    assert not asked_elsewhere(site)
+    proof = (site / "proofs" / "measure.html").read_text(encoding="utf-8")
+    assert "<math" in proof
+    assert "arithmatex" not in proof
+    if CHROMIUM:
+        said, asked = searched(site)
+        assert re.search(r"\d+ matching", said)
+        assert [address for address in asked if not address.startswith("file:")] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("page.html", '<script src="https://unpkg.com/x.js"></script>'),
+        ("page.html", '<link rel="stylesheet" href="//fonts.example.org/css">'),
+        ("page.html", '<img srcset="a.png 1x, https://example.org/b.png 2x">'),
+        ("page.html", '<p style="background: url(https://example.org/a.png)">'),
+        ("page.html", "<style>@import 'https://example.org/a.css';</style>"),
+        ("style.css", 'a { src: url("https://fonts.example.org/a.woff") }'),
+        ("code.js", 'load("https://unpkg.com/mermaid")'),
+    ],
+)
+def test_whatever_another_host_is_asked_for_is_found(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert [found for found, _ in asked_elsewhere(tmp_path)] == [name]
+
+
+def test_links_that_readers_click_may_lead_elsewhere(tmp_path):
+    (tmp_path / "page.html").write_text('<a href="https://example.org">x</a>', encoding="utf-8")
+    assert asked_elsewhere(tmp_path) == []
+
+
+@pytest.mark.parametrize("target", ["away.html", "other.html#gone", "#gone", "../outside.html"])
+def test_a_link_that_leads_nowhere_is_found(tmp_path, target):
+    site = tmp_path.resolve() / "site"
+    site.mkdir()
+    (site.parent / "outside.html").write_text("", encoding="utf-8")
+    (site / "other.html").write_text('<h1 id="here">x</h1>', encoding="utf-8")
+    (site / "page.html").write_text(
+        f'<a href="other.html#here">x</a><a href="{target}">x</a>', encoding="utf-8"
+    )
+    assert broken(site) == [("page.html", target)]
+
+
+# Notebooks: they run, and what they would print is not kept in them.
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_makes_its_picture(story, tmp_path):
+    printed = run(story, tmp_path)
+    assert "differential privacy" in printed
+    assert (tmp_path / f"{story.stem}.png").stat().st_size > 10_000
+    assert (ROOT / "docs" / "pictures" / f"story-{story.stem}.png").exists()
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda path: path.stem)
+def test_a_notebook_holds_no_outputs(story):
+    cells = json.loads(story.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert code
+    assert not [cell for cell in code if cell["outputs"] or cell["execution_count"]]
+
+
+# The reference: every public name, and every method that somebody may call.
+
+SHOWN = re.compile(
+    r"^::: ([\w.]+)\.(\w+)\n(?:    options:\n      members: \[(.*)\]\n)?", re.MULTILINE
+)
+REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+PARTS = {name: (home, members) for home, name, members in SHOWN.findall(REFERENCE)}
+
+
+def methods_of(kind: type) -> set[str]:
+    ours = [base for base in kind.__mro__ if base.__module__.startswith("privgp")]
+    return {
+        name
+        for base in ours
+        for name, value in vars(base).items()
+        if not name.startswith(("_", "set_")) and (inspect.isroutine(value) or hasattr(value, "fn"))
+    }
+
+
+@pytest.mark.parametrize("name", sorted({*privgp.__all__, *privgp.audit.__all__} - {"audit"}))
+def test_the_reference_shows_every_public_name_with_its_methods(name):
+    home, members = PARTS[name]
+    thing = getattr(importlib.import_module(home), name)
+    assert thing is getattr(privgp, name, getattr(privgp.audit, name, None))
+    if members:
+        assert methods_of(thing) <= set(members.split(", "))
