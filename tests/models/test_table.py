@@ -159,6 +159,8 @@ def test_columns_of_different_tables_do_not_go_together(data, tmp_path):
     with pytest.raises(ValueError, match="y must be the output of the table"):
         private().fit(one.inputs, two.output)
     with pytest.raises(ValueError, match="y must be the output of the table"):
+        private(inducing=None).fit(one.inputs, two.output)  # in memory
+    with pytest.raises(ValueError, match="y must be the output of the table"):
         private().fit(one.inputs, data["cost"][:3000].to_numpy())
     with pytest.raises(ValueError, match="groups must be the groups of the table"):
         private().fit(one.inputs, one.output, groups=two.groups)

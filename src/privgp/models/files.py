@@ -126,7 +126,7 @@ def fit_table(
     model.inputs_ = None
     model.n_features_in_ = len(X.names)
     model.feature_names_in_ = np.array(X.names, dtype=object)
-    if not isinstance(y, TableOutput):
+    if not isinstance(y, TableOutput) or y.files != X.files:
         raise ValueError("y must be the output of the table whose inputs are X.")
     check_streams(model)
     groups = X.people(groups)
