@@ -68,7 +68,7 @@ class FileInputs:
         if groups is None:
             return TableRows(self.files, self.names, 0, self.files.rows)
         self.check(groups)
-        return TablePeople.of(self.files, self.names, groups.codes(), most)
+        return TablePeople.of(self.files, self.names, groups.name, groups.codes(), most)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,8 @@ def fit_table(
     groups = X.people(groups)
     if not streams(model, len(X)):
         array, people = _in_memory(X, groups)
-        model.fit(array, gathered(y), people, plan)
+        outputs = gathered(y, None if groups is None else groups.name, people)
+        model.fit(array, outputs, people, plan)
         model.feature_names_in_ = np.array(X.names, dtype=object)
         return
     fit_rows(model, X.rows(groups, most_rows(model, groups)), y, plan, watch)
