@@ -299,3 +299,14 @@ def test_a_budget_that_protects_little_is_warned_of(tmp_path: Path) -> None:
     assert "one over the number of rows" in much.err
     little = run(*asked, "--epsilon", "1", "--delta", "1e-5")
     assert little.err == ""
+
+
+@pytest.mark.parametrize("word", ["none", "NA"])
+def test_a_class_that_is_written_like_nothing_does_not_tell_whose_it_is(
+    tmp_path: Path, write: Callable[..., Path], word: str
+) -> None:
+    cells = "".join(f"{k},{word if k % 2 else 'severe'}\n" for k in range(8))
+    data = write("t.csv", f"a,illness\n{cells}")
+    asked = ["--inputs", "a", "--output", "illness", "--classes", f"{word},severe"]
+    asked += ["--epsilon", "1", "--delta", "1e-5", "--missing", "drop"]
+    assert_refused(run("plan", data, *asked), "write the class otherwise")

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from privgp import PrivateGPRegressor, load, load_plan, open_table
+from privgp.models import files as reading
 from privgp.plan.inputs.rows import STREAMED
 from privgp.storage.tables import TableError
 
@@ -159,8 +160,30 @@ def test_columns_of_different_tables_do_not_go_together(data, tmp_path):
     with pytest.raises(ValueError, match="y must be the output of the table"):
         private().fit(one.inputs, two.output)
     with pytest.raises(ValueError, match="y must be the output of the table"):
+        private(inducing=None).fit(one.inputs, two.output)  # in memory
+    with pytest.raises(ValueError, match="y must be the output of the table"):
         private().fit(one.inputs, data["cost"][:3000].to_numpy())
     with pytest.raises(ValueError, match="groups must be the groups of the table"):
         private().fit(one.inputs, one.output, groups=two.groups)
     with pytest.raises(ValueError, match="one output at public inputs"):
         private(protect="records", x_bounds=[(-3, 3)] * 2).fit(one.inputs, one.output)
+
+
+@pytest.mark.parametrize(("ending", "rows"), [("csv", ROWS), ("parquet", ROWS), ("csv", 200)])
+def test_people_who_changed_places_while_a_table_is_read_are_refused(
+    data, tmp_path, monkeypatch, ending, rows
+):
+    """A person's rows, weighed as if they were other people's, would move the sums further."""
+    folder = write(data[:rows], tmp_path / "t", 1, ending)
+    table = open_table(folder, NAMES, "cost", "who")
+    read, sorted_rows = reading.table_people, data[:rows].sort("who")
+
+    def rewritten(*asked):
+        codes = read(*asked)
+        path = folder / f"00.{ending}"
+        sorted_rows.write_csv(path) if ending == "csv" else sorted_rows.write_parquet(path)
+        return codes
+
+    monkeypatch.setattr(reading, "table_people", rewritten)
+    with pytest.raises(ValueError, match="changed"):
+        private(inducing=15 if rows == ROWS else None).fit(table.inputs, table.output)

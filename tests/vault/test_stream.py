@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -16,6 +17,7 @@ from privgp.plan.streamed.columns import Columns
 from privgp.plan.streamed.sketch import sketch_plan
 from privgp.plan.streamed.sums import ENERGIES
 from privgp.vault.masked import Key
+from privgp.vault.people import person_codes
 from privgp.vault.stream import ArrayOutputs, Measured, measure_rows
 from tests.budgets import SetNoise
 
@@ -126,3 +128,14 @@ def test_no_rows_are_refused(data):
     nothing = ArrayRows(np.empty((0, 2)))
     with pytest.raises(ValueError, match="no rows"):
         measure_rows(nothing, ArrayOutputs(np.empty(0)), BOUNDS, sketch.columns, sketch.finish)
+
+
+@pytest.mark.parametrize("also", ["1", " 1", "1.0", "01", 1.0, True, Decimal("1.00"), b"1"])
+def test_a_person_is_one_however_files_write_the_identifier(also):
+    one, other, two = person_codes([1, also, 2], 3)
+    assert one == other != two
+
+
+def test_dates_tell_people_apart():
+    codes = person_codes(np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]"), 2)
+    assert codes[0] != codes[1]

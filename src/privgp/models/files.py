@@ -69,7 +69,7 @@ class FileInputs:
         if groups is None:
             return TableRows(self.files, self.names, 0, self.files.rows)
         self.check(groups)
-        return TablePeople.of(self.files, self.names, groups.codes(), most)
+        return TablePeople.of(self.files, self.names, groups.name, groups.codes(), most)
 
 
 @dataclass(frozen=True)
@@ -130,13 +130,14 @@ def fit_table(
     model.inputs_ = None
     model.n_features_in_ = len(X.names)
     model.feature_names_in_ = np.array(X.names, dtype=object)
-    if not isinstance(y, TableOutput):
+    if not isinstance(y, TableOutput) or y.files != X.files:
         raise ValueError("y must be the output of the table whose inputs are X.")
     check_streams(model)
     groups = X.people(groups)
     if not streams(model, len(X)):
         array, people = _in_memory(X, groups)
-        model.fit(array, gathered(y), people, plan)
+        outputs = gathered(y, None if groups is None else groups.name, people)
+        model.fit(array, outputs, people, plan)
         model.feature_names_in_ = np.array(X.names, dtype=object)
         return
     fit_rows(model, X.rows(groups, most_rows(model, groups)), y, plan, watch)

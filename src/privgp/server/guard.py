@@ -23,6 +23,7 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 COOKIE = "privgp"
 OWN = b"x-privgp"  # a header that pages of other hosts cannot send
 FROM = b"sec-fetch-site"  # by which browsers tell whose page sent a request
+OURS = (b"same-origin", b"none")  # pages of another port or a sister host are "same-site"
 OPEN = {"/health", "/openapi.json", "/signin", "/static/page.css"}
 UPLOADS = ("/api/tables", "/updates")
 NO_KEY = "Give a valid key: Authorization: Bearer KEY."
@@ -128,7 +129,7 @@ class Guard:
                 await _refuse(sending, 401, NO_KEY)
                 return
         changes = scope["method"] not in ("GET", "HEAD") and path not in OPEN
-        elsewhere = scope["method"] == "POST" and headers.get(FROM) == b"cross-site"
+        elsewhere = scope["method"] == "POST" and headers.get(FROM, OURS[0]) not in OURS
         if elsewhere or (who is not None and who.by_cookie and changes and OWN not in headers):
             await _refuse(sending, 403, "This request did not come from the server's own page.")
             return

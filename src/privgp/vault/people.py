@@ -9,7 +9,7 @@ import numpy as np
 
 from privgp.types import Array, Integers
 from privgp.vault.validate import identities, person_ids
-from privgp.vault.values import NUMBER
+from privgp.vault.values import BYTES, NUMBER, TEXT, read_label
 
 
 def count_people(groups: Any, rows: int) -> int:
@@ -43,10 +43,14 @@ def person_codes(groups: Any, rows: int) -> Integers:
 
 
 def _code(person: Any) -> int:
-    kind, value = person[:2] if isinstance(person, tuple) else ("other", person)
-    text = str(value)
-    if kind == NUMBER:  # of whatever type: 1 and 1.0 are one person
-        text = str(int(value) if value == int(value) else float(value))
-    # 1 and the text "1", which a CSV file cannot tell apart, are one person here
-    digest = blake2b(text.encode(), digest_size=8).digest()
+    """However a file writes an identifier, it is the same person: 1, 1.0, "1", " 01" and b"1.0" are one.
+    Where that makes one of two people, both are protected."""
+    kind, *value = person
+    text = " ".join(map(str, value))
+    if kind == NUMBER:
+        text = str(int(value[0]) if value[0] == int(value[0]) else float(value[0]))
+    elif kind in (TEXT, BYTES):
+        written = value[0].decode("utf-8", "replace") if kind == BYTES else value[0]
+        text = read_label(written) or written
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 2

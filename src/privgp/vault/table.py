@@ -15,6 +15,8 @@ from privgp.vault.validate import column_numbers
 
 WRONG = "the output column must hold a finite number in every row."
 NOBODY = "the column of groups must name a person in every row."
+CHANGED = "the table was changed while it was read. Nothing was released."
+WITH_PEOPLE = [("value", np.float64), ("person", np.int64)]
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,20 @@ class TableOutput:
         return [PrivateRows(part, self) for part in rows.parts(number)]
 
     def chunks(self, rows: Any) -> Iterator[tuple[Chunk, Any]]:
-        found: Iterator[tuple[Chunk, Any]] = rows.beside((self.name,), self.read)
-        return found
+        if rows.persons is None:
+            yield from rows.beside((self.name,), self.read)
+            return
+
+        def read(table: Any) -> Any:
+            held = np.empty(table.height, dtype=WITH_PEOPLE)
+            held["value"], held["person"] = self.read(table), _people(table[rows.people])
+            return held
+
+        # Whose rows they are was read before: it must be true of the rows that are multiplied.
+        for chunk, held in rows.beside((self.name, rows.people), read):
+            if not np.array_equal(held["person"], chunk.people):
+                raise ValueError(CHANGED)
+            yield chunk, held["value"]
 
     def check(self) -> None:
         """Refuse cells that are no finite number; what is spent later is then not spent in vain."""
@@ -42,10 +56,16 @@ class TableOutput:
         return _values(table[self.name])
 
 
-def gathered(outputs: TableOutput) -> Any:
-    """All outputs of a table so small that it is not streamed."""
-    parts = [outputs.read(table) for _, _, table in outputs.files.batches((outputs.name,))]
-    return np.concatenate(parts)
+def gathered(outputs: TableOutput, people: str | None = None, codes: Integers | None = None) -> Any:
+    """All outputs of a table so small that it is not streamed. ``codes``: of the people in the column
+    ``people``, who must still be those of the rows."""
+    wanted = (outputs.name,) if people is None else (outputs.name, people)
+    tables = [table for _, _, table in outputs.files.batches(wanted)]
+    if people is not None:
+        now = np.concatenate([_people(table[people]) for table in tables])
+        if codes is None or not np.array_equal(now, codes):
+            raise ValueError(CHANGED)
+    return np.concatenate([outputs.read(table) for table in tables])
 
 
 def _values(column: Any) -> Any:
@@ -64,15 +84,15 @@ def _values(column: Any) -> Any:
 
 def table_people(files: Files, name: str) -> Integers:
     """A code for the person of every row, (rows,); spaces around a text do not make another person."""
-    codes = []
-    for _, _, frame in files.batches((name,)):
-        column = frame[name]
-        if str(column.dtype) == "String":
-            column = column.str.strip_chars()
-            missing = column.is_null() | (column == "")
-        else:
-            missing = column.is_null()
-        if missing.any():
-            raise ValueError(NOBODY)
-        codes.append(person_codes(column.to_numpy(), len(column)))
-    return np.concatenate(codes)
+    return np.concatenate([_people(frame[name]) for _, _, frame in files.batches((name,))])
+
+
+def _people(column: Any) -> Integers:
+    if str(column.dtype) == "String":
+        column = column.str.strip_chars()
+        missing = column.is_null() | (column == "")
+    else:
+        missing = column.is_null()
+    if missing.any():
+        raise ValueError(NOBODY)
+    return person_codes(column.to_numpy(), len(column))

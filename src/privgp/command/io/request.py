@@ -53,6 +53,7 @@ from privgp.plan.several.arguments import are_several, checked_shares, output_bo
 from privgp.privacy.budget import check_budget
 from privgp.types import Array
 from privgp.vault.labels import written_classes
+from privgp.vault.tables import complete_rows
 
 TOO_EXTREME = (
     "The plan could not be computed: the numbers are too large or too small, so choose other units "
@@ -307,6 +308,11 @@ class Request(ReleaseOptions):
             raise refusal(problem) from None
         if not all(self.class_names):
             raise Refusal("--classes must be labels separated by commas, such as yes,no.")
+        if self.missing == "drop" and not complete_rows([self.class_names]).all():
+            raise Refusal(
+                "--missing drop takes the labels na, n/a, nan, null and none for missing ones: write "
+                "the class otherwise."
+            )
         if self.bounds is not None:
             raise Refusal("--bounds does not go with --classes: labels have no bounds.")
         for name in NOT_OF_LABELS:

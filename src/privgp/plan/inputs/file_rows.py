@@ -72,22 +72,25 @@ class TableRows:
 @dataclass(frozen=True)
 class TablePeople:
     """The same with whole people in every chunk, as ``PeopleRows`` has them in memory. Who a row is of
-    is in memory, sorted: ``codes`` of people and ``places`` of rows; the rows themselves are read anew
-    for every block."""
+    is in memory, sorted: ``codes`` of people, from the column ``people``, and ``places`` of rows; the
+    rows themselves are read anew for every block."""
 
     files: Files
     names: tuple[str, ...]
+    people: str
     codes: Integers
     places: Integers
     edges: Integers
     total: int
 
     @classmethod
-    def of(cls, files: Files, names: tuple[str, ...], codes: Integers, most: int) -> Self:
+    def of(
+        cls, files: Files, names: tuple[str, ...], people: str, codes: Integers, most: int
+    ) -> Self:
         """All rows, but those beyond a person's first ``most``."""
         order = sorted_people(codes, most)
         edges = chunk_edges(codes[order], len(codes))
-        return cls(files, names, codes[order], order, edges, len(codes))
+        return cls(files, names, people, codes[order], order, edges, len(codes))
 
     @property
     def count(self) -> int:
@@ -119,7 +122,8 @@ class TablePeople:
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         inputs, beside = [], []
-        for _, path, frame in self.files.taken([*self.names, *others], self.places[order]):
+        wanted = list(dict.fromkeys([*self.names, *others]))  # people may be an input too
+        for _, path, frame in self.files.taken(wanted, self.places[order]):
             inputs.append(numbers(frame, self.names, path))
             beside.append(read(frame))
         X, held = np.concatenate(inputs)[back], np.concatenate(beside)[back]
