@@ -18,7 +18,8 @@ CALLS = 600
 
 
 def curve(path: Path) -> None:
-    """The curve of the README, with the truth that only made-up data have."""
+    """The curve of the README, with the truth that only made-up data have. The noise is fresh, so the
+    sentence below the picture has to be read again after each drawing."""
     rng = np.random.default_rng(0)
     age = rng.uniform(0, 90, size=300)
     heights = _height(age) + rng.normal(0, 6, 300)
