@@ -76,7 +76,8 @@ def of_page(name: str, page: str) -> None:
 
 
 def calibration(path: Path) -> None:
-    from benchmarks.calibration_page import draw, read
+    from benchmarks.calibration_page import read
+    from benchmarks.calibration_picture import draw
 
     draw(*read(ROOT / "calibration"), path)
 
@@ -88,7 +89,8 @@ def screenshots(_: Path) -> None:
 
 
 def features(path: Path) -> None:
-    from benchmarks.features import BESIDE, draw, one_citi_bike
+    from benchmarks.features import draw, one_citi_bike
+    from benchmarks.tasks import BESIDE
 
     draw(*one_citi_bike(BESIDE, 0)[1:], path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +18,8 @@ CALLS = 600
 
 
 def curve(path: Path) -> None:
-    """The curve of the README, with the truth that only made-up data have."""
+    """The curve of the README, with the truth that only made-up data have. The noise is fresh, so the
+    sentence below the picture has to be read again after each drawing."""
     rng = np.random.default_rng(0)
     age = rng.uniform(0, 90, size=300)
     heights = _height(age) + rng.normal(0, 6, 300)
@@ -25,7 +27,7 @@ def curve(path: Path) -> None:
     model.fit(pl.DataFrame({"age (years)": age}), heights).name_output("height", "cm")
     figure = model.plot()
     ax = figure.axes[0]
-    x = np.linspace(*ax.get_xlim(), 400)
+    x = np.linspace(age.min(), age.max(), 400)
     ax.plot(
         x,
         _height(x),
@@ -97,7 +99,7 @@ def attack(path: Path) -> None:
 
 def membership(path: Path) -> None:
     """The membership attack of docs/audits.md."""
-    sizes = {"n": 10, "n_paths": 3, "shadows": 10_000, "draws": 10_000}
+    sizes: dict[str, Any] = {"n": 10, "n_paths": 3, "shadows": 10_000, "draws": 10_000}
     audit.membership(Matern(1.0, nu=0.5), 0.04, random_state=0, **sizes).plot().savefig(
         path, dpi=DPI
     )

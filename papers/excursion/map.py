@@ -19,7 +19,7 @@ PATHS = 3
 LINES = ((style.BLUE, "--"), (style.VERMILION, "-."), (style.SKY, ":"))
 BAR = 10.0  # kilometres
 WHAT = "Where the median log price of leasehold flats in London was at least 13, hexagons of 2019"
-PROMISED = f"Each path protects one hexagon's price with ε = {EPSILON:g}"
+PROMISED = f"Each path protects one whole record, a hexagon and its price, with ε = {EPSILON:g}, δ = n^-1.1"
 TITLE = "Figure 4: London, median log price of leasehold flats at least 13, 2019"
 
 
@@ -57,7 +57,9 @@ def london(found: London | None) -> tuple[list[Result], Section]:
 def picture(found: London) -> Figure:
     """Hexagons by price, the open boundary, and dashed boundaries of single private paths."""
     figure = style.new_figure(5.0, 9.0)
-    style.set_title(figure, f"{WHAT}\n{PROMISED}", simulation=True)
+    style.set_title(
+        figure, f"{WHAT}\nFrom {len(found.y):,} hexagons. {PROMISED}", simulation=True, room=110
+    )
     axes = figure.subplots(1, 2, sharex=True, sharey=True)
     grid = _triangles(found.centres)
     for ax, name, paths in zip(

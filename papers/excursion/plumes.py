@@ -19,8 +19,8 @@ SIDE, PATHS, SEED = 41, 3, 7
 GREY = "#CCCCCC"
 LINES = ((style.BLUE, "--"), (style.VERMILION, "-."), (style.ORANGE, ":"))
 WHAT = (
-    "Where simulated fields of two plumes are above their threshold; overlap 1 is perfect\n"
-    "Every row is a field over the unit square; each path protects one whole record with ε = 10"
+    "Where made-up fields of two plumes over the unit square are above their threshold\n"
+    "Every row is a field; an overlap of 1 with its true set is perfect"
 )
 
 
@@ -82,16 +82,18 @@ def plumes(
         f"{_width(releases[1])}. Mean IoU of the paths {shown[1]:.2f}.",
     )
     sections = [
-        Section(title, text, picture(theirs, side)),
-        Section(f"{title}, by the default", again, picture(ours, side)),
+        Section(title, text, picture(theirs, side, row.setting.delta)),
+        Section(f"{title}, by the default", again, picture(ours, side, row.setting.delta)),
     ]
     return results, sections
 
 
-def picture(made: list[Example], side: int) -> Figure:
+def picture(made: list[Example], side: int, delta: float) -> Figure:
     """A row for every field: field and data, the posterior's set, boundaries of private paths."""
     figure = style.new_figure(1.2 + 2.45 * len(made), 7.5)
-    style.set_title(figure, WHAT)
+    records = len(made[0].draws.inputs[0])
+    promised = f"Each path is of {records} records and protects one whole record with ε = 10, δ = {delta:g}"
+    style.set_title(figure, f"{WHAT}\n{promised}", simulation=True)
     axes = figure.subplots(len(made), 3, squeeze=False, sharex=True, sharey=True)
     axis = np.linspace(0.0, 1.0, side)
     for (left, middle, right), example in zip(axes, made, strict=True):

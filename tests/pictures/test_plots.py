@@ -19,8 +19,8 @@ from privgp.command.io.results import write_picture
 from privgp.models.picture import privacy_range, ranges
 from privgp.pictures.maps import EMPTY
 from privgp.pictures.numbers import number
-from privgp.pictures.released import OUTPUTS, TOTAL
-from privgp.pictures.style import budget_text, input_names, limits
+from privgp.pictures.released import OUTPUTS, TOTAL, input_names
+from privgp.pictures.style import budget_text, limits
 
 BOUNDS = (0.0, 10.0)
 ROWS = 24

@@ -22,10 +22,9 @@ def released(count: int, **changes) -> Released:
         points=7,
         held_at=np.full(count, 0.25),
         held="at a quarter",
-        title="title",
         names=None,
         output="value",
-        curve="curve",
+        curve="mean",
         public_inputs=None,
         simulation=False,
         answered=(ANSWERED[:, :count], np.array([0.5, 9.0])),
@@ -42,7 +41,7 @@ def labelled(ax) -> dict:
 def test_a_slice_varies_one_input_and_holds_the_others(count):
     figure = plot_released(released(count))
     for ax in figure.axes:
-        x, y = labelled(ax)["curve"].get_data()
+        x, y = labelled(ax)["mean"].get_data()
         np.testing.assert_allclose(x, np.linspace(0.0, 1.0, 7))
         np.testing.assert_allclose(y, x + 0.25 * (count - 1))
         assert labelled(ax)["declared bounds of the outputs"].get_ydata()[0] == -1.0
@@ -76,7 +75,7 @@ def test_uncertainty_has_a_map_of_its_own_and_leaves_the_colours_of_values_alone
     np.testing.assert_allclose(half[:, 0], 0.1 + 2.0 * np.linspace(0.0, 1.0, 7))
     assert unsure[0].images[0].cmap is not unsure[1].images[0].cmap
     bars = [ax.get_xlabel() for ax in unsure[2:]]
-    assert bars == ["value", f"{HALF} of value"]
+    assert bars == ["mean value", f"{HALF} of value"]
 
 
 def test_without_a_range_in_all_there_is_one_map():

@@ -12,7 +12,7 @@ from privgp.gp.kernels.evaluate import variance as kernel_variance
 from privgp.models.tables import domain_of, rows_at
 from privgp.pictures.numbers import number
 from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
-from privgp.pictures.style import REACH, budget_text, input_names, limits
+from privgp.pictures.style import REACH, budget_text, limits
 from privgp.release.exports.geojson import places_in
 from privgp.types import Array
 
@@ -49,7 +49,6 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
         values=values,
         points=MODEL_POINTS[min(inputs, 3) - 1],
         **_shown_of_inputs(model),
-        title="",
         names=getattr(model, "feature_names_in_", None),
         output=f"{output} per unit of exposure" if model.likelihood == "poisson" else output,
         curve="mean",
@@ -71,7 +70,6 @@ def released_probability(model: PrivateGPClassifier, place: int, output: str) ->
         values=values,
         points=MODEL_POINTS[min(_inputs_of(model), 3) - 1],
         **_shown_of_inputs(model),
-        title="",
         names=getattr(model, "feature_names_in_", None),
         output=f"probability of {what}",
         curve="probability",
@@ -87,7 +85,6 @@ def on_paper(model: Any, released: Released, points: Any = None) -> Released:
     chosen = nodes is not None and data["distinct_inputs"] != len(nodes)
     made = replace(
         released,
-        title=f"{_sentence(released)} by {_by(released)}",
         protection=_protection(model.guarantee_, data),
         known=f"{len(nodes):,} points that stand for the inputs" if chosen and nodes is not None
         else released.known,
@@ -145,16 +142,6 @@ def _same_unit(names: Sequence[str], extent: Array) -> bool:
 
 def _projected(inputs: Inputs) -> bool:
     return len(inputs.columns) == 1 and inputs.columns[0].system is not None
-
-
-def _sentence(released: Released) -> str:
-    text = f"mean {released.output}" if released.curve == "mean" else released.output
-    return text[:1].upper() + text[1:]
-
-
-def _by(released: Released) -> str:
-    names = input_names(released.names, len(released.extent))
-    return " and ".join(names) if len(names) <= 2 else f"{len(names)} inputs"
 
 
 def _protection(promise: Guarantee, data: Mapping[str, Any]) -> str:
@@ -276,7 +263,6 @@ def released_function(kept: Kept, output: str) -> Released:
         points=FUNCTION_POINTS[min(len(extent), 3) - 1],
         held_at=extent.mean(axis=1),
         held="in the middle of their range",
-        title=f"Released function of {output}",
         protection=f"Protects {promise.unit} with {budget_text(promise.epsilon, promise.delta)}; "
         f"std of the noise {largest}",
         names=contents.names,

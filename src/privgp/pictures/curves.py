@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from privgp.pictures import style
 from privgp.pictures.maps import plot_map
-from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
+from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released, input_names
 from privgp.types import Array
 
 PANEL_ROOM = 22  # characters of a label
@@ -39,7 +39,7 @@ def plot_released(
     is_single = count == 1 or is_map
     if ax is not None and not is_single:
         raise ValueError(f"{count} inputs are drawn in {count} panels: give figure, not ax.")
-    names = style.input_names(released.names, count)
+    names = input_names(released.names, count)
     if is_map:
         axes = plot_map(released, names, ax, figure)
     else:

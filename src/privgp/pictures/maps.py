@@ -41,9 +41,7 @@ def plot_map(
     far = None if released.targets is not None else far_from_inputs(released, grid)
     near = np.ones(len(points), dtype=bool) if far is None else far <= 1.0
     scale = _scale(values[near], None if half is None else half[near], released.targets is not None)
-    shown: list[tuple[Array, str, Colormap, Normalize]] = [
-        (values, _value_of(released), VALUES, scale)
-    ]
+    shown: list[tuple[Array, str, Colormap, Normalize]] = [(values, released.shown, VALUES, scale)]
     if half is not None and ax is None:
         limits = Normalize(*style.limits(half[near], 0.0))
         shown.append((half, f"{HALF} of {released.output}", UNCERTAINTY, limits))
@@ -111,11 +109,6 @@ def _stacked(ax: Axes) -> bool:
     return place is not None and place.get_gridspec().ncols == 1 < place.get_gridspec().nrows
 
 
-def _value_of(released: Released) -> str:
-    """What a colour stands for."""
-    return f"mean {released.output}" if released.curve == "mean" else released.output
-
-
 def _scale(values: Array, half: Array | None, at_targets: bool) -> Normalize:
     """Colours for the range of values, which is never narrower than the least uncertainty. Without
     smoothing a few lonely targets are far off and would leave one colour for the rest."""
@@ -130,7 +123,7 @@ def _bar(
 ) -> None:
     stacked = _stacked(ax)
     place = "right" if beside or stacked else "bottom"
-    extend = "both" if released.targets is not None and label.startswith("mean") else "neither"
+    extend = "both" if released.targets is not None and label == released.shown else "neither"
     bar = ax.figure.colorbar(colours, ax=ax, location=place, extend=extend, pad=0.02)
     axis = bar.ax.yaxis if place == "right" else bar.ax.xaxis
     axis.set_major_locator(MaxNLocator(4))

@@ -17,6 +17,15 @@ PRIVACY = "90% range of the privacy noise alone"
 NOISE = "90% range of the privacy noise"
 
 
+def input_names(names: Sequence[object] | None, count: int) -> list[str]:
+    """The names of the inputs, or numbers where there are none."""
+    if names is None:
+        return ["input"] if count == 1 else [f"input {j + 1}" for j in range(count)]
+    if len(names) != count:
+        raise ValueError(f"names must name {count} inputs, got {len(names)}.")
+    return [str(name) for name in names]
+
+
 @dataclass(frozen=True)
 class Released:
     """A function of its inputs, or its values at targets alone.
@@ -25,8 +34,8 @@ class Released:
     extent: (inputs, 2), the ends of the drawn range
     points: number of points along a curve, a slice or either side of a map
     held_at: (inputs,), where slices hold the inputs that they do not vary; held: the same in words
-    title: what is shown, in which units; protection: of how many, and what they are promised
-    curve: what the legend calls the line
+    protection: of how many rows it is, and what is promised to whom
+    output: its name, with its units; curve: what the line is of it, as the legend has it
     targets: (targets, inputs), if there are values nowhere else
     answered: points (points, inputs) that were asked before, and their answers
     asked: points (points, inputs) to mark
@@ -40,7 +49,6 @@ class Released:
     points: int
     held_at: Array
     held: str
-    title: str
     names: Sequence[object] | None
     output: str
     curve: str
@@ -54,6 +62,18 @@ class Released:
     ticks: tuple[Any, ...] = ()
     aspect: float | None = None
     known: str = "public inputs"
+
+    @property
+    def shown(self) -> str:
+        """What a value is."""
+        return self.output if self.curve == "probability" else f"{self.curve} {self.output}"
+
+    @property
+    def title(self) -> str:
+        """What is drawn against what."""
+        names = input_names(self.names, len(self.extent))
+        by = " and ".join(names) if len(names) <= 2 else f"{len(names)} inputs"
+        return f"{self.shown[:1].upper()}{self.shown[1:]} by {by}"
 
     def levels(self, j: int) -> Array:
         """The values of an input that has none in between: levels with names, or two numbers."""

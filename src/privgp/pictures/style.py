@@ -103,15 +103,6 @@ def set_ticks(axis: Axis, ticks: Any, name: str = "", most: int = 6) -> None:
         axis.set_major_formatter(Readable(name))
 
 
-def input_names(names: Sequence[object] | None, count: int) -> list[str]:
-    """The names of the inputs, or numbers where there are none."""
-    if names is None:
-        return ["input"] if count == 1 else [f"input {j + 1}" for j in range(count)]
-    if len(names) != count:
-        raise ValueError(f"names must name {count} inputs, got {len(names)}.")
-    return [str(name) for name in names]
-
-
 def limits(values: Array, margin: float = 0.02) -> tuple[float, float]:
     """The range of values with a margin; about a single value, a tenth of it either way."""
     low, high = float(values.min()), float(values.max())

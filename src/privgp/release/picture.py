@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from privgp.pictures import style
 from privgp.pictures.numbers import number
+from privgp.pictures.released import input_names
 from privgp.release.excursions import Excursion
 
 SHOWN_PATHS = 20
@@ -18,7 +19,7 @@ def plot_excursion(excursion: Excursion) -> Figure:
     ax = style.new_figure(3.2 if count == 1 else 4.6).subplots()
     draw = _band if count == 1 else _map
     draw(ax, excursion)
-    style.set_labels(ax, *[*style.input_names(excursion.names, count), "value"][:2])
+    style.set_labels(ax, *[*input_names(excursion.names, count), "value"][:2])
     for axis in (ax.xaxis, ax.yaxis):
         style.set_ticks(axis, None)
     budget = style.budget_text(promise.epsilon, promise.delta)
