@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]  # float64 unless a docstring says otherwise
+# Not NDArray, which is an alias of its own since NumPy 2.5: files are read by what these are.
+Array = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]  # unless a docstring says otherwise
 Random = np.random.Generator | None  # of a simulation; None: the noise that protects
-Integers = NDArray[np.int64]
+Integers = np.ndarray[tuple[Any, ...], np.dtype[np.int64]]
 STAMP = "SIMULATION, not for release"  # on whatever is shown, drawn or written of a simulation
 
 
