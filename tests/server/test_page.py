@@ -12,7 +12,10 @@ import polars as pl
 import pytest
 import uvicorn
 
+from privgp.models.load import packed, unpacked
+from privgp.models.regressor import PrivateGPRegressor
 from privgp.server.app import application
+from privgp.server.views.page import published
 from tests.server.world import settings
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -261,4 +264,23 @@ def test_an_update_and_a_refusal(served, browser, table, tmp_path):
     page.goto(f"{address}/datasets/costs")
     page.locator("#releases li").nth(1).wait_for()
     assert page.locator("#left").inner_text() == "0.8"
+    assert not complaints
+
+
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_names_in_pictures_are_text(browser, tmp_path, inputs):
+    """The plotting script makes links of what is written like one."""
+    link = '<a href="https://elsewhere.test/{}">click</a>'
+    names = [link.format(place) for place in range(inputs)]
+    X = pl.DataFrame(np.random.default_rng(0).uniform(size=(30, inputs)), schema=names)
+    given = {"epsilon": 1.0, "delta": 1e-5, "hyperparameters": "fixed"}
+    model = unpacked(packed(PrivateGPRegressor(y_bounds=(0, 1), **given).fit(X, np.zeros(30))))
+    path = tmp_path / "page.html"
+    path.write_text(published(model, link.format("output"), "names"), encoding="utf-8")
+    page, _, complaints = opened(browser, LIGHT)
+    page.goto(path.as_uri())
+    page.locator(".plot .main-svg").first.wait_for()
+    assert "click</a>" in page.locator(".plot .infolayer").first.text_content()
+    links = page.evaluate("[...document.querySelectorAll('a')].map((each) => each.outerHTML)")
+    assert not [each for each in links if "elsewhere" in each]
     assert not complaints

@@ -130,13 +130,13 @@ def fit_table(
     model.inputs_ = None
     model.n_features_in_ = len(X.names)
     model.feature_names_in_ = np.array(X.names, dtype=object)
-    if not isinstance(y, TableOutput) or y.files != X.files:
+    if not isinstance(y, TableOutput):
         raise ValueError("y must be the output of the table whose inputs are X.")
     check_streams(model)
     groups = X.people(groups)
     if not streams(model, len(X)):
         array, people = _in_memory(X, groups)
-        outputs = gathered(y, None if groups is None else groups.name, people)
+        outputs = gathered(y, X.files, None if groups is None else groups.name, people)
         model.fit(array, outputs, people, plan)
         model.feature_names_in_ = np.array(X.names, dtype=object)
         return

@@ -15,6 +15,7 @@ from privgp.vault.validate import column_numbers
 
 WRONG = "the output column must hold a finite number in every row."
 NOBODY = "the column of groups must name a person in every row."
+ANOTHER = "y must be the output of the table whose inputs are X."
 CHANGED = "the table was changed while it was read. Nothing was released."
 WITH_PEOPLE = [("value", np.float64), ("person", np.int64)]
 
@@ -28,7 +29,7 @@ class TableOutput:
 
     def beside(self, rows: Any, number: int) -> Sequence[PrivateRows]:
         if not hasattr(rows, "files") or rows.files != self.files:
-            raise ValueError("y must be the output of the table whose inputs are X.")
+            raise ValueError(ANOTHER)
         return [PrivateRows(part, self) for part in rows.parts(number)]
 
     def chunks(self, rows: Any) -> Iterator[tuple[Chunk, Any]]:
@@ -56,9 +57,13 @@ class TableOutput:
         return _values(table[self.name])
 
 
-def gathered(outputs: TableOutput, people: str | None = None, codes: Integers | None = None) -> Any:
-    """All outputs of a table so small that it is not streamed. ``codes``: of the people in the column
-    ``people``, who must still be those of the rows."""
+def gathered(
+    outputs: TableOutput, files: Files, people: str | None = None, codes: Integers | None = None
+) -> Any:
+    """All outputs of a table so small that it is not streamed. ``files``: those of its inputs;
+    ``codes``: of the people in the column ``people``, who must still be those of the rows."""
+    if outputs.files != files:
+        raise ValueError(ANOTHER)
     wanted = (outputs.name,) if people is None else (outputs.name, people)
     tables = [table for _, _, table in outputs.files.batches(wanted)]
     if people is not None:

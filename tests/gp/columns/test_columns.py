@@ -151,3 +151,22 @@ def test_numbers_alone_need_no_columns() -> None:
 def test_a_text_of_too_many_kinds_is_no_category_by_itself() -> None:
     with pytest.raises(ValueError, match="60 different texts"):
         Inputs.of(Table.of({"name": [f"n{k}" for k in range(60)]}), None)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        ((-90.0, 90.0), (-180.0, 180.0)),
+        ((-10.0, 10.0), (-340.0, 350.0)),  # nearly two turns
+        ((40.0, 60.0), (-170.0, 175.0)),
+        ((88.0, 90.0), (3.0, 100.0)),
+    ],
+)
+def test_the_domain_of_places_holds_every_declared_place(bounds):
+    place = Place(("lat", "lon"), bounds=bounds)
+    rng = np.random.default_rng(0)
+    points = np.column_stack([rng.uniform(*pair, 50_000) for pair in bounds])
+    points = np.vstack([points, np.stack(np.meshgrid(*np.array(bounds)), axis=-1).reshape(-1, 2)])
+    low, high = place.domain().T
+    found = place.coordinates(points)
+    assert np.all((low <= found) & (found <= high))

@@ -370,7 +370,8 @@ class Place(Number):
         ]
 
     def domain(self) -> Array:
-        corners = [np.linspace(low, high, EDGE) for low, high in self.bounds]
+        turn = np.inf if self.crs is not None else 360.0  # beyond it come the same longitudes
+        corners = [np.linspace(low, min(high, low + turn), EDGE) for low, high in self.bounds]
         lattice = np.stack([each.ravel() for each in np.meshgrid(*corners)], axis=1)
         points = self.coordinates(lattice)
         low, high = points.min(axis=0), points.max(axis=0)

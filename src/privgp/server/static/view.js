@@ -57,7 +57,7 @@ window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () 
 
 function frame(colour, titles, narrow) {
   const axis = (title) => ({
-    title: { text: title, standoff: 8 }, gridcolor: `${colour.line}44`, linecolor: colour.line,
+    title: { text: escaped(title), standoff: 8 }, gridcolor: `${colour.line}44`, linecolor: colour.line,
     zeroline: false, automargin: true, fixedrange: true, nticks: narrow ? 5 : 8,
   });
   return {
@@ -230,7 +230,7 @@ async function map(view, panel, into, title) {
     }
     const bar = {
       orientation: "h", outlinewidth: 0, thickness: 12, y: kind === "mean" ? -0.2 : -0.32, yanchor: "top", len: narrow ? 1 : 0.7,
-      title: { text: kind === "mean" ? panel.output : `± of ${panel.output}`, side: "bottom" },
+      title: { text: escaped(kind === "mean" ? panel.output : `± of ${panel.output}`), side: "bottom" },
     };
     const scale = kind === "mean" ? { colorscale: "Viridis" } : {
       colorscale: [[0, colour.back], [1, colour[kind]]], zmin: 0, zmax: most || 1,
