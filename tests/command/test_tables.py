@@ -159,6 +159,17 @@ def test_a_grid_is_written_as_cf_netcdf_and_read_by_others(published: Path, tmp_
         assert plain.variables["when"].units == b"days since 1970-01-01 00:00:00"
 
 
+def test_a_plan_that_leaves_out_rows_says_that_it_looked_which_have_no_output(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "t.csv").write_text("a,cost\n1,5\n2,\n3,6\n4,7\n")
+    asked = ["--inputs", "a", *BUDGET[2:], "--missing", "drop", "--hyperparameters", "fixed"]
+    for given, told in ((["--output", "cost"], "which rows have none"), ([], "no output was read")):
+        done = run("plan", tmp_path / "t.csv", *asked, *given)
+        assert done.code == 0, done
+        assert told in " ".join(done.out.split())
+
+
 def test_a_grid_of_places_is_written_as_geojson_and_read_by_others(tmp_path: Path) -> None:
     geopandas = pytest.importorskip("geopandas")
     TABLE.write_csv(tmp_path / "t.csv")

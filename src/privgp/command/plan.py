@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
+UNREAD = "no output was read."
+LOOKED = "of outputs only which rows have none was looked at, and that counts as public."
 EVERY_EPSILON = "Every epsilon has a plan of its own."
 SAME_MEASUREMENT = (
     "Every epsilon is that of this same measurement: a plan of its own, with privgp plan --epsilon, "
@@ -79,6 +81,8 @@ def plan(
         with public_computation():
             errors = _errors_by_epsilon(made, step)
             text = made.describe()
+            if request.missing == "drop" and request.output_names:
+                text = text.replace(UNREAD, LOOKED)
             # What the text leaves out because it would take long, JSON leaves out too.
             gap = made.gap if made.is_quick else None
             error_range = [_plain(end) for end in made.error_range()]
