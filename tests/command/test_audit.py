@@ -79,6 +79,12 @@ def test_the_inputs_of_a_table_are_planned_for_and_its_outputs_not_read(visits):
     assert json.loads(result.out)["holds"] is True
 
 
+def test_membership_needs_no_options():
+    result = run("audit", "membership", *QUICK)
+    assert result.code == 0, result
+    assert "members are found" in result.out
+
+
 def test_membership_holds_its_promise_and_is_drawn(tmp_path):
     picture = tmp_path / "members.svg"
     result = run("audit", "membership", "--noise-variance", "0.1", *QUICK, "--plot", picture)

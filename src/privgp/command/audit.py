@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FUNCTION_KERNEL = "matern52(0.2) + white(0.3)"
 PATHS_KERNEL = "exp(1)"
+MEMBERS_KERNEL, MEMBERS_NOISE = "exp(1)", 0.04
 LABELS, COUNTED, SEVERAL, FEATURED = 3, 20, 2, 4  # classes, people in a count, outputs, inputs
 SEARCHES, SETTINGS, RECORDS = ("scores", "permute-and-flip", "exponential"), 6, 100
 # What JSON tells of a result, by the names that the result has for it.
@@ -36,7 +37,9 @@ DATA_HELP = (
     "called x. Outputs are never read: they are made up."
 )
 NOISE_SCALE_HELP = "Scales the noise: below 1 plants a fault, to see that the attack finds it."
-KERNEL_HELP = "Of one input, such as 'exp(1)', or a text file that holds it."
+KERNEL_HELP = (
+    "Of one input, or a text file that holds it; exp(1) with a noise variance of 0.04 unless given."
+)
 SHADOWS_HELP = "Made-up datasets with the record, and without it, to learn from."
 INPUTS_HELP = "Public columns of DATA to predict from."
 PATHS_HELP = "The number of paths released; inf for the exact posterior."
@@ -122,7 +125,7 @@ def trade_off(
 
 
 def membership(
-    kernel: Annotated[str, o.model(KERNEL_HELP, metavar="TEXT|FILE")] = "exp(1)",
+    kernel: Annotated[str | None, o.model(KERNEL_HELP, metavar="TEXT|FILE")] = None,
     noise_variance: o.NoiseVariance = None,
     n: Annotated[int, o.plain("The number of records in a dataset.", "--n", min=1, max=1000)] = 10,
     paths: Annotated[float, o.plain(PATHS_HELP)] = 1.0,
@@ -147,6 +150,8 @@ def membership(
     from privgp.command.io.request import public_computation
     from privgp.gp.kernels.noise import split_noise
 
+    if kernel is None:
+        kernel, noise_variance = MEMBERS_KERNEL, noise_variance or MEMBERS_NOISE
     signal, white = split_noise(read_kernel(kernel))
     if signal is None:
         raise Refusal("--kernel holds nothing but noise.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from privgp.command import options as o
 from privgp.command.errors import Refusal, counted
 from privgp.command.io.files import NEW_TABLES, PICTURES, STATES, TABLES, check_files, open_stored
-from privgp.command.io.screen import progress, tell
+from privgp.command.io.screen import progress, tell, warn
 
 if TYPE_CHECKING:
     from privgp.models.function.estimator import PrivateFunction
@@ -74,6 +74,14 @@ def create(
         del X, y
     holds = "the records" if protect == "records" else "sums of outputs"
     _tell(function, out, holds, as_json=json)
+    low, high = request.bounds
+    if function.noise_std_ > high - low:
+        warn(
+            [
+                f"the std of the noise, {function.noise_std_:.4g}, is more than the width of the bounds, "
+                f"{high - low:.4g}: answers will say next to nothing. Compare privgp release."
+            ]
+        )
     noted(data, account, seed)
 
 
@@ -106,8 +114,9 @@ def ask(
         table = X.with_columns(Series(label, answers(function, points, step)))
         step("Writing")
         columns = write_table(table, out, simulation=function.guarantee_.is_simulation)
+        before = function.points_answered_
         if plot is not None:
-            step("Drawing")
+            step("Drawing, which asks more points")
             try:
                 figure = function.plot()  # asks at the points of a grid too
             except ValueError as problem:
@@ -115,8 +124,11 @@ def ask(
             write_picture(figure, plot)
     noise = f"std of its noise {function.noise_std_:.4g}"
     answered = f"Answered {counted(X.height, 'row')} into {out}: {label}, {noise}."
+    more = function.points_answered_ - before
     facts = {"answers": out, "rows": X.height, "columns": columns, "plot": plot}
-    tell(facts, [answered, *drawn(plot)], function.guarantee_, as_json=json)
+    facts |= {"points_asked_to_draw": more}
+    asked = [f"The picture asked {counted(more, 'further point')} of the function."] if more else []
+    tell(facts, [answered, *drawn(plot), *asked], function.guarantee_, as_json=json)
 
 
 def inspect(state: o.State, json: o.Json = False) -> None:
