@@ -151,7 +151,8 @@ def membership(
     from privgp.gp.kernels.noise import split_noise
 
     if kernel is None:
-        kernel, noise_variance = MEMBERS_KERNEL, noise_variance or MEMBERS_NOISE
+        kernel = MEMBERS_KERNEL
+        noise_variance = MEMBERS_NOISE if noise_variance is None else noise_variance
     signal, white = split_noise(read_kernel(kernel))
     if signal is None:
         raise Refusal("--kernel holds nothing but noise.")
