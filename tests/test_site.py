@@ -127,8 +127,14 @@ def searched(site: Path) -> tuple[str, list[str]]:
         page = browser.new_page(reduced_motion="reduce")
         page.on("request", lambda request: asked.append(request.url))
         page.goto((site / "index.html").as_uri())
-        page.fill(".md-search__input", "ledger")
-        page.wait_for_selector(".md-search-result__item", state="attached")
+        page.click(".md-search__input")
+        page.keyboard.type("ledger")
+        found = page.locator(".md-search-result__item")
+        for _ in range(60):  # a key that is pressed before the index is there is lost
+            page.wait_for_timeout(500)
+            if found.count():
+                break
+            page.keyboard.press("End")
         said = page.locator(".md-search-result__meta").text_content() or ""
         browser.close()
     return said, asked
