@@ -133,7 +133,7 @@ SPENDING = ("regressor.measure", "binned.measure")
         lambda: regressor(mechanism="gaussian", delta=0),
         lambda: regressor(mechanism="gaussian", delta=0, **RECORDS),
         lambda: regressor(objective="max", delta=0),
-        lambda: regressor(inducing=4, delta=0.0),
+        lambda: regressor(mechanism="gaussian", inducing=4, delta=0.0),
         lambda: BinnedMeans(5, **BOUNDS, delta=0, noise="gaussian"),
         lambda: BinnedGP(bins=5, **BOUNDS, delta=0, noise="gaussian", **RECORDS),
         lambda: PrivateFunction(RBF(1.0), 0.1, **BOUNDS, epsilon=1.0, delta=0),

@@ -112,6 +112,8 @@ class Request(ReleaseOptions):
         numbers, as plainly written as in several files."""
         if self.is_many or self.inducing is None or self.kinds or self.missing == "drop":
             return self.is_many
+        if self.likelihood != "gaussian" or self.classes or self.further_bounds:
+            return False
         source = self.source()
         plain = ending(self.data) == ".csv" and source.delimiter == "," and not source.decimal_comma
         return plain or not source.is_csv
