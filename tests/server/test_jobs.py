@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 from privgp.server.jobs.process import SHARED
+from privgp.server.settings import Settings
 from tests.server.world import CUSTODIAN, FAST, running
 
 
@@ -28,3 +30,12 @@ def test_a_job_whose_process_is_lost_is_reported_and_the_next_one_runs(tmp_path)
         job = world.finished(CUSTODIAN, job)
         assert (job["state"], job["error"]) == ("failed", "The plan could not be computed.")
         world.plan(CUSTODIAN, "visits")
+
+
+def test_relative_paths_mean_the_same_to_the_process_of_the_jobs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = Settings(data=Path("served"), ledger="sqlite:///budget.db")
+    assert asked.data == tmp_path / "served"
+    assert asked.ledger == f"sqlite:///{tmp_path / 'budget.db'}"
+    assert Settings(data=Path("served"), ledger="postgresql://h/d").ledger == "postgresql://h/d"
+    assert Settings(data=tmp_path, ledger="sqlite:////a.db").ledger == "sqlite:////a.db"

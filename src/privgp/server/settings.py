@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+SQLITE = "sqlite:///"
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -40,6 +42,14 @@ class Settings:
     rate: float = 50.0
     burst: int = 200
     secure: bool = False
+
+    def __post_init__(self) -> None:
+        """Paths are those of the folder that this process is in now, for every process of the server."""
+        object.__setattr__(self, "data", self.data.absolute())
+        if self.ledger is not None and self.ledger.startswith(SQLITE):
+            path = self.ledger.removeprefix(SQLITE)
+            if path and not path.startswith((":", "file:")):
+                object.__setattr__(self, "ledger", f"{SQLITE}{Path(path).absolute()}")
 
     @property
     def url(self) -> str:
