@@ -126,7 +126,6 @@ def test_membership_as_json_is_repeatable():
         (["trade-off", "--kernel", "nonsense"], ["--kernel"]),
         (["trade-off", "--plot", "nowhere/a.png"], ["nowhere"]),
         (["trade-off", "--plot", "a.pdf"], [".png"]),
-        (["membership"], ["noise"]),
         (["membership", "--noise-variance", "-1"], ["noise"]),
         (["membership", "--noise-variance", "nan"], ["noise"]),
         (["membership", "--kernel", "white(1)"], ["noise"]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from privgp.plan.picture import plot_plan
@@ -10,13 +12,23 @@ from privgp.plan.picture import plot_plan
 class Expecting:
     """A plan of an unbiased release that expects an error from an epsilon of 0.1 on."""
 
-    epsilon, promised_delta, can_plan_again, learns = 1.0, 1e-6, True, False
+    promised_delta, can_plan_again, learns = 1e-6, True, False
     unit = made_for = None
+    strategy = SimpleNamespace(rows=30)
 
-    def expected_error(self, epsilon: float = 1.0) -> float:
+    def __init__(self, epsilon: float = 1.0) -> None:
+        self.epsilon = epsilon
+
+    def at(self, epsilon: float) -> Expecting:
         if epsilon < 0.1:
             raise ValueError("no noise can be calibrated.")
-        return 0.5 + 1.5 / epsilon
+        return Expecting(epsilon)
+
+    def expected_error(self) -> float:
+        return 0.5 + 1.5 / self.epsilon
+
+    def error_range(self) -> tuple[float, float]:
+        return 0.5, 3.0
 
     def error_without_privacy(self) -> float:
         return 0.5

@@ -61,7 +61,7 @@ def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
     """
     model = records_to_plan(model)
     pairs = domain(domain_of(model))
-    question = model._question(len(pairs), groups)
+    question = model._question(len(pairs))
     people = groups is not None
     rows = count_people(groups, _rows(X)) if people else _rows(X)
     with one_thread():
