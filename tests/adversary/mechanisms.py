@@ -323,7 +323,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "several outputs, laplace",
         PrivateGPRegressor,
-        several(mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9000),
+        several(mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=40_000),
     ),
     (
         "several outputs of people, gaussian",
@@ -385,7 +385,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "three classes, laplace",
         PrivateGPClassifier,
-        classifier(3, mechanism="laplace", epsilon=2.5, draws=9000),
+        classifier(3, mechanism="laplace", epsilon=2.5, draws=40_000),
     ),
     ("records, gaussian, many inputs", PrivateGPRegressor, features(**BUDGET)),
     (
