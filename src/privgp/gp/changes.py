@@ -17,7 +17,8 @@ from scipy.special import ndtr
 from privgp.types import Array, Positive
 
 # As shares of the range of each input.
-STEP_WIDTH = 0.01
+STEP_WIDTH, STEP_OCTAVES = 0.02, 2.0  # along one input: drawn from these octaves about it
+BORDER_WIDTH = 0.01  # of steps across a map
 BUMP_WIDTHS = (0.04, 0.08, 0.16)
 EDGE_WIDTHS = (0.05, 0.1, 0.2, 0.4)
 MAP_WIDTHS = (0.08, 0.14, 0.25)  # of bumps on maps
@@ -102,7 +103,10 @@ def list_changes(X: Array, std: float) -> tuple[list[Cell], Array]:
 
 def _steps(low: Array, width: Array, std: float) -> list[Cell]:
     """Steps across every input, on maps in other directions too."""
-    columns, angle, offsets = len(low), 0.0, STEPS if len(low) == 1 else OFFSETS
+    columns, angle = len(low), 0.0
+    offsets, share, octaves = OFFSETS, BORDER_WIDTH, 0.0
+    if columns == 1:
+        offsets, share, octaves = STEPS, STEP_WIDTH, STEP_OCTAVES
     directions = np.eye(columns)
     if columns == 2:
         angle = np.pi / DIRECTIONS
@@ -111,11 +115,12 @@ def _steps(low: Array, width: Array, std: float) -> list[Cell]:
     out = []
     for direction in directions:
         reach = np.abs(direction).sum()  # of the unit cube along this direction
-        slopes = direction[None, :] / (STEP_WIDTH * width)
+        slopes = direction[None, :] / (share * width)
         for t in (np.arange(offsets) + 0.5) / offsets - 0.5:
             centre = low + width * (0.5 + t * reach * direction)
             apart = width * reach / offsets * np.abs(direction)
-            out.append(Cell(Change("step", centre, slopes, std), apart, 0.0, angle, width))
+            step = Change("step", centre, slopes, std)
+            out.append(Cell(step, apart, octaves, angle, width))
     return out
 
 
