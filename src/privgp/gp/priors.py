@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -12,6 +13,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.changes import SHAPES, Change, values
 from privgp.gp.input_maps import InputMap
+from privgp.gp.kernels.codec import kernel_tree
 from privgp.gp.kernels.evaluate import check_kernel, diagonal, evaluate
 from privgp.types import Array, Positive, later
 
@@ -32,12 +34,16 @@ class Hyperparameters:
     weight: Positive = 1.0
     changes: tuple[Change, ...] = later(())
 
-    def covariance(self, X: Array, Z: Array | None = None) -> Array:
-        """Of f at the rows of X and of Z, (rows of X, rows of Z)."""
-        K = evaluate(self.kernel, self.input_map(X), None if Z is None else self.input_map(Z))
-        if self.changes:
-            K += values(self.changes, X) @ values(self.changes, X if Z is None else Z).T
-        return K
+    def smooth(self, X: Array, Z: Array | None = None) -> Array:
+        """Covariances without the changes, (rows of X, rows of Z)."""
+        return evaluate(self.kernel, self.input_map(X), None if Z is None else self.input_map(Z))
+
+    def covariance(self, X: Array, Z: Array | None = None, smooth: Array | None = None) -> Array:
+        """Of f at the rows of X and of Z, (rows of X, rows of Z); ``smooth``: if that is known."""
+        K = self.smooth(X, Z) if smooth is None else smooth
+        if not self.changes:
+            return K
+        return K + values(self.changes, X) @ values(self.changes, X if Z is None else Z).T
 
     def variances(self, X: Array) -> Array:
         """Of f at every row of X."""
@@ -54,6 +60,17 @@ class Hyperparameters:
             raise ValueError("input map is broken.")
         if len(self.changes) > MOST_CHANGES or not all(_fits(c, columns) for c in self.changes):
             raise ValueError("changes are broken.")
+
+
+def of_one_kernel(models: Sequence[Hyperparameters]) -> list[list[int]]:
+    """The places of the models, those with the same kernel and map together: one evaluation of the
+    kernel serves them all."""
+    found: dict[tuple[object, ...], list[int]] = {}
+    for place, model in enumerate(models):
+        map_ = model.input_map
+        mapped = map_.share, map_.knots.tobytes(), map_.ranks.tobytes(), map_.plain
+        found.setdefault((repr(kernel_tree(model.kernel)), *mapped), []).append(place)
+    return [*found.values()]
 
 
 def _fits(change: Change, columns: int) -> bool:

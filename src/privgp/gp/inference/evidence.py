@@ -7,7 +7,7 @@ measured energy given t, Gaussian with the moments that y has given t. Post-proc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -91,7 +91,7 @@ def condition(
     """
     nodes = functionals.nodes
     if smooth is None:
-        smooth = replace(model, changes=()).covariance(nodes)
+        smooth = model.smooth(nodes)
     changes = values(model.changes, nodes) if model.changes else None
     _, S = _covariances(functionals, model.kernel, model.noise_variance, smooth, changes)
     t, noise_std = measurement.values, measurement.noise_std

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -12,7 +13,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.measurement import Measurement
-from privgp.gp.priors import Hyperparameters
+from privgp.gp.priors import Hyperparameters, of_one_kernel
 from privgp.types import Array
 
 BLOCK_ENTRIES = 2**21
@@ -31,19 +32,10 @@ class Component:
     factor: Array
     noise_variances: Array
 
-    def covariances(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """k(x, Z) for every block of rows of X."""
-        step = max(1, BLOCK_ENTRIES // max(len(self.nodes), 1))
-        for first in range(0, len(X), step):
-            rows = slice(first, first + step)
-            yield rows, self.model.covariance(X[rows], self.nodes)
-
-    def blocks(self, X: Array) -> Iterator[tuple[slice, Array, Array]]:
-        """Mean and variance of f for every block of rows of X."""
-        for rows, cross in self.covariances(X):
-            prior = self.model.variances(X[rows])
-            left = prior - np.square(cross @ self.half.T).sum(axis=1)
-            yield rows, cross @ self.mean_weights, np.maximum(left, 0.0)
+    def moments(self, X: Array, cross: Array) -> tuple[Array, Array]:
+        """Mean and variance of f at the rows of X, given k(x, Z)."""
+        left = self.model.variances(X) - np.square(cross @ self.half.T).sum(axis=1)
+        return cross @ self.mean_weights, np.maximum(left, 0.0)
 
 
 @dataclass(frozen=True)
@@ -62,21 +54,46 @@ class Posterior:
         typical = sum(c.model.weight * c.model.noise_variance**0.5 for c in self.components)
         return float(typical**2)
 
+    @cached_property
+    def _of_one_kernel(self) -> list[list[int]]:
+        return of_one_kernel([c.model for c in self.components])
+
+    def blocks(self, X: Array) -> Iterator[slice]:
+        """Rows of X, as many at a time as memory is for."""
+        step = max(1, BLOCK_ENTRIES // max(len(self.components[0].nodes), 1))
+        return (slice(first, first + step) for first in range(0, len(X), step))
+
+    def covariances(self, X: Array) -> Iterator[tuple[int, Component, Array]]:
+        """Every component with its place and k(x, Z); those of one kernel one after the other."""
+        for places in self._of_one_kernel:
+            nodes = smooth = None
+            for i in places:
+                c = self.components[i]
+                if c.nodes is not nodes:
+                    nodes, smooth = c.nodes, c.model.smooth(X, c.nodes)
+                yield i, c, c.model.covariance(X, c.nodes, smooth)
+
+    def _moments(self, X: Array) -> tuple[Array, Array]:
+        """Means and variances at the rows of X under every component, (components, rows)."""
+        means, variances = np.empty((2, len(self.components), len(X)))
+        for i, c, cross in self.covariances(X):
+            means[i], variances[i] = c.moments(X, cross)
+        return means, variances
+
     def mixture(self, X: Array) -> Mixture:
         """The distribution of f at every row of X."""
         means, variances = np.empty((2, len(self.components), len(X)))
-        for i, c in enumerate(self.components):
-            for rows, mean, variance in c.blocks(X):
-                means[i, rows], variances[i, rows] = mean + self.centre, variance
+        for rows in self.blocks(X):
+            means[:, rows], variances[:, rows] = self._moments(X[rows])
         weights = np.array([c.model.weight for c in self.components])
         noises = np.array([c.model.noise_variance for c in self.components])
-        return Mixture(means, variances, weights / weights.sum(), noises)
+        return Mixture(means + self.centre, variances, weights / weights.sum(), noises)
 
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance of f at every row of X."""
         mean, square = np.zeros(len(X)), np.zeros(len(X))
-        for c in self.components:
-            for rows, m, v in c.blocks(X):
+        for rows in self.blocks(X):
+            for c, m, v in zip(self.components, *self._moments(X[rows]), strict=True):
                 mean[rows] += c.model.weight * m
                 square[rows] += c.model.weight * (v + m * m)
         return mean + self.centre, np.maximum(square - mean * mean, 0.0)
@@ -84,17 +101,19 @@ class Posterior:
     def privacy_variance(self, X: Array) -> Array:
         """The part of the variance at every row of X that the noise for privacy makes."""
         out = np.zeros(len(X))
-        for c in self.components:
-            for rows, cross in c.covariances(X):
+        for rows in self.blocks(X):
+            each = np.empty((len(self.components), len(X[rows])))
+            for i, c, cross in self.covariances(X[rows]):
                 W = solve_triangular(c.factor, c.half @ cross.T, lower=True, trans="T")
-                out[rows] += c.model.weight * (c.noise_variances @ np.square(W))
+                each[i] = c.model.weight * (c.noise_variances @ np.square(W))
+            out[rows] = sum(each)
         return out
 
     def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
         """Mean of f at the rows of X and their full covariance matrix."""
         mean, square = np.zeros(len(X)), np.zeros((len(X), len(X)))
         for c in self.components:
-            cross = np.vstack([block for _, block in c.covariances(X)])
+            cross = c.model.covariance(X, c.nodes)
             m = cross @ c.mean_weights
             half = cross @ c.half.T
             mean += c.model.weight * m
@@ -109,21 +128,27 @@ def posterior(
     centre: float,
 ) -> Posterior:
     """Condition every model on the measurement."""
-    components = []
-    for model in models:
-        given = condition(functionals, measurement, model)
-        half = solve_triangular(given.factor, functionals.weights, lower=True, check_finite=False)
-        components.append(
-            Component(
-                model=model,
-                nodes=functionals.nodes,
-                mean_weights=functionals.weights.T @ given.solved,
-                half=half,
-                factor=given.factor,
-                noise_variances=given.noise_variances,
-            )
-        )
-    return Posterior(tuple(components), centre)
+    components: dict[int, Component] = {}
+    for places in of_one_kernel(models):
+        smooth = models[places[0]].smooth(functionals.nodes)
+        for i in places:
+            components[i] = _component(functionals, measurement, models[i], smooth)
+    return Posterior(tuple(components[i] for i in range(len(models))), centre)
+
+
+def _component(
+    functionals: Functionals, measurement: Measurement, model: Hyperparameters, smooth: Array
+) -> Component:
+    given = condition(functionals, measurement, model, smooth)
+    half = solve_triangular(given.factor, functionals.weights, lower=True, check_finite=False)
+    return Component(
+        model=model,
+        nodes=functionals.nodes,
+        mean_weights=functionals.weights.T @ given.solved,
+        half=half,
+        factor=given.factor,
+        noise_variances=given.noise_variances,
+    )
 
 
 def mean_map(

@@ -147,8 +147,8 @@ class Earlier:
     def _means(self, X: Array) -> Array:
         """(rows, models)"""
         means = np.empty((len(X), len(self.posterior.components)))
-        for i, component in enumerate(self.posterior.components):
-            for rows, cross in component.covariances(X):
+        for rows in self.posterior.blocks(X):
+            for i, component, cross in self.posterior.covariances(X[rows]):
                 means[rows, i] = cross @ component.mean_weights
         return means
 
