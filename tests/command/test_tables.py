@@ -187,6 +187,68 @@ def test_a_grid_of_places_is_written_as_geojson_and_read_by_others(tmp_path: Pat
     assert cells.total_bounds[0] < TABLE["lon"].min()
 
 
+@pytest.mark.parametrize("where", ["degrees", "plane", "date line"])
+def test_contours_hold_what_is_predicted_there(where: str, tmp_path: Path) -> None:
+    geopandas, shapely = pytest.importorskip("geopandas"), pytest.importorskip("shapely")
+    east, north, table = "lon", "lat", TABLE
+    asked = ["--inputs", "lat,lon", "--places", "lat,lon"]
+    if where == "plane":
+        pytest.importorskip("pyproj")
+        east, north = "e", "n"
+        table = TABLE.with_columns(e=450_000 + 30_000 * pl.col("lon"), n=1e5 * pl.col("lat") - 5e6)
+        asked = ["--inputs", "e,n", "--places", "e,n", "--crs", "EPSG:27700"]
+    if where == "date line":
+        far = pl.col("lon") + 180
+        table = TABLE.with_columns(lon=pl.when(far > 180).then(far - 360).otherwise(far))
+    table.write_csv(tmp_path / "t.csv")
+    release, out = tmp_path / "t.privgp", tmp_path / "g.geojson"
+    asked = [tmp_path / "t.csv", *asked, *BUDGET, *QUICK, "--name", "price", "--units", "EUR"]
+    assert run("release", *asked, "-o", release).code == 0
+    model = privgp.load(release)
+    means = model.predict(table.select(*model.feature_names_in_))
+    slack = 0.01 * np.ptp(means)  # of straight lines between points
+    for contours in ("4", ",".join(str(each) for each in np.quantile(means, [0.3, 0.6]))):
+        done = run(
+            "predict",
+            release,
+            "--grid",
+            "30",
+            "--contours",
+            contours,
+            "-o",
+            out,
+            "--force",
+            "--json",
+        )
+        assert done.code == 0, done
+        assert json.loads(done.out)["columns"] == ["name", "units", "from", "to", "band"]
+        bands = geopandas.read_file(out, engine="pyogrio")
+        assert bands.is_valid.all()
+        assert len(bands) in (3, 4)
+        assert {*bands["name"]} == {"price"}
+        assert {*bands["units"]} == {"EUR"}
+        inside = 0
+        for row in table.select(north, east).iter_rows(named=True):
+            value = model.predict(pl.DataFrame([row]))[0]
+            place = shapely.Point(row[east], row[north])
+            if where == "plane":
+                degrees = geopandas.GeoSeries([place], crs="EPSG:27700").to_crs("EPSG:4326")
+                place = degrees.iloc[0]
+            for _, band in bands[bands.contains(place)].iterrows():
+                assert not value < band["from"] - slack
+                assert not value > band["to"] + slack
+                inside += 1
+        assert inside > 15  # others lie on the edge
+
+
+def test_contours_are_refused_where_there_are_none(published: Path, tmp_path: Path) -> None:
+    for asked in (["--grid", "3", "-o", tmp_path / "g.nc"], ["--page", tmp_path / "p.html"]):
+        done = run("predict", published, *asked, "--contours", "3")
+        assert_refused(done, "--contours is for a .geojson file")
+    done = run("predict", published, "--grid", "3", "-o", tmp_path / "g.geojson", "--contours", "3")
+    assert_refused(done, "longitude and latitude")
+
+
 def test_a_grid_without_places_is_no_geojson(published: Path, tmp_path: Path) -> None:
     done = run("predict", published, "--grid", "3", "-o", tmp_path / "g.geojson")
     assert_refused(done, "longitude and latitude")

@@ -94,6 +94,10 @@ class Number:
         """The numbers at coordinates."""
         return coordinates
 
+    def degrees(self, numbers: Array) -> Array | None:
+        """Latitudes and longitudes, where it is a place."""
+        return None
+
     def shown(self, numbers: Array) -> Array:
         """The same numbers, written so that neighbours are next to each other."""
         return numbers
@@ -333,7 +337,7 @@ class Place(Number):
 
     def numbers(self, cells: Sequence[Any]) -> Array:
         numbers = np.column_stack([_floats(column) for column in cells])
-        degrees = numbers if self.crs is None else from_crs(self.crs, numbers)
+        degrees = self.degrees(numbers)
         if not np.all(np.isfinite(degrees)) or np.any(np.abs(degrees) > (90.0, 360.0)):
             raise ValueError("not on the earth")
         return numbers
@@ -385,8 +389,11 @@ class Place(Number):
     def told_bounds(self) -> str:
         return "".join(f", {low:g} to {high:g}" for low, high in self.bounds)
 
+    def degrees(self, numbers: Array) -> Array:
+        return numbers if self.crs is None else from_crs(self.crs, numbers)
+
     def coordinates(self, numbers: Array) -> Array:
-        return on_sphere(numbers if self.crs is None else from_crs(self.crs, numbers))
+        return on_sphere(self.degrees(numbers))
 
     def back(self, coordinates: Array) -> Array:
         degrees = in_degrees(coordinates)
