@@ -249,6 +249,19 @@ def test_contours_are_refused_where_there_are_none(published: Path, tmp_path: Pa
     assert_refused(done, "longitude and latitude")
 
 
+def test_bounds_that_look_read_off_the_data_are_told_in_one_sentence(tmp_path: Path) -> None:
+    TABLE.write_csv(tmp_path / "t.csv")
+    asked = ["plan", tmp_path / "t.csv", "--inputs", "lat", "--epsilon", "1", "--delta", "1e-5"]
+    asked += ["--hyperparameters", "fixed", "--json"]
+    for low, high, told in (("100", "121.34131", True), ("0", "200", False)):
+        done = run(*asked, "--bounds", low, high)
+        assert done.code == 0, done
+        warnings = json.loads(done.out)["warnings"]
+        assert [
+            each.startswith(f"The --bounds {low} and {high} look read") for each in warnings
+        ] == ([True] if told else [])
+
+
 def test_a_grid_without_places_is_no_geojson(published: Path, tmp_path: Path) -> None:
     done = run("predict", published, "--grid", "3", "-o", tmp_path / "g.geojson")
     assert_refused(done, "longitude and latitude")

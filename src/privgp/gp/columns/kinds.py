@@ -16,11 +16,13 @@ import numpy as np
 
 from privgp.gp.columns.dates import days_of, instants
 from privgp.gp.columns.places import from_crs, great_circle, in_degrees, on_sphere, to_crs
+from privgp.gp.columns.roundness import are_round
 from privgp.types import Array, Pair, Positive
 
 MOST_LEVELS = 1000
 EDGE = 65  # points along either side of a box of places
 TINY = 1e-9  # degrees
+SECOND = 1.1 / 3600.0  # in hours: days often end at 23:59:59
 EVEN_SPREAD = 0.5  # the std of a truth value that is true as often as not
 EPOCH = "days since 1970-01-01 00:00:00"
 TRUTHS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
@@ -69,6 +71,11 @@ class Number:
     def declared_ends(self) -> Array:
         """The ends of the declared range, (names, 2)."""
         return np.array(self.bounds) if self.bounded else self.ends(np.empty((0, 1)))
+
+    @property
+    def has_round_bounds(self) -> bool:
+        """Whether the declared bounds look so, and not read off the data."""
+        return all(are_round(*pair) for pair in self.bounds)
 
     def domain(self) -> Array:
         """A box around the coordinates of all declared numbers, (width, 2)."""
@@ -189,6 +196,11 @@ class Date(Number):
 
     def cells(self, numbers: Array) -> list[Any]:
         return [instants(numbers[:, 0])]
+
+    @property
+    def has_round_bounds(self) -> bool:
+        hours = 24.0 * np.ravel(self.bounds)
+        return bool(np.all(np.abs(hours - np.rint(hours)) < SECOND))
 
     def conventions(self) -> list[dict[str, Any]]:
         return [{"standard_name": "time", "units": EPOCH, "calendar": "standard"}]
