@@ -354,6 +354,12 @@ class Place(Number):
             raise ValueError("not on the earth")
         return numbers
 
+    def within(self, numbers: Array) -> Array:
+        """In the declared bounds, each by itself; in their middle where a CRS has no place there."""
+        inside = super().within(numbers)
+        lost = ~np.all(np.isfinite(self.degrees(inside)), axis=1, keepdims=True)
+        return np.where(lost, np.mean(self.bounds, axis=1), inside) if self.bounds else inside
+
     def cells(self, numbers: Array) -> list[Any]:
         if self.crs is not None:
             return [*numbers.T]
@@ -389,6 +395,11 @@ class Place(Number):
         turn = np.inf if self.crs is not None else 360.0  # beyond it come the same longitudes
         corners = [np.linspace(low, min(high, low + turn), EDGE) for low, high in self.bounds]
         lattice = np.stack([each.ravel() for each in np.meshgrid(*corners)], axis=1)
+        if not np.all(np.isfinite(self.degrees(lattice))):
+            raise ValueError(
+                f"x_bounds of {self.names[0]!r} and {self.names[1]!r} reach beyond where {self.crs} can "
+                "be turned into latitudes and longitudes: declare narrower ones."
+            )
         points = self.coordinates(lattice)
         low, high = points.min(axis=0), points.max(axis=0)
         pad = 1e-3 * float((high - low).max()) + 1e-6  # for what lies between the points
