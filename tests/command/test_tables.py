@@ -396,3 +396,44 @@ def test_a_class_that_is_written_like_nothing_does_not_tell_whose_it_is(
     asked = ["--inputs", "a", "--output", "illness", "--classes", f"{word},severe"]
     asked += ["--epsilon", "1", "--delta", "1e-5", "--missing", "drop"]
     assert_refused(run("plan", data, *asked), "write the class otherwise")
+
+
+GAPS = "a;cost\n" + "".join(f"{k},5;{'' if k % 5 == 0 else 100 + k}\n" for k in range(20))
+LEFT_OUT = "which rows have a missing value is public"
+
+
+def test_a_plan_that_left_out_rows_is_carried_out_on_the_same_rows(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(GAPS)
+    asked = [tmp_path / "t.csv", "--inputs", "a", *BUDGET, "--hyperparameters", "fixed"]
+    plan, release = tmp_path / "t.plan", tmp_path / "t.privgp"
+    assert run("plan", *asked, "--missing", "drop", "-o", plan).code == 0
+    carried = ["release", tmp_path / "t.csv", "--output", "cost", "--plan", plan, "--seed", "1"]
+    assert_refused(run(*carried, "-o", release), "cost")  # which has missing values
+    done = run(*carried, "-o", release, "--missing", "drop")
+    assert done.code == 0, done
+    model = privgp.load(release)
+    assert any(LEFT_OUT in each for each in model.guarantee_.assumptions)
+    assert model.certificate()["data"]["rows"] == 16
+    assert_refused(
+        run(*carried, "-o", release, "--force", "--epsilon", "2"), "does not go with --plan"
+    )
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_update_leaves_out_rows_and_says_so(tmp_path: Path, first: bool) -> None:
+    """Also where only the ``first`` of the batches, or only the second, has missing values."""
+    whole = "".join(f"{k},25;{90 + k}\n" for k in range(12))
+    old, new = (GAPS, f"a;cost\n{whole}") if first else (f"a;cost\n{whole}", GAPS)
+    (tmp_path / "old.csv").write_text(old)
+    (tmp_path / "new.csv").write_text(new)
+    drop = ["--missing", "drop"]
+    release, updated = tmp_path / "t.privgp", tmp_path / "u.privgp"
+    asked = [tmp_path / "old.csv", "--inputs", "a", *BUDGET, *QUICK, "-o", release]
+    assert run("release", *asked, *(drop if first else [])).code == 0
+    asked = [release, tmp_path / "new.csv", "--output", "cost", "--seed", "1", "-o", updated]
+    if not first:
+        assert_refused(run("update", *asked), "cost")
+    done = run("update", *asked, *([] if first else drop))
+    assert done.code == 0, done
+    assumed = privgp.load(updated).guarantee_.assumptions
+    assert sum(LEFT_OUT in each for each in assumed) == 1

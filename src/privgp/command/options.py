@@ -163,6 +163,7 @@ MISSING_HELP = (
 )
 DELIMITER_HELP = "What separates the fields of a CSV file. Default: as its header shows."
 DECIMAL_HELP = "Numbers are written 1,5. Default: as the public columns show."
+Missing = Annotated[Literal["refuse", "drop"], columns(MISSING_HELP)]
 Delimiter = Annotated[str | None, columns(DELIMITER_HELP, metavar="CHARACTER")]
 DecimalComma = Annotated[bool | None, columns(DECIMAL_HELP, "--decimal-comma/--decimal-point")]
 
@@ -201,7 +202,7 @@ class ReleaseOptions:
     places: Annotated[str | None, columns(PLACES_HELP, metavar="LAT,LON")] = None
     crs: Annotated[str | None, columns(CRS_HELP, metavar="NAME")] = None
     periodic: Annotated[str | None, columns(PERIODIC_HELP, metavar="A=PERIOD")] = None
-    missing: Annotated[Literal["refuse", "drop"], columns(MISSING_HELP)] = "refuse"
+    missing: Missing = "refuse"
     delimiter: Delimiter = None
     decimal_comma: DecimalComma = None
 
