@@ -437,3 +437,33 @@ def test_an_update_leaves_out_rows_and_says_so(tmp_path: Path, first: bool) -> N
     assert done.code == 0, done
     assumed = privgp.load(updated).guarantee_.assumptions
     assert sum(LEFT_OUT in each for each in assumed) == 1
+
+
+def test_targets_are_dates_categories_and_places_too(tmp_path: Path) -> None:
+    TABLE.write_csv(tmp_path / "t.csv")
+    asked = [tmp_path / "t.csv", "--inputs", "when,region,lat,lon,member", "--places", "lat,lon"]
+    asked += ["--epsilon", "1", "--delta", "1e-5", "--bounds", "0", "200"]
+    asked += ["--hyperparameters", "fixed"]
+    axes = "when=2024-03-01:2024-03-09:3,region=north|east,lat=51:52:2,lon=-1:1:2,member=true|false"
+    plan = tmp_path / "t.plan"
+    done = run("plan", *asked, "--targets", axes, "-o", plan)
+    assert done.code == 0, done
+    targets = privgp.load_plan(plan).targets
+    assert len(targets) == 3 * 2 * 2 * 2 * 2
+    expected = pl.DataFrame(
+        {
+            "when": ["2024-03-01", "2024-03-05", "2024-03-09"],
+            "region": ["north", "east", "east"],
+            "lat": [51.0, 52.0, 51.0],
+            "lon": [-1.0, 1.0, 1.0],
+            "member": [True, False, True],
+        }
+    )
+    inputs = privgp.load_plan(plan).made_for.parameters.columns
+    for row in inputs.located(expected):
+        assert np.abs(targets - row).max(axis=1).min() < 1e-9
+    for wrong, word in (("when=soon:late:3", "nor a grid"), ("region=north|", "nor a grid")):
+        broken = ",".join(
+            wrong if e.split("=")[0] == wrong.split("=")[0] else e for e in axes.split(",")
+        )
+        assert_refused(run("plan", *asked, "--targets", broken), word)

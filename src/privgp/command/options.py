@@ -119,7 +119,8 @@ X_BOUNDS_HELP = (
     "input, in their order. Inputs outside are moved to them."
 )
 TARGETS_HELP = (
-    "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 (start:stop:count)."
+    "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 (start:stop:count), "
+    "when=2024-01-01:2024-12-31:12, region=north|south."
     " Default: at the rows of DATA; with --protect records, all over the bounds."
 )
 MOST_ROWS_HELP = (
