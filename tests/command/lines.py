@@ -130,6 +130,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--periodic": (*COLUMN_NAMES, "age", "age=", "age=0", "age=-1", "age=nan", "age=inf"),
     "--missing": CHOICE, "--delimiter": ("", ";;", "é"), "--grid": (*COUNT, "1e9"),
     "--grid-bounds": ("", "nonsense", "age=", "age=1", "age=9:1", "bmi=1:2", "age=1:2,age=1:2", "age=a:b"),
+    "--contours": (*COUNT, "5"),  # for .geojson alone
     "--holder": JSON, "--name": ("", "a" * 201), "--units": ("", "a" * 201),
     "--link": CHOICE, "--classes": ("", "one", "a,a", "a,,b"),
     "--dataset": ("", "nonsense"), "--head": ("", "nonsense"),

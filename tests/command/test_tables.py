@@ -187,6 +187,81 @@ def test_a_grid_of_places_is_written_as_geojson_and_read_by_others(tmp_path: Pat
     assert cells.total_bounds[0] < TABLE["lon"].min()
 
 
+@pytest.mark.parametrize("where", ["degrees", "plane", "date line"])
+def test_contours_hold_what_is_predicted_there(where: str, tmp_path: Path) -> None:
+    geopandas, shapely = pytest.importorskip("geopandas"), pytest.importorskip("shapely")
+    east, north, table = "lon", "lat", TABLE
+    asked = ["--inputs", "lat,lon", "--places", "lat,lon"]
+    if where == "plane":
+        pytest.importorskip("pyproj")
+        east, north = "e", "n"
+        table = TABLE.with_columns(e=450_000 + 30_000 * pl.col("lon"), n=1e5 * pl.col("lat") - 5e6)
+        asked = ["--inputs", "e,n", "--places", "e,n", "--crs", "EPSG:27700"]
+    if where == "date line":
+        far = pl.col("lon") + 180
+        table = TABLE.with_columns(lon=pl.when(far > 180).then(far - 360).otherwise(far))
+    table.write_csv(tmp_path / "t.csv")
+    release, out = tmp_path / "t.privgp", tmp_path / "g.geojson"
+    asked = [tmp_path / "t.csv", *asked, *BUDGET, *QUICK, "--name", "price", "--units", "EUR"]
+    assert run("release", *asked, "-o", release).code == 0
+    model = privgp.load(release)
+    means = model.predict(table.select(*model.feature_names_in_))
+    slack = 0.01 * np.ptp(means)  # of straight lines between points
+    for contours in ("4", ",".join(str(each) for each in np.quantile(means, [0.3, 0.6]))):
+        done = run(
+            "predict",
+            release,
+            "--grid",
+            "30",
+            "--contours",
+            contours,
+            "-o",
+            out,
+            "--force",
+            "--json",
+        )
+        assert done.code == 0, done
+        assert json.loads(done.out)["columns"] == ["name", "units", "from", "to", "band"]
+        bands = geopandas.read_file(out, engine="pyogrio")
+        assert bands.is_valid.all()
+        assert len(bands) in (3, 4)
+        assert {*bands["name"]} == {"price"}
+        assert {*bands["units"]} == {"EUR"}
+        inside = 0
+        for row in table.select(north, east).iter_rows(named=True):
+            value = model.predict(pl.DataFrame([row]))[0]
+            place = shapely.Point(row[east], row[north])
+            if where == "plane":
+                degrees = geopandas.GeoSeries([place], crs="EPSG:27700").to_crs("EPSG:4326")
+                place = degrees.iloc[0]
+            for _, band in bands[bands.contains(place)].iterrows():
+                assert not value < band["from"] - slack
+                assert not value > band["to"] + slack
+                inside += 1
+        assert inside > 15  # others lie on the edge
+
+
+def test_contours_are_refused_where_there_are_none(published: Path, tmp_path: Path) -> None:
+    for asked in (["--grid", "3", "-o", tmp_path / "g.nc"], ["--page", tmp_path / "p.html"]):
+        done = run("predict", published, *asked, "--contours", "3")
+        assert_refused(done, "--contours is for a .geojson file")
+    done = run("predict", published, "--grid", "3", "-o", tmp_path / "g.geojson", "--contours", "3")
+    assert_refused(done, "longitude and latitude")
+
+
+def test_bounds_that_look_read_off_the_data_are_told_in_one_sentence(tmp_path: Path) -> None:
+    TABLE.write_csv(tmp_path / "t.csv")
+    asked = ["plan", tmp_path / "t.csv", "--inputs", "lat", "--epsilon", "1", "--delta", "1e-5"]
+    asked += ["--hyperparameters", "fixed", "--json"]
+    for low, high, told in (("100", "121.34131", True), ("0", "200", False)):
+        done = run(*asked, "--bounds", low, high)
+        assert done.code == 0, done
+        warnings = json.loads(done.out)["warnings"]
+        assert [
+            each.startswith(f"The --bounds {low} and {high} look read") for each in warnings
+        ] == ([True] if told else [])
+
+
 def test_a_grid_without_places_is_no_geojson(published: Path, tmp_path: Path) -> None:
     done = run("predict", published, "--grid", "3", "-o", tmp_path / "g.geojson")
     assert_refused(done, "longitude and latitude")
@@ -321,3 +396,74 @@ def test_a_class_that_is_written_like_nothing_does_not_tell_whose_it_is(
     asked = ["--inputs", "a", "--output", "illness", "--classes", f"{word},severe"]
     asked += ["--epsilon", "1", "--delta", "1e-5", "--missing", "drop"]
     assert_refused(run("plan", data, *asked), "write the class otherwise")
+
+
+GAPS = "a;cost\n" + "".join(f"{k},5;{'' if k % 5 == 0 else 100 + k}\n" for k in range(20))
+LEFT_OUT = "which rows have a missing value is public"
+
+
+def test_a_plan_that_left_out_rows_is_carried_out_on_the_same_rows(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(GAPS)
+    asked = [tmp_path / "t.csv", "--inputs", "a", *BUDGET, "--hyperparameters", "fixed"]
+    plan, release = tmp_path / "t.plan", tmp_path / "t.privgp"
+    assert run("plan", *asked, "--missing", "drop", "-o", plan).code == 0
+    carried = ["release", tmp_path / "t.csv", "--output", "cost", "--plan", plan, "--seed", "1"]
+    assert_refused(run(*carried, "-o", release), "cost")  # which has missing values
+    done = run(*carried, "-o", release, "--missing", "drop")
+    assert done.code == 0, done
+    model = privgp.load(release)
+    assert any(LEFT_OUT in each for each in model.guarantee_.assumptions)
+    assert model.certificate()["data"]["rows"] == 16
+    assert_refused(
+        run(*carried, "-o", release, "--force", "--epsilon", "2"), "does not go with --plan"
+    )
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_update_leaves_out_rows_and_says_so(tmp_path: Path, first: bool) -> None:
+    """Also where only the ``first`` of the batches, or only the second, has missing values."""
+    whole = "".join(f"{k},25;{90 + k}\n" for k in range(12))
+    old, new = (GAPS, f"a;cost\n{whole}") if first else (f"a;cost\n{whole}", GAPS)
+    (tmp_path / "old.csv").write_text(old)
+    (tmp_path / "new.csv").write_text(new)
+    drop = ["--missing", "drop"]
+    release, updated = tmp_path / "t.privgp", tmp_path / "u.privgp"
+    asked = [tmp_path / "old.csv", "--inputs", "a", *BUDGET, *QUICK, "-o", release]
+    assert run("release", *asked, *(drop if first else [])).code == 0
+    asked = [release, tmp_path / "new.csv", "--output", "cost", "--seed", "1", "-o", updated]
+    if not first:
+        assert_refused(run("update", *asked), "cost")
+    done = run("update", *asked, *([] if first else drop))
+    assert done.code == 0, done
+    assumed = privgp.load(updated).guarantee_.assumptions
+    assert sum(LEFT_OUT in each for each in assumed) == 1
+
+
+def test_targets_are_dates_categories_and_places_too(tmp_path: Path) -> None:
+    TABLE.write_csv(tmp_path / "t.csv")
+    asked = [tmp_path / "t.csv", "--inputs", "when,region,lat,lon,member", "--places", "lat,lon"]
+    asked += ["--epsilon", "1", "--delta", "1e-5", "--bounds", "0", "200"]
+    asked += ["--hyperparameters", "fixed"]
+    axes = "when=2024-03-01:2024-03-09:3,region=north|east,lat=51:52:2,lon=-1:1:2,member=true|false"
+    plan = tmp_path / "t.plan"
+    done = run("plan", *asked, "--targets", axes, "-o", plan)
+    assert done.code == 0, done
+    targets = privgp.load_plan(plan).targets
+    assert len(targets) == 3 * 2 * 2 * 2 * 2
+    expected = pl.DataFrame(
+        {
+            "when": ["2024-03-01", "2024-03-05", "2024-03-09"],
+            "region": ["north", "east", "east"],
+            "lat": [51.0, 52.0, 51.0],
+            "lon": [-1.0, 1.0, 1.0],
+            "member": [True, False, True],
+        }
+    )
+    inputs = privgp.load_plan(plan).made_for.parameters.columns
+    for row in inputs.located(expected):
+        assert np.abs(targets - row).max(axis=1).min() < 1e-9
+    for wrong, word in (("when=soon:late:3", "nor a grid"), ("region=north|", "nor a grid")):
+        broken = ",".join(
+            wrong if e.split("=")[0] == wrong.split("=")[0] else e for e in axes.split(",")
+        )
+        assert_refused(run("plan", *asked, "--targets", broken), word)

@@ -329,3 +329,60 @@ def test_a_pipeline_in_front_predicts_from_its_file(tmp_path) -> None:
     assert list(loaded.feature_names_in_) == ["scaled__lat", "scaled__lon"]
     again = loaded.predict(pipeline[:-1].transform(FRAME.to_pandas()))
     assert np.array_equal(again, pipeline.predict(FRAME.to_pandas()))
+
+
+NUMBERS = {"age": np.arange(20.0), "bmi": np.arange(20.0) % 7}
+QUICK = {"epsilon": 1.0, "delta": 1e-5, "hyperparameters": "fixed", "random_state": 0}
+
+
+@pytest.mark.parametrize("fitted_to", ["dict", "polars", "pandas"])
+def test_numbers_are_told_by_their_names(fitted_to: str, tmp_path) -> None:
+    y = NUMBERS["age"] / 20
+    X: Any = NUMBERS
+    if fitted_to != "dict":
+        X = pytest.importorskip(fitted_to).DataFrame(NUMBERS)
+    model = PrivateGPRegressor(y_bounds=(0, 1), **QUICK)
+    assert model.plan(X).made_for.names == ("age", "bmi")
+    model.fit(X, y).save(tmp_path / "m.privgp")
+    expected = model.predict(pl.DataFrame({"age": [2.0, 3.0], "bmi": [1.0, 5.0]}))
+    asked = {"note": ["a", "b"], "bmi": [1, 5], "age": [2, 3]}
+    rows = [{"age": 2, "bmi": 1}, {"age": 3, "bmi": 5}]
+    structured = np.array([(1, 2), (5, 3)], dtype=[("bmi", "i4"), ("age", "f4")])
+    for read in (model, privgp.load(tmp_path / "m.privgp")):
+        for each in (asked, rows, structured):
+            assert np.array_equal(read.predict(each), expected)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"age": [1]}, "no column 'bmi': the inputs are age, bmi"),
+        ({"age": ["old"], "bmi": [1]}, "a finite number in every cell"),
+        ({"age": [None], "bmi": [1]}, "a finite number in every cell"),
+        ({"age": [1, 2], "bmi": [1]}, "equally many cells"),
+    ],
+)
+def test_what_a_table_of_numbers_lacks_is_said(asked: Any, words: str) -> None:
+    model = PrivateGPRegressor(y_bounds=(0, 1), **QUICK).fit(NUMBERS, NUMBERS["age"] / 20)
+    with pytest.raises(ValueError, match=words):
+        model.predict(asked)
+
+
+def test_names_are_refused_where_none_are_known() -> None:
+    rows = np.column_stack([*NUMBERS.values()])
+    model = PrivateGPRegressor(y_bounds=(0, 1), **QUICK).fit(rows, NUMBERS["age"] / 20)
+    with pytest.raises(ValueError, match="fitted without names: give X as rows"):
+        model.predict(NUMBERS)
+
+
+def test_truth_values_are_labels_or_the_numbers_0_and_1() -> None:
+    X, truths = NUMBERS["age"][:, None], np.arange(20) % 3 == 0
+    pandas = pytest.importorskip("pandas")
+    forms = [truths, truths.tolist(), pl.Series(truths), pandas.Series(truths, dtype="boolean")]
+    classifiers = [PrivateGPClassifier(classes=[False, True], **QUICK).fit(X, y) for y in forms]
+    assert classifiers[0].predict(X).dtype == bool
+    regressors = [PrivateGPRegressor(y_bounds=(0, 1), **QUICK).fit(X, y) for y in forms]
+    numbers = PrivateGPRegressor(y_bounds=(0, 1), **QUICK).fit(X, truths.astype(float))
+    for classifier, regressor in zip(classifiers, regressors, strict=True):
+        assert np.array_equal(classifier.predict_proba(X), classifiers[0].predict_proba(X))
+        assert np.array_equal(regressor.predict(X), numbers.predict(X))

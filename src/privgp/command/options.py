@@ -119,7 +119,8 @@ X_BOUNDS_HELP = (
     "input, in their order. Inputs outside are moved to them."
 )
 TARGETS_HELP = (
-    "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 (start:stop:count)."
+    "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 (start:stop:count), "
+    "when=2024-01-01:2024-12-31:12, region=north|south."
     " Default: at the rows of DATA; with --protect records, all over the bounds."
 )
 MOST_ROWS_HELP = (
@@ -163,6 +164,7 @@ MISSING_HELP = (
 )
 DELIMITER_HELP = "What separates the fields of a CSV file. Default: as its header shows."
 DECIMAL_HELP = "Numbers are written 1,5. Default: as the public columns show."
+Missing = Annotated[Literal["refuse", "drop"], columns(MISSING_HELP)]
 Delimiter = Annotated[str | None, columns(DELIMITER_HELP, metavar="CHARACTER")]
 DecimalComma = Annotated[bool | None, columns(DECIMAL_HELP, "--decimal-comma/--decimal-point")]
 
@@ -201,7 +203,7 @@ class ReleaseOptions:
     places: Annotated[str | None, columns(PLACES_HELP, metavar="LAT,LON")] = None
     crs: Annotated[str | None, columns(CRS_HELP, metavar="NAME")] = None
     periodic: Annotated[str | None, columns(PERIODIC_HELP, metavar="A=PERIOD")] = None
-    missing: Annotated[Literal["refuse", "drop"], columns(MISSING_HELP)] = "refuse"
+    missing: Missing = "refuse"
     delimiter: Delimiter = None
     decimal_comma: DecimalComma = None
 

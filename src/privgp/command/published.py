@@ -28,6 +28,10 @@ GRID_HELP = (
     "Instead of NEW: predict on this many points along every input, over the range of the data."
 )
 GRID_BOUNDS_HELP = "Ends of the grid, such as age=20:80,when=2023-01-01:2023-12-31; levels such as region=north|south."
+CONTOURS_HELP = (
+    "In a .geojson file: instead of the cells of the grid, the areas between levels of the mean; how many "
+    "of them at most, at round levels, or levels such as 1000,1500,2000."
+)
 TEMPLATE_HELP = "Write such a JSON file to fill in, and no certificate."
 GRIDDED = (".nc", ".geojson")
 
@@ -39,6 +43,7 @@ def predict(
     inputs: Annotated[str | None, o.named_otherwise("release")] = None,
     grid: Annotated[int | None, o.plain(GRID_HELP, metavar="COUNT", min=1)] = None,
     grid_bounds: Annotated[str | None, o.plain(GRID_BOUNDS_HELP, metavar="A=LO:HI")] = None,
+    contours: Annotated[str | None, o.plain(CONTOURS_HELP, metavar="COUNT|A,B")] = None,
     coverage: Annotated[float, o.plain(COVERAGE_HELP)] = 0.9,
     observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
     delimiter: o.Delimiter = None,
@@ -64,6 +69,8 @@ def predict(
         )
     if label is not None and (page is None or not label.strip()):
         raise Refusal("--label is the output's name for --page, and goes with it.")
+    if contours is not None and (out is None or out.suffix != ".geojson"):
+        raise Refusal("--contours is for a .geojson file: give --out such as map.geojson.")
     if out is None:
         _only_pages(release, plot, page, label, observation, json)
         return
@@ -73,15 +80,17 @@ def predict(
 
     from privgp.command.io.answers import answer_of
     from privgp.command.io.cells.grid import grid_of
+    from privgp.command.io.cells.maps import read_contours, write_gridded
     from privgp.command.io.columns import answering, asked_table
     from privgp.command.io.page import write_page
-    from privgp.command.io.results import drawn, write_gridded, write_picture
+    from privgp.command.io.results import drawn, write_picture
     from privgp.command.io.tables import Form, write_table
     from privgp.models.load import load as load_release
     from privgp.models.regressor import check_coverage
 
     with answering():
         check_coverage(coverage)
+    asked = None if contours is None else read_contours(contours)
     model = open_stored(release, load_release)
     answer, lattice = answer_of(model), None
     if data is None:
@@ -102,7 +111,7 @@ def predict(
         step("Writing")
         if lattice is not None and out.suffix in GRIDDED:
             values = dict(zip(names, predicted, strict=True))
-            columns = write_gridded(model, lattice, values, out)
+            columns = write_gridded(model, lattice, values, out, answer.mapped(names), asked)
         else:
             frame = whole.with_columns(map(Series, names, predicted))
             columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)

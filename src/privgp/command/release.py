@@ -18,10 +18,13 @@ from privgp.command.io.files import (
 )
 from privgp.command.io.screen import progress, warn
 
+OF_THE_TABLE = ("missing", "delimiter", "decimal_comma")  # which a plan does not say
 NEEDED = ("inputs", "bounds", "epsilon", "delta")
 
 OUT_HELP = "The .privgp file to write; it contains the inputs unless records are protected."
-PLAN_HELP = "The .plan file that privgp plan wrote: it says all but --output."
+PLAN_HELP = (
+    "The .plan file that privgp plan wrote: it says all but --output and how the table is written."
+)
 
 
 @o.taking(o.ReleaseOptions, inputs=None, bounds=None, epsilon=None, delta=None)
@@ -57,7 +60,9 @@ def release(
     request = (
         Request(data=data, output=output, seed=seed, scheduler=scheduler, **asked)
         if plan is None
-        else PlannedRequest.of(plan, data, output, seed, scheduler)
+        else PlannedRequest.of(
+            plan, data, output, seed, scheduler, **{name: asked[name] for name in OF_THE_TABLE}
+        )
     )
     request.check()
     request = replace(request, account=account_of(ledger, dataset))
@@ -84,6 +89,8 @@ def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: b
     for name, value in asked.items():
         option = "--bounds" if name == "further_bounds" else "--" + name.replace("_", "-")
         source = context.get_parameter_source(name)
+        if by_plan and name in OF_THE_TABLE:
+            continue
         if by_plan and source is not None and source.name == "COMMANDLINE":
             raise Refusal(f"{option} does not go with --plan, which says it already.")
         if name == "bounds" and asked["classes"] is not None:

@@ -28,6 +28,9 @@ def update(
     same_rows: Annotated[bool, o.privacy(SAME_ROWS_HELP, "--same-rows")] = False,
     epsilon: Annotated[float | None, o.privacy(EPSILON_HELP)] = None,
     delta: Annotated[float | None, o.privacy(DELTA_HELP)] = None,
+    missing: o.Missing = "refuse",
+    delimiter: o.Delimiter = None,
+    decimal_comma: o.DecimalComma = None,
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
@@ -45,7 +48,8 @@ def update(
     from privgp.command.io.spending import spending
     from privgp.command.io.updating import UpdateRequest, prepared_update
 
-    request = UpdateRequest.of(release, data, inputs, output, groups, budget, seed)
+    written = {"missing": missing, "delimiter": delimiter, "decimal_comma": decimal_comma}
+    request = UpdateRequest.of(release, data, inputs, output, groups, budget, seed, **written)
     request.check()
     request = replace(request, account=account_of(ledger, dataset))
     results = Results(out, certificate, plot, force)

@@ -1,6 +1,7 @@
 """Estimators whose fitted state is private and kept by a curator, who asks it."""
 
 import os
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -86,6 +87,8 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 def names_of(named: Any) -> tuple[str, ...] | None:
     """The names of the columns of a table or of a fitted estimator, if all are texts."""
     names = getattr(named, "feature_names_in_", getattr(named, "columns", None))
+    if isinstance(named, Mapping):
+        names = list(named)
     if names is None or not all(isinstance(name, str) for name in names):
         return None
     return tuple(map(str, names))

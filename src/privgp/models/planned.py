@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from privgp.models.kept import names_of
+from privgp.plan.advice import bounds_advice
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.parameters import MadeFor, Parameters
 from privgp.plan.plan import Plan
@@ -39,6 +41,8 @@ class PublicRows:
 def bound(model: PrivateGPRegressor | PrivateGPClassifier, plan: Plan, rows: PublicRows) -> Plan:
     """The plan with what it was made for, and the fingerprint of that."""
     asked = model._parameters(rows.columns)
+    for sentence in bounds_advice(asked):
+        warnings.warn(sentence, UserWarning, stacklevel=3)
     made = replace(plan, fingerprint=_of(asked, plan, rows), made_for=MadeFor(asked))
     return named(made, names_of(model))
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from copy import copy
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+import polars as pl
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
@@ -20,7 +22,7 @@ def rows_to_plan(model: Any, X: Any) -> tuple[Any, Array]:
     table = Table.of(X)
     inputs = Inputs.of(table, model.columns)
     if inputs is None:
-        return model, check_array(X, dtype=np.float64, estimator=model)
+        return model, check_array(as_frame(X), dtype=np.float64, estimator=model)
     asked = copy(model)
     asked.inputs_ = inputs
     return asked, inputs.located(table)
@@ -32,7 +34,7 @@ def rows_to_fit(model: Any, X: Any) -> Array:
     inputs = Inputs.of(table, model.columns)
     if inputs is None:
         model.inputs_ = None
-        return np.asarray(validate_data(model, X, dtype=np.float64))
+        return np.asarray(validate_data(model, as_frame(X), dtype=np.float64))
     rows = inputs.located(table)
     model.inputs_ = inputs
     remember(model, inputs.names if table is not None and table.named else None, rows.shape[1])
@@ -56,9 +58,45 @@ def domain_of(model: Any) -> Any:
 def rows_at(model: Any, X: Any) -> Array:
     """Where the kernel of a fitted model has these rows."""
     if model.inputs_ is None:
+        X = as_frame(X, model)
         numbers_only(model, X)
         return np.asarray(validate_data(model, X, reset=False, dtype=np.float64))
     return np.asarray(model.inputs_.located(X))
+
+
+def as_frame(X: Any, model: Any = None) -> Any:
+    """Columns by their names, rows that are dicts, or a structured array as a table that scikit-learn
+    reads; anything else as it is. ``model``: one that is fitted, whose columns alone are taken."""
+    rows = isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], Mapping)
+    columns = isinstance(X, Mapping) and not hasattr(X, "shape")
+    structured = getattr(getattr(X, "dtype", None), "names", None) is not None
+    if not (rows or columns or structured):
+        return X
+    table = Table.of(X)
+    if table is None or not table.named:
+        raise ValueError("X must have a name and equally many cells in every column.")
+    names = table.names if model is None else _known(model, table)
+    try:
+        numbers = {name: np.asarray(table.column(name), dtype=np.float64) for name in names}
+    except (TypeError, ValueError):
+        numbers = {names[0]: np.array([np.nan])}
+    if not all(np.all(np.isfinite(column)) for column in numbers.values()):
+        raise ValueError("X must hold a finite number in every cell.")
+    return pl.DataFrame(numbers)
+
+
+def _known(model: Any, table: Table) -> Sequence[str]:
+    """The names that a model knows its columns by, all of which the table has."""
+    names: Sequence[str] | None = getattr(model, "feature_names_in_", None)
+    if names is None:
+        raise ValueError(
+            f"X names its columns, but this {type(model).__name__} was fitted without names: give X as "
+            "rows of numbers."
+        )
+    absent = [name for name in names if name not in table.names]
+    if absent:
+        raise ValueError(f"X has no column {absent[0]!r}: the inputs are {', '.join(names)}.")
+    return names
 
 
 def numbers_only(model: Any, X: Any) -> None:

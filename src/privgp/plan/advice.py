@@ -1,5 +1,11 @@
 """What a careful reader would ask about a budget before it is spent."""
 
+from typing import Any
+
+import numpy as np
+
+from privgp.gp.columns.roundness import are_round
+
 MUCH = 10.0
 
 
@@ -19,6 +25,28 @@ def advice(epsilon: float, delta: float, people: int, unit: str = "row") -> list
             f"mechanism that published one whole {unit} could keep this promise."
         )
     return sentences
+
+
+def bounds_advice(asked: Any) -> list[str]:
+    """A sentence about every pair of declared bounds that looks read off the data. It depends on the
+    declared numbers alone. ``asked``: the parameters of a plan."""
+    pairs = [] if asked.labels() is not None else np.reshape(asked.y_bounds, (-1, 2)).tolist()
+    told = [("y_bounds", pair) for pair in pairs if not are_round(*pair)]
+    if asked.columns is not None:  # then x_bounds are those of its coordinates
+        odd = [column for column in asked.columns.columns if not column.has_round_bounds]
+        told += [(f"x_bounds of {column.names[0]!r}", None) for column in odd]
+    elif asked.x_bounds is not None:
+        pairs = np.reshape(asked.x_bounds, (-1, 2)).tolist()
+        told += [("x_bounds", pair) for pair in pairs if not are_round(*pair)]
+    return [_looks_read(name, pair) for name, pair in told]
+
+
+def _looks_read(name: str, pair: Any) -> str:
+    numbers = "" if pair is None else f" {pair[0]:.12g} and {pair[1]:.12g}"
+    return (
+        f"The {name}{numbers} look read off the data, which tells private values: declare round numbers "
+        "that are known without looking."
+    )
 
 
 def _plural(unit: str) -> str:

@@ -170,3 +170,23 @@ def test_the_domain_of_places_holds_every_declared_place(bounds):
     low, high = place.domain().T
     found = place.coordinates(points)
     assert np.all((low <= found) & (found <= high))
+
+
+def test_bounds_that_a_crs_cannot_map_are_refused_before_any_record_is_read() -> None:
+    pytest.importorskip("pyproj")
+    wide = ((-1e9, 1e9), (-1e9, 1e9))
+    with pytest.raises(ValueError, match="declare narrower ones"):
+        Place(("east", "north"), crs="EPSG:32633", bounds=wide).domain()
+
+
+def test_a_place_in_the_bounds_that_a_crs_cannot_map_is_moved_by_itself(monkeypatch) -> None:
+    place = Place(("east", "north"), crs="a plane with a hole", bounds=((0.0, 10.0), (0.0, 20.0)))
+
+    def with_a_hole(crs: str, numbers: np.ndarray) -> np.ndarray:
+        hole = np.hypot(*(numbers - (2.03, 3.03)).T) < 0.01
+        return np.where(hole[:, None], np.inf, numbers)
+
+    monkeypatch.setattr("privgp.gp.columns.kinds.from_crs", with_a_hole)
+    place.domain()  # none of its points falls into the hole
+    found = place.within(np.array([[2.03, 3.03], [-1.0, 7.0], [4.0, 30.0]]))
+    assert found.tolist() == [[5.0, 10.0], [0.0, 7.0], [4.0, 20.0]]

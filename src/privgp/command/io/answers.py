@@ -58,6 +58,12 @@ class OfFunction:
     def interval(self, names: Sequence[str]) -> str:
         return f"From {names[2]} to {names[3]} is its interval"
 
+    def mapped(self, names: Sequence[str]) -> dict[str, str]:
+        """The columns whose contours make a map, by what is shown."""
+        output = (self.model.output_ or {}).get("name", "output")
+        per = " per unit of exposure" if self.model.likelihood == "poisson" else ""
+        return {f"{output}{per}": names[0]}
+
     def facts(self, names: Sequence[str]) -> dict[str, Any]:
         """The columns' names for a program."""
         return dict(zip(self.names, names, strict=True))
@@ -82,6 +88,9 @@ class OfSeveral(OfFunction):
     def told(self, names: Sequence[str], observation: bool) -> str:
         others = listed(self.model.output_names_[1:])
         return f"{super().told(names, observation)[:-1]}, and so for {others}."
+
+    def mapped(self, names: Sequence[str]) -> dict[str, str]:
+        return dict(zip(self.model.output_names_, names[::4], strict=True))
 
     def facts(self, names: Sequence[str]) -> dict[str, Any]:
         return {name: [*names[place::4]] for place, name in enumerate(super().names)}
@@ -118,6 +127,10 @@ class OfLabels(OfFunction):
     def told(self, names: Sequence[str], observation: bool) -> str:
         count = len(self.classes)
         return f"{names[0]}, the most probable class, and {listed(names[1 : 1 + count])}."
+
+    def mapped(self, names: Sequence[str]) -> dict[str, str]:
+        columns = zip(self.classes, names[1:], strict=False)
+        return {f"probability of {label}": column for label, column in columns}
 
     def interval(self, names: Sequence[str]) -> str:
         count = len(self.classes)

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from privgp.command.errors import Refusal, listed, refusing
 from privgp.command.io.cells.kinds import Kinds
 from privgp.command.io.columns import read_inputs
 from privgp.command.io.files import TABLES, ending
-from privgp.types import Array
+from privgp.gp.columns.dates import days_of, instants
 
+LEVELLED = ("category", "boolean")
 MOST_POINTS, MOST_VALUES, LONGEST_SPACE = 100_000, 1000, 2000
 
 
@@ -63,7 +65,7 @@ def read_targets(
     """Points (targets, inputs) from a file with the input columns, or from a grid; a table where the
     inputs, which are of these kinds, are not all numbers."""
     if ending(Path(text)) not in TABLES:
-        return grid(text, inputs, option)
+        return grid(text, inputs, option, kinds)
     table = read_inputs(Path(text), inputs, kinds)
     numbers = not kinds and all(dtype.is_numeric() for dtype in table.dtypes)
     points = table.to_numpy().astype(np.float64) if numbers else table
@@ -72,26 +74,58 @@ def read_targets(
     return points
 
 
-def grid(text: str, inputs: Sequence[str], option: str = "--targets") -> Array:
-    """All combinations of ``name=start:stop:count`` axes, the last input varying fastest."""
+def grid(
+    text: str, inputs: Sequence[str], option: str = "--targets", kinds: Kinds | None = None
+) -> Any:
+    """All combinations of ``name=start:stop:count`` axes and ``name=a|b`` levels, the last input varying
+    fastest; a table where they are not all numbers."""
+    such = "age=0:90:50" if kinds is None else "age=0:90:50,when=2024-01-01:2024-12-31:12"
     malformed = (
-        f"{option} '{text}' is neither a .csv or .parquet file nor a grid such as age=0:90:50 "
+        f"{option} '{text}' is neither a .csv or .parquet file nor a grid such as {such} "
         "(start:stop:count, axes separated by commas)."
     )
-    axes: dict[str, tuple[float, float, int]] = {}
+    lines: dict[str, Any] = {}
     for name, span in _entries(text, option):
-        with refusing(malformed, ValueError):
-            start, stop, count = span.split(":")
-            axes[name] = low, high, points = float(start), float(stop), int(count)
-        if not math.isfinite(high - low):
-            raise Refusal(f"{option} '{text}' must have finite ends.")
-        if points < 1 or low > high or (points > 1 and low == high):
-            raise Refusal(f"{option} '{text}' must have start < stop and a count of at least 1.")
-    _check_names(list(axes), inputs, option)
-    if math.prod(count for _, _, count in axes.values()) > MOST_POINTS:
+        levels = kinds is not None and ("|" in span or kinds.get(name) in LEVELLED)
+        with refusing(malformed, ValueError, OverflowError):
+            line = _levels(span) if levels else _line(span, text, option, dates=kinds is not None)
+        lines[name] = line
+    _check_names(list(lines), inputs, option)
+    if math.prod(map(len, lines.values())) > MOST_POINTS:
         raise Refusal(f"{option} has more than {MOST_POINTS:,} points.")
-    lines = [np.linspace(*axes[name]) for name in inputs]
-    return np.stack([axis.ravel() for axis in np.meshgrid(*lines, indexing="ij")], axis=1)
+    ordered = [lines[name] for name in inputs]
+    columns = [axis.ravel() for axis in np.meshgrid(*ordered, indexing="ij")]
+    if all(line.dtype.kind == "f" for line in ordered):
+        return np.stack(columns, axis=1)
+    return pl.DataFrame(dict(zip(inputs, columns, strict=True)))
+
+
+def _levels(span: str) -> Any:
+    words = [word.strip() for word in span.split("|")]
+    if not all(words):
+        raise ValueError
+    return np.array(words)
+
+
+def _line(span: str, text: str, option: str, *, dates: bool) -> Any:
+    """The points of ``start:stop:count``; where ``dates`` may be meant, instants between them."""
+    start, stop, count = span.split(":")
+    points = int(count)
+    try:
+        low, high, are_dates = float(start), float(stop), False
+    except ValueError:
+        if not dates:
+            raise
+        low, high = days_of(np.array([start, stop], dtype=object)).tolist()
+        are_dates = True
+    if not math.isfinite(high - low):
+        raise Refusal(f"{option} '{text}' must have finite ends.")
+    if points < 1 or low > high or (points > 1 and low == high):
+        raise Refusal(f"{option} '{text}' must have start < stop and a count of at least 1.")
+    if points > MOST_POINTS:
+        raise Refusal(f"{option} has more than {MOST_POINTS:,} points.")
+    line = np.linspace(low, high, points)
+    return instants(line) if are_dates else line
 
 
 def read_space(text: str) -> dict[str, Any]:

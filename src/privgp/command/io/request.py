@@ -44,7 +44,7 @@ from privgp.models.load import estimator_for
 from privgp.models.planned import named
 from privgp.models.promise import MISSING
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.plan.advice import advice
+from privgp.plan.advice import advice, bounds_advice
 from privgp.plan.classes.declared import declared_classes
 from privgp.plan.file import load_plan
 from privgp.plan.inputs.arguments import check_bounds
@@ -341,8 +341,13 @@ class Request(ReleaseOptions):
             only = {name: getattr(self, name) for name in AS_GIVEN}
             bounds = {"y_bounds": self.y_bounds, "shares": self.read_shares()}
             made = PrivateGPRegressor(**bounds, engine=self.scheduler, **shared, **only)
-        made._noted = (MISSING,) if self.missing == "drop" else ()
+        made._noted = self.noted
         return made
+
+    @property
+    def noted(self) -> tuple[str, ...]:
+        """What the promise assumes of how the table was read."""
+        return (MISSING,) if self.missing == "drop" else ()
 
     def named(self, plan: Any) -> Any:
         """The plan with the names of its columns."""
@@ -433,8 +438,15 @@ class PlannedRequest(Request):
 
     @classmethod
     def of(
-        cls, path: Path, data: Path, output: str, seed: int | None, scheduler: str | None
+        cls,
+        path: Path,
+        data: Path,
+        output: str,
+        seed: int | None,
+        scheduler: str | None,
+        **written: Any,
     ) -> Self:
+        """``written``: how the table is, which the plan does not say."""
         plan = open_stored(path, load_plan)
         made, asked = plan.made_for, plan.made_for.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
@@ -450,7 +462,7 @@ class PlannedRequest(Request):
             epsilon=asked.epsilon, delta=asked.delta,
             protect=asked.protect, mechanism=asked.mechanism, inducing=inducing, seed=seed,
             likelihood=asked.likelihood, exposure=made.exposure, max_change=asked.max_change,
-            scheduler=scheduler,
+            scheduler=scheduler, **written,
         )  # fmt: skip
 
     @property
@@ -476,6 +488,7 @@ class PlannedRequest(Request):
     def model(self) -> Any:
         made = estimator_for(self.plan.made_for.parameters)
         own = {} if self.class_names else {"engine": self.scheduler}
+        made._noted = self.noted
         return made.set_params(random_state=self.seed, ledger=self.account, **own)
 
 
@@ -496,11 +509,12 @@ def make_plan(
 
 
 def advised(plan: Any) -> list[str]:
-    """Warnings about the budget of a plan."""
+    """Warnings about the budget and the bounds of a plan."""
     people, whole = plan.strategy.people, bool(getattr(plan.strategy, "whole_people", False))
     count = plan.rows if people is None else int(people.max()) + 1
     unit = "person" if whole or people is not None else "row"
-    return advice(plan.epsilon, plan.promised_delta, count, unit)
+    bounds = [str(refusal(ValueError(each))) for each in bounds_advice(plan.made_for.parameters)]
+    return [*advice(plan.epsilon, plan.promised_delta, count, unit), *bounds]
 
 
 @contextmanager

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from privgp.command.errors import Refusal, listed, refusal, refusing
-from privgp.command.io.cells.grid import Grid
 from privgp.command.io.files import whole_file
 from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, tell
@@ -107,55 +104,6 @@ def write_template(path: Path) -> None:
     """A JSON file with every field that only the data holder can fill in."""
     with whole_file(path) as part:
         part.write_text(json.dumps(filled_in(None), indent=2) + "\n", encoding="utf-8")
-
-
-def write_gridded(model: Any, grid: Grid, values: Mapping[str, Any], path: Path) -> list[str]:
-    """Predictions on a grid as CF netCDF or GeoJSON, by the file's ending; returns the names of its
-    columns."""
-    from privgp.command.io.cells.netcdf import write_netcdf
-
-    numbers = {name: column for name, column in values.items() if column.dtype.kind == "f"}
-    if path.suffix == ".geojson":
-        _write_cells(model, grid, numbers, path)
-        return [*grid.inputs.names, *numbers]
-    facts = {
-        "title": model._called("output"),
-        "comment": model.guarantee_.describe(),
-        "simulation": str(model.guarantee_.is_simulation).lower(),
-    }
-    units = (model.output_ or {}).get("units", "1")
-    with whole_file(path) as part:
-        write_netcdf(part, grid, numbers, facts, units)
-    return [*grid.inputs.names, *numbers]
-
-
-def _write_cells(model: Any, grid: Grid, numbers: Mapping[str, Any], path: Path) -> None:
-    """A polygon for every cell of a grid over longitudes and latitudes."""
-    from privgp.release.exports.geojson import cells, places_in
-
-    names = grid.inputs.names
-    places = places_in(names) if len(names) == 2 else None
-    if places is None or min(grid.shape) < 2:
-        raise Refusal(
-            "A .geojson file needs exactly two inputs, named longitude and latitude or lon and lat, in "
-            "degrees, and at least two points along each."
-        )
-    first, second = places
-    shaped = {name: np.reshape(column, grid.shape) for name, column in numbers.items()}
-    columns = {name: each if first < second else each.T for name, each in shaped.items()}
-    promise = model.guarantee_
-    about = {
-        "output": model._called("output"),
-        "epsilon": promise.epsilon,
-        "delta": promise.delta,
-        "simulation": promise.is_simulation,
-    }
-    try:
-        text = cells(grid.axes[first], grid.axes[second], columns, about)
-    except ValueError as problem:
-        raise refusal(problem) from None
-    with whole_file(path) as part:
-        part.write_text(text, encoding="utf-8")
 
 
 def write_certificate(model: Any, path: Path, holder: Mapping[str, str] | None = None) -> None:

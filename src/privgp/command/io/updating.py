@@ -62,7 +62,9 @@ class UpdateRequest(Request):
         groups: str | None,
         further: Further,
         seed: int | None,
+        **written: Any,
     ) -> Self:
+        """``written``: how the table is, and what is done about missing values."""
         model = open_stored(release, load)
         names = names_of(model) if inputs is None else tuple(split_names(inputs))
         count = int(model.n_features_in_)
@@ -80,7 +82,7 @@ class UpdateRequest(Request):
         return cls(
             released=model, names=names, further=further, data=data, inputs=",".join(names),
             output=output, groups=groups, bounds=model.y_bounds, epsilon=epsilon, delta=delta,
-            seed=seed,
+            seed=seed, **written,
         )  # fmt: skip
 
     @property
@@ -93,6 +95,7 @@ class UpdateRequest(Request):
 
     def model(self) -> PrivateGPRegressor:
         released: PrivateGPRegressor = self.released.set_params(random_state=self.seed)
+        released._noted = self.noted
         return released
 
 

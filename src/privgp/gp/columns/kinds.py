@@ -16,11 +16,13 @@ import numpy as np
 
 from privgp.gp.columns.dates import days_of, instants
 from privgp.gp.columns.places import from_crs, great_circle, in_degrees, on_sphere, to_crs
+from privgp.gp.columns.roundness import are_round
 from privgp.types import Array, Pair, Positive
 
 MOST_LEVELS = 1000
 EDGE = 65  # points along either side of a box of places
 TINY = 1e-9  # degrees
+SECOND = 1.1 / 3600.0  # in hours: days often end at 23:59:59
 EVEN_SPREAD = 0.5  # the std of a truth value that is true as often as not
 EPOCH = "days since 1970-01-01 00:00:00"
 TRUTHS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
@@ -70,6 +72,11 @@ class Number:
         """The ends of the declared range, (names, 2)."""
         return np.array(self.bounds) if self.bounded else self.ends(np.empty((0, 1)))
 
+    @property
+    def has_round_bounds(self) -> bool:
+        """Whether the declared bounds look so, and not read off the data."""
+        return all(are_round(*pair) for pair in self.bounds)
+
     def domain(self) -> Array:
         """A box around the coordinates of all declared numbers, (width, 2)."""
         return self.declared_ends()
@@ -93,6 +100,10 @@ class Number:
     def back(self, coordinates: Array) -> Array:
         """The numbers at coordinates."""
         return coordinates
+
+    def degrees(self, numbers: Array) -> Array | None:
+        """Latitudes and longitudes, where it is a place."""
+        return None
 
     def shown(self, numbers: Array) -> Array:
         """The same numbers, written so that neighbours are next to each other."""
@@ -185,6 +196,11 @@ class Date(Number):
 
     def cells(self, numbers: Array) -> list[Any]:
         return [instants(numbers[:, 0])]
+
+    @property
+    def has_round_bounds(self) -> bool:
+        hours = 24.0 * np.ravel(self.bounds)
+        return bool(np.all(np.abs(hours - np.rint(hours)) < SECOND))
 
     def conventions(self) -> list[dict[str, Any]]:
         return [{"standard_name": "time", "units": EPOCH, "calendar": "standard"}]
@@ -333,10 +349,16 @@ class Place(Number):
 
     def numbers(self, cells: Sequence[Any]) -> Array:
         numbers = np.column_stack([_floats(column) for column in cells])
-        degrees = numbers if self.crs is None else from_crs(self.crs, numbers)
+        degrees = self.degrees(numbers)
         if not np.all(np.isfinite(degrees)) or np.any(np.abs(degrees) > (90.0, 360.0)):
             raise ValueError("not on the earth")
         return numbers
+
+    def within(self, numbers: Array) -> Array:
+        """In the declared bounds, each by itself; in their middle where a CRS has no place there."""
+        inside = super().within(numbers)
+        lost = ~np.all(np.isfinite(self.degrees(inside)), axis=1, keepdims=True)
+        return np.where(lost, np.mean(self.bounds, axis=1), inside) if self.bounds else inside
 
     def cells(self, numbers: Array) -> list[Any]:
         if self.crs is not None:
@@ -373,6 +395,11 @@ class Place(Number):
         turn = np.inf if self.crs is not None else 360.0  # beyond it come the same longitudes
         corners = [np.linspace(low, min(high, low + turn), EDGE) for low, high in self.bounds]
         lattice = np.stack([each.ravel() for each in np.meshgrid(*corners)], axis=1)
+        if not np.all(np.isfinite(self.degrees(lattice))):
+            raise ValueError(
+                f"x_bounds of {self.names[0]!r} and {self.names[1]!r} reach beyond where {self.crs} can "
+                "be turned into latitudes and longitudes: declare narrower ones."
+            )
         points = self.coordinates(lattice)
         low, high = points.min(axis=0), points.max(axis=0)
         pad = 1e-3 * float((high - low).max()) + 1e-6  # for what lies between the points
@@ -385,8 +412,11 @@ class Place(Number):
     def told_bounds(self) -> str:
         return "".join(f", {low:g} to {high:g}" for low, high in self.bounds)
 
+    def degrees(self, numbers: Array) -> Array:
+        return numbers if self.crs is None else from_crs(self.crs, numbers)
+
     def coordinates(self, numbers: Array) -> Array:
-        return on_sphere(numbers if self.crs is None else from_crs(self.crs, numbers))
+        return on_sphere(self.degrees(numbers))
 
     def back(self, coordinates: Array) -> Array:
         degrees = in_degrees(coordinates)

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from privgp.release.exports.mesh import ACROSS, DIGITS, NOT_DEGREES, Mesh, turned
 from privgp.types import Array
 
 LONGITUDES = ("longitude", "lon", "lng", "long")
 LATITUDES = ("latitude", "lat")
-DIGITS = 7  # a centimetre
-DEGREES = "longitudes must lie in [-180, 180] and latitudes in [-90, 90], in degrees."
 
 
 def places_in(names: Sequence[str]) -> tuple[int, int] | None:
@@ -37,15 +36,54 @@ def cells(
     columns: (longitudes, latitudes) each, the properties of the cells
     about: what is said of the whole, as a member ``privgp`` of the collection
     """
-    _check(longitudes, latitudes)
-    west, south = _edges(longitudes, 180.0), _edges(latitudes, 90.0)
+    check_degrees(longitudes, latitudes)
+    return quads(Mesh.of_axes(*edges(longitudes, latitudes)), columns, about)
+
+
+def quads(corners: Mesh, columns: Mapping[str, Array], about: Mapping[str, Any]) -> str:
+    """The same of cells with these corners, one more along either side than there are cells."""
+    at = np.round(np.stack([corners.longitudes, corners.latitudes], axis=2), DIGITS) + 0.0
     features = []
-    for i, j in np.ndindex(len(longitudes), len(latitudes)):
-        (w, e), (s, n) = west[i : i + 2], south[j : j + 2]
-        ring = [[w, s], [e, s], [e, n], [w, n], [w, s]]  # against the clock
+    for i, j in np.ndindex(at.shape[0] - 1, at.shape[1] - 1):
+        ring = [at[i, j], at[i + 1, j], at[i + 1, j + 1], at[i, j + 1], at[i, j]]
         values = {name: float(column[i, j]) for name, column in columns.items()}
-        features.append(_feature("Polygon", [ring], values))
-    return _collection(features, (west[0], south[0], west[-1], south[-1]), about)
+        features.append(_feature(*_cell(np.array(ring), corners.is_box), values))
+    return collection(features, corners.bbox, about)
+
+
+def edges(longitudes: Array, latitudes: Array) -> tuple[Array, Array]:
+    """Edges of cells with these centres, as far as the globe allows; longitudes may pass 180."""
+    inside = np.all(np.abs(longitudes) <= 180.0)
+    middle = 0.0 if inside else 0.5 * float(longitudes[0] + longitudes[-1])
+    east = np.clip(halfway(longitudes), middle - 180.0, middle + 180.0)
+    return east, np.clip(halfway(latitudes), -90.0, 90.0)
+
+
+def halfway(centres: Array) -> Array:
+    """Half-way between the centres, and as far beyond the outer ones."""
+    inner = 0.5 * (centres[1:] + centres[:-1])
+    return np.array([2.0 * centres[0] - inner[0], *inner, 2.0 * centres[-1] - inner[-1]])
+
+
+def _cell(ring: Array, is_box: bool) -> tuple[str, list[Any]]:
+    """The kind and the coordinates of a cell; one across the 180th meridian is two polygons."""
+    (west, south), (east, north) = ring.min(axis=0), ring.max(axis=0)
+    shift = turned(west) - west
+    if east + shift > 180.0:
+        if not is_box:
+            raise ValueError(ACROSS)
+        halves = ((west + shift, 180.0), (-180.0, east + shift - 360.0))
+        return "MultiPolygon", [[_box(w, south, e, north)] for w, e in halves]
+    x, y = np.round(ring[:, 0] + shift, DIGITS) + 0.0, ring[:, 1]
+    against = np.sum(x[:-1] * y[1:] - x[1:] * y[:-1]) > 0.0
+    points = [[float(a), float(b)] for a, b in zip(x, y, strict=True)]
+    return "Polygon", [points if against else points[::-1]]
+
+
+def _box(w: float, s: float, e: float, n: float) -> list[list[float]]:
+    """A ring against the clock."""
+    ends = np.round([[w, s], [e, s], [e, n], [w, n], [w, s]], DIGITS) + 0.0
+    return [[float(a), float(b)] for a, b in ends]
 
 
 def points(
@@ -55,28 +93,21 @@ def points(
     about: Mapping[str, Any],
 ) -> str:
     """A point for every place. columns: a property each, one value per place."""
-    _check(longitudes, latitudes)
+    check_degrees(longitudes, latitudes)
     at = np.round(np.column_stack([longitudes, latitudes]), DIGITS) + 0.0
     features = [
         _feature("Point", place.tolist(), {name: column[i] for name, column in columns.items()})
         for i, place in enumerate(at)
     ]
     box = (*at.min(axis=0).tolist(), *at.max(axis=0).tolist()) if len(at) else ()
-    return _collection(features, box, about)
+    return collection(features, box, about)
 
 
-def _check(longitudes: Array, latitudes: Array) -> None:
+def check_degrees(longitudes: Array, latitudes: Array) -> None:
+    """Refuse what is no longitude between -180 and 180, or no latitude."""
     for values, most in ((longitudes, 180.0), (latitudes, 90.0)):
         if not np.all(np.abs(values) <= most):  # nor not-a-number
-            raise ValueError(DEGREES)
-
-
-def _edges(centres: Array, most: float) -> list[float]:
-    """Half-way between the centres, and as far beyond the outer ones as the globe allows."""
-    inner = 0.5 * (centres[1:] + centres[:-1])
-    ends = [2.0 * centres[0] - inner[0], 2.0 * centres[-1] - inner[-1]]
-    edges = np.clip([ends[0], *inner, ends[1]], -most, most)
-    return [float(each) for each in np.round(edges, DIGITS) + 0.0]
+            raise ValueError(NOT_DEGREES)
 
 
 def _feature(kind: str, coordinates: list[Any], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,7 +115,8 @@ def _feature(kind: str, coordinates: list[Any], values: Mapping[str, Any]) -> di
     return {"type": "Feature", "geometry": geometry, "properties": dict(values)}
 
 
-def _collection(features: list[Any], box: Sequence[float], about: Mapping[str, Any]) -> str:
+def collection(features: list[Any], box: Sequence[float], about: Mapping[str, Any]) -> str:
+    """The text of a file with these features. ``box``: its ends; ``about``: as ``cells`` has it."""
     made = {
         "type": "FeatureCollection",
         **({"bbox": list(box)} if box else {}),
