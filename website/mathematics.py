@@ -15,7 +15,8 @@ COMMAND = re.compile(r"\\[a-zA-Z]+|<m[ion]>&(?:amp;)?</m[ion]>")
 
 # Signs that the converter takes for letters, or that browsers would stretch and pad.
 BARS = re.compile(r"<m[io]>(&#x02016;|&#x0007C;|&#x027E8;|&#x027E9;)</m[io]>")
-RELATIONS = re.compile(r"<mi>(&#x02AB0;|&#x02AAF;|&#x000B1;|&#x02297;)</mi>")
+RELATIONS = re.compile(r"<mi>(&#x02AB0;|&#x02AAF;|&#x000B1;|&#x02297;|&#x027F9;|:|;)</mi>")
+TILDE = "<mi>&#x0007E;</mi>"
 
 
 def mathml(formula: str, display: str) -> str:
@@ -24,7 +25,7 @@ def mathml(formula: str, display: str) -> str:
     if unknown := COMMAND.findall(made):
         raise PluginError(f"{formula!r}: {', '.join(sorted(set(unknown)))} cannot be rendered")
     made = BARS.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', made)
-    return RELATIONS.sub(r"<mo>\1</mo>", made)
+    return RELATIONS.sub(r"<mo>\1</mo>", made).replace(TILDE, "<mo>&#x0223C;</mo>")
 
 
 def on_page_content(content: str, **_: Any) -> str:
