@@ -122,6 +122,12 @@ def test_links_lead_to_pages_files_and_headings_of_the_project(page):
 
 
 @every_page
+def test_formulas_are_written_as_mathematics(page):
+    spans = re.findall(r"`([^`\n]+)`", FENCE.sub("", read(page)))
+    assert not [span for span in spans if re.search("[≤≥√‖Σ∈²³⁻₀₁ᵀ∫⟨]", span)]
+
+
+@every_page
 def test_no_page_has_words_that_mean_nothing_to_readers(page):
     assert not FORBIDDEN.search(read(page))
 

@@ -15,8 +15,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from mkdocs.exceptions import PluginError
 
 import privgp
+from website.mathematics import mathml
 from website.stories import STORIES, run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -152,13 +154,34 @@ def test_the_site_builds_strictly_and_stands_by_itself(tmp_path):
     assert made.returncode == 0, made.stdout + made.stderr
     assert not broken(site)
     assert not asked_elsewhere(site)
-    proof = (site / "proofs" / "measure.html").read_text(encoding="utf-8")
-    assert "<math" in proof
-    assert "arithmatex" not in proof
+    for page in (ROOT / "docs" / "proofs").glob("*.md"):
+        if page.name != "README.md":
+            proof = (site / "proofs" / f"{page.stem}.html").read_text(encoding="utf-8")
+            assert "<math" in proof, page.name
+            assert "arithmatex" not in proof, page.name
     if CHROMIUM:
         said, asked = searched(site)
         assert re.search(r"\d+ matching", said)
         assert [address for address in asked if not address.startswith("file:")] == []
+
+
+@pytest.mark.parametrize(
+    ("formula", "part"),
+    [
+        (r"m \log \theta", '<mo lspace="0.17em" rspace="0.17em">log</mo>'),
+        (r"\max(a, b)", '<mo lspace="0" rspace="0">max</mo>'),
+        ("[-1, 1]", '<mo form="prefix" lspace="0" rspace="0">&#x02212;</mo>'),
+        ("b - a", "<mo>&#x02212;</mo>"),
+        (r"z \sim N", "<mo>&#x0223C;</mo>"),
+    ],
+)
+def test_a_formula_is_spaced_as_in_print(formula, part):
+    assert part in mathml(formula, "inline")
+
+
+def test_a_command_that_cannot_be_rendered_is_refused():
+    with pytest.raises(PluginError, match="cannot be rendered"):
+        mathml(r"a \unheardof b", "inline")
 
 
 @pytest.mark.parametrize(
