@@ -1,7 +1,8 @@
 """The tables and the picture of docs/error-bars.md, from what ``benchmarks.calibration`` measured.
 
 ``python -m benchmarks.calibration_page [FOLDER]``, FOLDER being the ``--out`` of
-``python -m benchmarks.calibration``, writes both. Nothing is measured again.
+``python -m benchmarks.calibration``, writes both, and keeps the numbers in ``benchmarks/measured``, from
+which ``make pictures`` draws. Nothing is measured again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from benchmarks.calibration_picture import draw
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURE = DOCS / "error-bars.md", DOCS / "pictures" / "calibration.png"
+KEPT = Path(__file__).resolve().parent / "measured"
 BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
 Results = dict[str, Any]
 
@@ -97,12 +99,25 @@ def read(folder: Path) -> tuple[Results, Results | None]:
     return results, json.loads(before.read_text()) if before.exists() else None
 
 
+def keep(results: Results, before: Results | None, folder: Path) -> None:
+    """Write what the page shows into a folder that ``read`` reads."""
+    kept = {folder: results}
+    if before is not None:
+        kept[folder / "before"] = {
+            name: {key: before[name][key] for key in COMPARED} for name in results
+        }
+    for place, numbers in kept.items():
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "calibration.json").write_text(json.dumps(numbers))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("calibration"))
     results, before = read(parser.parse_args().folder)
     PAGE.write_text(filled(PAGE.read_text("utf-8"), tables(results, before)), "utf-8")
     draw(results, before, PICTURE)
+    keep(results, before, KEPT)
 
 
 if __name__ == "__main__":

@@ -48,8 +48,19 @@ def calibration_figure(results: Results, before: Results | None) -> Figure:
         for panel in panels:
             _lines(panel, names if panel is panels[0] else [""] * len(names))
         panels[0].set_title(title, fontsize=style.TEXT, loc="left")
+    style.set_title(figure, _title(results))
     _legend(figure, grid[0])
     return figure
+
+
+def _title(results: Results) -> str:
+    counts = sorted({one["releases"] for one in results.values()})
+    each = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    return (
+        "How often 90% intervals hold the truth, and how large errors are\n"
+        f"{each} simulated releases of each function or table, with ε = 1, δ = 1e-5\n"
+        "Protects one output value, or one whole row where the name says “records”"
+    )
 
 
 def _legend(figure: Figure, panels: Any) -> None:
@@ -91,6 +102,7 @@ def _coverage(ax: Axes, results: Sequence[Results], *, of_function: bool) -> Non
     ax.axvline(0.9, color=style.VERMILION, lw=1.0, ls="--", label="90%, as stated")
     ax.set_xlim(min(0.45, float(ends.min()) - 0.05), 1.03)
     ax.xaxis.set_major_locator(FixedLocator([0.1, 0.3, 0.5, 0.7, 0.9]))
+    ax.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}%")
     ax.set_xlabel(f"share of {of}\nin 90% intervals", fontsize=style.SMALL)
 
 
@@ -98,21 +110,21 @@ def _scores(ax: Axes, ratios: Sequence[float]) -> None:
     """Interval scores as a share of those before, on a scale of ratios."""
     lines, values = np.arange(len(ratios)), np.array(ratios)
     for chosen, colour, label in (
-        (values <= 1.0, style.BLUE, "better than before"),
-        (values > 1.0, style.VERMILION, "worse than before"),
+        (values <= 1.0, style.BLUE, "better than the version before"),
+        (values > 1.0, style.VERMILION, "worse than the version before"),
     ):
         ax.barh(lines[chosen], values[chosen] - 1.0, 0.6, left=1.0, color=colour)
         ax.plot([], [], "s", color=colour, label=label)
     mean = number(round(float(np.exp(np.log(values).mean())), 3))
     ax.set_title(f"geometric mean {mean}", fontsize=style.SMALL, loc="right")
     _ratio_axis(ax, values)
-    ax.set_xlabel("interval score\nas a multiple of before", fontsize=style.SMALL)
+    ax.set_xlabel("interval score, as a multiple\nof the version before", fontsize=style.SMALL)
 
 
 def _errors(ax: Axes, results: Sequence[Results]) -> None:
     """Errors as multiples of those of a Gaussian process without privacy and of the best bins."""
     looks = {
-        "without_privacy": ("o", style.BLUE, -0.14, "of the GP without privacy"),
+        "without_privacy": ("o", style.BLUE, -0.14, "of a GP without privacy"),
         "best_bins": ("s", style.ORANGE, 0.14, "of the best bins in hindsight"),
     }
     drawn = [np.ones(1)]
@@ -123,7 +135,7 @@ def _errors(ax: Axes, results: Sequence[Results]) -> None:
             label=label)  # fmt: skip
         drawn.append(ratios)
     _ratio_axis(ax, np.concatenate(drawn))
-    ax.set_xlabel("RMSE as a multiple\nof that of others", fontsize=style.SMALL)
+    ax.set_xlabel("RMSE, as a multiple\nof that of others", fontsize=style.SMALL)
 
 
 def _ratio_axis(ax: Axes, values: Any) -> None:

@@ -88,7 +88,7 @@ def draw(model: Any, data: tuple[Array, Array], path: Path) -> None:
     trips = np.hstack([np.tile(FROM, (len(to), 1)), to])
     open_ = HistGradientBoostingRegressor(random_state=0).fit(*data).predict(trips)
     low, high = model.interval(trips)
-    figure = style.new_figure(4.4, 9.0)
+    figure = style.new_figure(5.0, 7.4)
     axes = figure.subplots(1, 3, sharey=True)
     shown: tuple[tuple[str, Array, dict[str, Any]], ...] = (
         ("without privacy (boosted trees)", open_ / 60, LOOK),
@@ -106,10 +106,15 @@ def draw(model: Any, data: tuple[Array, Array], path: Path) -> None:
         style.set_ticks(ax.yaxis, "latitude")
         style.set_title(ax, title)
         style.set_labels(ax, "longitude of the end", "latitude of the end" if ax is axes[0] else "")
-        bar = figure.colorbar(drawn, ax=ax, location="bottom")
-        style.set_labels(bar.ax, "minutes")
+        is_value = look is LOOK
+        bar = figure.colorbar(
+            drawn, ax=ax, location="bottom", extend="max" if is_value else "neither"
+        )
+        style.set_labels(bar.ax, "minutes: dark is short" if is_value else "± minutes")
     axes[0].plot(known[:, 3], known[:, 2], ".", color="white", markersize=1, alpha=0.4)
     axes[0].plot([], [], ".", color=style.GREY, label="ends of some trips (white)")
+    for ax in axes:
+        ax.tick_params(axis="x", labelrotation=30)
     axes[0].set(xlim=(west, east), ylim=(south, north))
     title = f"How long a trip from the star takes, from {TRIPS:,} trips of Citi Bike"
     budget = style.budget_text(1.0, 1e-5)

@@ -1,8 +1,8 @@
 """Every picture of the docs: ``python -m benchmarks.gallery [NAME ...]``, or ``make pictures``.
 
 The papers' figures are taken out of the pages of ``python -m papers all --out FOLDER`` where
-``--papers FOLDER`` says so; without it, quick reports are made first. The picture of error bars needs what
-``make bench-calibration`` measured, those of the server Chromium: without them the old ones stay.
+``--papers FOLDER`` says so; without it, quick reports are made first. The picture of error bars is of the
+numbers in ``benchmarks/measured``. Those of the server need Chromium: without it the old ones stay.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ def of_page(name: str, page: str) -> None:
 
 
 def calibration(path: Path) -> None:
-    from benchmarks.calibration_page import read
+    from benchmarks.calibration_page import KEPT, read
     from benchmarks.calibration_picture import draw
 
-    draw(*read(ROOT / "calibration"), path)
+    draw(*read(KEPT), path)
 
 
 def screenshots(_: Path) -> None:

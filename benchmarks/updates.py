@@ -84,7 +84,7 @@ def picture(path: Path, seed: int = 0) -> None:
     places = truth.places()
     figure = style.new_figure(3.7, 9.0)
     budget = style.budget_text(1.0, DELTA)
-    title = f"Mean height by age, updated every month with new people; each protected with {budget}"
+    title = f"Mean height by age, updated every month with new people; each height protected with {budget}"
     style.set_title(figure, title, simulation=True)
     axes = figure.subplots(1, len(SHOWN), sharey=True)
     shown = [model for month, model in enumerate(_kept(truth, seed), 1) if month in SHOWN]
@@ -92,7 +92,9 @@ def picture(path: Path, seed: int = 0) -> None:
         band = "90% range of the function"
         ax.fill_between(places[:, 0], low, high, color=style.SKY, alpha=0.4, lw=0, label=band)
         ax.plot(places[:, 0], mean, color=style.BLUE, label="released mean")
-        ax.plot(places[:, 0], truth.f(places), "--", color=style.BLACK, lw=1, label="truth")
+        ax.plot(
+            places[:, 0], truth.f(places), "--", color=style.BLACK, lw=1, label="truth, made up"
+        )
         after = f"after {month} month{'s' if month > 1 else ''}, {month * ROWS} people"
         style.set_title(ax, after)
         style.set_labels(ax, "age (years)", "height (cm)" if month == SHOWN[0] else "")

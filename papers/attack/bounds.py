@@ -113,15 +113,19 @@ def bounds() -> tuple[list[Result], Section]:
 
 
 _PANELS = (
-    ("any outputs (B.1)", GENERIC, False),
-    ("one function (B.8)", FUNCTION, False),
-    ("one function, noise η = σ", FUNCTION, True),
+    ("any outputs (lemma B.1)", GENERIC, False),
+    ("one function (lemma B.8)", FUNCTION, False),
+    ("one function, noise of std σ added", FUNCTION, True),
 )
 
 
 def _picture() -> Figure:
     figure = new_figure(3.6, 9.0)
-    set_title(figure, f"What one path promises by its ridge; {RECORDS:,} records, before any data")
+    set_title(
+        figure,
+        f"What one released path promises to each of {RECORDS:,} private records, by its ridge r\n"
+        "σ: scale of the prior; smaller ε is more private",
+    )
     axes = figure.subplots(1, 3, sharey=True)
     for ax, (name, model, noisy) in zip(axes, _PANELS, strict=True):
         for sigma, colour in zip(SIGMAS, COLOURS, strict=True):

@@ -17,7 +17,6 @@ from privgp.pictures.style import (
     BLUE,
     ORANGE,
     SKY,
-    SMALL,
     VERMILION,
     legend,
     new_figure,
@@ -37,7 +36,11 @@ def by_ridge(found: dict[Setting, Array], rate: int) -> Figure:
     """Excess true positives against epsilon (left) and against r (right), one curve a sigma."""
     figure = new_figure(3.6, 7.5)
     left, right = figure.subplots(1, 2, sharey=True)
-    set_title(figure, f"{ATTACK}; lines are means of {_seeds(found)}, bands one std to either side")
+    set_title(
+        figure,
+        f"{ATTACK} on one released path, made-up data; mean of {_seeds(found)}, band one std\n"
+        "σ: scale of the prior; 0 is no better than guessing",
+    )
     for sigma, colour in zip(_sigmas(found), COLOURS, strict=False):
         settings = sorted((s for s in found if s.sigma == sigma), key=lambda s: s.r)
         rates = np.array([found[s][:, rate] for s in settings])
@@ -79,9 +82,12 @@ def explain_bounds(ax: Axes) -> None:
 
 def by_paths(found: dict[Setting, Array], rate: int) -> Figure:
     """Excess true positives and epsilon against the number of paths; the exact posterior as a line."""
-    figure = new_figure(3.4, 7.5)
+    figure = new_figure(3.6, 7.5)
     left, right = figure.subplots(1, 2)
-    set_title(figure, f"{ATTACK} that sees many paths; mean of {_seeds(found)}, band one std")
+    set_title(
+        figure,
+        f"{ATTACK} that sees many paths, made-up data; mean of {_seeds(found)}, band one std",
+    )
     finite = sorted((s for s in found if s.paths != math.inf), key=lambda s: s.paths)
     counts = [s.paths for s in finite]
     _band(left, counts, np.array([found[s][:, rate] for s in finite]), BLUE, "from paths")
@@ -108,8 +114,7 @@ def by_paths(found: dict[Setting, Array], rate: int) -> Figure:
     set_labels(right, "number of paths", f"ε at δ = {DELTA:g}")
     set_title(left, "success of the attack")
     set_title(right, "what is promised")
-    for ax in (left, right):
-        ax.legend(fontsize=SMALL - 1.0)
+    legend([left, right], below=True, columns=3)
     return figure
 
 

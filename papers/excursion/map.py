@@ -56,7 +56,7 @@ def london(found: London | None) -> tuple[list[Result], Section]:
 
 def picture(found: London) -> Figure:
     """Hexagons by price, the open boundary, and dashed boundaries of single private paths."""
-    figure = style.new_figure(5.0, 9.0)
+    figure = style.new_figure(4.5, 9.0)
     style.set_title(
         figure, f"{WHAT}\nFrom {len(found.y):,} hexagons. {PROMISED}", simulation=True, room=110
     )
@@ -69,14 +69,14 @@ def picture(found: London) -> Figure:
         strict=True,
     ):
         cells = _hexagons(ax, found)
-        _boundary(ax, grid, found.excess, style.BLACK, "-", "without privacy")
+        _boundary(ax, grid, found.excess, style.BLACK, "-", "boundary without privacy")
         for place, (path, look) in enumerate(zip(paths[:PATHS], LINES, strict=False), 1):
             _boundary(ax, grid, path, *look, f"boundary by private path {place}")
         ax.set(aspect="equal", xticks=(), yticks=())
         style.scale_bar(ax, BAR / found.kilometres, f"{BAR:g} km")
         style.set_title(ax, name)
     bar = figure.colorbar(cells, ax=list(axes), shrink=0.7)
-    bar.set_label("median log of the price in pounds, clipped", fontsize=style.SMALL)
+    bar.set_label("median log of the price in pounds, cut at 12 and 14", fontsize=style.SMALL)
     bar.ax.tick_params(labelsize=style.SMALL)
     style.legend([axes[0]], below=True, columns=4)
     return figure

@@ -18,10 +18,8 @@ from privgp.types import Array
 SIDE, PATHS, SEED = 41, 3, 7
 GREY = "#CCCCCC"
 LINES = ((style.BLUE, "--"), (style.VERMILION, "-."), (style.ORANGE, ":"))
-WHAT = (
-    "Where made-up fields of two plumes over the unit square are above their threshold\n"
-    "Every row is a field; an overlap of 1 with its true set is perfect"
-)
+WHAT = "Where made-up fields of two plumes over the unit square are above their threshold"
+OVERLAP = "an overlap of 1 with its true set is perfect"
 
 
 @dataclass(frozen=True)
@@ -90,10 +88,11 @@ def plumes(
 
 def picture(made: list[Example], side: int, delta: float) -> Figure:
     """A row for every field: field and data, the posterior's set, boundaries of private paths."""
-    figure = style.new_figure(1.2 + 2.45 * len(made), 7.5)
+    figure = style.new_figure(1.4 + 2.45 * len(made), 7.5)
     records = len(made[0].draws.inputs[0])
     promised = f"Each path is of {records} records and protects one whole record with ε = 10, δ = {delta:g}"
-    style.set_title(figure, f"{WHAT}\n{promised}", simulation=True)
+    rows = f"Every row is a field; {OVERLAP}" if len(made) > 1 else f"One field; {OVERLAP}"
+    style.set_title(figure, f"{WHAT}\n{rows}\n{promised}", simulation=True)
     axes = figure.subplots(len(made), 3, squeeze=False, sharex=True, sharey=True)
     axis = np.linspace(0.0, 1.0, side)
     for (left, middle, right), example in zip(axes, made, strict=True):
@@ -101,7 +100,9 @@ def picture(made: list[Example], side: int, delta: float) -> Figure:
         shade = left.pcolormesh(
             axis, axis, field, cmap=style.SEQUENTIAL, shading="nearest", rasterized=True
         )
-        figure.colorbar(shade, ax=left, shrink=0.8).ax.tick_params(labelsize=style.SMALL - 1.0)
+        bar = figure.colorbar(shade, ax=left, shrink=0.8)
+        bar.set_label("field less threshold", fontsize=style.SMALL - 1.0)
+        bar.ax.tick_params(labelsize=style.SMALL - 1.0)
         left.plot(*example.draws.inputs[0].T, "o", ms=1.8, mfc="white", mec=style.BLACK, mew=0.25)
         _boundary(left, axis, field, style.BLACK, "-")
         style.set_title(left, "the field and its records")

@@ -22,6 +22,7 @@ from privgp.pictures.style import (
     SKY,
     SMALL,
     VERMILION,
+    budget_text,
     legend,
     new_figure,
     set_labels,
@@ -49,13 +50,13 @@ def whole_functions(
     rng = np.random.default_rng(1)
     figure = new_figure(3.9, 7.6)
     axes = figure.subplots(1, 2, sharey=True)
-    set_title(figure, f"Heights of {len(X)} !Kung women by age, as a whole function with ε = 50")
-    titles = ("as published (true δ 0.99999)", "exact, δ = 0.01")
+    set_title(figure, f"Heights of {len(X)} !Kung women by age, each height protected with ε = 50")
+    titles = ("as published, true δ 0.99999", "exact, δ = 0.01")
     for ax, scale, title in zip(axes, (papers_scale, sound_scale), titles, strict=True):
         samples = [mean + scale * root @ rng.standard_normal(len(points)) for _ in range(8)]
         _samples(ax, points[:, 0], samples, mean, np.full(len(points), scale))
         _data_and_mean(ax, X, y, points, mean, "prediction without noise")
-        set_title(ax, f"{title}: std of the noise {scale:.1f} cm", room=60)
+        set_title(ax, f"{title}\nstd of the noise {scale:.1f} cm")
         set_labels(ax, AGE, HEIGHT)
     axes[0].set_ylim(40, 200)
     legend([axes[0]], below=True, columns=3)
@@ -67,7 +68,10 @@ def cloaking(X: Array, y: Array, targets: Array, cloaked: Cloak, std: Array, mod
     rng = np.random.default_rng(2)
     figure = new_figure(3.9, 7.6)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
-    set_title(figure, f"Heights of {len(X)} !Kung women by age, released with ε = 1, δ = 0.01")
+    set_title(
+        figure,
+        f"Heights of {len(X)} !Kung women by age, each height protected with ε = 1, δ = 0.01",
+    )
     scale = float(std.max() / cloaked.noise_std(1.0).max())
     samples = [cloaked.release(scale, rng) for _ in range(8)]
     _samples(left, targets[:, 0], samples, cloaked.mean, std)
@@ -152,8 +156,9 @@ def inducing(X: Array, y: Array, whole: Any, few: Mapping[int, Any]) -> Figure:
     points = np.linspace(0.0, 90.0, 120)[:, None]
     figure = new_figure(3.3, 7.6)
     left, right = figure.subplots(1, 2)
+    promised = budget_text(whole.guarantee_.epsilon, whole.guarantee_.delta)
     set_title(
-        figure, f"Heights of {len(X)} !Kung women as a function, ε = 100, through inducing inputs"
+        figure, f"Heights of {len(X)} !Kung women by age, each height protected with {promised}"
     )
     left.plot(X[:, 0], y, ".", color=GREY, markersize=2, label="heights, private")
     left.plot(points[:, 0], whole.release(points), color=VERMILION, label="whole function")

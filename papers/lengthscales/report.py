@@ -71,7 +71,7 @@ def run(request: Request) -> Report:
         "Figure 4: privacy and the choice of a lengthscale",
         (*results, excess),
         (
-            Section("Figure 4", _TEXT, _figure(found)),
+            Section("Figure 4", _TEXT, _figure(found, len(X))),
             Section("Not private as published", _private()),
         ),
     )
@@ -154,16 +154,20 @@ def _named(epsilon: float) -> str:
     return "no privacy" if epsilon == math.inf else f"epsilon = {epsilon:g}"
 
 
-def _figure(found: Probabilities) -> Figure:
+def _figure(found: Probabilities, women: int) -> Figure:
     figure = style.new_figure(3.6, 7.6)
     panels = figure.subplots(1, 2, sharey=True)
-    style.set_title(figure, "Chance that each lengthscale is chosen for the heights of the !Kung")
+    style.set_title(
+        figure,
+        f"Chance in percent that each lengthscale is chosen for the heights of {women} !Kung women\n"
+        "The choice itself is to protect each height with ε = 1",
+    )
     most = float(max(found.papers.max(), found.default.max()))
     names = [_named(epsilon).removeprefix("epsilon = ") for epsilon in found.epsilons]
     for panel, which, title in zip(
         panels,
         (found.papers, found.default),
-        ("the papers' choice (not private)", "the default choice, ε = 1"),
+        ("the papers' choice (not private)", "the default choice"),
         strict=True,
     ):
         shown = panel.imshow(
@@ -179,7 +183,8 @@ def _figure(found: Probabilities) -> Figure:
         style.set_labels(panel, "ε of the release", years)
         style.set_title(panel, title)
     bar = figure.colorbar(shown, ax=list(panels))
-    style.set_labels(bar.ax, y="probability; in the tiles, percent")
+    bar.ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
+    style.set_labels(bar.ax, y="chance of a lengthscale")
     return figure
 
 

@@ -14,7 +14,16 @@ from papers.shared.cloaking import Cloak, cloak, hall_delta, hall_multiplier
 from papers.shared.data import london
 from papers.shared.report import Report, Request, Result, Section
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.pictures.style import BLUE, VERMILION, legend, new_figure, set_labels, set_title
+from privgp.pictures.style import (
+    BLUE,
+    SMALL,
+    VERMILION,
+    legend,
+    new_figure,
+    on_white,
+    set_labels,
+    set_title,
+)
 from privgp.types import Array
 
 BOUNDS, DELTA = (100.0, 500.0), 0.01  # thousands of pounds
@@ -169,7 +178,11 @@ def picture(
         set_title(ax, title)
         set_labels(ax, "easting (km)", "northing (km)")
     grids = (targets[:, j].reshape(shape) for j in range(2))
-    left.contour(*grids, cloaked.mean.reshape(shape), levels=6, colors=VERMILION, linewidths=0.6)
+    lines = left.contour(
+        *grids, cloaked.mean.reshape(shape), levels=6, colors=VERMILION, linewidths=0.6
+    )
+    for text in left.clabel(lines, fmt="£%dk", fontsize=SMALL - 1.0):
+        on_white(text)
     _explain(left)
     legend([left], below=True, columns=3)
     return figure

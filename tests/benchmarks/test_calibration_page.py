@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.calibration import interval_score
-from benchmarks.calibration_page import BEGIN, END, PAGE, filled, tables
+from benchmarks.calibration_page import BEGIN, END, KEPT, PAGE, filled, keep, read, tables
 from benchmarks.calibration_picture import calibration_figure, draw
 from benchmarks.functions import BOUNDS, TRUTHS
 from benchmarks.tasks import TASKS
@@ -80,6 +80,16 @@ def test_the_page_has_a_row_for_everything_that_is_measured():
     assert end
     rows = {line.split(" | ")[0].removeprefix("| ") for line in measured.splitlines()}
     assert {each.name for each in (*TRUTHS, *TASKS)} <= rows
+
+
+def test_the_page_and_the_picture_are_of_the_same_numbers(tmp_path):
+    """The tables of the page are those of the kept numbers, from which the picture is drawn."""
+    page = PAGE.read_text("utf-8")
+    assert filled(page, tables(*read(KEPT))) == page
+    keep(RESULTS, BEFORE, tmp_path / "with")
+    assert read(tmp_path / "with") == (RESULTS, BEFORE)
+    keep(RESULTS, None, tmp_path / "alone")
+    assert read(tmp_path / "alone") == (RESULTS, None)
 
 
 def test_the_interval_score_is_least_at_the_right_quantiles():

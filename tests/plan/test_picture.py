@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from privgp.plan.picture import plot_plan
+from privgp.plan.picture import PRIOR, plot_plan
 
 
 class Expecting:
@@ -39,4 +39,4 @@ def test_errors_that_are_not_known_leave_a_gap():
     epsilons, errors = figure.axes[0].lines[0].get_data()
     assert np.array_equal(np.isnan(errors), np.array(epsilons) < 0.1)
     assert np.isnan(errors).any()
-    assert "over 90% of the prior" not in [t.get_text() for t in figure.legends[0].get_texts()]
+    assert PRIOR not in [t.get_text() for t in figure.legends[0].get_texts()]

@@ -11,7 +11,8 @@ from privgp.pictures import style
 from privgp.pictures.numbers import number
 
 WHOSE = (
-    "Membership attack: is one record among the data? Made-up data, released with and without it"
+    "Membership attack: is one record among the data? Made-up data, released with and without it\n"
+    "Each release: {paths} of {records}"
 )
 STATISTICS = ("mean", "log variance")
 RATES = np.concatenate([np.geomspace(1e-6, 0.01, 60), np.linspace(0.011, 1.0, 400)])
@@ -22,9 +23,9 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
     if ax is None:
         ax = style.new_figure(4.0, 4.8).subplots()
     curve = result.promise.false_negative_rate(RATES)
-    closed = "no attack may come here"
+    closed, promised = "no attack may come here", result.promise.describe().replace("mu =", "μ =")
     ax.fill_between(RATES, 0.0, curve, color=style.SKY, alpha=0.35, lw=0, label=closed)
-    ax.plot(RATES, curve, color=style.BLUE, label=f"promised: {result.promise.describe()}")
+    ax.plot(RATES, curve, color=style.BLUE, label=f"promised: {promised}")
     ax.plot([0, 1], [1, 0], color=style.BLACK, lw=0.8, ls=":", label="guessing")
     colour = style.BLACK if result.holds else style.VERMILION
     (a, b), (c, d) = result.false_positive_bounds, result.false_negative_bounds
@@ -45,13 +46,21 @@ def plot_membership(result: Membership) -> Any:
     """The curve over all thresholds, and what datasets with and without the record release."""
     count = 1 + len(result.inside.statistics)
     figure = style.new_figure(3.2, 3.1 * count)
-    style.set_title(figure, WHOSE)
+    style.set_title(figure, _whose(result))
     panels = figure.subplots(1, count)
     draw_curve(panels[0], result)
     for statistic, ax in enumerate(panels[1:]):
         draw_releases(ax, result, statistic)
     style.legend([panels[1]], below=True, columns=4)
     return figure
+
+
+def _whose(result: Membership) -> str:
+    records = f"{result.n:,} record{'s' if result.n != 1 else ''}"
+    if np.isinf(result.n_paths):
+        return WHOSE.format(paths="the exact posterior", records=records)
+    count = f"{result.n_paths:,.0f} sample path{'s' if result.n_paths != 1 else ''}"
+    return WHOSE.format(paths=count, records=records)
 
 
 def draw_curve(ax: Axes, result: Membership) -> None:

@@ -30,6 +30,11 @@ MOST_UNEVEN = 8.0  # sides of a map
 MODEL_POINTS, FUNCTION_POINTS = (300, 80, 300), (200, 32, 80)
 
 
+def rate_of(output: str) -> str:
+    """A rate's name: units such as "per 1,000 people" say what it is per."""
+    return output if " (per " in output else f"{output} per unit of exposure"
+
+
 def released_model(model: PrivateGPRegressor, output: str, observation: bool) -> Released:
     """The mean with the 90% interval of the latent function and, inside it, that of the privacy noise.
 
@@ -50,7 +55,7 @@ def released_model(model: PrivateGPRegressor, output: str, observation: bool) ->
         points=MODEL_POINTS[min(inputs, 3) - 1],
         **_shown_of_inputs(model),
         names=getattr(model, "feature_names_in_", None),
-        output=f"{output} per unit of exposure" if model.likelihood == "poisson" else output,
+        output=rate_of(output) if model.likelihood == "poisson" else output,
         curve="mean",
         simulation=model.guarantee_.is_simulation,
         targets=None if model._at_targets is None else model._at_targets.targets,
