@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.columns.disguises import disguise_of
 from privgp.gp.columns.kinds import KINDS, Column, Number, level, levels_of
 from privgp.gp.columns.table import Table, kind_of, missing_cells
 from privgp.gp.kernels.registry import parts
@@ -297,11 +298,18 @@ def _plain(table: Table, name: str) -> tuple[tuple[str, ...], str, Any]:
             "it is with columns, or leave it out."
         )
     if kind == "category":
-        count = len(levels_of(cells[~missing_cells(cells)]))
+        levels = levels_of(cells[~missing_cells(cells)])
+        looks = disguise_of(levels)
+        if looks is not None:
+            raise ValueError(
+                f"column {name!r} holds {looks} as text, such as {levels[0]!r}: turn them into "
+                f"{looks}, or say with columns that it is a {looks[:-1]} or a category."
+            )
+        count = len(levels)
         if count > MOST_PLAIN_LEVELS:
             raise ValueError(
-                f"column {name!r} holds {count} different texts: leave it out, or declare it as a "
-                "category or a date with columns."
+                f"column {name!r} holds {count} different texts: leave it out, or say that it is a "
+                "category or a date with columns (--categories, --dates)."
             )
     return (name,), kind, None
 
