@@ -402,8 +402,8 @@ class Request(ReleaseOptions):
         source = self.source()
         if not several:
             self._check_one_output(source)
-        self._check_decimals(source)
         frame = self._loaded(source, [*self.public_names, *names])
+        self._check_decimals(source)
         X, people = self._inputs_and_people(frame, source)
         if several:
             return X, people, output_columns(frame, names, source)

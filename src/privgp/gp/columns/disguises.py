@@ -14,6 +14,8 @@ NUMBER = re.compile(
 )
 DATE = re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}([ T,].*)?|\d{4}[-/]\d{1,2}|\d{1,2}[./]\d{4}")
 
+ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$")  # which is no disguise
+
 
 def disguise_of(texts: Iterable[str]) -> str | None:
     """``"dates"`` or ``"numbers"`` if every text looks like one; None for whole numbers without any

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.columns.disguises import disguise_of
+from privgp.gp.columns.disguises import ISO_DATE, disguise_of
 from privgp.gp.columns.kinds import KINDS, Column, Number, level, levels_of
 from privgp.gp.columns.table import Table, kind_of, missing_cells
 from privgp.gp.kernels.registry import parts
@@ -48,6 +48,7 @@ class Inputs:
         if isinstance(declared, Inputs):
             return declared  # type: ignore[return-value]
         if declared is None:
+            _refuse_durations(table)
             kinds = [] if table is None else [kind_of(cells) for cells in table.cells]
             if table is None or None in kinds or all(kind in NUMBERS for kind in kinds):
                 return None
@@ -288,6 +289,15 @@ def _name_at(table: Table, place: Any) -> Any:
     return table.names[int(place)] if whole and 0 <= place < len(table.names) else place
 
 
+def _refuse_durations(table: Table | None) -> None:
+    """Refuse what would become a number of ticks, whose length nobody knows afterwards."""
+    for name, cells in () if table is None else zip(table.names, table.cells, strict=True):
+        if cells.dtype.kind == "m":
+            raise ValueError(
+                f"column {name!r} holds durations: turn them into numbers first, such as days."
+            )
+
+
 def _plain(table: Table, name: str) -> tuple[tuple[str, ...], str, Any]:
     """What a column plainly is."""
     cells = table.column(name)
@@ -300,6 +310,8 @@ def _plain(table: Table, name: str) -> tuple[tuple[str, ...], str, Any]:
     if kind == "category":
         levels = levels_of(cells[~missing_cells(cells)])
         looks = disguise_of(levels)
+        if looks == "dates" and all(map(ISO_DATE.match, levels)):
+            return (name,), "date", None
         if looks is not None:
             raise ValueError(
                 f"column {name!r} holds {looks} as text, such as {levels[0]!r}: turn them into "
