@@ -16,13 +16,13 @@ COMMA_GROUPS = rf"{SIGN}[1-9]\d{{0,2}}(,\d{{3}})+"
 END, THREE = r"\s*$", r"\s*[-+]?[1-9]\d{0,2}[.,]\d{3}\s*$"
 
 
-def decimal_comma_seen(frame: pl.DataFrame, path: object, delimiter: str) -> bool | None:
+def decimal_comma_seen(public: pl.DataFrame, path: object, delimiter: str) -> bool | None:
     """Whether numbers of public columns have decimal commas; None where they do not show it. Numbers
     that may be thousands as well as decimals are refused where no other number settles it."""
     commas = points = False
     doubtful: tuple[str, str] | None = None
-    for name in frame.columns:
-        cells = frame[name].drop_nulls()
+    for name in public.columns:
+        cells = public[name].drop_nulls()
         either = cells.str.contains("^" + THREE)
         plain = cells.filter(~either)
         commas |= bool(
