@@ -128,7 +128,8 @@ BAD: dict[str, tuple[str, ...]] = {
     "--dates": COLUMN_NAMES, "--categories": (*COLUMN_NAMES, "age=", "age=a||b", "age=a|a"),
     "--places": (*COLUMN_NAMES, "age"), "--crs": ("EPSG:4326",),  # for places alone
     "--periodic": (*COLUMN_NAMES, "age", "age=", "age=0", "age=-1", "age=nan", "age=inf"),
-    "--missing": CHOICE, "--delimiter": ("", ";;", "é"), "--grid": (*COUNT, "1e9"),
+    "--missing": CHOICE, "--delimiter": ("", ";;", "é"), "--encoding": ("", "nonsense"),
+    "--numbers": COLUMN_NAMES, "--date-format": ("", "nonsense"), "--grid": (*COUNT, "1e9"),
     "--grid-bounds": ("", "nonsense", "age=", "age=1", "age=9:1", "bmi=1:2", "age=1:2,age=1:2", "age=a:b"),
     "--contours": (*COUNT, "5"),  # for .geojson alone
     "--holder": JSON, "--name": ("", "a" * 201), "--units": ("", "a" * 201),

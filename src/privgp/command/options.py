@@ -163,7 +163,17 @@ MISSING_HELP = (
     "makes public which they are."
 )
 DELIMITER_HELP = "What separates the fields of a CSV file. Default: as its header shows."
-DECIMAL_HELP = "Numbers are written 1,5. Default: as the public columns show."
+DECIMAL_HELP = (
+    "Whether numbers are written 1.250,5 or 1,250.5. Default: as the public columns show."
+)
+ENCODING_HELP = "How letters are written in a CSV file, such as windows-1252. Default: UTF-8."
+DATE_FORMAT_HELP = (
+    "How dates are written that are not in ISO 8601: '%d.%m.%Y', '%m/%d/%Y %I:%M %p', or seconds or "
+    "milliseconds since 1970."
+)
+NUMBERS_HELP = "Inputs that are numbers, though written with leading zeros."
+Encoding = Annotated[str | None, columns(ENCODING_HELP, metavar="NAME")]
+DateFormat = Annotated[str | None, columns(DATE_FORMAT_HELP, metavar="FORMAT")]
 Missing = Annotated[Literal["refuse", "drop"], columns(MISSING_HELP)]
 Delimiter = Annotated[str | None, columns(DELIMITER_HELP, metavar="CHARACTER")]
 DecimalComma = Annotated[bool | None, columns(DECIMAL_HELP, "--decimal-comma/--decimal-point")]
@@ -206,6 +216,9 @@ class ReleaseOptions:
     missing: Missing = "refuse"
     delimiter: Delimiter = None
     decimal_comma: DecimalComma = None
+    encoding: Encoding = None
+    date_format: DateFormat = None
+    numbers: Annotated[str | None, columns(NUMBERS_HELP, metavar="A,B")] = None
 
 
 def taking(

@@ -48,6 +48,8 @@ def predict(
     observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
     delimiter: o.Delimiter = None,
     decimal_comma: o.DecimalComma = None,
+    encoding: o.Encoding = None,
+    date_format: o.DateFormat = None,
     plot: o.Plot = None,
     page: Annotated[Path | None, o.results(PAGE_HELP, metavar="PAGE")] = None,
     label: Annotated[str | None, o.results(LABEL_HELP, metavar="TEXT")] = None,
@@ -97,7 +99,7 @@ def predict(
         lattice = grid_of(model, release, grid, grid_bounds)
         X = whole = lattice.table()
     else:
-        form = Form(delimiter, decimal_comma)
+        form = Form(delimiter, decimal_comma, encoding, date_format)
         X, whole = asked_table(model, release, data, inputs, form)
     if observation and answer.of_labels:
         raise Refusal("--observation does not go with labels, whose probability says it already.")

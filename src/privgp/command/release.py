@@ -18,7 +18,8 @@ from privgp.command.io.files import (
 )
 from privgp.command.io.screen import progress, warn
 
-OF_THE_TABLE = ("missing", "delimiter", "decimal_comma")  # which a plan does not say
+# What a plan does not say.
+OF_THE_TABLE = ("missing", "delimiter", "decimal_comma", "encoding", "date_format")
 NEEDED = ("inputs", "bounds", "epsilon", "delta")
 
 OUT_HELP = "The .privgp file to write; it contains the inputs unless records are protected."

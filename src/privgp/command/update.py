@@ -31,6 +31,8 @@ def update(
     missing: o.Missing = "refuse",
     delimiter: o.Delimiter = None,
     decimal_comma: o.DecimalComma = None,
+    encoding: o.Encoding = None,
+    date_format: o.DateFormat = None,
     certificate: o.Certificate = None,
     plot: o.Plot = None,
     force: o.Force = False,
@@ -48,7 +50,13 @@ def update(
     from privgp.command.io.spending import spending
     from privgp.command.io.updating import UpdateRequest, prepared_update
 
-    written = {"missing": missing, "delimiter": delimiter, "decimal_comma": decimal_comma}
+    written = {
+        "missing": missing,
+        "delimiter": delimiter,
+        "decimal_comma": decimal_comma,
+        "encoding": encoding,
+        "date_format": date_format,
+    }
     request = UpdateRequest.of(release, data, inputs, output, groups, budget, seed, **written)
     request.check()
     request = replace(request, account=account_of(ledger, dataset))

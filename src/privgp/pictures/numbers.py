@@ -10,6 +10,7 @@ from matplotlib.ticker import Formatter
 
 LARGE = ((1e9, "bn"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 ABBREVIATED = 1e4  # shorter numbers are written out
+YEARS = (1500.0, 2200.0)  # whole numbers between them have no comma: 2024
 CURRENCY = re.compile(r"\(([£$€¥])\)\s*$")
 
 
@@ -32,7 +33,9 @@ def together(values: Sequence[float], currency: str = "") -> list[str]:
     step = float(np.diff(np.unique(scaled)).min()) if len(np.unique(scaled)) > 1 else 1.0
     off = (np.abs(np.round(scaled, d) - scaled).max(initial=0.0) for d in range(9))
     digits = next((d for d, each in enumerate(off) if each < 0.01 * step), 9)
-    texts = [f"{abs(value):,.{digits}f}" for value in scaled]
+    years = digits == 0 and bool(np.all((given >= YEARS[0]) & (given <= YEARS[1])))
+    comma = "" if years else ","
+    texts = [f"{abs(value):{comma}.{digits}f}" for value in scaled]
     signs = [
         "−" if value < 0 and float(t.replace(",", "")) else ""
         for value, t in zip(scaled, texts, strict=True)

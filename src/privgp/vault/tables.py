@@ -10,7 +10,8 @@ from privgp.gp.columns.table import Table, missing_cells
 from privgp.plan.inputs.inputs import Inputs
 from privgp.types import Array
 
-NOTHING = {"", "na", "n/a", "nan", "null", "none"}  # how tables write that there is no value
+# how tables write that there is no value
+NOTHING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "?", "."}
 WRONG = "X must be a table with the declared columns, and hold a value of its kind in every cell."
 
 

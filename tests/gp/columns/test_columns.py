@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -190,3 +192,24 @@ def test_a_place_in_the_bounds_that_a_crs_cannot_map_is_moved_by_itself(monkeypa
     place.domain()  # none of its points falls into the hole
     found = place.within(np.array([[2.03, 3.03], [-1.0, 7.0], [4.0, 30.0]]))
     assert found.tolist() == [[5.0, 10.0], [0.0, 7.0], [4.0, 20.0]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["45%", "7%", "8%"], "numbers as text, such as '45%'"),
+        (["0.5", "1.5", "2.5"], "numbers as text"),
+        (["31.12.2024", "1.2.2024", "2.2.2024"], "dates as text"),
+        (np.array([1, 2, 3], dtype="timedelta64[s]"), "durations"),
+    ],
+)
+def test_what_only_people_read_is_no_category(cells: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Inputs.of(Table.of({"a": cells}), None)
+
+
+def test_dates_as_iso_text_are_dates_and_codes_are_categories() -> None:
+    table = Table.of({"a": ["2024-01-01", "2024-01-02"], "b": ["01067", "10115"]})
+    found = Inputs.of(table, None)
+    assert found is not None
+    assert [column.kind for column in found.columns] == ["date", "category"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, counted, refusal, refusing
-from privgp.command.io.cells.kinds import FILL_IN, Kinds, kinds_of, typed
+from privgp.command.io.cells.kinds import FILL_IN, TEXTS, Kinds, kinds_of, typed
 from privgp.command.io.screen import Step
 from privgp.command.io.tables import Form, Source, batches, check_some, load, open_table
 from privgp.models.kept import names_of
@@ -20,6 +21,7 @@ from privgp.vault.tables import complete_rows
 from privgp.vault.validate import column_labels, column_numbers
 
 BATCH = 32 * BLOCK
+PLAINLY = ", such as 1250.5, without units or other signs"
 
 
 def split_names(text: str, option: str = "--inputs") -> list[str]:
@@ -77,7 +79,8 @@ def asked_table(
     """The inputs in a new table, and all of its columns as they are; but not one that has the name of
     the private output, as the table may be the curator's."""
     X = asked_rows(model, path, table, given, form)
-    source = open_table(table, form, X.columns)
+    kinds = known_kinds(model, X.columns) or {}
+    source = open_table(table, _with_texts(form, kinds), X.columns)
     private = {*getattr(model, "output_names_", ()), (model.output_ or {}).get("column")}
     kept = [name for name in source.names if name not in private and source.names.count(name) == 1]
     return X, load(source, kept)
@@ -95,8 +98,13 @@ def known_kinds(model: Any, names: Sequence[str]) -> Kinds | None:
 def read_inputs(
     path: Path, names: Sequence[str], kinds: Kinds | None = None, form: Form | None = None
 ) -> pl.DataFrame:
-    source = open_table(path, form, names)
+    source = open_table(path, _with_texts(form, kinds or {}), names)
     return input_columns(load(source, names), names, source, kinds=kinds)
+
+
+def _with_texts(form: Form | None, kinds: Kinds) -> Form:
+    texts = tuple(name for name, kind in kinds.items() if kind in TEXTS)
+    return replace(form or Form(), texts=texts)
 
 
 def input_columns(
@@ -121,6 +129,7 @@ def input_columns(
                 before,
                 is_csv=source.is_csv,
                 choice=choice,
+                date_format=source.date_format,
             )
             for name in names
         ]
@@ -182,7 +191,9 @@ def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:
     """The private outputs, read by the vault. Whatever is wrong with them, the sentence is the same."""
     column = frame[name]
     is_machine_number = column.dtype.is_integer() or column.dtype.is_float()
-    sentence = f"Column '{name}' of '{source.path}' must hold a finite number in every row."
+    sentence = (
+        f"Column '{name}' of '{source.path}' must hold a finite number in every row{PLAINLY}."
+    )
     with refusing(sentence, TypeError, ValueError, pl.exceptions.PolarsError):
         if not (column.dtype == pl.String or column.dtype.is_numeric()):
             raise TypeError

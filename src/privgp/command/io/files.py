@@ -13,6 +13,7 @@ PICTURES = (".png", ".svg")
 TABLES = (".csv", ".csv.gz", ".parquet")
 MANY_TABLES = (*TABLES, "")  # also folders and patterns of such files
 NEW_TABLES = (".csv", ".parquet")
+SHEETS = (".xlsx", ".xls", ".ods")
 CERTIFICATES = (".html", ".json")
 PAGES = (".html",)
 RELEASES = (".privgp",)
@@ -73,7 +74,7 @@ def check_destination(path: Path, endings: Sequence[str], *, force: bool | None)
 def check_readable(path: Path, endings: Sequence[str]) -> None:
     """Refuse what has the wrong ending, is no file, cannot be opened, or is empty."""
     if ending(path) not in endings:
-        raise Refusal(f"'{path}' must end in {_either(endings)}.")
+        raise Refusal(f"'{path}' must end in {_either(endings)}{_instead(path, endings)}.")
     with refusing(f"The file '{path}' cannot be read.", OSError, ValueError):
         if path.is_dir():
             raise Refusal(f"'{path}' is a folder, not a file.")
@@ -82,6 +83,17 @@ def check_readable(path: Path, endings: Sequence[str]) -> None:
         with path.open("rb") as file:
             if not file.read(1):
                 raise Refusal(f"The file '{path}' is empty.")
+
+
+def _instead(path: Path, endings: Sequence[str]) -> str:
+    """What to do with a table of another kind."""
+    if ".csv" not in endings:
+        return ""
+    if ending(path) in SHEETS:
+        return ": save the sheet as CSV UTF-8"
+    if ending(path) in (".txt", ".tsv", ".tab"):
+        return ": if it is a table of text, rename it"
+    return ": a table is read more than once, so save it as a file" if str(path) == "-" else ""
 
 
 def open_stored(path: Path, read: Callable[[Path], Read]) -> Read:

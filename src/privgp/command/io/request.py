@@ -12,7 +12,7 @@ import polars as pl
 
 from privgp.command.errors import Failure, Refusal, counted, refusal, refusing
 from privgp.command.io.axes import read_ranges, read_targets
-from privgp.command.io.cells.kinds import Kinds, declared_columns, kinds_of
+from privgp.command.io.cells.kinds import TEXTS, Kinds, declared_columns, kinds_of
 from privgp.command.io.columns import (
     check_cells,
     identifiers,
@@ -103,8 +103,9 @@ class Request(ReleaseOptions):
 
     @property
     def is_written_otherwise(self) -> bool:
-        """Whether a CSV file is said to have other delimiters or decimal commas."""
-        return self.delimiter not in (None, ",") or bool(self.decimal_comma)
+        """Whether a CSV file is said to be written otherwise than usual."""
+        otherwise = self.delimiter not in (None, ",") or self.encoding is not None
+        return otherwise or bool(self.decimal_comma)
 
     @property
     def in_parts(self) -> bool:
@@ -115,8 +116,7 @@ class Request(ReleaseOptions):
         if self.likelihood != "gaussian" or self.classes or self.further_bounds:
             return False
         source = self.source()
-        plain = ending(self.data) == ".csv" and source.delimiter == "," and not source.decimal_comma
-        return plain or not source.is_csv
+        return (ending(self.data) == ".csv" and source.is_plain) or not source.is_csv
 
     def table(self, output: str | None) -> Table:
         """The table in files; of a single one every cell that is asked for is checked."""
@@ -161,7 +161,7 @@ class Request(ReleaseOptions):
     def columns(self) -> Any:
         """What inputs are, as ``columns`` of a model has it."""
         said = self.dates, self.categories, self.places, self.periodic
-        return declared_columns(self.input_names, *said, self.crs)
+        return declared_columns(self.input_names, *said, self.crs, self.numbers)
 
     @property
     def kinds(self) -> Kinds | None:
@@ -171,7 +171,9 @@ class Request(ReleaseOptions):
     def source(self) -> Source:
         """The table, whose header alone is read, and public cells if they must tell how it is written."""
         public = [] if self.inputs_are_private else self.public_names
-        return open_table(self.data, Form(self.delimiter, self.decimal_comma), public)
+        texts = tuple(name for name, kind in (self.kinds or {}).items() if kind in TEXTS)
+        how = self.delimiter, self.decimal_comma, self.encoding, self.date_format
+        return open_table(self.data, Form(*how, texts), public)
 
     @property
     def public_names(self) -> list[str]:
@@ -217,7 +219,7 @@ class Request(ReleaseOptions):
         if self.is_many and (self.kinds or self.missing == "drop" or self.is_written_otherwise):
             raise Refusal(
                 "Several files must hold numbers in every row, with commas between them: join them "
-                "into one for dates, categories, places, --missing drop, --delimiter or "
+                "into one for dates, categories, places, --missing drop, --delimiter, --encoding or "
                 "--decimal-comma."
             )
         if self.most_rows is not None and (self.most_rows < 1 or self.groups is None):
@@ -406,12 +408,22 @@ class Request(ReleaseOptions):
         if not several:
             self._check_one_output(source)
         frame = self._loaded(source, [*self.public_names, *names])
+        self._check_decimals(source)
         X, people = self._inputs_and_people(frame, source)
         if several:
             return X, people, output_columns(frame, names, source)
         if self.classes is not None:
             return X, people, outputs(frame, output, source, "classes")
         return X, people, output_column(frame, output, source)
+
+    def _check_decimals(self, source: Source) -> None:
+        """Refuse to guess how private numbers are written: 1.250 may be 1250."""
+        known = source.decimal_comma is not None or source.delimiter == ","
+        if source.is_csv and self.classes is None and not known:
+            raise Refusal(
+                f"'{source.path}' does not show in public columns how its private numbers are "
+                "written: give --decimal-point or --decimal-comma."
+            )
 
     def _inputs_and_people(self, frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Any]:
         if self.inputs_are_private:

@@ -1,6 +1,7 @@
 """Reading and writing tables. Only the columns that are asked for are ever loaded. The library that
 parses quotes cells in its errors, so none of its errors is passed on."""
 
+import codecs
 import gzip
 import os
 import re
@@ -14,12 +15,12 @@ from typing import TypeVar
 import polars as pl
 
 from privgp.command.errors import Refusal, counted, listed
+from privgp.command.io.cells.numerals import decimal_comma_seen, pointed
 from privgp.command.io.files import TABLES, check_readable, ending, whole_file
 
 Read = TypeVar("Read")
 DELIMITERS = ";\t|"  # tried where a header has one name only
-COMMA = r"^\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*$"
-POINT = r"^\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*$"
+UTF_8 = ("utf-8", "utf-8-sig")
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class Form:
 
     delimiter: str | None = None
     decimal_comma: bool | None = None
+    encoding: str | None = None
+    date_format: str | None = None
+    texts: tuple[str, ...] = ()  # columns whose cells are no numbers, whatever they look like
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,15 @@ class Source:
     path: Path
     names: tuple[str, ...]
     delimiter: str = ","
-    decimal_comma: bool = False
+    decimal_comma: bool | None = None  # None: nothing shows it
+    encoding: str = "utf-8-sig"
+    date_format: str | None = None
+    texts: tuple[str, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a CSV file in UTF-8 with commas between fields, and without decimal commas."""
+        return self.delimiter == "," and not self.decimal_comma and self.encoding in UTF_8
 
     @property
     def is_csv(self) -> bool:
@@ -52,29 +64,35 @@ def open_table(path: Path, form: Form | None = None, public: Sequence[str] = ())
     check_readable(path, TABLES)
     if ending(path) == ".parquet":
         return Source(path, tuple(_parsed(path, lambda: pl.read_parquet_schema(path))))
-    delimiter = form.delimiter or ","
-    names = _header(path, delimiter)
+    delimiter, encoding = form.delimiter or ",", _encoding(form.encoding)
+    names = _header(path, delimiter, encoding)
     for other in DELIMITERS if form.delimiter is None else "":
         if len(names) == 1 and other in names[0]:
-            delimiter, names = other, _header(path, other)
-    source = Source(path, names, delimiter, bool(form.decimal_comma))
-    if form.decimal_comma is None and delimiter != "," and {*public} <= {*names}:
-        return replace(source, decimal_comma=_has_decimal_commas(source, public))
+            delimiter, names = other, _header(path, other, encoding)
+    how = delimiter, form.decimal_comma, encoding, form.date_format, form.texts
+    source = Source(path, names, *how)
+    numeric = [name for name in public if name not in form.texts]
+    if form.decimal_comma is None and numeric and all(names.count(name) == 1 for name in numeric):
+        frame = _parsed(path, _selected(source, numeric).collect)
+        return replace(source, decimal_comma=decimal_comma_seen(frame, path, delimiter))
     return source
 
 
-def _header(path: Path, delimiter: str) -> tuple[str, ...]:
+def _encoding(given: str | None) -> str:
+    try:
+        return "utf-8-sig" if given is None else codecs.lookup(given).name
+    except LookupError:
+        raise Refusal(
+            f"--encoding must be the name of one, such as windows-1252 or utf-16, got '{given}'."
+        ) from None
+
+
+def _header(path: Path, delimiter: str, encoding: str) -> tuple[str, ...]:
     # The lines after the first may be of any length here.
     first = partial(pl.read_csv, has_header=False, n_rows=1, truncate_ragged_lines=True)
     read = partial(first, path, infer_schema=False, glob=False, separator=delimiter)
-    return tuple((name or "").strip() for name in _parsed(path, lambda: read().row(0)))
-
-
-def _has_decimal_commas(source: Source, public: Sequence[str]) -> bool:
-    """Whether numbers of public columns are written with a comma, and none with a point."""
-    frame = _parsed(source.path, _selected(source, public).collect)
-    with_comma = any(frame[name].str.contains(COMMA).any() for name in public)
-    return with_comma and not any(frame[name].str.contains(POINT).any() for name in public)
+    told = {} if encoding in UTF_8 else {"encoding": encoding}
+    return tuple((name or "").strip() for name in _parsed(path, lambda: read(**told).row(0)))
 
 
 def check_columns(source: Source, wanted: Sequence[str]) -> None:
@@ -100,8 +118,12 @@ def _is_number(text: str) -> bool:
 
 def _scan(source: Source) -> pl.LazyFrame:
     if source.is_csv:
-        separator = source.delimiter
-        return pl.scan_csv(source.path, infer_schema=False, glob=False, separator=separator)
+        separator, encoding = source.delimiter, source.encoding
+        scan = partial(pl.scan_csv, infer_schema=False, glob=False, separator=separator)
+        if encoding in UTF_8:
+            return scan(source.path)
+        read = partial(pl.read_csv, infer_schema=False, glob=False, separator=separator)
+        return _parsed(source.path, lambda: read(source.path, encoding=encoding).lazy())  # at once
     return pl.scan_parquet(source.path, glob=False)
 
 
@@ -113,12 +135,9 @@ def _selected(source: Source, wanted: Sequence[str]) -> pl.LazyFrame:
 
 
 def _cells(source: Source, place: int) -> pl.Expr:
-    """A column, with points in the place of decimal commas; every cell by itself."""
-    cells = pl.nth(place)
-    if not source.decimal_comma:
-        return cells
-    pointed = cells.str.replace(",", ".", literal=True)
-    return pl.when(cells.str.contains(COMMA)).then(pointed).otherwise(cells)
+    """A column, with numbers as Python writes them; every cell by itself."""
+    cells, as_it_is = pl.nth(place), source.names[place] in source.texts or not source.is_csv
+    return cells if as_it_is else pointed(cells, source.decimal_comma)
 
 
 def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
@@ -196,7 +215,7 @@ def _field_counts(source: Source) -> Iterator[tuple[int, int]]:
     are searched for delimiters and quotes alone."""
     opened = gzip.open if ending(source.path) == ".csv.gz" else open
     fields, quoted = 0, False
-    with opened(source.path, "rt", newline="", encoding="utf-8-sig") as lines:
+    with opened(source.path, "rt", newline="", encoding=source.encoding) as lines:
         for number, line in enumerate(lines, start=1):
             if quoted or '"' in line:
                 more, quoted = _delimiters(line, source.delimiter, quoted)
@@ -273,5 +292,9 @@ def _no_panic_messages() -> Iterator[None]:
 
 
 def _unreadable(path: Path) -> Refusal:
-    what = "Parquet" if ending(path) == ".parquet" else "CSV in UTF-8"
-    return Refusal(f"'{path}' cannot be read as {what}.")
+    if ending(path) == ".parquet":
+        return Refusal(f"'{path}' cannot be read as Parquet.")
+    return Refusal(
+        f"'{path}' cannot be read as CSV in UTF-8: save it as CSV UTF-8, or say with --encoding what it "
+        "is in, such as windows-1252."
+    )

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.columns.disguises import ISO_DATE, disguise_of
 from privgp.gp.columns.kinds import KINDS, Column, Number, level, levels_of
 from privgp.gp.columns.table import Table, kind_of, missing_cells
 from privgp.gp.kernels.registry import parts
@@ -47,6 +48,7 @@ class Inputs:
         if isinstance(declared, Inputs):
             return declared  # type: ignore[return-value]
         if declared is None:
+            _refuse_durations(table)
             kinds = [] if table is None else [kind_of(cells) for cells in table.cells]
             if table is None or None in kinds or all(kind in NUMBERS for kind in kinds):
                 return None
@@ -287,6 +289,15 @@ def _name_at(table: Table, place: Any) -> Any:
     return table.names[int(place)] if whole and 0 <= place < len(table.names) else place
 
 
+def _refuse_durations(table: Table | None) -> None:
+    """Refuse what would become a number of ticks, whose length nobody knows afterwards."""
+    for name, cells in () if table is None else zip(table.names, table.cells, strict=True):
+        if cells.dtype.kind == "m":
+            raise ValueError(
+                f"column {name!r} holds durations: turn them into numbers first, such as days."
+            )
+
+
 def _plain(table: Table, name: str) -> tuple[tuple[str, ...], str, Any]:
     """What a column plainly is."""
     cells = table.column(name)
@@ -297,11 +308,20 @@ def _plain(table: Table, name: str) -> tuple[tuple[str, ...], str, Any]:
             "it is with columns, or leave it out."
         )
     if kind == "category":
-        count = len(levels_of(cells[~missing_cells(cells)]))
+        levels = levels_of(cells[~missing_cells(cells)])
+        looks = disguise_of(levels)
+        if looks == "dates" and all(map(ISO_DATE.match, levels)):
+            return (name,), "date", None
+        if looks is not None:
+            raise ValueError(
+                f"column {name!r} holds {looks} as text, such as {levels[0]!r}: turn them into "
+                f"{looks}, or say with columns that it is a {looks[:-1]} or a category."
+            )
+        count = len(levels)
         if count > MOST_PLAIN_LEVELS:
             raise ValueError(
-                f"column {name!r} holds {count} different texts: leave it out, or declare it as a "
-                "category or a date with columns."
+                f"column {name!r} holds {count} different texts: leave it out, or say that it is a "
+                "category or a date with columns (--categories, --dates)."
             )
     return (name,), kind, None
 

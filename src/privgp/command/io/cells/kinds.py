@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, listed
-from privgp.gp.columns.dates import instants_of
+from privgp.command.io.cells.dates import written_dates
+from privgp.gp.columns.disguises import disguise_of
+from privgp.vault.tables import NOTHING
 
 Kinds = Mapping[str, str]  # the kind of every column that is known, by its name
 NUMBERS = ("number", "periodic", "place")
+TEXTS = ("category", "date", "boolean")
 ISO = r"^\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?\s*$"
 TRUTHS = {"true": 1, "false": 0}
 FILL_IN = "fill it in, or leave the row out"
@@ -25,9 +27,12 @@ def declared_columns(
     places: str | None,
     periodic: str | None,
     crs: str | None,
+    numbers: str | None = None,
 ) -> dict[Any, Any] | None:
-    """``columns`` of a model from the options --dates, --categories, --places and --periodic."""
+    """``columns`` of a model from the options --dates, --categories, --places, --periodic and
+    --numbers."""
     columns: dict[Any, Any] = {name: "date" for name in _names(dates, "--dates")}
+    columns |= dict.fromkeys(_names(numbers, "--numbers"), "number")
     for entry in _names(categories, "--categories"):
         name, equals, levels = entry.partition("=")
         if equals and not all(levels.split("|")):
@@ -80,9 +85,10 @@ def typed(
     *,
     is_csv: bool = True,
     choice: str = FILL_IN,
+    date_format: str | None = None,
 ) -> pl.Series:
     """A public column of its kind; where that is not known, of the one that it plainly is. ``choice``:
-    what may be done about missing values."""
+    what may be done about missing values; ``date_format``: how dates are written."""
     text = column.dtype == pl.String
     column = column.str.strip_chars() if text else column
     missing = column.is_null() | (column == "") if text else column.is_null()
@@ -90,7 +96,7 @@ def typed(
     if kind in NUMBERS:
         return _numbers(column, where, before)
     if kind == "date":
-        return _dates(column, where, before)
+        return written_dates(column, where, before, date_format)
     if kind in ("category", "boolean"):
         kinds = pl.Boolean | pl.Categorical | pl.Enum
         plain = text or column.dtype.is_integer() or isinstance(column.dtype, kinds)
@@ -102,8 +108,46 @@ def typed(
     if _are_truths(column):
         return _numbers(column, where, before).cast(pl.Boolean)
     if column.str.contains(ISO).all():
-        return _dates(column, where, before)
-    return column if not _looks_numeric(column).any() else _numbers(column, where, before)
+        return written_dates(column, where, before)
+    if _looks_numeric(column).any():
+        return _numbers(_without_codes(column, where), where, before)
+    _refuse_disguises(column, where)
+    marks = column.str.to_lowercase().is_in([*NOTHING])
+    if marks.any():
+        row = int(marks.arg_max() or 0)
+        raise Refusal(
+            f"{where} holds '{column[row]}' in row {before + row + 1}, as if there were no value: "
+            f"{choice}. If it is a level like any other, say so with --categories."
+        )
+    return column
+
+
+def _without_codes(column: pl.Series, where: str) -> pl.Series:
+    """A column of numbers. Leading zeros are those of codes, which would be lost."""
+    coded = column.filter(column.str.contains(r"^0\d+$"))
+    if len(coded):
+        raise Refusal(
+            f"{where} has leading zeros, such as {coded[0]}, as codes have: say with --categories that "
+            "it is a category, or with --numbers that it is a number."
+        )
+    return column
+
+
+def _refuse_disguises(column: pl.Series, where: str) -> None:
+    """Refuse text that looks like numbers or dates: as categories, they would lose their order."""
+    looks = disguise_of(column.unique().to_list())
+    if looks == "numbers":
+        raise Refusal(
+            f"{where} holds numbers that are written as text, such as '{column[0]}': write them with "
+            "digits and a decimal point alone, give --decimal-comma or --decimal-point if the other "
+            "sign groups thousands, or --categories if they are categories."
+        )
+    if looks == "dates":
+        raise Refusal(
+            f"{where} holds dates such as '{column[0]}', which can be read in several ways: say with "
+            "--dates that they are dates and with --date-format how they are written, such as "
+            "'%d.%m.%Y' or '%m/%d/%Y', or give --categories if they are categories."
+        )
 
 
 def _plain(column: pl.Series, where: str, before: int) -> pl.Series:
@@ -114,6 +158,10 @@ def _plain(column: pl.Series, where: str, before: int) -> pl.Series:
         column.dtype, pl.Boolean | pl.String | pl.Categorical | pl.Enum | pl.Date | pl.Datetime
     ):
         return column
+    if isinstance(column.dtype, pl.Duration | pl.Time):
+        raise Refusal(
+            f"{where} holds durations or times of day: turn them into numbers first, such as hours."
+        )
     raise Refusal(f"{where} must hold numbers, dates, truth values or text.")
 
 
@@ -138,23 +186,6 @@ def _numbers(column: pl.Series, where: str, before: int) -> pl.Series:
     _refuse(~values.is_finite(), where, "holds NaN or infinity in row {}.", before)
     whole = column.cast(pl.Int64, strict=False)
     return whole if (text or column.dtype.is_integer()) and not whole.is_null().any() else values
-
-
-def _dates(column: pl.Series, where: str, before: int) -> pl.Series:
-    if isinstance(column.dtype, pl.Date | pl.Datetime):
-        return column
-    if column.dtype != pl.String:
-        raise Refusal(f"{where} must hold dates, such as 2024-05-31 or 2024-05-31T12:00+02:00.")
-    instants = np.full(column.len(), np.datetime64("NaT"), dtype="datetime64[ns]")
-    for row, cell in enumerate(column.to_list()):
-        try:
-            instants[row] = instants_of(np.array([cell], dtype=object))[0]
-        except (ValueError, OverflowError):
-            raise Refusal(
-                f"{where} must hold dates, such as 2024-05-31 or 2024-05-31T12:00+02:00: row "
-                f"{before + row + 1} does not."
-            ) from None
-    return pl.Series(column.name, instants)
 
 
 def _refuse(wrong: pl.Series, where: str, sentence: str, before: int) -> None:

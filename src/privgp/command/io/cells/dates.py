@@ -1,0 +1,57 @@
+"""Dates of a public column: in ISO 8601, or as --date-format says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from privgp.command.errors import Refusal
+from privgp.gp.columns.dates import instants_of
+
+SINCE_1970 = {"seconds": 1, "milliseconds": 1000}  # words for --date-format: how many are a second
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LIKE = "such as 2024-05-31 or 2024-05-31T12:00+02:00"
+
+
+def written_dates(
+    column: pl.Series, where: str, before: int = 0, date_format: str | None = None
+) -> pl.Series:
+    """``before``: rows of the table before the column's first."""
+    if isinstance(column.dtype, pl.Date | pl.Datetime):
+        return column
+    since = date_format in SINCE_1970 and column.dtype.is_numeric()
+    if column.dtype != pl.String and not since:
+        raise Refusal(f"{where} must hold dates, {LIKE}.")
+    read, like = _reader(date_format)
+    instants = np.full(column.len(), np.datetime64("NaT"), dtype="datetime64[ns]")
+    for row, cell in enumerate(column.to_list()):
+        try:
+            instants[row] = instants_of(np.array([read(cell)], dtype=object))[0]
+        except (ValueError, OverflowError):
+            raise Refusal(
+                f"{where} must hold dates, {like}: row {before + row + 1} does not."
+            ) from None
+    return pl.Series(column.name, instants)
+
+
+def _reader(date_format: str | None) -> tuple[Callable[[Any], Any], str]:
+    """How a cell is read, and how one that can be read looks."""
+    if date_format is None:
+        return lambda cell: cell, f"{LIKE}, or written as --date-format says"
+    per = SINCE_1970.get(date_format)
+    if per is not None:
+        return (
+            lambda cell: EPOCH + timedelta(seconds=float(cell) / per),
+            f"{date_format} since 1970",
+        )
+    if "%" not in date_format:
+        words = ", ".join(SINCE_1970)
+        raise Refusal(
+            f"--date-format must be such as '%d.%m.%Y' or '%m/%d/%Y %I:%M %p', or one of {words}."
+        )
+    example = datetime(2024, 12, 31, 15, 30).strftime(date_format)
+    return lambda cell: datetime.strptime(cell, date_format), f"written like {example}"

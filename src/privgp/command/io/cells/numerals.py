@@ -1,0 +1,65 @@
+"""How numbers are written in a CSV file: with a decimal point or a decimal comma, and what groups
+their thousands. Public cells show it, or an option says it; then every cell is read by itself."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from privgp.command.errors import Refusal
+
+SIGN, EXPONENT = r"^\s*[-+]?", r"([eE][-+]?\d+)?\s*$"
+COMMA = rf"{SIGN}\d*,\d+{EXPONENT}"
+POINT = rf"{SIGN}\d*\.\d+{EXPONENT}"
+# 1.250 or 12.345.678, and the same with commas: thousands, or a number with three decimals.
+POINT_GROUPS = rf"{SIGN}[1-9]\d{{0,2}}(\.\d{{3}})+"
+COMMA_GROUPS = rf"{SIGN}[1-9]\d{{0,2}}(,\d{{3}})+"
+END, THREE = r"\s*$", r"\s*[-+]?[1-9]\d{0,2}[.,]\d{3}\s*$"
+
+
+def decimal_comma_seen(public: pl.DataFrame, path: object, delimiter: str) -> bool | None:
+    """Whether numbers of public columns have decimal commas; None where they do not show it. Numbers
+    that may be thousands as well as decimals are refused where no other number settles it."""
+    commas = points = False
+    doubtful: tuple[str, str] | None = None
+    for name in public.columns:
+        cells = public[name].drop_nulls()
+        either = cells.str.contains("^" + THREE)
+        plain = cells.filter(~either)
+        commas |= bool(
+            (plain.str.contains(COMMA) | plain.str.contains(POINT_GROUPS + "(,|\\.)")).any()
+        )
+        points |= bool(
+            (plain.str.contains(POINT) | plain.str.contains(COMMA_GROUPS + "(,|\\.)")).any()
+        )
+        # Between commas, a point can only be a decimal point.
+        found = cells.filter(either & (cells.str.contains(",", literal=True) | (delimiter != ",")))
+        if doubtful is None and len(found):
+            doubtful = name, str(found[0]).strip()
+    if commas != points:
+        return commas
+    if doubtful is not None and not commas:
+        name, cell = doubtful
+        digits = cell.replace(".", "").replace(",", "")
+        raise Refusal(
+            f"Column '{name}' of '{path}' has numbers such as {cell}, which may be {digits} or "
+            f"{cell.replace(',', '.')}: give --decimal-comma or --decimal-point."
+        )
+    return False if commas else None
+
+
+def pointed(cells: pl.Expr, decimal_comma: bool | None) -> pl.Expr:
+    """Cells with decimal points and without signs between thousands. ``decimal_comma``: None where it
+    is not known; then cells stay as they are."""
+    if decimal_comma is None:
+        return cells
+    if not decimal_comma:
+        grouped = cells.str.contains(COMMA_GROUPS + r"(\.\d+)?" + END)
+        return pl.when(grouped).then(cells.str.replace_all(",", "", literal=True)).otherwise(cells)
+    bare = cells.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+    return (
+        pl.when(cells.str.contains(COMMA) | cells.str.contains(POINT_GROUPS + r"(,\d+)?" + END))
+        .then(bare)
+        .when(cells.str.contains(POINT))  # which would be another number than the one written
+        .then(cells + pl.lit(" with a point"))
+        .otherwise(cells)
+    )
