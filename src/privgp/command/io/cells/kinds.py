@@ -24,10 +24,12 @@ def declared_columns(
     categories: str | None,
     places: str | None,
     periodic: str | None,
+    booleans: str | None,
     crs: str | None,
 ) -> dict[Any, Any] | None:
-    """``columns`` of a model from the options --dates, --categories, --places and --periodic."""
+    """``columns`` of a model from the options --dates, --categories, --places, --periodic, --booleans."""
     columns: dict[Any, Any] = {name: "date" for name in _names(dates, "--dates")}
+    columns |= {name: "boolean" for name in _names(booleans, "--booleans")}
     for entry in _names(categories, "--categories"):
         name, equals, levels = entry.partition("=")
         if equals and not all(levels.split("|")):
