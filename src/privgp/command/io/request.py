@@ -131,7 +131,7 @@ class Request(ReleaseOptions):
             if output is not None:
                 check_lines(source, rows)
         with public_computation():
-            table = open_files(str(self.data), names, output, self.groups)
+            table = open_files(str(self.data), names, output, self.groups, self.columns)
         if output is not None and self.is_many:
             with public_computation():
                 table.check_output()
@@ -229,11 +229,10 @@ class Request(ReleaseOptions):
             )
         if self.is_many and self.exposure is not None:
             raise Refusal("Several files do not go with --exposure: join them into one.")
-        if self.is_many and (self.kinds or self.missing == "drop" or self.is_written_otherwise):
+        if self.is_many and (self.missing == "drop" or self.is_written_otherwise):
             raise Refusal(
-                "Several files must hold numbers in every row, with commas between them: join them "
-                "into one for dates, categories, places, --missing drop, --delimiter or "
-                "--decimal-comma."
+                "Several files must hold a value in every cell, with commas between them: join them "
+                "into one for --missing drop, --delimiter or --decimal-comma."
             )
         if self.most_rows is not None and (self.most_rows < 1 or self.groups is None):
             raise Refusal("--most-rows must be at least 1, and goes with --groups.")
