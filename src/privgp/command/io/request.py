@@ -154,9 +154,9 @@ class Request(ReleaseOptions):
             )
         return self._check_domain(read_ranges(self.x_bounds, self.input_names, "--x-bounds"))
 
-    def _check_domain(self, pairs: Any) -> Any:
+    def _check_domain(self, ranges: Any) -> Any:
         try:
-            return checked_domain(pairs)
+            return checked_domain(ranges)
         except ValueError as problem:
             raise refusal(problem) from None
 
