@@ -19,6 +19,7 @@ from privgp.models.files import fit_table, rehearse_table
 from privgp.models.load import save
 from privgp.models.tables import records_to_plan
 from privgp.storage.parts import part_beside
+from privgp.storage.tables import TableError
 from privgp.types import Array
 
 Measure = Callable[[], Any]
@@ -98,7 +99,7 @@ def spending(epsilon: float, delta: float) -> Iterator[list[Path]]:
     try:
         with np.errstate(all="ignore"):
             yield saved
-    except LedgerError as problem:  # raised before anything is drawn
+    except (LedgerError, TableError) as problem:  # raised before anything is drawn
         raise refusal(problem) from None
     except (KeyboardInterrupt, Exception) as problem:
         what = "noise may have been drawn, and nothing was released"
