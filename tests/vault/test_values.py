@@ -42,6 +42,7 @@ from privgp.command.io.columns import (
     private_columns,
 )
 from privgp.command.io.tables import Source, load, open_table
+from privgp.vault.people import person_codes
 from privgp.vault.questions import predicted
 from privgp.vault.scores import (
     checked_validation,
@@ -50,6 +51,7 @@ from privgp.vault.scores import (
     record_losses,
     score_sensitivity,
 )
+from privgp.vault.table import _people
 from privgp.vault.validate import checked_inputs, clipped_outputs, person_ids
 from privgp.vault.values import label, number, read_label, read_number
 
@@ -378,8 +380,35 @@ def test_how_a_model_is_asked_depends_on_no_cell():
         assert asked == [1] * 30
 
 
-def test_a_number_and_its_text_are_two_people():
-    assert person_ids([1, "1", 1.0, True, b"1", "1"], 6).tolist() == [0, 1, 0, 0, 2, 1]
+ONE = [1, "1", 1.0, True, b"1", " 01 ", "1.0", Decimal("1.00"), np.int8(1), b"+1", "1e0"]
+OTHERS = [2, "1.5", 1.5, "one", b"One", "2.0", "", " "]
+
+
+def test_memory_and_files_agree_on_who_is_one_person():
+    """However they are written, in a list, as texts or as numbers, alone or among others."""
+    assert person_ids(ONE, len(ONE)).tolist() == [0] * len(ONE)
+    assert len({*person_codes(ONE, len(ONE)).tolist()}) == 1
+    mixed = [*ONE, *OTHERS[:-2]]
+    ids, codes = person_ids(mixed, len(mixed)), person_codes(mixed, len(mixed))
+    same = np.equal.outer(ids, ids)
+    assert np.array_equal(same, np.equal.outer(codes, codes))
+    assert ids.max() == 4  # 1, 2, 1.5, one, One
+    texts = ["1", "01", " 1", "1.0", "2", "one", "2e0", "ONE"]
+    columns = [pl.Series("who", texts), pl.Series("who", [1, 1, 1, 1, 2])]
+    streamed = [_people(column) for column in columns]
+    memory = [person_codes(column.to_numpy(), len(column)) for column in columns]
+    for stream, codes, column in zip(streamed, memory, columns, strict=True):
+        assert np.array_equal(stream, codes)
+        for held in (column.to_list(), column.to_numpy(), np.array(column.to_list())):
+            ids = person_ids(held, len(column))
+            assert np.array_equal(np.equal.outer(ids, ids), np.equal.outer(stream, stream))
+    assert np.array_equal(streamed[0][:5], streamed[1])
+    for blank in OTHERS[-2:]:
+        with pytest.raises(ValueError, match="groups contain missing"):
+            person_ids(np.array(["1", blank]), 2)
+
+
+def test_people_are_numbered_as_they_come():
     assert person_ids([1, 2, 1], 3).tolist() == [0, 1, 0]
     assert person_ids(np.array([2.5, 1.0, 2.5]), 3).tolist() == [0, 1, 0]
     for missing in (None, np.nan, pd.NaT, pd.NA, np.datetime64("NaT"), Decimal("NaN")):

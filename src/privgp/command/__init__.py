@@ -3,6 +3,7 @@ the arguments or the files are not as they should be."""
 
 import gc
 import json
+import re
 import signal
 import sys
 import threading
@@ -18,6 +19,7 @@ from privgp.command.errors import Failure, Refusal, one_line
 PAIRS = "--x-bounds"
 BOUNDS, FURTHER = "--bounds", "--further-bounds"  # of the first output, and of all others
 SEVERAL = ("plan", "release")  # commands that know several outputs
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?!.*=)")
 INTERRUPTED = 130  # typer's answer to an interrupt that nobody caught
 COLLECT_AFTER = 50_000  # new objects: imports make more than that, and hardly any is garbage
 
@@ -47,17 +49,18 @@ def with_pairs_joined(arguments: Sequence[str]) -> list[str]:
     while left:
         word = left.pop(0)
         again = word == BOUNDS and BOUNDS in out and out[0] in SEVERAL
-        if (word == PAIRS or again) and len(left) >= 2 and all(map(_is_number, left[:2])):
+        if (word == PAIRS or again) and len(left) >= 2 and all(map(_is_end, left[:2])):
             word = f"{FURTHER if again else PAIRS}={left.pop(0)}:{left.pop(0)}"
         out.append(word)
     return out
 
 
-def _is_number(word: str) -> bool:
+def _is_end(word: str) -> bool:
+    """Whether a word is a number or, as an end of private dates, begins as one."""
     try:
         float(word)
     except ValueError:
-        return False
+        return bool(DATE.match(word))
     return True
 
 

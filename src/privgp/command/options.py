@@ -116,7 +116,8 @@ GROUPS_HELP = (
 )
 X_BOUNDS_HELP = (
     "With --protect records: public bounds of an input, chosen without looking at it; once per "
-    "input, in their order. Inputs outside are moved to them."
+    "input, in their order, or by name, such as when=2024-01-01:2024-12-31,age=0:90. Inputs outside "
+    "are moved to them."
 )
 TARGETS_HELP = (
     "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 (start:stop:count), "
@@ -157,6 +158,7 @@ CATEGORIES_HELP = (
 )
 PLACES_HELP = "Two inputs that are a place: latitude and longitude in degrees, such as lat,lon."
 PERIODIC_HELP = "Inputs that begin again after a period, such as hour=24."
+BOOLEANS_HELP = "Inputs that are true or false."
 CRS_HELP = "With --places: their coordinate reference system, such as EPSG:27700; needs pyproj."
 MISSING_HELP = (
     "What to do with rows where a value is missing: refuse the table, or leave such rows out, which "
@@ -213,6 +215,7 @@ class ReleaseOptions:
     places: Annotated[str | None, columns(PLACES_HELP, metavar="LAT,LON")] = None
     crs: Annotated[str | None, columns(CRS_HELP, metavar="NAME")] = None
     periodic: Annotated[str | None, columns(PERIODIC_HELP, metavar="A=PERIOD")] = None
+    booleans: Annotated[str | None, columns(BOOLEANS_HELP, metavar="A,B")] = None
     missing: Missing = "refuse"
     delimiter: Delimiter = None
     decimal_comma: DecimalComma = None

@@ -129,7 +129,7 @@ class Outputs:
         low_rank = hypotheses_for(models, self.inputs, self.chosen, rows, *goal)
         return Certificate(reached, _floor(B, low_rank, noise))
 
-    def domain(self) -> str:
+    def domain(self, plan: Plan) -> str:
         return ""
 
     def measured(self, plan: Plan) -> str:
@@ -220,7 +220,10 @@ class Records:
         floor = _floor(bins.matrix, known, gaussian.measured_noise_std**2)
         return Certificate(plan.starting_error**2, floor / len(plan.targets))
 
-    def domain(self) -> str:
+    def domain(self, plan: Plan) -> str:
+        columns = None if plan.made_for is None else plan.made_for.parameters.columns
+        if columns is not None:
+            return f", inputs {'; '.join(columns.describe())}, both private"
         pairs = " x ".join(f"[{a:g}, {b:g}]" for a, b in self.x_bounds)
         return f", inputs in {pairs}, both private"
 

@@ -382,7 +382,7 @@ class Plan:
         if not self.learns:
             averaged = "under the given hyperparameters"
         return (
-            f"Budget: {self.budget}; {declared}{changed}{self.kind.domain()}.\n"
+            f"Budget: {self.budget}; {declared}{changed}{self.kind.domain(self)}.\n"
             f"{self.kind.measured(self)}.\n"
             f"Privacy noise at the targets: {self.weighted(self.noise_std):.4g} (root mean square).\n"
             f"Expected error of the released function there{self.kind.condition}: "

@@ -35,12 +35,14 @@ class TableError(ValueError):
 
 @dataclass(frozen=True)
 class File:
-    """``names``: of its columns; ``rows``: how many; ``partition``: columns that its folders name."""
+    """``names``: of its columns; ``rows``: how many; ``partition``: columns that its folders name;
+    ``stamp``: size, inode and times of changes when it was opened."""
 
     path: str
     names: tuple[str, ...]
     rows: int
     partition: tuple[tuple[str, str], ...] = ()
+    stamp: tuple[int, ...] = ()
 
     @property
     def is_csv(self) -> bool:
@@ -85,6 +87,16 @@ class Files:
                 if held.count(name) != 1:
                     many = "no column" if name not in held else "several columns named"
                     raise TableError(f"'{file.path}' has {many} '{name}'.")
+
+    def check_unchanged(self) -> None:
+        """Refuse files that were rewritten, replaced or removed since they were opened: rows read before
+        and after would not be those of one table."""
+        for file in self.files:
+            if _stamp(file.path) != file.stamp:
+                raise TableError(
+                    f"'{file.path}' was changed since the table was opened. Nothing was released: open "
+                    "the table again, once nobody writes to it."
+                )
 
     def batches(
         self, wanted: Sequence[str], first: int = 0, stop: int | None = None, size: int = BATCH
@@ -154,7 +166,7 @@ def _expanded(path: str) -> list[str]:
 def _opened(path: str) -> File:
     import polars as pl
 
-    parts = Path(path).parent.parts
+    parts, stamp = Path(path).parent.parts, _stamp(path)  # before anything is read of it
     matched = (PARTITION.fullmatch(part) for part in parts)
     partition = tuple((found[1], found[2]) for found in matched if found)
     if path.lower().endswith(".csv"):
@@ -162,7 +174,17 @@ def _opened(path: str) -> File:
     else:
         names = tuple(_parsed(path, lambda: pl.read_parquet_schema(path)))
         rows = int(_parsed(path, lambda: _scan(path).select(pl.len()).collect()).item())
-    return File(path, names, rows, tuple(pair for pair in partition if pair[0] not in names))
+    held = tuple(pair for pair in partition if pair[0] not in names)
+    return File(path, names, rows, held, stamp)
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    """What changes with a file, but for its content; empty where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _lines(path: str) -> tuple[tuple[str, ...], int]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from privgp.types import Array, Integers
 from privgp.vault.validate import identities, person_ids
-from privgp.vault.values import BYTES, NUMBER, TEXT, read_label
 
 
 def count_people(groups: Any, rows: int) -> int:
@@ -43,14 +42,7 @@ def person_codes(groups: Any, rows: int) -> Integers:
 
 
 def _code(person: Any) -> int:
-    """However a file writes an identifier, it is the same person: 1, 1.0, "1", " 01" and b"1.0" are one.
-    Where that makes one of two people, both are protected."""
-    kind, *value = person
-    text = " ".join(map(str, value))
-    if kind == NUMBER:
-        text = str(int(value[0]) if value[0] == int(value[0]) else float(value[0]))
-    elif kind in (TEXT, BYTES):
-        written = value[0].decode("utf-8", "replace") if kind == BYTES else value[0]
-        text = read_label(written) or written
+    """A hash of what a person is told apart by: a text, or whatever else identifiers are."""
+    text = person if isinstance(person, str) else " ".join(map(str, person[1:]))
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 2

@@ -27,6 +27,9 @@ class Outputs(Protocol):
     def chunks(self, rows: Any) -> Iterator[tuple[Chunk, Any]]:
         """Every chunk of a block with its outputs."""
 
+    def check_unchanged(self) -> None:
+        """Refuse outputs that were changed while they were read."""
+
 
 @dataclass(frozen=True, repr=False)
 class PrivateRows:
@@ -65,6 +68,9 @@ class ArrayOutputs:
             yield chunk, self.values[first : first + len(chunk.inputs)]
             first += len(chunk.inputs)
 
+    def check_unchanged(self) -> None:
+        """They are in memory."""
+
 
 def measure_rows(
     rows: Rows,
@@ -86,6 +92,7 @@ def measure_rows(
     blocks = outputs.beside(rows, block_number(rows.count, engine))
     function = Measured(columns, bounds, whole, change, key)
     added, masked = summed(function, _plus, blocks, engine, watch)
+    outputs.check_unchanged()
     plan = finish(columns.joined(added))
     private = masked.opened(key)
     sums = columns.lattice("absolute").join(private[:, :-1])

@@ -53,6 +53,11 @@ class TableOutput:
         for _, _, table in self.files.batches((self.name,)):
             self.read(table)
 
+    def check_unchanged(self) -> None:
+        """Refuse files that are not those that were opened: rows read before and after a change could
+        hold one person twice."""
+        self.files.check_unchanged()
+
     def read(self, table: Any) -> Any:
         return _values(table[self.name])
 
@@ -70,6 +75,7 @@ def gathered(
         now = np.concatenate([_people(table[people]) for table in tables])
         if codes is None or not np.array_equal(now, codes):
             raise ValueError(CHANGED)
+    outputs.check_unchanged()
     return np.concatenate([outputs.read(table) for table in tables])
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from privgp.gp.columns.table import Table, missing_cells
 from privgp.plan.inputs.inputs import Inputs
 from privgp.types import Array
+from privgp.vault.values import read_number
 
 # how tables write that there is no value
 NOTHING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "?", "."}
@@ -32,7 +33,16 @@ def _coordinates(column: Any, table: Table) -> Array:
     cells = [table.column(name) for name in column.names]
     if any(missing_cells(each).any() for each in cells):
         raise ValueError
+    if column.numeric:
+        cells = [_numerals(each) for each in cells]
     return np.asarray(column.coordinates(column.within(column.numbers(cells))))
+
+
+def _numerals(cells: Any) -> Any:
+    """Cells that may be texts as numbers, each read as in any private column."""
+    if cells.dtype.kind in "biufmM":  # of one machine type, or of none that holds numbers
+        return cells
+    return np.array([read_number(cell) for cell in cells], dtype=np.float64)
 
 
 def complete_rows(columns: Sequence[Sequence[Any]]) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from privgp.types import Array, Integers
-from privgp.vault.values import column, entries, identity, is_row, numbers, read_label, read_number
+from privgp.vault.values import column, entries, is_row, numbers, person, read_label, read_number
 
 
 def checked_outputs(y: Any, rows: int) -> Array:
@@ -131,11 +131,11 @@ def column_labels(cells: list[Any]) -> NDArray[np.str_]:
 def identities(groups: Any) -> Callable[[int], Any]:
     """What the person of a row is told apart by, from identifiers that ``person_ids`` accepted."""
     found = entries(groups)
-    return lambda place: identity(found[place])
+    return lambda place: person(found[place])
 
 
 def person_ids(groups: Any, rows: int) -> Integers | None:
-    """Person identifiers of any kind as 0, 1, 2, ...; 1 and 1.0 are one person, 1 and "1" are two."""
+    """Person identifiers of any kind as 0, 1, 2, ...; 1, 1.0, "1" and "01" are one person, as in tables of files."""
     if groups is None:
         return None
     try:
@@ -144,13 +144,18 @@ def person_ids(groups: Any, rows: int) -> Integers | None:
         found = []
     if len(found) != rows or getattr(found, "ndim", 1) != 1:
         raise ValueError("groups must be one identifier for each row of X.")
-    if isinstance(found, np.ndarray) and found.dtype.kind in "biuUS":  # one type, nothing missing
-        return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.int64)
+    inverse: Any = None
+    if isinstance(found, np.ndarray) and found.dtype.kind in "biuUS":  # of one type
+        written, inverse = np.unique(found, return_inverse=True)
+        if found.dtype.kind in "biu":
+            return np.asarray(inverse, dtype=np.int64)
+        found = written
     try:
-        people = [identity(value) for value in found]
+        people = [person(value) for value in found]
     except Exception:  # of a value's own methods, which may quote it
         raise ValueError("groups must be plain identifiers such as numbers or text.") from None
-    if any(person is None for person in people):
+    if any(each is None for each in people):
         raise ValueError("groups contain missing values or NaN: every row needs an identifier.")
     places: dict[Any, int] = {}
-    return np.array([places.setdefault(person, len(places)) for person in people], dtype=np.int64)
+    ids = np.array([places.setdefault(each, len(places)) for each in people], dtype=np.int64)
+    return ids if inverse is None else ids[inverse]

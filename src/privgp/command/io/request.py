@@ -13,6 +13,7 @@ import polars as pl
 from privgp.command.errors import Failure, Refusal, counted, refusal, refusing
 from privgp.command.io.axes import read_ranges, read_targets
 from privgp.command.io.cells.kinds import TEXTS, Kinds, declared_columns, kinds_of
+from privgp.command.io.cells.private import every_column, named_bounds, private_table
 from privgp.command.io.columns import (
     check_cells,
     identifiers,
@@ -48,6 +49,7 @@ from privgp.plan.advice import advice, bounds_advice
 from privgp.plan.classes.declared import declared_classes
 from privgp.plan.file import load_plan
 from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several, checked_shares, output_bounds
 from privgp.privacy.budget import check_budget
@@ -129,7 +131,7 @@ class Request(ReleaseOptions):
             if output is not None:
                 check_lines(source, rows)
         with public_computation():
-            table = open_files(str(self.data), names, output, self.groups)
+            table = open_files(str(self.data), names, output, self.groups, self.columns)
         if output is not None and self.is_many:
             with public_computation():
                 table.check_output()
@@ -139,15 +141,20 @@ class Request(ReleaseOptions):
     def inputs_are_private(self) -> bool:
         return self.protect == "records"
 
-    def domain(self) -> tuple[tuple[float, float], ...] | None:
+    def domain(self) -> Any:
+        """Declared bounds of private inputs: a pair for each, by their names if they are not all numbers."""
         if not self.inputs_are_private:
             return None
+        if self.kinds:
+            return named_bounds(self.x_bounds or (), self.kinds)
         if not self.x_bounds:
             raise Refusal(
                 "--protect records needs --x-bounds LO HI, once per input: bounds that the private "
                 "inputs are known to lie in, chosen without looking at them."
             )
-        ranges = read_ranges(self.x_bounds, self.input_names, "--x-bounds")
+        return self._check_domain(read_ranges(self.x_bounds, self.input_names, "--x-bounds"))
+
+    def _check_domain(self, ranges: Any) -> Any:
         try:
             return checked_domain(ranges)
         except ValueError as problem:
@@ -160,8 +167,20 @@ class Request(ReleaseOptions):
     @property
     def columns(self) -> Any:
         """What inputs are, as ``columns`` of a model has it."""
-        said = self.dates, self.categories, self.places, self.periodic
-        return declared_columns(self.input_names, *said, self.crs, self.numbers)
+        said = self.dates, self.categories, self.places, self.periodic, self.booleans
+        columns = declared_columns(self.input_names, *said, self.crs, self.numbers)
+        if columns is None or not self.inputs_are_private:
+            return columns
+        return every_column(columns, self.input_names)
+
+    def private_inputs(self) -> Inputs | None:
+        """What was declared of private inputs; None where they are numbers, or public."""
+        if self.columns is None or not self.inputs_are_private:
+            return None
+        try:
+            return Inputs.private(self.columns, self.domain())
+        except ValueError as problem:
+            raise refusal(problem) from None
 
     @property
     def kinds(self) -> Kinds | None:
@@ -184,11 +203,6 @@ class Request(ReleaseOptions):
     def check(self) -> None:
         """Refuse what is wrong whatever the file holds."""
         self._check_classes()
-        if self.columns is not None and self.inputs_are_private:
-            raise Refusal(
-                "--dates, --categories, --places and --periodic do not go with --protect records, "
-                "whose columns must be numbers here: Python's columns takes them."
-            )
         try:
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
             if are_several(self.y_bounds):
@@ -199,7 +213,8 @@ class Request(ReleaseOptions):
         except ValueError as problem:
             raise refusal(problem) from None
         if self.inputs_are_private:
-            self.domain()
+            declared = self.private_inputs()
+            self._check_domain(self.domain() if declared is None else declared.domain)
             if self.inducing is not None:
                 raise Refusal(
                     "--inducing does not go with --protect records, which measures sums, whose "
@@ -216,11 +231,10 @@ class Request(ReleaseOptions):
             )
         if self.is_many and self.exposure is not None:
             raise Refusal("Several files do not go with --exposure: join them into one.")
-        if self.is_many and (self.kinds or self.missing == "drop" or self.is_written_otherwise):
+        if self.is_many and (self.missing == "drop" or self.is_written_otherwise):
             raise Refusal(
-                "Several files must hold numbers in every row, with commas between them: join them "
-                "into one for dates, categories, places, --missing drop, --delimiter, --encoding or "
-                "--decimal-comma."
+                "Several files must hold a value in every cell, with commas between them: join them "
+                "into one for --missing drop, --delimiter, --encoding or --decimal-comma."
             )
         if self.most_rows is not None and (self.most_rows < 1 or self.groups is None):
             raise Refusal("--most-rows must be at least 1, and goes with --groups.")
@@ -426,7 +440,10 @@ class Request(ReleaseOptions):
             )
 
     def _inputs_and_people(self, frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Any]:
-        if self.inputs_are_private:
+        declared = self.private_inputs()
+        if declared is not None:
+            X = private_table(frame, declared, source)
+        elif self.inputs_are_private:
             X = private_columns(frame, self.input_names, source)
         else:
             names = self.input_names

@@ -10,13 +10,16 @@ import polars as pl
 from sklearn.base import clone
 
 from privgp.command.errors import Failure, refusal, refusing, stopped
+from privgp.command.io.cells.private import middle_rows
 from privgp.command.io.columns import made_up
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step, blocks_shown
 from privgp.ledger.errors import LedgerError
 from privgp.models.files import fit_table, rehearse_table
 from privgp.models.load import save
+from privgp.models.tables import records_to_plan
 from privgp.storage.parts import part_beside
+from privgp.storage.tables import TableError
 from privgp.types import Array
 
 Measure = Callable[[], Any]
@@ -64,7 +67,12 @@ def rehearse(
 ) -> None:
     """Release made-up values, measured as planned."""
     with rehearsal(model, path, plan_path) as trial:
-        inputs = made_up(X, model.x_bounds, (0.0, 1.0))[0]
+        declared = records_to_plan(model).inputs_ if model.protect == "records" else None
+        inputs: Any = (
+            made_up(X, model.x_bounds, (0.0, 1.0))[0]
+            if declared is None
+            else middle_rows(declared, X.height)
+        )
         trial.fit(inputs, model._made_up(X.height), people, plan, **(exposures or {}))
 
 
@@ -91,7 +99,7 @@ def spending(epsilon: float, delta: float) -> Iterator[list[Path]]:
     try:
         with np.errstate(all="ignore"):
             yield saved
-    except LedgerError as problem:  # raised before anything is drawn
+    except (LedgerError, TableError) as problem:  # raised before anything is drawn
         raise refusal(problem) from None
     except (KeyboardInterrupt, Exception) as problem:
         what = "noise may have been drawn, and nothing was released"

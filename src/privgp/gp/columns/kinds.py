@@ -39,6 +39,7 @@ class Number:
     holds: ClassVar[str] = "numbers"
     drawn: ClassVar[tuple[int, ...]] = (0,)  # the order of its numbers in pictures
     bounded: ClassVar[bool] = True  # whether private values need declared bounds
+    numeric: ClassVar[bool] = True  # whether cells are numbers
     apart: ClassVar[str] = (
         ":"  # between the ends of a range; "|" between values of which there are few
     )
@@ -147,6 +148,7 @@ class Boolean(Number):
 
     ranked: ClassVar[bool] = False
     bounded: ClassVar[bool] = False
+    numeric: ClassVar[bool] = False
     apart: ClassVar[str] = "|"
     ticks: ClassVar[Any] = ("false", "true")
     holds: ClassVar[str] = "true or false"
@@ -187,6 +189,7 @@ class Boolean(Number):
 class Date(Number):
     """An instant, in days since 1970-01-01 00:00 UTC."""
 
+    numeric: ClassVar[bool] = False
     ticks: ClassVar[Any] = "date"
     holds: ClassVar[str] = "dates"
     kind: Annotated[str, ("date",)] = "date"
@@ -204,6 +207,9 @@ class Date(Number):
 
     def conventions(self) -> list[dict[str, Any]]:
         return [{"standard_name": "time", "units": EPOCH, "calendar": "standard"}]
+
+    def told_bounds(self) -> str:
+        return super().told_bounds().replace("T00:00:00.000000", "").replace(".000000", "")
 
     def describe(self) -> str:
         told = self.told_bounds()
@@ -252,6 +258,7 @@ class Category(Number):
 
     ranked: ClassVar[bool] = False
     bounded: ClassVar[bool] = False
+    numeric: ClassVar[bool] = False
     apart: ClassVar[str] = "|"
     holds: ClassVar[str] = "categories"
     kind: Annotated[str, ("category",)] = "category"
@@ -454,7 +461,7 @@ def _text(cell: Any) -> str:
 
 
 def _floats(cells: Any) -> Array:
-    if cells.dtype.kind == "M":  # which would become a number of ticks
+    if cells.dtype.kind in "Mm":  # which would become a number of ticks
         raise ValueError("not numbers")
     try:
         numbers = np.asarray(cells, dtype=np.float64)

@@ -7,6 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from privgp.engine.local import Engine
+from privgp.plan.inputs.file_kinds import located
+from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import BLOCK, PER_WORKER, Chunk, chunk_edges, runs, sorted_people
 from privgp.storage.tables import BATCH, Files, TableError
 from privgp.types import Array, Integers
@@ -16,12 +18,14 @@ Read = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class TableRows:
-    """The input columns ``names`` of the rows from ``first`` to ``stop``."""
+    """The input columns ``names`` of the rows from ``first`` to ``stop``. ``kinds``: what they are, if
+    they are not all numbers."""
 
     files: Files
     names: tuple[str, ...]
     first: int
     stop: int
+    kinds: Inputs | None = None
 
     @property
     def count(self) -> int:
@@ -33,7 +37,7 @@ class TableRows:
 
     @property
     def columns(self) -> int:
-        return len(self.names)
+        return len(self.names) if self.kinds is None else self.kinds.width
 
     @property
     def persons(self) -> None:
@@ -58,7 +62,7 @@ class TableRows:
             stop = min(start + BATCH, self.stop)
             inputs, beside = [], []
             for _, path, frame in self.files.batches([*self.names, *others], start, stop):
-                inputs.append(numbers(frame, self.names, path))
+                inputs.append(coordinates(frame, self.names, self.kinds, path))
                 beside.append(read(frame))
             X, held = np.concatenate(inputs), np.concatenate(beside)
             for first in range(0, len(X), BLOCK):
@@ -66,7 +70,7 @@ class TableRows:
                 yield Chunk(start + first, np.ascontiguousarray(X[here])), held[here]
 
     def take(self, places: Integers, engine: Engine) -> Array:
-        return taken(self.files, self.names, places + self.first, engine)
+        return taken(self.files, self.names, self.kinds, places + self.first, engine)
 
 
 @dataclass(frozen=True)
@@ -82,15 +86,22 @@ class TablePeople:
     places: Integers
     edges: Integers
     total: int
+    kinds: Inputs | None = None
 
     @classmethod
     def of(
-        cls, files: Files, names: tuple[str, ...], people: str, codes: Integers, most: int
+        cls,
+        files: Files,
+        names: tuple[str, ...],
+        people: str,
+        codes: Integers,
+        most: int,
+        kinds: Inputs | None = None,
     ) -> Self:
         """All rows, but those beyond a person's first ``most``."""
         order = sorted_people(codes, most)
         edges = chunk_edges(codes[order], len(codes))
-        return cls(files, names, people, codes[order], order, edges, len(codes))
+        return cls(files, names, people, codes[order], order, edges, len(codes), kinds)
 
     @property
     def count(self) -> int:
@@ -98,7 +109,7 @@ class TablePeople:
 
     @property
     def columns(self) -> int:
-        return len(self.names)
+        return len(self.names) if self.kinds is None else self.kinds.width
 
     @property
     def persons(self) -> int:
@@ -124,7 +135,7 @@ class TablePeople:
         inputs, beside = [], []
         wanted = list(dict.fromkeys([*self.names, *others]))  # people may be an input too
         for _, path, frame in self.files.taken(wanted, self.places[order]):
-            inputs.append(numbers(frame, self.names, path))
+            inputs.append(coordinates(frame, self.names, self.kinds, path))
             beside.append(read(frame))
         X, held = np.concatenate(inputs)[back], np.concatenate(beside)[back]
         for first, stop in zip(self.edges[:-1], self.edges[1:], strict=True):
@@ -132,7 +143,7 @@ class TablePeople:
             yield Chunk(int(first), np.ascontiguousarray(X[here]), self.codes[here]), held[here]
 
     def take(self, places: Integers, engine: Engine) -> Array:
-        return taken(self.files, self.names, places, engine)
+        return taken(self.files, self.names, self.kinds, places, engine)
 
 
 def _nothing(frame: Any) -> Array:
@@ -145,19 +156,27 @@ class Taking:
 
     files: Files
     names: tuple[str, ...]
+    kinds: Inputs | None
 
     def __call__(self, run: tuple[int, Integers]) -> tuple[int, Array]:
         read = self.files.taken(self.names, run[1])
-        found = [numbers(frame, self.names, path) for _, path, frame in read]
+        found = [coordinates(frame, self.names, self.kinds, path) for _, path, frame in read]
         return run[0], np.concatenate(found)
 
 
-def taken(files: Files, names: tuple[str, ...], places: Integers, engine: Engine) -> Array:
+def taken(
+    files: Files, names: tuple[str, ...], kinds: Inputs | None, places: Integers, engine: Engine
+) -> Array:
     """The inputs at ascending places, looked up by many."""
     each = runs(len(places), PER_WORKER * engine.workers)
     held = [(k, places[first:stop]) for k, (first, stop) in enumerate(each)]
-    found = dict(engine.map(Taking(files, names), held))
+    found = dict(engine.map(Taking(files, names, kinds), held))
     return np.concatenate([found[k] for k in range(len(held))])
+
+
+def coordinates(frame: Any, names: tuple[str, ...], kinds: Inputs | None, path: str) -> Array:
+    """Where the kernel has rows of a file, (rows, columns)."""
+    return numbers(frame, names, path) if kinds is None else located(frame, kinds, path)
 
 
 def numbers(frame: Any, names: tuple[str, ...], path: str) -> Array:
@@ -169,7 +188,7 @@ def numbers(frame: Any, names: tuple[str, ...], path: str) -> Array:
         column = frame[name]
         if column.dtype == pl.String:
             column = column.str.strip_chars()
-        elif not column.dtype.is_numeric():
+        elif not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
             raise TableError(f"Column '{name}' of '{path}' must hold numbers.")
         values = column.cast(pl.Float64, strict=False).to_numpy()
         if not np.all(np.isfinite(values)):

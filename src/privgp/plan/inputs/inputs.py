@@ -45,8 +45,9 @@ class Inputs:
 
         None if all of them are numbers anyway, or if they are no table's.
         """
-        if isinstance(declared, Inputs):
-            return declared  # type: ignore[return-value]
+        known = getattr(table, "kinds", declared)  # a table read from files may know it already
+        if isinstance(known, Inputs):
+            return known  # type: ignore[return-value]
         if declared is None:
             _refuse_durations(table)
             kinds = [] if table is None else [kind_of(cells) for cells in table.cells]

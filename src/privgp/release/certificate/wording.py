@@ -156,8 +156,15 @@ def _kind_of_steps(steps: Mapping[str, Any]) -> str:
 
 
 def domain(core: Mapping[str, Any]) -> str:
-    """The declared bounds of private inputs; empty where inputs are public."""
+    """The declared bounds of private inputs; empty where inputs are public. Of inputs that are not all
+    numbers, what each is, as the kernel's coordinates mean nothing to a reader."""
+    if "inputs" in core["bounds"] and "inputs" in core:
+        return "; ".join(core["inputs"])
     return " x ".join(f"[{low:g}, {high:g}]" for low, high in core["bounds"].get("inputs", ()))
+
+
+def _within(core: Mapping[str, Any], box: str) -> str:
+    return f"({box})" if "inputs" in core else f"in {box}"
 
 
 def output_bounds(core: Mapping[str, Any]) -> str:
@@ -211,7 +218,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
     curator = {"data_curator_name": holder["curator"], "data_curator_type": holder["curator_type"]}
     what, prepared = f"public inputs, each with {private_outputs(core)}", preparation(core)
     if box := domain(core):
-        what = f"records, each with private inputs in {box} and {private_outputs(core)}"
+        what = f"records, each with private inputs {_within(core, box)} and {private_outputs(core)}"
         prepared = f"inputs and {prepared}"
     return {
         "status": "Draft",

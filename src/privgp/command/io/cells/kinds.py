@@ -26,13 +26,15 @@ def declared_columns(
     categories: str | None,
     places: str | None,
     periodic: str | None,
+    booleans: str | None,
     crs: str | None,
     numbers: str | None = None,
 ) -> dict[Any, Any] | None:
-    """``columns`` of a model from the options --dates, --categories, --places, --periodic and
-    --numbers."""
+    """``columns`` of a model from the options --dates, --categories, --places, --periodic, --booleans
+    and --numbers."""
     columns: dict[Any, Any] = {name: "date" for name in _names(dates, "--dates")}
     columns |= dict.fromkeys(_names(numbers, "--numbers"), "number")
+    columns |= dict.fromkeys(_names(booleans, "--booleans"), "boolean")
     for entry in _names(categories, "--categories"):
         name, equals, levels = entry.partition("=")
         if equals and not all(levels.split("|")):

@@ -1,0 +1,89 @@
+"""What public columns of a table in files are, and where the kernel has their rows. Every cell is read by
+itself, so that files, batches and memory give the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privgp.gp.columns.kinds import MOST_LEVELS, levels_of
+from privgp.gp.columns.table import Table, missing_cells
+from privgp.plan.inputs.inputs import FORM, Inputs
+from privgp.storage.tables import Files, TableError
+from privgp.types import Array
+
+PLAIN = {"Date": "date", "Datetime": "date", "Categorical": "category", "Enum": "category"}
+
+
+@dataclass(frozen=True)
+class KnownTable(Table):
+    """A table whose columns are known for what they are."""
+
+    kinds: Inputs | None = None
+
+
+def file_inputs(files: Files, names: tuple[str, ...], declared: Any) -> Inputs | None:
+    """What the columns are: as declared, else as the type of a Parquet column says; None if all are
+    numbers. Levels that are not declared are read off all files."""
+    if isinstance(declared, Inputs):
+        return declared
+    if not isinstance(declared, Mapping | None):
+        raise ValueError(FORM)
+    held = files.files[0].read(names, 0, min(1, files.files[0].rows))
+    types = {name: str(held[name].dtype.base_type()) for name in names}
+    said = [n for key in declared or () for n in (key if isinstance(key, tuple) else (key,))]
+    plain = {name: PLAIN.get(types[name]) for name in names if name not in said}
+    if declared is None and not any(plain.values()):
+        return None
+    truths = {name: "boolean" for name in plain if types[name] == "Boolean"}
+    columns = dict(declared or {}) | {n: kind or "number" for n, kind in plain.items()} | truths
+    cells = [_levels(files, n) if _is_open(columns.get(n)) else np.empty(0, object) for n in names]
+    return Inputs.of(Table(names, tuple(cells)), columns)
+
+
+def _is_open(said: Any) -> bool:
+    """Whether a column is a category whose levels are not declared."""
+    return bool(said in ("category", ("category", None)))
+
+
+def _levels(files: Files, name: str) -> Any:
+    """The levels of a public column, by one pass over it."""
+    found = set[str]()
+    for _, _, frame in files.batches((name,)):
+        cells = np.array(frame[name].unique().to_list(), dtype=object)
+        found.update(levels_of(cells[~missing_cells(cells)]))
+        if len(found) > MOST_LEVELS:
+            raise TableError(f"Column '{name}' has more than {MOST_LEVELS:,} levels: leave it out.")
+    return np.array(sorted(found), dtype=object)
+
+
+def known_table(files: Files, kinds: Inputs) -> KnownTable:
+    """All rows of a table so small that it is read into memory."""
+    read = [frame for _, _, frame in files.batches(kinds.names)]
+    held = [[frame[name].to_numpy() for frame in read] for name in kinds.names]
+    same = [len({each.dtype for each in parts}) == 1 for parts in held]
+    cells = [
+        np.concatenate(parts if alike else [each.astype(object) for each in parts])
+        for parts, alike in zip(held, same, strict=True)
+    ]
+    return KnownTable(kinds.names, tuple(cells), kinds=kinds)
+
+
+def located(frame: Any, kinds: Inputs, path: str) -> Array:
+    """Where the kernel has rows of a file, (rows, width)."""
+    parts = []
+    for column in kinds.columns:
+        cells = [frame[name].to_numpy() for name in column.names]
+        told = f"Column{'s' if len(cells) > 1 else ''} " + " and ".join(
+            f"'{name}'" for name in column.names
+        )
+        if any(missing_cells(each).any() for each in cells):
+            raise TableError(f"{told} of '{path}' must hold a value in every row.")
+        try:
+            parts.append(column.coordinates(column.numbers(cells)))
+        except (ValueError, OverflowError):
+            raise TableError(f"{told} of '{path}' must hold {column.holds} in every row.") from None
+    return np.hstack(parts)
