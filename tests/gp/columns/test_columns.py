@@ -181,6 +181,7 @@ def test_the_domain_of_places_holds_every_declared_place(bounds):
         (["0.5", "1.5", "2.5"], "numbers as text"),
         (["31.12.2024", "1.2.2024", "2.2.2024"], "dates as text"),
         (np.array([1, 2, 3], dtype="timedelta64[s]"), "durations"),
+        ([object(), object()], "leave it out"),
     ],
 )
 def test_what_only_people_read_is_no_category(cells: Any, words: str) -> None:

@@ -83,6 +83,17 @@ def kind_of(cells: Any) -> str | None:
     return None
 
 
+def holds_others(cells: Any) -> bool:
+    """Whether a cell is of no type that any kind of column reads."""
+    if cells.dtype.kind != "O":
+        return False
+    known = tuple(types for _, types in OBJECTS)
+    return any(
+        not is_missing(cell) and not any(isinstance(cell, types) for types in known)
+        for cell in cells
+    )
+
+
 def is_missing(cell: Any) -> bool:
     """None, NaN, NaT, NA, or an empty text."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
