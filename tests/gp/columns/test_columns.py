@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -194,3 +195,8 @@ def test_dates_as_iso_text_are_dates_and_codes_are_categories() -> None:
     found = Inputs.of(table, None)
     assert found is not None
     assert [column.kind for column in found.columns] == ["date", "category"]
+
+
+def test_a_lazy_table_is_refused_by_a_sentence() -> None:
+    with pytest.raises(ValueError, match=r"collect\(\)"):
+        Table.of(pl.LazyFrame({"a": [1.0]}))

@@ -34,6 +34,8 @@ class Table:
         """The table, or None of what has no columns to tell apart by kind."""
         if isinstance(given, Table):
             return given  # type: ignore[return-value]
+        if hasattr(given, "collect_schema") and not hasattr(given, "height"):
+            raise ValueError("X is a lazy table: give what its collect() returns.")
         if isinstance(given, list | tuple) and len(given) and isinstance(given[0], Mapping):
             given = {name: [row.get(name) for row in given] for name in given[0]}
         if isinstance(given, Mapping) and not hasattr(
