@@ -46,3 +46,8 @@ def test_ticks_a_step_apart_are_never_written_alike(first, step, count):
     start = np.round(first / step) * step
     texts = together(start + step * np.arange(count))
     assert len({*texts}) == count
+
+
+def test_years_have_no_comma() -> None:
+    assert together([2010, 2015, 2020]) == ["2010", "2015", "2020"]
+    assert together([500, 1500, 2500]) == ["500", "1,500", "2,500"]

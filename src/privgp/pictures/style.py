@@ -25,6 +25,7 @@ SEQUENTIAL, DIVERGING = "cividis", "PuOr_r"
 TEXT, SMALL = 9.0, 8.0  # points, for figures printed at their own width
 WIDTH = 6.3  # inches: the text of an A4 page
 DPI = 200
+LETTERS = 45  # that stand beside each other along half of a picture
 REACH = float(norm.ppf(0.95))  # standard deviations to either side of the middle 90%
 AT_TARGETS = "release at the targets"
 Canvas = Figure | SubFigure
@@ -98,7 +99,9 @@ def set_ticks(axis: Axis, ticks: Any, name: str = "", most: int = 6) -> None:
     elif ticks is not None:
         step = -(-len(ticks) // 12)
         shown = [str(name).replace("$", r"\$") for name in ticks[::step]]
-        axis.set_ticks(range(0, len(ticks), step), shown)
+        room = max(LETTERS // len(shown), 6)  # for each, on lines below each other
+        lines = textwrap.TextWrapper(room, break_long_words=False, break_on_hyphens=False)
+        axis.set_ticks(range(0, len(ticks), step), [lines.fill(each) for each in shown])
     else:
         axis.set_major_formatter(Readable(name))
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from privgp.command.errors import Refusal
-from privgp.command.io.columns import input_columns, output_column, read_inputs
+from privgp.command.io.columns import input_columns, output_column, read_inputs, split_names
 from privgp.command.io.tables import Form, load, open_table
 
 Write = Callable[..., Path]
@@ -102,3 +102,10 @@ def test_letters_of_other_encodings(tmp_path: Path, encoding: str) -> None:
     if encoding == "windows-1252":
         with pytest.raises(Refusal, match="--encoding"):
             read_inputs(data, ["Größe"], {})
+
+
+def test_a_name_with_a_comma_stands_in_quotes() -> None:
+    assert split_names('"Trust, in council", age') == ["Trust, in council", "age"]
+    assert split_names("age, bmi") == ["age", "bmi"]
+    with pytest.raises(Refusal, match="separated by commas"):
+        split_names("")

@@ -138,7 +138,7 @@ def test_bad_private_inputs_have_one_sentence_and_spend_nothing(
     ages[row] = bad if bad != "73591" else "73591 years"
     data = written(tmp_path, people_table().with_columns(pl.Series("age", ages)))
     result = run("release", data, *ONE, *BUDGET, "-o", tmp_path / "v.privgp")
-    assert_refused(result, f"Column 'age' of '{data}' must hold a finite number in every row.")
+    assert_refused(result, f"Column 'age' of '{data}' must hold a finite number in every row")
     assert not (tmp_path / "v.privgp").exists()
 
 

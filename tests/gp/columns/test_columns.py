@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -201,6 +202,7 @@ def test_a_place_in_the_bounds_that_a_crs_cannot_map_is_moved_by_itself(monkeypa
         (["0.5", "1.5", "2.5"], "numbers as text"),
         (["31.12.2024", "1.2.2024", "2.2.2024"], "dates as text"),
         (np.array([1, 2, 3], dtype="timedelta64[s]"), "durations"),
+        ([object(), object()], "leave it out"),
     ],
 )
 def test_what_only_people_read_is_no_category(cells: Any, words: str) -> None:
@@ -213,3 +215,8 @@ def test_dates_as_iso_text_are_dates_and_codes_are_categories() -> None:
     found = Inputs.of(table, None)
     assert found is not None
     assert [column.kind for column in found.columns] == ["date", "category"]
+
+
+def test_a_lazy_table_is_refused_by_a_sentence() -> None:
+    with pytest.raises(ValueError, match=r"collect\(\)"):
+        Table.of(pl.LazyFrame({"a": [1.0]}))

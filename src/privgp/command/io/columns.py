@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, counted, refusal, refusing
-from privgp.command.io.cells.kinds import FILL_IN, TEXTS, Kinds, kinds_of, typed
+from privgp.command.io.cells.kinds import FILL_IN, TEXTS, Kinds, kinds_of, parted, typed
 from privgp.command.io.screen import Step
 from privgp.command.io.tables import Form, Source, batches, check_some, load, open_table
 from privgp.models.kept import names_of
@@ -26,7 +26,7 @@ PLAINLY = ", such as 1250.5, without units or other signs"
 
 def split_names(text: str, option: str = "--inputs") -> list[str]:
     """The names in --inputs, such as 'age,bmi', or in another option."""
-    names = [name.strip() for name in text.split(",")]
+    names = parted(text)
     if not all(names):
         raise Refusal(f"{option} must be names of columns separated by commas, such as age,bmi.")
     for name in names:

@@ -106,8 +106,8 @@ class Request(ReleaseOptions):
     @property
     def is_written_otherwise(self) -> bool:
         """Whether a CSV file is said to be written otherwise than usual."""
-        otherwise = self.delimiter not in (None, ",") or self.encoding is not None
-        return otherwise or bool(self.decimal_comma)
+        said = self.encoding, self.date_format
+        return self.delimiter not in (None, ",") or bool(self.decimal_comma) or any(said)
 
     @property
     def in_parts(self) -> bool:

@@ -15,6 +15,7 @@ from typing import TypeVar
 import polars as pl
 
 from privgp.command.errors import Refusal, counted, listed
+from privgp.command.io.cells.dates import check_date_format
 from privgp.command.io.cells.numerals import decimal_comma_seen, pointed
 from privgp.command.io.files import TABLES, check_readable, ending, whole_file
 
@@ -61,6 +62,7 @@ def open_table(path: Path, form: Form | None = None, public: Sequence[str] = ())
     form = form or Form()
     if form.delimiter is not None and len(form.delimiter.encode()) != 1:
         raise Refusal("--delimiter must be one character, such as ';'.")
+    check_date_format(form.date_format)
     check_readable(path, TABLES)
     if ending(path) == ".parquet":
         return Source(path, tuple(_parsed(path, lambda: pl.read_parquet_schema(path))))

@@ -34,6 +34,8 @@ class Table:
         """The table, or None of what has no columns to tell apart by kind."""
         if isinstance(given, Table):
             return given  # type: ignore[return-value]
+        if hasattr(given, "collect_schema") and not hasattr(given, "height"):
+            raise ValueError("X is a lazy table: give what its collect() returns.")
         if isinstance(given, list | tuple) and len(given) and isinstance(given[0], Mapping):
             given = {name: [row.get(name) for row in given] for name in given[0]}
         if isinstance(given, Mapping) and not hasattr(
@@ -81,6 +83,17 @@ def kind_of(cells: Any) -> str | None:
         if all(isinstance(cell, types) for cell in present):
             return kind
     return None
+
+
+def holds_others(cells: Any) -> bool:
+    """Whether a cell is of no type that any kind of column reads."""
+    if cells.dtype.kind != "O":
+        return False
+    known = tuple(types for _, types in OBJECTS)
+    return any(
+        not is_missing(cell) and not any(isinstance(cell, types) for types in known)
+        for cell in cells
+    )
 
 
 def is_missing(cell: Any) -> bool:

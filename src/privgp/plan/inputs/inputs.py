@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.columns.disguises import ISO_DATE, disguise_of
 from privgp.gp.columns.kinds import KINDS, Column, Number, level, levels_of
-from privgp.gp.columns.table import Table, kind_of, missing_cells
+from privgp.gp.columns.table import Table, holds_others, kind_of, missing_cells
 from privgp.gp.kernels.registry import parts
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.types import Array, Pair
@@ -49,7 +49,7 @@ class Inputs:
         if isinstance(known, Inputs):
             return known  # type: ignore[return-value]
         if declared is None:
-            _refuse_durations(table)
+            _refuse_others(table)
             kinds = [] if table is None else [kind_of(cells) for cells in table.cells]
             if table is None or None in kinds or all(kind in NUMBERS for kind in kinds):
                 return None
@@ -290,12 +290,18 @@ def _name_at(table: Table, place: Any) -> Any:
     return table.names[int(place)] if whole and 0 <= place < len(table.names) else place
 
 
-def _refuse_durations(table: Table | None) -> None:
-    """Refuse what would become a number of ticks, whose length nobody knows afterwards."""
+def _refuse_others(table: Table | None) -> None:
+    """Refuse durations, which would become a number of ticks, and what is no cell of any kind, such as
+    a shape or a month."""
     for name, cells in () if table is None else zip(table.names, table.cells, strict=True):
         if cells.dtype.kind == "m":
             raise ValueError(
                 f"column {name!r} holds durations: turn them into numbers first, such as days."
+            )
+        if table is not None and table.named and holds_others(cells):
+            raise ValueError(
+                f"column {name!r} holds neither numbers nor dates, truth values or text: leave it out, "
+                "or turn it into columns that do, such as latitude and longitude."
             )
 
 

@@ -38,6 +38,14 @@ def written_dates(
     return pl.Series(column.name, instants)
 
 
+def check_date_format(date_format: str | None) -> None:
+    if date_format is not None and date_format not in SINCE_1970 and "%" not in date_format:
+        raise Refusal(
+            "--date-format must be such as '%d.%m.%Y' or '%m/%d/%Y %I:%M %p', or one of "
+            f"{', '.join(SINCE_1970)}."
+        )
+
+
 def _reader(date_format: str | None) -> tuple[Callable[[Any], Any], str]:
     """How a cell is read, and how one that can be read looks."""
     if date_format is None:
@@ -47,11 +55,6 @@ def _reader(date_format: str | None) -> tuple[Callable[[Any], Any], str]:
         return (
             lambda cell: EPOCH + timedelta(seconds=float(cell) / per),
             f"{date_format} since 1970",
-        )
-    if "%" not in date_format:
-        words = ", ".join(SINCE_1970)
-        raise Refusal(
-            f"--date-format must be such as '%d.%m.%Y' or '%m/%d/%Y %I:%M %p', or one of {words}."
         )
     example = datetime(2024, 12, 31, 15, 30).strftime(date_format)
     return lambda cell: datetime.strptime(cell, date_format), f"written like {example}"

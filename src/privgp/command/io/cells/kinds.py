@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -196,10 +197,20 @@ def _refuse(wrong: pl.Series, where: str, sentence: str, before: int) -> None:
         raise Refusal(f"{where} {sentence.format(before + place + 1)}")
 
 
+def parted(text: str) -> list[str]:
+    """Names between commas; one that has a comma itself stands in double quotes."""
+    if '"' not in text:
+        return [name.strip() for name in text.split(",")]
+    try:
+        return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
+    except csv.Error:
+        raise Refusal("Names of columns must have no line breaks.") from None
+
+
 def _names(text: str | None, option: str) -> list[str]:
     if text is None:
         return []
-    names = [name.strip() for name in text.split(",")]
+    names = parted(text)
     if not all(names):
         raise Refusal(f"{option} must be names of columns separated by commas.")
     bare = [name.partition("=")[0] for name in names]
