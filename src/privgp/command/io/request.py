@@ -229,6 +229,8 @@ class Request(ReleaseOptions):
                 "Several files are for one output at public inputs: join them into one for records, "
                 "labels or several outputs."
             )
+        if self.inputs_are_private and self.date_format is not None:
+            raise Refusal("--date-format is for public dates: private ones must be in ISO 8601.")
         if self.is_many and self.exposure is not None:
             raise Refusal("Several files do not go with --exposure: join them into one.")
         if self.is_many and (self.missing == "drop" or self.is_written_otherwise):

@@ -297,6 +297,6 @@ def _unreadable(path: Path) -> Refusal:
     if ending(path) == ".parquet":
         return Refusal(f"'{path}' cannot be read as Parquet.")
     return Refusal(
-        f"'{path}' cannot be read as CSV in UTF-8: save it as CSV UTF-8, or say with --encoding what it "
-        "is in, such as windows-1252."
+        f"'{path}' cannot be read as CSV in UTF-8: save it as CSV UTF-8, or, for plan, release, update and "
+        "predict, name its encoding, such as windows-1252."
     )
