@@ -100,7 +100,7 @@ def test_letters_of_other_encodings(tmp_path: Path, encoding: str) -> None:
     found = read_inputs(data, ["Größe", "Ort"], {}, Form(encoding=encoding))
     assert found.equals(pl.DataFrame({"Größe": [1.5], "Ort": ["Köln"]}))
     if encoding == "windows-1252":
-        with pytest.raises(Refusal, match="--encoding"):
+        with pytest.raises(Refusal, match="name its encoding"):
             read_inputs(data, ["Größe"], {})
 
 

@@ -88,7 +88,17 @@ def test_the_command_releases_what_python_does(tmp_path: Path, inputs: str, endi
         (["--dates", "when", "--x-bounds", "when=1:2,lat=51:52"], "--x-bounds must be such as"),
         (["--dates", "when", "--x-bounds", "when=2024-01-01,lat=51:52"], "--x-bounds must be"),
         (["--dates", "when", "--x-bounds", "when=2024-01-02:2024-01-01,lat=51:52"], "low < high"),
-        (["--dates", "when", "--date-format", "%d.%m.%Y"], "private ones must be in ISO 8601"),
+        (
+            [
+                "--dates",
+                "when",
+                "--date-format",
+                "%d.%m.%Y",
+                "--x-bounds",
+                "when=2024-01-01:2024-12-31,lat=51:52",
+            ],
+            "private ones must be in ISO 8601",
+        ),
         (["--categories", "when", "--x-bounds", "51", "52"], "levels of the private column 'when'"),
         (["--categories", "when=a", "--x-bounds", "when=1:2,lat=51:52"], "'lat'"),
         (["--dates", "when", "--x-bounds", "2024-01-01", "2024-01-02"], "'when' and 'lat'"),
