@@ -56,7 +56,7 @@ def regressor(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Meas
 
 def streamed_people() -> Measured:
     """Rows of people read in chunks: the worst person's outputs at either end of the bounds."""
-    model = PrivateGPRegressor(**BUDGET, inducing=3, mechanism="gaussian")
+    model = PrivateGPRegressor(**BUDGET, inducing=3, mechanism="gaussian", hyperparameters="fixed")
     return Measured(
         lambda y: clone(model).fit(INPUTS, y, PEOPLE).guarantee_, of_people(model), 3500
     )
@@ -64,7 +64,8 @@ def streamed_people() -> Measured:
 
 def several(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Measured:
     """Two outputs of everybody are private: both of the worst person at either end of the bounds."""
-    model = PrivateGPRegressor(**{**BUDGET, "y_bounds": ((0, 1), (0, 1)), **settings})
+    settings = {"y_bounds": ((0, 1), (0, 1)), "hyperparameters": "fixed", **settings}
+    model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_joint_plan(model, groups)
     return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
 
@@ -150,7 +151,12 @@ def people(bounds: Any, **settings: Any) -> Measured:
 def records(law: str, draws: int, **budget: Any) -> Measured:
     """With Laplace noise and many rows next to nothing goes to the energy, and the move is whole."""
     model = PrivateGPRegressor(
-        ConstantKernel(0.2) * RBF(0.6), protect="records", x_bounds=(0, 1), mechanism=law, **budget
+        ConstantKernel(0.2) * RBF(0.6),
+        protect="records",
+        x_bounds=(0, 1),
+        mechanism=law,
+        hyperparameters="fixed",
+        **budget,
     )
     rows, stay = (200_000, True) if law in PURE else (5, False)
     return fitted_records(model, lambda: model.plan(rows).strategy, draws, stay=stay)
@@ -323,7 +329,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "several outputs, laplace",
         PrivateGPRegressor,
-        several(mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=40_000),
+        several(mechanism="laplace", epsilon=2.5, draws=40_000),
     ),
     (
         "several outputs of people, gaussian",
@@ -333,7 +339,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "max_change, gaussian",
         PrivateGPRegressor,
-        regressor(mechanism="gaussian", max_change=0.2),
+        regressor(mechanism="gaussian", max_change=0.2, hyperparameters="fixed"),
     ),
     (
         "max_change of people, laplace",
@@ -364,7 +370,11 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("refined, laplace", PrivateGPRegressor, refined("laplace", draws=20_000, epsilon=2.5)),
     ("updated, gaussian", PrivateGPRegressor, updated("gaussian")),
     ("updated, laplace", PrivateGPRegressor, updated("laplace", draws=9000, epsilon=2.5)),
-    ("inducing", PrivateGPRegressor, regressor(inducing=3, mechanism="gaussian")),
+    (
+        "inducing",
+        PrivateGPRegressor,
+        regressor(inducing=3, mechanism="gaussian", hyperparameters="fixed"),
+    ),
     ("inducing, people", PrivateGPRegressor, streamed_people()),
     (
         "inducing, laplace",

@@ -40,7 +40,7 @@ def test_every_mechanism_is_attacked(mechanism):
 
 @pytest.mark.parametrize("mechanism", ["labels", "counts", "several", "features"])
 def test_other_outcomes_are_attacked_and_a_planted_fault_is_found(mechanism):
-    asked = ["audit", "trade-off", "--mechanism", mechanism, "--draws", "600", "--json"]
+    asked = ["audit", "trade-off", "--mechanism", mechanism, "--draws", "300", "--json"]
     result = run(*asked)
     assert result.code == 0, result
     assert json.loads(result.out)["promised_mu"] == pytest.approx(2.4488, abs=1e-3)
@@ -59,7 +59,7 @@ def test_pure_epsilon_is_attacked_where_laplace_noise_is_asked_for(mechanism):
 
 @pytest.mark.parametrize("mechanism", ["paths", "scores", "permute-and-flip", "exponential"])
 def test_what_protects_whole_records_is_attacked_without_a_table(mechanism, visits):
-    given = ["audit", "trade-off", "--mechanism", mechanism, "--epsilon", "2", "--draws", "1200"]
+    given = ["audit", "trade-off", "--mechanism", mechanism, "--epsilon", "2", "--draws", "600"]
     result = run(*given, "--json")
     assert result.code == 0, result
     assert json.loads(result.out)["holds"] is True
