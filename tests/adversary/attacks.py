@@ -39,7 +39,7 @@ class Measured:
 
     run: Callable[[Any], Guarantee]
     neighbours: Callable[[], tuple[Any, Any]]
-    draws: int = 3500
+    draws: int = 3000
     part: int | None = None
     promise: Callable[[Guarantee], Promise] = promise_of
     worst: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None

@@ -47,7 +47,7 @@ SMALL = {**BUDGET, "epsilon": 2.5}
 FEW = INPUTS[::4]
 
 
-def regressor(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Measured:
+def regressor(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measured:
     """Outputs are private: the worst person of the plan at either end of the bounds."""
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
@@ -62,7 +62,7 @@ def streamed_people() -> Measured:
     )
 
 
-def several(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Measured:
+def several(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measured:
     """Two outputs of everybody are private: both of the worst person at either end of the bounds."""
     settings = {"y_bounds": ((0, 1), (0, 1)), "hyperparameters": "fixed", **settings}
     model = PrivateGPRegressor(**{**BUDGET, **settings})
@@ -70,7 +70,7 @@ def several(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Measur
     return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
 
 
-def classifier(classes: int, *, draws: int = 3500, **settings: Any) -> Measured:
+def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
     """Labels are private: all are of the first class, but one that changes to the second."""
     settings = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", **settings}
     model = PrivateGPClassifier(classes=range(classes), **settings)
@@ -85,7 +85,7 @@ def classifier(classes: int, *, draws: int = 3500, **settings: Any) -> Measured:
     return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, pair, draws)
 
 
-def refined(law: str, groups: Any = None, *, draws: int = 3500, **budget: Any) -> Measured:
+def refined(law: str, groups: Any = None, *, draws: int = 3000, **budget: Any) -> Measured:
     """The same rows measured twice: both measurements are attacked together. The hyperparameters are
     fixed, so that the second plan does not depend on the first one's noise."""
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
@@ -98,7 +98,7 @@ def refined(law: str, groups: Any = None, *, draws: int = 3500, **budget: Any) -
     return Measured(run, of_plan(model, groups), draws)
 
 
-def updated(law: str, *, draws: int = 3500, **budget: Any) -> Measured:
+def updated(law: str, *, draws: int = 3000, **budget: Any) -> Measured:
     """A person of the second batch: the first one's measurement tells nothing of them."""
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
     first = INPUTS + 0.03
@@ -167,7 +167,7 @@ def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
     if protect == "records":
         grid = Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3))
         pure = noise in PURE
-        return fitted_records(model, lambda: grid, 30_000 if pure else 3500, stay=pure)
+        return fitted_records(model, lambda: grid, 30_000 if pure else 3000, stay=pure)
     return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, ends(), 9000)
 
 
@@ -180,7 +180,7 @@ def function(**settings: Any) -> Measured:
         fresh.release(FEW)
         return fresh.guarantee_
 
-    return Measured(run, ends(0, len(FEW)), 3500)
+    return Measured(run, ends(0, len(FEW)), 3000)
 
 
 def function_of_records() -> Measured:
@@ -192,7 +192,7 @@ def function_of_records() -> Measured:
         fresh.release(np.linspace(0.3, 0.7, 5)[:, None])
         return fresh.guarantee_
 
-    return Measured(run, lambda: ((0.5, 1.0), (0.52, 0.0)), 3500)
+    return Measured(run, lambda: ((0.5, 1.0), (0.52, 0.0)), 3000)
 
 
 def paths(count: int, extra: float, draws: int) -> Released:
@@ -272,7 +272,7 @@ def measured_search() -> Measured:
     grid = {"kernel__k1__length_scale": [0.5, 2.0]}
     search = PrivateGridSearchCV(model, grid, epsilon=8.0, delta=0.01)
     planner = PrivateGPRegressor(RBF(1.0), 0.1, mechanism="gaussian", **BUDGET)
-    return Measured(lambda y: clone(search).fit(INPUTS, y).guarantee_, of_plan(planner), 3500)
+    return Measured(lambda y: clone(search).fit(INPUTS, y).guarantee_, of_plan(planner), 3000)
 
 
 def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
@@ -383,7 +383,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
             inducing=3, mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9000
         ),
     ),
-    ("records, gaussian", PrivateGPRegressor, records("gaussian", 3500, **BUDGET)),
+    ("records, gaussian", PrivateGPRegressor, records("gaussian", 3000, **BUDGET)),
     ("records, laplace", PrivateGPRegressor, records("laplace", 30_000, **SMALL)),
     ("two classes, gaussian", PrivateGPClassifier, classifier(2, mechanism="gaussian")),
     (

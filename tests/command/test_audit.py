@@ -59,7 +59,7 @@ def test_pure_epsilon_is_attacked_where_laplace_noise_is_asked_for(mechanism):
 
 @pytest.mark.parametrize("mechanism", ["paths", "scores", "permute-and-flip", "exponential"])
 def test_what_protects_whole_records_is_attacked_without_a_table(mechanism, visits):
-    given = ["audit", "trade-off", "--mechanism", mechanism, "--epsilon", "2", "--draws", "600"]
+    given = ["audit", "trade-off", "--mechanism", mechanism, "--epsilon", "2", "--draws", "1200"]
     result = run(*given, "--json")
     assert result.code == 0, result
     assert json.loads(result.out)["holds"] is True

@@ -311,7 +311,7 @@ def test_progress_is_drawn_on_a_terminal_and_nowhere_else(
 @pytest.mark.parametrize("mechanism", [(), ("--mechanism", "laplace")])
 def test_without_delta_the_release_is_pure(visits, tmp_path, mechanism):
     out = tmp_path / "pure.privgp"
-    asked = (visits, "--inputs", "age", "--bounds", 0, 5000, "--epsilon", 1, "--delta", 0)
+    asked = (visits, "--inputs", "age", "--bounds", 0, 5000, "--epsilon", 1, "--delta", 0, *QUICK)
     planned = run("plan", *asked, *mechanism)
     assert planned.code == 0, planned
     assert "What a budget buys (delta = 0 offered)" in planned.out

@@ -13,7 +13,7 @@ from privgp.models import files as reading
 from privgp.plan.inputs.rows import STREAMED
 from privgp.storage.tables import TableError
 
-ROWS, NAMES = 4000, ("a", "b")
+ROWS, NAMES = 5000, ("a", "b")
 
 
 @pytest.fixture(scope="module")
