@@ -88,6 +88,12 @@ def screenshots(_: Path) -> None:
     server.main([])
 
 
+def story(path: Path) -> None:
+    from website.stories import DOCS, draw
+
+    draw(DOCS / "notebooks" / f"{path.stem.removeprefix('story-')}.ipynb")
+
+
 def features(path: Path) -> None:
     from benchmarks.features import draw, one_citi_bike
     from benchmarks.tasks import BESIDE
@@ -127,6 +133,9 @@ DRAWN: dict[str, Callable[[Path], None]] = {
     "engine-schedule": schedule,
     "features": features,
     "calibration": calibration,
+    "story-growth-curve": story,
+    "story-city-map": story,
+    "story-case-counts": story,
     "server-release": screenshots,
 }
 
