@@ -30,7 +30,7 @@ lint: setup
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# Every picture of the docs: minutes; PAPERS=papers-reports takes figures of the papers from there.
+# Every picture of the docs: an hour; PAPERS=papers-reports takes figures of the papers from there.
 pictures: setup
 	$(QUIET_BLAS) $(BIN)/python -m benchmarks.gallery $(if $(PAPERS),--papers $(PAPERS))
 

@@ -1,7 +1,7 @@
 """Every picture of the docs: ``python -m benchmarks.gallery [NAME ...]``, or ``make pictures``.
 
 The papers' figures are taken out of the pages of ``python -m papers all --out FOLDER`` where
-``--papers FOLDER`` says so; without it, quick reports are made first. The picture of error bars is of the
+``--papers FOLDER`` says so; without it, all of them are run first, in full unless ``--quick`` is given. The picture of error bars is of the
 numbers in ``benchmarks/measured``. Those of the server need Chromium: without it the old ones stay.
 """
 
@@ -49,8 +49,8 @@ def pictures_of(page: Path) -> dict[str, bytes]:
     return {unescape(title): base64.b64decode(data) for title, data in found}
 
 
-def papers(folder: Path | None, names: list[str]) -> None:
-    """The figures of the papers, out of the reports in this folder or out of quick ones."""
+def papers(folder: Path | None, names: list[str], *, quick: bool) -> None:
+    """The figures of the papers, out of the reports in this folder or out of new ones."""
     from papers.reports import write_reports
 
     wanted = {name: OF_PAPERS[name] for name in names}
@@ -60,7 +60,7 @@ def papers(folder: Path | None, names: list[str]) -> None:
                 Path(temporary),
                 list(dict.fromkeys(page for page, _ in wanted.values())),
             )
-            write_reports(reports, data=None, quick=True, out=folder, together=False)
+            write_reports(reports, data=None, quick=quick, out=folder, together=False)
         for name, (page, beginning) in wanted.items():
             pictures = pictures_of(folder / f"{page}.html")
             first = next(title for title in pictures if title.startswith(beginning))
@@ -86,6 +86,12 @@ def screenshots(_: Path) -> None:
     from benchmarks import screenshots as server
 
     server.main([])
+
+
+def story(path: Path) -> None:
+    from website.stories import DOCS, draw
+
+    draw(DOCS / "notebooks" / f"{path.stem.removeprefix('story-')}.ipynb")
 
 
 def features(path: Path) -> None:
@@ -127,6 +133,9 @@ DRAWN: dict[str, Callable[[Path], None]] = {
     "engine-schedule": schedule,
     "features": features,
     "calibration": calibration,
+    "story-growth-curve": story,
+    "story-city-map": story,
+    "story-case-counts": story,
     "server-release": screenshots,
 }
 
@@ -147,6 +156,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {[*DRAWN, *OF_PAPERS]}")
     parser.add_argument("--papers", type=Path, default=None, metavar="FOLDER")
+    parser.add_argument("--quick", action="store_true", help="run the papers with few repetitions")
     asked = parser.parse_args()
     names = asked.names or [*DRAWN, *OF_PAPERS]
     os.chdir(ROOT)
@@ -156,7 +166,7 @@ def main() -> None:
     of_papers = [name for name in names if name in OF_PAPERS]
     if of_papers:
         with told("figures of the papers"):
-            papers(asked.papers, of_papers)
+            papers(asked.papers, of_papers, quick=asked.quick)
 
 
 if __name__ == "__main__":

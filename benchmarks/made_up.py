@@ -113,7 +113,7 @@ def attack(path: Path) -> None:
     model = PrivateGPRegressor(
         y_bounds=(0, 1), epsilon=4.0, delta=0.01, targets=[0.5], reconstruct="unbiased"
     )
-    figure = style.new_figure(5.4, 8.8)
+    figure = style.new_figure(5.1, 8.8)
     what = f"Attacks on a release of 30 rows that promises {style.budget_text(4.0, 0.01)} to one output value"
     style.set_title(
         figure, f"{what}\nLeft: with the promised noise. Right: with 0.7 of it", room=110

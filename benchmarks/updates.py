@@ -84,7 +84,7 @@ def picture(path: Path, seed: int = 0) -> None:
     places = truth.places()
     figure = style.new_figure(3.7, 9.0)
     budget = style.budget_text(1.0, DELTA)
-    title = f"Mean height by age, updated every month with new people; each height protected with {budget}"
+    title = f"Mean height by age, updated every month with new people\nProtects each height with {budget}"
     style.set_title(figure, title, simulation=True)
     axes = figure.subplots(1, len(SHOWN), sharey=True)
     shown = [model for month, model in enumerate(_kept(truth, seed), 1) if month in SHOWN]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from shutil import copyfile
+from typing import Any, cast
 
 import nbformat
 from nbclient import NotebookClient
@@ -15,15 +16,21 @@ STORIES = sorted((DOCS / "notebooks").glob("*.ipynb"))
 
 def run(story: Path, folder: Path) -> str:
     """Execute a notebook in a folder, where its files stay; what it printed."""
-    notebook = nbformat.read(story, as_version=4)
+    notebook = cast(Any, nbformat).read(story, as_version=4)
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     return "".join(output.get("text", "") for output in outputs)
 
 
+def draw(story: Path) -> str:
+    """Execute a notebook and keep its picture; what it printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        printed = run(story, Path(folder))
+        made = Path(folder) / f"{story.stem}.png"
+        copyfile(made, DOCS / "pictures" / f"story-{story.stem}.png")
+    return printed
+
+
 if __name__ == "__main__":
     for story in STORIES:
-        with tempfile.TemporaryDirectory() as folder:
-            print(f"{story.name}:\n{run(story, Path(folder))}")
-            made = Path(folder) / f"{story.stem}.png"
-            copyfile(made, DOCS / "pictures" / f"story-{story.stem}.png")
+        print(f"{story.name}:\n{draw(story)}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
-from papers.attack.figures import BOUNDS, COLOURS, explain_bounds, scale_name
+from papers.attack.figures import BOUNDS, COLOURS, MARKS, explain_bounds, scale_name
 from papers.shared.report import Result, Section
 from privgp.pictures.style import legend, new_figure, set_labels, set_title
 from privgp.privacy.posterior_mean import (
@@ -128,7 +128,7 @@ def _picture() -> Figure:
     )
     axes = figure.subplots(1, 3, sharey=True)
     for ax, (name, model, noisy) in zip(axes, _PANELS, strict=True):
-        for sigma, colour in zip(SIGMAS, COLOURS, strict=True):
+        for place, (sigma, colour) in enumerate(zip(SIGMAS, COLOURS, strict=True)):
             for paper, line, _ in BOUNDS:
                 values = [Bound(sigma, model, noisy).epsilon(r, paper=paper) for r in RIDGES]
                 ax.plot(
@@ -137,6 +137,9 @@ def _picture() -> Figure:
                     line,
                     color=colour,
                     linewidth=1.2,
+                    marker=MARKS[place],
+                    markevery=(place, 6),
+                    markersize=3.5,
                     label=scale_name(sigma) if paper else None,
                 )
         explain_bounds(ax)

@@ -26,6 +26,7 @@ from privgp.pictures.style import (
 from privgp.types import Array
 
 COLOURS = (BLUE, SKY, ORANGE, VERMILION)
+MARKS = ("o", "s", "^", "D")  # of the same, for copies without colours
 PAPER, SHARPER, USUAL = "the paper's bound", "the sharper bound", "ε = 10"
 BOUNDS = ((True, "-", PAPER), (False, "--", SHARPER))
 GOAL = 10.0
@@ -38,15 +39,15 @@ def by_ridge(found: dict[Setting, Array], rate: int) -> Figure:
     left, right = figure.subplots(1, 2, sharey=True)
     set_title(
         figure,
-        f"{ATTACK} on one released path, made-up data; mean of {_seeds(found)}, band one std\n"
-        "σ: scale of the prior; 0 is no better than guessing",
+        f"{ATTACK} on one released path of made-up data\n"
+        f"Mean of {_seeds(found)}, band one std; σ: scale of the prior",
     )
-    for sigma, colour in zip(_sigmas(found), COLOURS, strict=False):
+    for sigma, colour, mark in zip(_sigmas(found), COLOURS, MARKS, strict=False):
         settings = sorted((s for s in found if s.sigma == sigma), key=lambda s: s.r)
         rates = np.array([found[s][:, rate] for s in settings])
         epsilons = [s.epsilon(paper=True) for s in settings]
         for ax, x in ((left, epsilons), (right, [s.r for s in settings])):
-            _band(ax, x, rates, colour, scale_name(sigma))
+            _band(ax, x, rates, colour, scale_name(sigma), mark)
     left.axvline(GOAL, color=BLACK, linewidth=0.8, linestyle=":", label=USUAL)
     for ax, name in ((left, f"ε of the paper at δ = {DELTA:g}"), (right, "ridge r")):
         ax.set_xscale("log")
@@ -86,7 +87,7 @@ def by_paths(found: dict[Setting, Array], rate: int) -> Figure:
     left, right = figure.subplots(1, 2)
     set_title(
         figure,
-        f"{ATTACK} that sees many paths, made-up data; mean of {_seeds(found)}, band one std",
+        f"{ATTACK} that sees many paths of made-up data\nMean of {_seeds(found)}, band one std",
     )
     finite = sorted((s for s in found if s.paths != math.inf), key=lambda s: s.paths)
     counts = [s.paths for s in finite]
@@ -131,10 +132,12 @@ def histograms(columns: Sequence[tuple[Setting, Membership]]) -> Figure:
     return figure
 
 
-def _band(ax: Axes, x: Sequence[float], rates: Array, colour: str, name: str) -> None:
+def _band(
+    ax: Axes, x: Sequence[float], rates: Array, colour: str, name: str, mark: str = "o"
+) -> None:
     """A line through means over seeds and a band of one standard deviation."""
     mean, std = rates.mean(axis=1), rates.std(axis=1)
-    ax.plot(x, mean, "o-", markersize=3, color=colour, label=name)
+    ax.plot(x, mean, f"{mark}-", markersize=3.5, color=colour, label=name)
     ax.fill_between(x, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
 
 

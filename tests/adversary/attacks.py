@@ -39,17 +39,16 @@ class Measured:
 
     run: Callable[[Any], Guarantee]
     neighbours: Callable[[], tuple[Any, Any]]
-    draws: int = 3500
+    draws: int = 3000
     part: int | None = None
     promise: Callable[[Guarantee], Promise] = promise_of
     worst: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
 
-    def attack(self, noise_scale: float) -> TradeOff:
-        """Draw what the mechanism drew, many times; cut the likelihood ratio where the promise is
-        tightest."""
+    def looked(self) -> Looked:
+        """One run on either dataset: what is sent to the samplers does not depend on their noise."""
         seen: list[list[Event]] = []
         for dataset in self.neighbours():
-            with watched(noise_scale) as events:
+            with watched() as events:
                 guarantee = self.run(dataset)
             seen.append(events if self.part is None else [events[self.part]])
         low, high = ([event.exact for event in events] for events in seen)
@@ -57,10 +56,27 @@ class Measured:
             low, high = ([exact] for exact in self.worst(low[0]))
         looks = [Look(e, *pair) for e, *pair in zip(seen[0], low, high, strict=True)]
         assert [(e.kind, e.scale) for e in seen[0]] == [(e.kind, e.scale) for e in seen[1]]
-        cut = sum(look.cut for look in looks)
-        ratios = [sum(look.ratios(side, self.draws) for look in looks) for side in (0, 1)]
+        return Looked(looks, self.promise(guarantee), self.draws)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """All that a mechanism drew, to be attacked with its noise or with a share of it."""
+
+    looks: list[Look]
+    promise: Promise
+    draws: int
+
+    def attack(self, noise_scale: float) -> TradeOff:
+        """Draw what the mechanism drew, many times; cut the likelihood ratio where the promise is
+        tightest."""
+        cut = sum(look.cut for look in self.looks)
+        ratios = [
+            sum(look.ratios(side, self.draws, noise_scale) for look in self.looks)
+            for side in (0, 1)
+        ]
         errors = np.count_nonzero(ratios[0] > cut), np.count_nonzero(ratios[1] <= cut)
-        return from_errors(self.promise(guarantee), *map(int, errors), self.draws, FAILURE)
+        return from_errors(self.promise, *map(int, errors), self.draws, FAILURE)
 
     def holds(self, noise_scale: float) -> bool:
         return self.attack(noise_scale).holds
@@ -92,16 +108,16 @@ class Look:
     @property
     def _telling(self) -> np.ndarray:
         """The numbers that differ; with Gaussian noise without the least of them, which together make
-        up a ten-thousandth of the squared distance at most, and less of what can be told."""
+        up a hundredth of the squared distance at most: half a percent of what can be told."""
         squares = np.square(self.high - self.low)
         order = np.argsort(squares)
-        share = 1e-4 if self.event.kind == "gaussian" else 0.0
+        share = 1e-2 if self.event.kind == "gaussian" else 0.0
         return order[np.cumsum(squares[order]) > share * squares.sum()]
 
-    def ratios(self, side: int, draws: int) -> np.ndarray:
+    def ratios(self, side: int, draws: int, noise_scale: float) -> np.ndarray:
         """Of fresh draws of one side, by the sampler that protects."""
         a, b = self.low[self._telling], self.high[self._telling]
-        return self._ratio(self.event.again((a, b)[side], draws), a, b)
+        return self._ratio(self.event.again((a, b)[side], draws, noise_scale), a, b)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ SMALL = {**BUDGET, "epsilon": 2.5}
 FEW = INPUTS[::4]
 
 
-def regressor(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Measured:
+def regressor(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measured:
     """Outputs are private: the worst person of the plan at either end of the bounds."""
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
@@ -56,20 +56,21 @@ def regressor(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Meas
 
 def streamed_people() -> Measured:
     """Rows of people read in chunks: the worst person's outputs at either end of the bounds."""
-    model = PrivateGPRegressor(**BUDGET, inducing=3, mechanism="gaussian")
+    model = PrivateGPRegressor(**BUDGET, inducing=3, mechanism="gaussian", hyperparameters="fixed")
     return Measured(
         lambda y: clone(model).fit(INPUTS, y, PEOPLE).guarantee_, of_people(model), 3500
     )
 
 
-def several(groups: Any = None, *, draws: int = 3500, **settings: Any) -> Measured:
+def several(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measured:
     """Two outputs of everybody are private: both of the worst person at either end of the bounds."""
-    model = PrivateGPRegressor(**{**BUDGET, "y_bounds": ((0, 1), (0, 1)), **settings})
+    settings = {"y_bounds": ((0, 1), (0, 1)), "hyperparameters": "fixed", **settings}
+    model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_joint_plan(model, groups)
     return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
 
 
-def classifier(classes: int, *, draws: int = 3500, **settings: Any) -> Measured:
+def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
     """Labels are private: all are of the first class, but one that changes to the second."""
     settings = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", **settings}
     model = PrivateGPClassifier(classes=range(classes), **settings)
@@ -84,7 +85,7 @@ def classifier(classes: int, *, draws: int = 3500, **settings: Any) -> Measured:
     return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, pair, draws)
 
 
-def refined(law: str, groups: Any = None, *, draws: int = 3500, **budget: Any) -> Measured:
+def refined(law: str, groups: Any = None, *, draws: int = 3000, **budget: Any) -> Measured:
     """The same rows measured twice: both measurements are attacked together. The hyperparameters are
     fixed, so that the second plan does not depend on the first one's noise."""
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
@@ -97,7 +98,7 @@ def refined(law: str, groups: Any = None, *, draws: int = 3500, **budget: Any) -
     return Measured(run, of_plan(model, groups), draws)
 
 
-def updated(law: str, *, draws: int = 3500, **budget: Any) -> Measured:
+def updated(law: str, *, draws: int = 3000, **budget: Any) -> Measured:
     """A person of the second batch: the first one's measurement tells nothing of them."""
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
     first = INPUTS + 0.03
@@ -150,7 +151,12 @@ def people(bounds: Any, **settings: Any) -> Measured:
 def records(law: str, draws: int, **budget: Any) -> Measured:
     """With Laplace noise and many rows next to nothing goes to the energy, and the move is whole."""
     model = PrivateGPRegressor(
-        ConstantKernel(0.2) * RBF(0.6), protect="records", x_bounds=(0, 1), mechanism=law, **budget
+        ConstantKernel(0.2) * RBF(0.6),
+        protect="records",
+        x_bounds=(0, 1),
+        mechanism=law,
+        hyperparameters="fixed",
+        **budget,
     )
     rows, stay = (200_000, True) if law in PURE else (5, False)
     return fitted_records(model, lambda: model.plan(rows).strategy, draws, stay=stay)
@@ -161,7 +167,7 @@ def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
     if protect == "records":
         grid = Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3))
         pure = noise in PURE
-        return fitted_records(model, lambda: grid, 30_000 if pure else 3500, stay=pure)
+        return fitted_records(model, lambda: grid, 30_000 if pure else 3000, stay=pure)
     return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, ends(), 9000)
 
 
@@ -174,7 +180,7 @@ def function(**settings: Any) -> Measured:
         fresh.release(FEW)
         return fresh.guarantee_
 
-    return Measured(run, ends(0, len(FEW)), 3500)
+    return Measured(run, ends(0, len(FEW)), 3000)
 
 
 def function_of_records() -> Measured:
@@ -186,7 +192,7 @@ def function_of_records() -> Measured:
         fresh.release(np.linspace(0.3, 0.7, 5)[:, None])
         return fresh.guarantee_
 
-    return Measured(run, lambda: ((0.5, 1.0), (0.52, 0.0)), 3500)
+    return Measured(run, lambda: ((0.5, 1.0), (0.52, 0.0)), 3000)
 
 
 def paths(count: int, extra: float, draws: int) -> Released:
@@ -266,7 +272,7 @@ def measured_search() -> Measured:
     grid = {"kernel__k1__length_scale": [0.5, 2.0]}
     search = PrivateGridSearchCV(model, grid, epsilon=8.0, delta=0.01)
     planner = PrivateGPRegressor(RBF(1.0), 0.1, mechanism="gaussian", **BUDGET)
-    return Measured(lambda y: clone(search).fit(INPUTS, y).guarantee_, of_plan(planner), 3500)
+    return Measured(lambda y: clone(search).fit(INPUTS, y).guarantee_, of_plan(planner), 3000)
 
 
 def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
@@ -323,7 +329,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "several outputs, laplace",
         PrivateGPRegressor,
-        several(mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=40_000),
+        several(mechanism="laplace", epsilon=2.5, draws=40_000),
     ),
     (
         "several outputs of people, gaussian",
@@ -333,7 +339,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "max_change, gaussian",
         PrivateGPRegressor,
-        regressor(mechanism="gaussian", max_change=0.2),
+        regressor(mechanism="gaussian", max_change=0.2, hyperparameters="fixed"),
     ),
     (
         "max_change of people, laplace",
@@ -364,7 +370,11 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("refined, laplace", PrivateGPRegressor, refined("laplace", draws=20_000, epsilon=2.5)),
     ("updated, gaussian", PrivateGPRegressor, updated("gaussian")),
     ("updated, laplace", PrivateGPRegressor, updated("laplace", draws=9000, epsilon=2.5)),
-    ("inducing", PrivateGPRegressor, regressor(inducing=3, mechanism="gaussian")),
+    (
+        "inducing",
+        PrivateGPRegressor,
+        regressor(inducing=3, mechanism="gaussian", hyperparameters="fixed"),
+    ),
     ("inducing, people", PrivateGPRegressor, streamed_people()),
     (
         "inducing, laplace",
@@ -373,7 +383,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
             inducing=3, mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9000
         ),
     ),
-    ("records, gaussian", PrivateGPRegressor, records("gaussian", 3500, **BUDGET)),
+    ("records, gaussian", PrivateGPRegressor, records("gaussian", 3000, **BUDGET)),
     ("records, laplace", PrivateGPRegressor, records("laplace", 30_000, **SMALL)),
     ("two classes, gaussian", PrivateGPClassifier, classifier(2, mechanism="gaussian")),
     (

@@ -119,7 +119,7 @@ def of_bins(bins: Any, *, stay: bool = False) -> Pair:
 def of_features(features: Any) -> Pair:
     """Two records (x, y) with outputs at the ends of (0, 1), of many random places the two that are
     furthest apart in what is measured."""
-    places = np.random.default_rng(0).uniform(features.low, features.high, (200, len(features.low)))
+    places = np.random.default_rng(0).uniform(features.low, features.high, (80, len(features.low)))
     single = replace(features, rows=1)
     low, high = (
         np.array([exact(single, (place[None], np.array([u])), (-1.0, 1.0)) for place in places])

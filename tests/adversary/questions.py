@@ -36,7 +36,7 @@ def sequence(
             steps.append(Step(_outside(rng, low, high), outside=True))
             continue
         points = _points(rng, low, high, asked, reach)
-        restart = RESTARTS[rng.choice(4, p=(0.5, 0.32, 0.17, 0.01))]
+        restart = RESTARTS[rng.choice(4, p=(0.5, 0.41, 0.08, 0.01))]
         steps.append(Step(points, restart=restart))
         asked = np.vstack([asked, points])
     return tuple(steps)

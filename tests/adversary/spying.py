@@ -23,12 +23,13 @@ PLACES = ("make_gaussian", "make_laplace", "make_noisy_max")
 
 @dataclass(frozen=True)
 class Event:
-    """One draw: of which law (or a choice), of which exact numbers, at which scale; ``again`` draws it anew."""
+    """One draw: of which law (or a choice), of which exact numbers, at which scale; ``again`` draws it
+    anew, numbers also with noise of another share of what was asked for."""
 
     kind: str
     exact: np.ndarray
     scale: float
-    again: Callable[[np.ndarray, int], np.ndarray]
+    again: Callable[..., np.ndarray]
 
 
 @contextmanager
@@ -38,8 +39,8 @@ def watched(noise_scale: float = 1.0) -> Iterator[list[Event]]:
     sampler, noisy_max = sample._sampler, dp.m.make_noisy_max
 
     def numbers(law: str, size: int, scale: float, exponent: int) -> Any:
-        def again(exact: np.ndarray, draws: int) -> np.ndarray:
-            many = sampler(law, len(exact) * draws, scale * noise_scale, exponent)
+        def again(exact: np.ndarray, draws: int, share: float = noise_scale) -> np.ndarray:
+            many = sampler(law, len(exact) * draws, scale * share, exponent)
             return np.array(many(np.tile(exact, draws).tolist())).reshape(draws, len(exact))
 
         def draw(values: Any) -> Any:

@@ -40,7 +40,7 @@ def test_every_mechanism_is_attacked(mechanism):
 
 @pytest.mark.parametrize("mechanism", ["labels", "counts", "several", "features"])
 def test_other_outcomes_are_attacked_and_a_planted_fault_is_found(mechanism):
-    asked = ["audit", "trade-off", "--mechanism", mechanism, "--draws", "600", "--json"]
+    asked = ["audit", "trade-off", "--mechanism", mechanism, "--draws", "300", "--json"]
     result = run(*asked)
     assert result.code == 0, result
     assert json.loads(result.out)["promised_mu"] == pytest.approx(2.4488, abs=1e-3)

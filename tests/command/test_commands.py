@@ -28,14 +28,15 @@ def test_plan_release_predict_inspect(tmp_path: Path, ending: str) -> None:
     table.write_csv(data) if ending == "csv" else table.write_parquet(data)
     file, page, picture = (tmp_path / n for n in ("visits.privgp", "certificate.html", "map.png"))
 
-    planned = run("plan", data, *COLUMNS, *BUDGET, "--plot", tmp_path / "plan.svg")
+    planned = run("plan", data, *COLUMNS, *BUDGET, *QUICK, "--plot", tmp_path / "plan.svg")
     assert planned.code == 0, planned
     assert "Nothing has been spent" in planned.out
     assert "<- this plan" in planned.out
     assert "<svg" in (tmp_path / "plan.svg").read_text()
 
     released = run(
-        "release", data, *COLUMNS, *BUDGET, "-o", file, "--certificate", page, "--plot", picture
+        *("release", data, *COLUMNS, *BUDGET, *QUICK, "-o", file),
+        *("--certificate", page, "--plot", picture),
     )
     assert released.code == 0, released
     assert "contains inputs, 'age' and 'bmi'" in released.out
@@ -310,7 +311,7 @@ def test_progress_is_drawn_on_a_terminal_and_nowhere_else(
 @pytest.mark.parametrize("mechanism", [(), ("--mechanism", "laplace")])
 def test_without_delta_the_release_is_pure(visits, tmp_path, mechanism):
     out = tmp_path / "pure.privgp"
-    asked = (visits, "--inputs", "age", "--bounds", 0, 5000, "--epsilon", 1, "--delta", 0)
+    asked = (visits, "--inputs", "age", "--bounds", 0, 5000, "--epsilon", 1, "--delta", 0, *QUICK)
     planned = run("plan", *asked, *mechanism)
     assert planned.code == 0, planned
     assert "What a budget buys (delta = 0 offered)" in planned.out

@@ -13,7 +13,7 @@ from privgp.models import files as reading
 from privgp.plan.inputs.rows import STREAMED
 from privgp.storage.tables import TableError
 
-ROWS, NAMES = 9000, ("a", "b")
+ROWS, NAMES = 5000, ("a", "b")
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def data() -> pl.DataFrame:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, 2))
     y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(ROWS)
-    people = rng.integers(0, 1500, size=ROWS)
+    people = rng.integers(0, 700, size=ROWS)
     return pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "cost": y, "who": people})
 
 

@@ -309,7 +309,7 @@ def test_private_columns_are_declared_and_kept_in_the_file(learned: bool) -> Non
         assert [panel.get_xlabel() for panel in panels] == ["when", "region"]
     content = packed(model)
     beyond = FRAME.select("region", when=pl.lit(datetime(2050, 1, 1)))
-    again = regressor(**{**model.get_params(), "x_bounds": model.x_bounds})
+    again = regressor(**model.get_params()).set_params(hyperparameters="fixed")
     assert np.all(np.isfinite(again.fit(beyond, OUTPUTS).predict(asked)))
     assert content == packed(model)
 

@@ -16,7 +16,7 @@ from privgp import PrivateGPRegressor, load
 from privgp.command.errors import Failure, Refusal
 from privgp.command.io.files import PICTURES, check_files
 from privgp.command.io.results import write_picture
-from privgp.models.picture import privacy_range, ranges
+from privgp.models.picture import privacy_range, ranges, rate_of
 from privgp.pictures.maps import EMPTY
 from privgp.pictures.numbers import number
 from privgp.pictures.released import OUTPUTS, TOTAL, input_names
@@ -44,7 +44,7 @@ def fitted(X, hyperparameters="fixed", **options) -> PrivateGPRegressor:
 
 @pytest.fixture(scope="module", params=[1, 2, 4], ids=lambda columns: f"{columns} inputs")
 def model(request) -> PrivateGPRegressor:
-    return fitted(inputs(request.param), "learned")
+    return fitted(inputs(request.param), "learned" if request.param == 1 else "fixed")
 
 
 @pytest.fixture(scope="module", params=[1, 2, 4], ids=lambda columns: f"{columns} inputs")
@@ -104,7 +104,8 @@ def test_an_unbiased_release_is_drawn_at_its_targets(unbiased, tmp_path):
 
 @pytest.mark.parametrize("reconstruct", ["posterior", "unbiased"])
 def test_a_plan_is_drawn(reconstruct, tmp_path):
-    model = PrivateGPRegressor(y_bounds=BOUNDS, reconstruct=reconstruct)
+    settings = {"reconstruct": reconstruct, "hyperparameters": "fixed"}
+    model = PrivateGPRegressor(y_bounds=BOUNDS, **settings)
     assert is_drawable(model.plan(inputs(2)).plot(), tmp_path)
 
 
@@ -352,6 +353,34 @@ def test_inputs_with_two_values_have_bars_there_and_no_curve():
     assert [len(line.get_xdata()) for line in binary.lines if line.get_label() == "mean"] == [2]
     assert len(figure.axes[0].lines[0].get_xdata()) == 300
     assert len({*legend_of(figure)}) == len(legend_of(figure))
+
+
+def test_whole_numbers_have_whole_ticks():
+    """Of children 0.8 are none; of the other input, ticks may be anywhere."""
+    X = np.column_stack([np.arange(ROWS) % 5, inputs(2)])
+    panels = fitted(X).plot().axes
+    whole = [tick for tick in panels[0].get_xticks() if 0 <= tick <= 4]
+    assert len(whole) >= 3
+    assert all(tick == round(tick) for tick in whole)
+
+
+def test_no_title_is_wider_than_its_figure():
+    """The longest promise that a curve's title has: one person's contribution, and pure."""
+    X = inputs(1, 400)
+    model = PrivateGPRegressor(
+        y_bounds=(0, 400), epsilon=1.0, delta=1e-5, likelihood="poisson", max_change=1
+    )
+    model.fit(X, np.zeros(400), exposure=np.full(400, 9.0))
+    figure = model.plot()
+    figure.draw_without_rendering()
+    title = figure.axes[0].title.get_window_extent()
+    assert title.x0 >= 0.0
+    assert title.x1 <= figure.bbox.x1
+
+
+def test_a_rate_is_per_unit_of_exposure_unless_its_units_say_otherwise():
+    assert rate_of("cases") == "cases per unit of exposure"
+    assert rate_of("cases (per 1,000 people)") == "cases (per 1,000 people)"
 
 
 def test_records_hide_where_nobody_is():

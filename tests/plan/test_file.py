@@ -28,24 +28,25 @@ RECORDS = {"protect": "records", "x_bounds": ((0, 1), (0, 1))}
 KINDS: dict[str, tuple[dict[str, Any], Any]] = {
     "gaussian": ({"mechanism": "gaussian"}, None),
     "laplace": ({"mechanism": "laplace", "targets": POINTS}, None),
-    "pure": ({"delta": 0, "hyperparameters": "fixed"}, None),
-    "people": ({"mechanism": "gaussian"}, PEOPLE),
+    "pure": ({"delta": 0}, None),
+    "people": ({"mechanism": "gaussian", "hyperparameters": "learned"}, PEOPLE),
     "people, laplace": ({"mechanism": "laplace"}, PEOPLE),
-    "default kernel": ({"kernel": None}, None),
+    "default kernel": ({"kernel": None, "hyperparameters": "learned"}, None),
     "white kernel": ({"kernel": RBF([0.3, 0.4]) + WhiteKernel(0.1)}, None),
     "inducing": ({"inducing": 12}, None),
     "inducing points": ({"inducing": POINTS}, None),
     "unbiased": ({"reconstruct": "unbiased", "targets": POINTS}, None),
     "unbiased, inducing": ({"reconstruct": "unbiased", "inducing": 12}, None),
     "logdet": ({"objective": "logdet", "targets": POINTS}, None),
-    "records": ({**RECORDS, "mechanism": "gaussian"}, None),
+    "records": ({**RECORDS, "mechanism": "gaussian", "hyperparameters": "learned"}, None),
     "records, laplace": ({**RECORDS, "mechanism": "laplace", "kernel": None}, None),
     "records, either": (RECORDS, None),
 }
 
 
 def regressor(**parameters: Any) -> PrivateGPRegressor:
-    given = {"y_bounds": (-2, 2), "kernel": RBF(0.3), "random_state": 3}
+    fixed = {"kernel": RBF(0.3), "hyperparameters": "fixed"}
+    given = {"y_bounds": (-2, 2), "random_state": 3, **fixed}
     return PrivateGPRegressor(**{**given, **parameters})
 
 

@@ -34,33 +34,30 @@ def trials(X, y, bounds, epsilon, delta, repeats, held_out, train=None):
 
 
 def test_kung_heights_at_epsilon_1(kung_square_errors):
-    """20 releases: the root mean square error is known to some 0.15 cm."""
-    assert np.sqrt(np.mean(kung_square_errors(20))) <= 8.5
+    """12 releases: the root mean square error is known to some 0.2 cm."""
+    assert np.sqrt(np.mean(kung_square_errors(12))) <= 8.5
 
 
-def test_kung_heights_through_20_inducing_inputs(kung):
+def test_kung_heights_through_20_inducing_inputs(kung, kung_square_errors):
     """12 releases each: the ratio of the two errors is known to some 3%, and was 0.986 in 20."""
     ages, heights = kung
-    errors = []
-    for inducing in (None, 20):
-        asked = {"y_bounds": (75, 175), "delta": 0.01, "inducing": inducing}
-        plan, squares = PrivateGPRegressor(**asked).plan(ages), []
-        for seed in range(12):
-            model = PrivateGPRegressor(**asked, random_state=seed).fit(ages, heights, plan=plan)
-            squares.append(np.mean((model.predict(ages) - heights) ** 2))
-        errors.append(np.sqrt(np.mean(squares)))
-    assert errors[1] <= 1.08 * errors[0]
+    asked = {"y_bounds": (75, 175), "delta": 0.01, "inducing": 20}
+    plan, squares = PrivateGPRegressor(**asked).plan(ages), []
+    for seed in range(12):
+        model = PrivateGPRegressor(**asked, random_state=seed).fit(ages, heights, plan=plan)
+        squares.append(np.mean((model.predict(ages) - heights) ** 2))
+    assert np.sqrt(np.mean(squares)) <= 1.08 * np.sqrt(np.mean(kung_square_errors(12)))
 
 
 def test_kung_intervals(kung):
-    _, covered = trials(*kung, (75, 175), 1.0, 0.01, 10, 60)
+    _, covered = trials(*kung, (75, 175), 1.0, 0.01, 6, 60)
     assert 0.85 <= covered <= 0.95
 
 
 def test_diabetes_intervals():
     data = load_diabetes(scaled=False)
     X, y = data.data[:, [2, 3]], data.target
-    rmse, covered = trials(X, y, (25, 350), 1.0, 1e-5, 6, 120)
+    rmse, covered = trials(X, y, (25, 350), 1.0, 1e-5, 3, 120)
     assert 0.85 <= covered <= 0.95
     assert rmse < 70
 
@@ -69,7 +66,7 @@ def test_diabetes_intervals():
 def test_malaria_intervals():
     table = pl.read_csv(real_data("gambia_malaria.csv"))
     X, y = table.select("x", "y").to_numpy(), table["pos"].to_numpy()
-    _, covered = trials(X, y, (0, 1), 1.0, 1e-5, 6, 400)
+    _, covered = trials(X, y, (0, 1), 1.0, 1e-5, 4, 400)
     assert 0.85 <= covered <= 0.95
 
 
@@ -78,7 +75,7 @@ def test_citi_bike_in_small():
     table = pl.read_csv(real_data("citibike_201706.csv.gz")).filter(pl.col("subscriber") == 1)
     X = table.select("start_lat", "start_lon", "end_lat", "end_lon").to_numpy()
     y = np.clip(table["duration_s"].to_numpy(), 0, 2000)
-    rmse, covered = trials(X, y, (0, 2000), 1.0, 0.01, 2, 2000, 1500)
+    rmse, covered = trials(X, y, (0, 2000), 1.0, 0.01, 1, 2000, 1500)
     assert rmse <= 380
     assert 0.85 <= covered <= 0.95
 
@@ -105,9 +102,10 @@ def test_intervals_of_the_function_are_exact_with_known_hyperparameters():
 
 
 def test_intervals_of_the_function_with_learned_hyperparameters():
-    """24 functions from the prior's own range, 12 spread points each, seeded."""
+    """16 functions from the prior's own range, 12 spread points each, seeded: the coverage of one
+    varies by 0.07, so that of all by 0.016."""
     covered = []
-    for seed in range(24):
+    for seed in range(16):
         rng = np.random.default_rng(seed)
         X = rng.uniform(0, 10, size=(120, 1))
         scale = 2.9 * np.exp(rng.standard_normal())
@@ -120,11 +118,15 @@ def test_intervals_of_the_function_with_learned_hyperparameters():
         y = f[:120] + noise * rng.standard_normal(120)
         width = 2 * max(0.5, np.ceil(4 * np.hypot(np.hypot(signal, noise), 0.25)))
         model = PrivateGPRegressor(
-            y_bounds=(-width / 2, width / 2), epsilon=3.0, delta=1e-2, random_state=seed
+            y_bounds=(-width / 2, width / 2),
+            epsilon=3.0,
+            delta=1e-2,
+            mechanism="gaussian",
+            random_state=seed,
         ).fit(X, y)
         low, high = model.interval(points, 0.9)
         covered.append(np.mean((low <= f[120:]) & (f[120:] <= high)))
-    assert 0.86 <= np.mean(covered) <= 0.96
+    assert 0.86 <= np.mean(covered) <= 0.97
 
 
 @pytest.mark.parametrize("seed", [5, 7, 8])

@@ -12,6 +12,7 @@ from scipy.spatial.distance import pdist
 from privgp import PrivateGPRegressor
 from privgp.plan.bins.bins import Bins
 from privgp.vault.measure import exact as without_noise
+from tests.releases import releases
 
 pytestmark = pytest.mark.statistical
 Z90 = 1.6448536269514722
@@ -78,10 +79,8 @@ def test_the_sensitivity_of_plain_bins_is_exactly_two():
 def test_kung_heights_with_private_ages(kung):
     X, y = kung
     squares, covered = [], []
-    for seed in range(30):
-        model = PrivateGPRegressor(
-            protect="records", x_bounds=(0, 90), y_bounds=(75, 175), delta=0.01, random_state=seed
-        ).fit(X, y)
+    settings = {"protect": "records", "x_bounds": (0, 90), "y_bounds": (75, 175), "delta": 0.01}
+    for model in releases(X, y, range(15), **settings):
         mean, std = model.predict(X, return_std=True, observation=True)
         squares.append(np.mean((mean - y) ** 2))
         covered.append(np.mean(np.abs(mean - y) < Z90 * std))

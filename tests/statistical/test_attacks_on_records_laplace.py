@@ -114,7 +114,7 @@ def test_kung_heights_with_private_ages_and_a_small_delta(kung):
     X, y = kung
     squares, covered = [], []
     settings = {"protect": "records", "x_bounds": (0, 90), "y_bounds": (75, 175), "delta": 1e-5}
-    for model in releases(X, y, range(15), **settings):
+    for model in releases(X, y, range(10), **settings):
         squares.append(np.mean((model.predict(X) - y) ** 2))
         low, high = model.interval(X, 0.9, observation=True)
         covered.append(np.mean((low <= y) & (y <= high)))

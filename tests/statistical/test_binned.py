@@ -26,6 +26,7 @@ pytestmark = pytest.mark.statistical
 DRAWS = 60_000
 FAILURE = 1e-8
 BOUNDS = (0.0, 10.0)
+RECORDS = HalvedBins(np.zeros(1), np.ones(1), (2,), 1, np.eye(2), energy_weight=0.0)
 
 
 def noise_of(kind: str):
@@ -41,6 +42,13 @@ def errors(kind: str, seed: int) -> np.ndarray:
     y = np.full(DRAWS, 10.0)
     bins = BinSums(kind, np.arange(DRAWS), DRAWS)
     return measure(y, BOUNDS, bins, noise_of(kind)).values / 5.0 - 1.0
+
+
+@cache
+def record_errors(side: int) -> np.ndarray:
+    """The noise on both changed numbers of a record; ``side`` only tells two such draws apart."""
+    noise = noise_for_strategy(RECORDS, 1.0, 0.0).resized(2 * DRAWS)
+    return add_noise(np.zeros(2 * DRAWS), noise).reshape(DRAWS, 2)
 
 
 def released(kind: str, exact: float, shrink: float = 1.0) -> np.ndarray:
@@ -117,14 +125,10 @@ def test_no_event_of_a_laplace_release_of_records_is_too_likely(shrink, kept):
 
     The worst event has both changed numbers beyond the larger of their two exact values.
     """
-    bins = HalvedBins(np.zeros(1), np.ones(1), (2,), 1, np.eye(2), energy_weight=0.0)
-    noise = noise_for_strategy(bins, 1.0, 0.0)
-    many = noise.resized(4 * DRAWS)
     beyond = []
-    for x in (0.2, 0.8):
-        numbers = exact(bins, ([[x]], [10.0]), BOUNDS)
-        drawn = add_noise(np.zeros(4 * DRAWS), many).reshape(DRAWS, 4)
-        first, second = (numbers + shrink * drawn)[:, :2].T
+    for side, x in enumerate((0.2, 0.8)):
+        numbers = exact(RECORDS, ([[x]], [10.0]), BOUNDS)
+        first, second = (numbers[:2] + shrink * record_errors(side)).T
         beyond.append(int(((first >= 1.0) & (second <= 0.0)).sum()))
     least = math.log(bounds_of(beyond[0])[0] / bounds_of(beyond[1])[1])
     assert (least <= 1.0) is kept

@@ -50,7 +50,7 @@ KUSNER = KusnerConstants(40.0, 5e-6, 5, 4, 0.99, 0.0, 0.3)
 
 
 def test_kusners_draws_have_the_papers_laws_and_no_others():
-    """1,500 searches with the production samplers, without observation noise: one course for all."""
+    """1,200 searches with the production samplers, without observation noise: one course for all."""
     X, y = records([0.2, 0.5, 0.9, 0.7, 0.4], 100)
     seen: list[int] = []
 
@@ -60,7 +60,7 @@ def test_kusners_draws_have_the_papers_laws_and_no_others():
 
     goal = vault.Objective(train, checked_validation(X, y, LOSS), 0.5, 0.25)
     prior = fixed_prior(1, 0.3, 2.5)
-    count = 1500
+    count = 1200
     draws = [vault.kusner_search(goal, POINTS, prior, KUSNER, lambda n: None) for _ in range(count)]
     course = seen[:4]
     assert seen == course * count
@@ -110,14 +110,14 @@ def searched(seeds: range, **settings) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_a_support_vector_machine_is_tuned_within_a_point():
-    """Digits, 898 private images, epsilon 1, delta 1e-5, 25 steps, 12 searches.
+    """Digits, 898 private images, epsilon 1, delta 1e-5, 25 steps, 8 searches.
 
-    Accuracies of the chosen settings scatter by some 0.006, so their mean by 0.0017.
+    Accuracies of the chosen settings scatter by some 0.006, so their mean by 0.0021.
     """
     open_, _ = searched(range(1), epsilon=1e4, delta=0.5)
     assert open_[0] >= surface().accuracy.max() - 0.002
-    accuracy, errors = searched(range(12))
+    accuracy, errors = searched(range(8))
     assert accuracy.mean() >= open_[0] - 0.01
-    assert np.mean(np.abs(errors) <= 1.645) >= 0.33  # below with probability 1e-7
-    kusner, _ = searched(range(5), method="kusner")
+    assert np.mean(np.abs(errors) <= 1.645) >= 0.25  # below with probability 7e-7
+    kusner, _ = searched(range(3), method="kusner")
     assert kusner.mean() < accuracy.mean() - 0.2

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import fcntl
+import multiprocessing
 import os
 import signal
 import stat
-import subprocess
-import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import Matern
 
 from privgp import PosteriorPaths, PrivateFunction, load
+from privgp.command.io.files import whole_file
 from privgp.storage import archive, parts, state_file
 from privgp.storage.archive import DamagedFile
 from privgp.storage.parts import NAME, part_beside, remove_stale
@@ -22,59 +25,58 @@ from tests.command.running import run
 from tests.models.functions import ASKED, X, Y, function
 
 STALE = ".privgp-" + "0" * 32 + ".part"
-# Stops in the middle of a write: by a kill, or until it is told to go on.
-STOPPED = """
-import os, signal, sys
-import numpy as np
-how, at = sys.argv[1:3]
-real = getattr(os, at)
-def stop(*arguments):
-    if how == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    print("there", flush=True)
-    sys.stdin.readline()
-    return real(*arguments)
-"""
-STATE = """
-from privgp.storage import state_file
-from tests.models.functions import ASKED, X, Y, function
-os.umask(0)
-made = function().fit(X, Y, state=sys.argv[3])
-state_file._outgrown = lambda mark: True
-setattr(os, at, stop)
-made.release(ASKED)
-"""
-NEW_PATHS = """
-from sklearn.gaussian_process.kernels import Matern
-from privgp import PosteriorPaths
-os.umask(0)
-setattr(os, at, stop)
-made = PosteriorPaths(Matern(1.0, nu=0.5), 9.0, domain=(0, 1), y_bounds=(0, 1), delta=0.1)
-made.fit(np.linspace(0, 1, 9)[:, None], np.full(9, 0.5), state=sys.argv[3])
-"""
-TABLE = """
-from pathlib import Path
-import polars as pl
-from privgp.command.io.tables import write_table
-setattr(os, at, stop)
-write_table(pl.DataFrame({"a": [1.0]}), Path(sys.argv[3]), simulation=False)
-"""
+FORK = multiprocessing.get_context("fork")  # a process of its own that need not import anything
 
 
-def started(program: str, how: str, at: str, path: Path) -> subprocess.Popen:
-    root = Path(__file__).resolve().parents[2]
-    return subprocess.Popen(
-        [sys.executable, "-c", STOPPED + program, how, at, str(path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])},
-    )  # fmt: skip
+def write_state(path: Path, go: Callable[[], None]) -> None:
+    os.umask(0)
+    made = function().fit(X, Y, state=path)
+    state_file._outgrown = lambda mark: True
+    go()
+    made.release(ASKED)
 
 
-def killed(program: str, at: str, path: Path) -> Path:
+def write_new_paths(path: Path, go: Callable[[], None]) -> None:
+    os.umask(0)
+    go()
+    made = PosteriorPaths(Matern(1.0, nu=0.5), 9.0, domain=(0, 1), y_bounds=(0, 1), delta=0.1)
+    made.fit(np.linspace(0, 1, 9)[:, None], np.full(9, 0.5), state=path)
+
+
+def write_table(path: Path, go: Callable[[], None]) -> None:
+    """As the command does, but for the library that makes the text, which cannot be forked."""
+    go()
+    with whole_file(path) as part:
+        part.write_text("a\n1.0\n")
+
+
+def stopped(program: Callable[..., None], how: str, at: str, path: Path, talk: Any) -> None:
+    """Stops in the middle of a write: by a kill, or until it is told to go on."""
+    real = getattr(os, at)
+
+    def stop(*arguments: Any) -> Any:
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        talk.send("there")
+        talk.recv()
+        return real(*arguments)
+
+    program(path, lambda: setattr(os, at, stop))
+
+
+def started(program: Callable[..., None], how: str, at: str, path: Path) -> tuple[Any, Any]:
+    """The process, and a pipe to it."""
+    ours, theirs = FORK.Pipe()
+    process = FORK.Process(target=stopped, args=(program, how, at, path, theirs))
+    process.start()
+    return process, ours
+
+
+def killed(program: Callable[..., None], at: str, path: Path) -> Path:
     """The part that a process leaves which is killed at this call."""
-    process = started(program, "kill", at, path)
-    process.communicate(timeout=120)
-    assert process.returncode == -signal.SIGKILL
+    process, _ = started(program, "kill", at, path)
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
     (left,) = (one for one in path.parent.iterdir() if one.name.startswith(".privgp-"))
     assert NAME.fullmatch(left.name)
     return left
@@ -83,7 +85,7 @@ def killed(program: str, at: str, path: Path) -> Path:
 @pytest.mark.parametrize("at", ["fsync", "replace"])
 def test_a_kill_in_the_middle_of_a_write_leaves_a_part_that_the_next_start_removes(tmp_path, at):
     path = tmp_path / "f.private-state"
-    left = killed(STATE, at, path)
+    left = killed(write_state, at, path)
     assert stat.S_IMODE(left.stat().st_mode) == 0o600
     assert b"PRIVATE: for the curator only" in left.read_bytes()[:200]
     again = PrivateFunction.load_state(path)
@@ -93,7 +95,7 @@ def test_a_kill_in_the_middle_of_a_write_leaves_a_part_that_the_next_start_remov
 
 def test_writing_another_state_there_removes_it_too(tmp_path):
     path = tmp_path / "p.private-state"
-    left = killed(NEW_PATHS, "replace", path)
+    left = killed(write_new_paths, "replace", path)
     assert stat.S_IMODE(left.stat().st_mode) == 0o600
     assert not path.exists()
     function().fit(X, Y, state=tmp_path / "f.private-state")
@@ -103,7 +105,7 @@ def test_writing_another_state_there_removes_it_too(tmp_path):
 
 
 def test_the_command_removes_what_a_killed_one_left(tmp_path):
-    left = killed(TABLE, "replace", tmp_path / "a.csv")
+    left = killed(write_table, "replace", tmp_path / "a.csv")
     assert left.suffix == ".csv"
     (tmp_path / "in.csv").write_text("age\n1\n2\n")
     asked = ("--inputs", "age", "--bounds", 0, 1, "--epsilon", 1, "--delta", 1e-5)
@@ -114,16 +116,19 @@ def test_the_command_removes_what_a_killed_one_left(tmp_path):
 @pytest.mark.parametrize("at", ["fsync", "replace"])
 def test_what_a_live_process_writes_is_left_alone(tmp_path, at):
     path = tmp_path / "f.private-state"
-    process = started(STATE, "wait", at, path)
-    assert process.stdout.readline() == "there\n"
+    process, talk = started(write_state, "wait", at, path)
+    assert talk.poll(120)
+    assert talk.recv() == "there"
     (part,) = (one for one in tmp_path.iterdir() if NAME.fullmatch(one.name))
     remove_stale(tmp_path)
     with part_beside(tmp_path / "other.csv"):
         assert part.exists()
     assert PrivateFunction.load_state(path).points_answered_ == 0
     assert part.exists()
-    process.communicate("\n" * 9, timeout=120)
-    assert process.returncode == 0
+    for _ in range(9):
+        talk.send("go on")
+    process.join(120)
+    assert process.exitcode == 0
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
     assert PrivateFunction.load_state(path).points_answered_ == len(ASKED)
 

@@ -220,11 +220,11 @@ READERS: dict[str, tuple[Reader, list[list[Any]], int]] = {
     "validation inputs": (read_questions, [NUMBERS, WORDS], 600),
     "validation frames": (read_frames, [NUMBERS, WORDS], 400),
     **{
-        f"{name} of CSV": (from_file(read, "csv"), [CELLS[:7] if "puts" in name else CELLS], 160)
+        f"{name} of CSV": (from_file(read, "csv"), [CELLS[:7] if "puts" in name else CELLS], 80)
         for name, read in COMMAND.items()
     },
     **{
-        f"{name} of Parquet": (from_file(read, "parquet"), [[0, 1, 0.5, -2, 1e300, 2**40]], 160)
+        f"{name} of Parquet": (from_file(read, "parquet"), [[0, 1, 0.5, -2, 1e300, 2**40]], 80)
         for name, read in COMMAND.items()
     },
 }

@@ -56,7 +56,7 @@ def plot_released(
         at_targets = "shows all targets against one input"
         title += f"\nEach panel {several if released.targets is None else at_targets}"
     place = axes[0] if ax is not None or count == 1 else axes[0].figure
-    room = 95 if ax is None else 60
+    room = 60 if ax is not None else 80 if count == 1 else 95
     style.set_title(place, title, simulation=released.simulation, room=room)
     if legend:
         style.legend(axes, below=ax is None and figure is None)
@@ -80,7 +80,7 @@ def _draw(ax: Axes, released: Released, j: int) -> None:
         x = np.unique(released.asked[:, j])
         style.asked(ax, x, np.full(len(x), 0.98), transform=ax.get_xaxis_transform())
     if len(released.extent) > 1:
-        ax.xaxis.set_major_locator(MaxNLocator(5))
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=released.whole(j)))
     name = str(released.names[j]) if released.names is not None else ""
     style.set_ticks(ax.xaxis, released.ticks[j] if released.ticks else None, name)
     if len(levels) and not (released.ticks and released.ticks[j]):

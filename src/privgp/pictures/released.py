@@ -85,6 +85,11 @@ class Released:
         values = np.unique(self.public_inputs[:, j])
         return values if len(values) == 2 < len(self.public_inputs) else np.empty(0)
 
+    def whole(self, j: int) -> bool:
+        """Whether an input is known to have whole numbers only."""
+        known = self.public_inputs
+        return known is not None and bool(np.all(known[:, j] == np.round(known[:, j])))
+
     @property
     def is_map(self) -> bool:
         """Whether there are two inputs, and every value between the ends of both has a meaning."""

@@ -22,8 +22,8 @@ KINDS: dict[str, list[str]] = {
     "outputs": [],
     "gaussian": ["--mechanism", "gaussian", *QUICK],
     "people": ["--groups", "person", *QUICK],
-    "kernel and targets": ["--kernel", "1e6*rbf(9, 4)+white(4e5)", "--targets", "age=20:80:3,bmi=20:30:2"],
-    "unbiased": ["--reconstruct", "unbiased", "--targets", "age=20:80:3,bmi=20:30:2"],
+    "kernel and targets": ["--kernel", "1e6*rbf(9, 4)+white(4e5)", "--targets", "age=20:80:3,bmi=20:30:2", *QUICK],
+    "unbiased": ["--reconstruct", "unbiased", "--targets", "age=20:80:3,bmi=20:30:2", *QUICK],
     "inducing": ["--inducing", "7", *QUICK],
     "records": ["--protect", "records", *DOMAIN, *QUICK],
 }  # fmt: skip
@@ -45,10 +45,12 @@ def nothing_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("privgp.vault.table.TableOutput.chunks", spend)
 
 
-@pytest.fixture
-def plan(tmp_path: Path, visits: Path) -> Path:
-    path = tmp_path / "visits.plan"
-    assert run("plan", visits, *INPUTS, *BUDGET, *QUICK, "-o", path).code == 0
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("plan")
+    people_table().write_csv(folder / "visits.csv")
+    path = folder / "visits.plan"
+    assert run("plan", folder / "visits.csv", *INPUTS, *BUDGET, *QUICK, "-o", path).code == 0
     return path
 
 
@@ -150,7 +152,7 @@ def test_plans_that_cannot_be_carried_out_are_refused(
     people_table().drop("bmi").write_csv(tmp_path / "other.csv")
     refused(plan, "has no column 'bmi'", table=tmp_path / "other.csv")
 
-    model = PrivateGPRegressor(y_bounds=(0, 5000), delta=1e-5)
+    model = PrivateGPRegressor(y_bounds=(0, 5000), delta=1e-5, hyperparameters="fixed")
     table = people_table().select("age", "bmi")
     nameless = tmp_path / "nameless.plan"
     for made in (model.plan(table.to_numpy()), model.plan(table, people_table()["person"])):

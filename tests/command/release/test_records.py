@@ -28,7 +28,7 @@ def written(folder: Path, table: pl.DataFrame, ending: str = "csv") -> Path:
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_plan_release_inspect_predict(tmp_path: Path, ending: str) -> None:
     data, file = written(tmp_path, people_table(), ending), tmp_path / "visits.privgp"
-    planned = run("plan", data, *ONE, *BUDGET, "--plot", tmp_path / "plan.svg")
+    planned = run("plan", data, *ONE, *BUDGET, *QUICK, "--plot", tmp_path / "plan.svg")
     assert planned.code == 0, planned
     assert f"{ROWS} records" in planned.out
     assert "neither an input nor an output was read" in planned.out
@@ -37,7 +37,8 @@ def test_plan_release_inspect_predict(tmp_path: Path, ending: str) -> None:
         return  # from here on they are the same
     page, picture = tmp_path / "page.html", tmp_path / "curve.png"
     released = run(
-        "release", data, *ONE, *BUDGET, "-o", file, "--certificate", page, "--plot", picture
+        *("release", data, *ONE, *BUDGET, *QUICK, "-o", file),
+        *("--certificate", page, "--plot", picture),
     )
     assert released.code == 0, released
     assert "The file contains no input and no output of any record." in released.out
@@ -56,7 +57,7 @@ def test_plan_release_inspect_predict(tmp_path: Path, ending: str) -> None:
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_either_law_of_noise(tmp_path: Path, law: str) -> None:
     data, file = written(tmp_path, people_table()), tmp_path / "visits.privgp"
-    asked = [*ONE, *BUDGET, "--mechanism", law]
+    asked = [*ONE, *BUDGET, *QUICK, "--mechanism", law]
     planned = run("plan", data, *asked)
     assert planned.code == 0, planned
     assert f"{law.capitalize()} noise" in " ".join(planned.out.split())

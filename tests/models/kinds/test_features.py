@@ -126,7 +126,9 @@ def test_labels_of_four_private_inputs():
     X, y = records()
     labels = np.where(y > np.median(y), "high", "low")
     asked = {"classes": ["high", "low"], "protect": "records", "x_bounds": BOUNDS}
-    fitted = privgp.PrivateGPClassifier(**asked, epsilon=4.0, delta=1e-5, random_state=0)
+    fitted = privgp.PrivateGPClassifier(
+        **asked, epsilon=4.0, delta=1e-5, hyperparameters="fixed", random_state=0
+    )
     fitted.fit(X, labels)
     assert fitted.guarantee_.unit == "one whole record (inputs and label)"
     assert "multiplied in pairs and by the labels" in fitted.guarantee_.mechanism

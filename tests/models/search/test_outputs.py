@@ -60,9 +60,10 @@ def test_a_seed_makes_a_reproducible_simulation_that_says_so(method):
 def test_the_promise_does_not_depend_on_who_is_chosen(mechanism, monkeypatch):
     X, y = some_data(20)
     promises, laws = [], []
-    for place in range(6):
+    grid = {"kernel__length_scale": [0.3, 3.0], "noise_variance": [0.01, 0.3]}
+    for place in range(4):
         monkeypatch.setattr(select, "choose", lambda *_args, place=place: place)
-        found = search("exponential", mechanism=mechanism, random_state=None).fit(X, y)
+        found = search("exponential", grid, mechanism=mechanism, random_state=None).fit(X, y)
         assert found.best_index_ == place
         promises.append(replace(found.guarantee_, mechanism=""))
         own = found.best_estimator_.plan_.noise

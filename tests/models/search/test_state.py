@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
+import multiprocessing
 import time
 from pathlib import Path
 
@@ -154,25 +152,21 @@ def test_a_file_in_use_and_places_that_cannot_be_written_are_refused(tmp_path):
     held.close()
 
 
-SLOW = """
-import sys, time
-sys.path.insert(0, {root!r})
-from tests.models.search import test_state as t
-t.search({path!r}, random_state=None, progress=lambda done: time.sleep(0.05)).fit(None, None, t.X_VAL, t.Y_VAL)
-"""
+def search_slowly(path: Path) -> None:
+    slow = search(path, random_state=None, progress=lambda done: time.sleep(0.05))
+    slow.fit(None, None, X_VAL, Y_VAL)
 
 
 def test_a_process_that_is_really_killed(tmp_path):
     path = tmp_path / "state"
-    root = str(Path(__file__).parents[3])
-    code = SLOW.format(root=root, path=str(path))
-    process = subprocess.Popen([sys.executable, "-c", code])
+    process = multiprocessing.get_context("fork").Process(target=search_slowly, args=(path,))
+    process.start()
     limit = time.monotonic() + 300
     while not (path.exists() and path.read_bytes().count(b"\n") >= 4):
         assert time.monotonic() < limit
         time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.join()
     kept = path.read_text().rpartition("\n")[0]  # a line may be torn
     found = fit(path, random_state=None)
     assert path.read_text().startswith(kept)

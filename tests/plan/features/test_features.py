@@ -168,7 +168,8 @@ def test_pure_noise_is_refused(settings):
 
 
 def test_plans_measure_more_with_more_records_and_expect_less_error():
-    model = PrivateGPRegressor(protect="records", x_bounds=[(0, 1)] * 4, y_bounds=(0, 1))
+    settings = {"protect": "records", "hyperparameters": "fixed"}
+    model = PrivateGPRegressor(x_bounds=[(0, 1)] * 4, y_bounds=(0, 1), **settings)
     few, many = (model.plan(rows) for rows in (300, 30_000))
     assert len(few.strategy.matrix) < len(many.strategy.matrix)
     assert many.expected_error() < few.expected_error()
