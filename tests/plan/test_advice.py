@@ -44,11 +44,22 @@ def warned(model, *given):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         model.plan(*given)
-    return [str(each.message) for each in found if "read off" in str(each.message)]
+    return [str(each.message) for each in found]
 
 
 X = np.linspace(0, 1, 20)[:, None]
 QUICK = {"epsilon": 1.0, "delta": 1e-5, "hyperparameters": "fixed"}
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [((10.0, 1e-5), ["Epsilon 10 promises"]), ((9.9, 0.049), []), ((1.0, 0.05), ["Delta 0.05"])],
+)
+def test_models_warn_of_budgets_that_promise_little(budget, words):
+    asked = QUICK | dict(zip(("epsilon", "delta"), budget, strict=True)) | {"mechanism": "gaussian"}
+    found = warned(PrivateGPRegressor(y_bounds=(0, 3000), **asked), X)
+    assert len(found) == len(words)
+    assert all(each.startswith(word) for each, word in zip(found, words, strict=True))
 
 
 def test_models_warn_of_every_pair():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from privgp.models.kept import names_of
-from privgp.plan.advice import bounds_advice
+from privgp.plan.advice import bounds_advice, budget_advice
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.parameters import MadeFor, Parameters
 from privgp.plan.plan import Plan
@@ -41,7 +41,7 @@ class PublicRows:
 def bound(model: PrivateGPRegressor | PrivateGPClassifier, plan: Plan, rows: PublicRows) -> Plan:
     """The plan with what it was made for, and the fingerprint of that."""
     asked = model._parameters(rows.columns)
-    for sentence in bounds_advice(asked):
+    for sentence in [*budget_advice(plan), *bounds_advice(asked)]:
         warnings.warn(sentence, UserWarning, stacklevel=3)
     made = replace(plan, fingerprint=_of(asked, plan, rows), made_for=MadeFor(asked))
     return named(made, names_of(model))

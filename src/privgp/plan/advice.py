@@ -27,6 +27,14 @@ def advice(epsilon: float, delta: float, people: int, unit: str = "row") -> list
     return sentences
 
 
+def budget_advice(plan: Any) -> list[str]:
+    """The same about the budget of a plan."""
+    people, whole = plan.strategy.people, bool(getattr(plan.strategy, "whole_people", False))
+    count = plan.rows if people is None else int(people.max()) + 1
+    unit = "person" if whole or people is not None else "row"
+    return advice(plan.epsilon, plan.promised_delta, count, unit)
+
+
 def bounds_advice(asked: Any) -> list[str]:
     """A sentence about every pair of declared bounds that looks read off the data. It depends on the
     declared numbers alone. ``asked``: the parameters of a plan."""

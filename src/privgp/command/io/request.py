@@ -45,7 +45,7 @@ from privgp.models.load import estimator_for
 from privgp.models.planned import named
 from privgp.models.promise import MISSING
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.plan.advice import advice, bounds_advice
+from privgp.plan.advice import bounds_advice, budget_advice
 from privgp.plan.classes.declared import declared_classes
 from privgp.plan.file import load_plan
 from privgp.plan.inputs.arguments import check_bounds
@@ -541,11 +541,8 @@ def make_plan(
 
 def advised(plan: Any) -> list[str]:
     """Warnings about the budget and the bounds of a plan."""
-    people, whole = plan.strategy.people, bool(getattr(plan.strategy, "whole_people", False))
-    count = plan.rows if people is None else int(people.max()) + 1
-    unit = "person" if whole or people is not None else "row"
     bounds = [str(refusal(ValueError(each))) for each in bounds_advice(plan.made_for.parameters)]
-    return [*advice(plan.epsilon, plan.promised_delta, count, unit), *bounds]
+    return [*budget_advice(plan), *bounds]
 
 
 @contextmanager
