@@ -19,6 +19,7 @@ SECOND = 10**9  # in nanoseconds
 DAY = 86_400 * SECOND
 # How many of the units of numpy's datetime64 are a second; the coarser ones are turned into seconds.
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TEXT = re.compile(r"(.*?:\d\d:\d\d|.*T\d{6})[.,](\d+)(.*)")
 
 
@@ -33,11 +34,16 @@ def days_of(cells: Any) -> Array:
 
 def instants_of(cells: Any) -> Any:
     """Instants of any kind as datetime64 in nanoseconds; ValueError before 1678 and after 2262."""
-    parts = [_instant(cell) for cell in cells]
-    ticks = [seconds * SECOND + nanoseconds for seconds, nanoseconds in parts]
-    if any(abs(tick) >= 2**63 for tick in ticks):
+    return np.array([nanoseconds_of(cell) for cell in cells], dtype=np.int64).astype("M8[ns]")
+
+
+def nanoseconds_of(cell: Any) -> int:
+    """Since 1970, of one instant of any kind; ValueError before 1678 and after 2262."""
+    seconds, rest = _instant(cell)
+    ticks = seconds * SECOND + rest
+    if abs(ticks) >= 2**63:
         raise ValueError("beyond what nanoseconds can tell")
-    return np.array(ticks, dtype=np.int64).astype("datetime64[ns]")
+    return ticks
 
 
 def instants(days: Array) -> Any:
@@ -86,5 +92,5 @@ def _instant(cell: Any) -> tuple[int, int]:
         raise ValueError("not a date")
     if cell.tzinfo is None:
         cell = cell.replace(tzinfo=UTC)
-    past = cell - datetime(1970, 1, 1, tzinfo=UTC)
+    past = cell - EPOCH
     return past.days * 86_400 + past.seconds, past.microseconds * 1000 + nanoseconds

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal
-from privgp.gp.columns.dates import instants_of
+from privgp.gp.columns.dates import EPOCH, nanoseconds_of
 
 SINCE_1970 = {"seconds": 1, "milliseconds": 1000}  # words for --date-format: how many are a second
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LIKE = "such as 2024-05-31 or 2024-05-31T12:00+02:00"
 
 
@@ -27,14 +26,17 @@ def written_dates(
     if column.dtype != pl.String and not since:
         raise Refusal(f"{where} must hold dates, {LIKE}.")
     read, like = _reader(date_format)
-    instants = np.full(column.len(), np.datetime64("NaT"), dtype="datetime64[ns]")
+    known: dict[Any, int] = {}  # the same text is the same date
     for row, cell in enumerate(column.to_list()):
+        if cell in known:
+            continue
         try:
-            instants[row] = instants_of(np.array([read(cell)], dtype=object))[0]
+            known[cell] = nanoseconds_of(read(cell))
         except (ValueError, OverflowError):
             raise Refusal(
                 f"{where} must hold dates, {like}: row {before + row + 1} does not."
             ) from None
+    instants = np.array([known[cell] for cell in column], dtype=np.int64).astype("datetime64[ns]")
     return pl.Series(column.name, instants)
 
 
