@@ -57,7 +57,7 @@ def test_kung_intervals(kung):
 def test_diabetes_intervals():
     data = load_diabetes(scaled=False)
     X, y = data.data[:, [2, 3]], data.target
-    rmse, covered = trials(X, y, (25, 350), 1.0, 1e-5, 3, 120, 200)
+    rmse, covered = trials(X, y, (25, 350), 1.0, 1e-5, 3, 120)
     assert 0.85 <= covered <= 0.95
     assert rmse < 70
 
