@@ -58,7 +58,7 @@ def streamed_people() -> Measured:
     """Rows of people read in chunks: the worst person's outputs at either end of the bounds."""
     model = PrivateGPRegressor(**BUDGET, inducing=3, mechanism="gaussian", hyperparameters="fixed")
     return Measured(
-        lambda y: clone(model).fit(INPUTS, y, PEOPLE).guarantee_, of_people(model), 3500
+        lambda y: clone(model).fit(INPUTS, y, PEOPLE).guarantee_, of_people(model), 3000
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 
-from tests.house.source import House
+from tests.house.source import House, Module
 
 KINDS = {
     "Noise", "GaussianNoise", "LaplaceNoise",
@@ -22,21 +23,20 @@ LEFT: set[str] = set()
 
 def asked_kinds(house: House) -> set[str]:
     """``module kind`` for every isinstance, ``type(...) is`` or match on a kind."""
-    found = set()
-    for module in house.modules.values():
-        for node in ast.walk(module.tree):
-            words: set[str] = set()
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in (
-                "isinstance",
-                "issubclass",
-            ):
-                words = _names(node.args[1])
-            elif isinstance(node, ast.Compare) and ast.unparse(node.left).startswith("type("):
-                words = set().union(*map(_names, node.comparators))
-            elif isinstance(node, ast.MatchClass):
-                words = _names(node.cls)
-            found |= {f"{module.name} {word}" for word in words & KINDS}
-    return found
+    return set().union(*map(_asked_by, house.modules.values()))
+
+
+@cache
+def _asked_by(module: Module) -> frozenset[str]:
+    found: set[str] = set()
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            found |= _names(node.args[1])
+        elif isinstance(node, ast.Compare) and ast.unparse(node.left).startswith("type("):
+            found |= set().union(*map(_names, node.comparators))
+        elif isinstance(node, ast.MatchClass):
+            found |= _names(node.cls)
+    return frozenset(f"{module.name} {word}" for word in found & KINDS)
 
 
 def _names(node: ast.expr) -> set[str]:

@@ -44,7 +44,8 @@ def test_the_loss_of_a_path_is_how_often_it_is_wrong():
 
 
 def test_the_best_setting_keeps_to_the_budget_and_a_larger_budget_is_no_worse():
-    found = [tune_for(ExcursionTask(), DRAWS, epsilon, **LAW) for epsilon in (2.0, 10.0, None)]
+    law = {**LAW, "regularisations": [0.3, 1.0, 3.0, 10.0, 30.0], "lengthscales": [0.1, 0.3, 0.6]}
+    found = [tune_for(ExcursionTask(), DRAWS, epsilon, **law) for epsilon in (2.0, 10.0, None)]
     for tuned, epsilon in zip(found, (2.0, 10.0, math.inf), strict=True):
         assert tuned.epsilon <= epsilon
         assert tuned.paths.guarantee_for(30).epsilon == tuned.epsilon
@@ -52,7 +53,7 @@ def test_the_best_setting_keeps_to_the_budget_and_a_larger_budget_is_no_worse():
             math.sqrt(tuned.paths.noise_variance) / tuned.scale
         )
     assert found[0].loss >= found[1].loss - 1e-3 >= found[2].loss - 2e-3
-    finer = tune_for(ExcursionTask(), DRAWS, 10.0, **{**LAW, "rounds": 1})
+    finer = tune_for(ExcursionTask(), DRAWS, 10.0, **{**law, "rounds": 1})
     assert finer.loss <= found[1].loss
     assert finer.epsilon <= 10.0
 

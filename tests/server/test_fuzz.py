@@ -16,7 +16,7 @@ from schemathesis.generation import GenerationMode
 from tests.server.world import ANALYST, CUSTODIAN, SECRETS, declared, running, table_of
 
 # PRIVGP_FUZZ=10000 pytest tests/server/test_fuzz.py: as many uploads, and requests to every endpoint.
-UPLOADS = int(os.environ.get("PRIVGP_FUZZ", "300"))
+UPLOADS = int(os.environ.get("PRIVGP_FUZZ", "200"))
 EXAMPLES = max(4, UPLOADS // 100)
 
 

@@ -10,6 +10,7 @@ plan chooses. The event that all four lie beyond their exact values then has pro
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from math import log
 
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from privgp import PrivateGPRegressor
 from privgp.gp.inference.posterior import posterior
 from privgp.plan.bins.bins import HalvedBins
-from privgp.privacy.noise import LAPLACE, laplace_noise
+from privgp.privacy.noise import LAPLACE, LaplaceNoise, laplace_noise
 from privgp.release.records import functionals_of
 from privgp.vault.measure import exact as without_noise
 from privgp.vault.measure import measure
@@ -37,6 +38,12 @@ def planned(rows: int, **settings):
     return PrivateGPRegressor(protect="records", **given).plan(rows)
 
 
+@cache
+def four_errors(side: int, noise: LaplaceNoise) -> np.ndarray:
+    """The noise on the four numbers; ``side`` only tells two such draws apart."""
+    return add_noise(np.zeros(4 * DRAWS), noise).reshape(DRAWS, 4)
+
+
 def attacked_epsilon(epsilon: float, noise_scale: float = 1.0) -> tuple[float, float, float]:
     """Confidence bounds of the log-ratio of the event's probabilities, and what it should be."""
     plan = planned(2000, epsilon=epsilon)
@@ -48,10 +55,10 @@ def attacked_epsilon(epsilon: float, noise_scale: float = 1.0) -> tuple[float, f
     places = np.flatnonzero(high != low)
     assert len(places) == 4
     signs = np.sign(high - low)[places]
-    noise = replace(plan.noise, size=4 * DRAWS, scale=plan.noise.scale * noise_scale)
+    noise = replace(plan.noise, size=4 * DRAWS)
     rates = []
-    for exact in (high, low):
-        noisy = add_noise(np.tile(exact[places], DRAWS), noise).reshape(DRAWS, 4)
+    for side, exact in enumerate((high, low)):
+        noisy = exact[places] + noise_scale * four_errors(side, noise)
         beyond = np.all(signs * (noisy - high[places]) > 0, axis=1)
         hits = int(np.count_nonzero(beyond))
         rates.append(binomtest(hits, DRAWS).proportion_ci(1 - 5e-7, method="exact"))

@@ -96,9 +96,15 @@ def test_numbers_that_are_not_counts_take_a_change_too(settings: dict[str, Any])
     assert np.all(np.isfinite(model.predict(X[:5])))
 
 
-def test_rates_are_learned_from_noisy_sums_of_counts() -> None:
-    """At this budget noise is small beside the scatter of counts; errors are of 25 standard errors."""
-    model = counts(epsilon=5.0).fit(X, Y, exposure=EXPOSURE)
+@pytest.fixture(scope="module")
+def learned() -> PrivateGPRegressor:
+    """At this budget noise is small beside the scatter of counts."""
+    return counts(epsilon=5.0).fit(X, Y, AREAS, exposure=EXPOSURE)
+
+
+def test_rates_are_learned_from_noisy_sums_of_counts(learned: PrivateGPRegressor) -> None:
+    """Errors are of 25 standard errors."""
+    model = learned
     mean, std = model.predict(X, return_std=True)
     assert np.sqrt(np.mean(np.square(mean / RATE - 1.0))) < 0.15
     low, high = model.interval(X)
@@ -173,8 +179,8 @@ def test_means_are_those_of_rates_that_are_cut_off_where_no_rate_is() -> None:
     assert_allclose(variance[0], drawn.var(axis=0), rtol=0.02)
 
 
-def test_a_file_predicts_to_the_last_bit(tmp_path: Any) -> None:
-    model = counts().fit(X, Y, AREAS, exposure=EXPOSURE)
+def test_a_file_predicts_to_the_last_bit(tmp_path: Any, learned: PrivateGPRegressor) -> None:
+    model = learned
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.save(tmp_path / "rates.privgp")

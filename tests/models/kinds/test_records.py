@@ -51,6 +51,7 @@ def test_the_plan_depends_on_the_number_of_records_only():
 def test_one_to_three_inputs(inputs, law):
     X, y = some(inputs, 60)
     settings = {"x_bounds": [(0, 1)] * inputs, "random_state": 0, "epsilon": 5.0}
+    settings["hyperparameters"] = "fixed" if inputs == 3 else "learned"
     model = private(mechanism=law, **settings).fit(X, y)
     mean, std = model.predict(X, return_std=True)
     assert mean.shape == std.shape == (60,)
@@ -66,7 +67,8 @@ def test_inputs_outside_are_projected():
     X, y = some()
     X[:3] = [[-5.0], [1e300], [1.0 + 1e-9]]
     inside = np.clip(X, 0, 1)
-    first, second = (private(random_state=1).fit(Z, y) for Z in (X, inside))
+    fixed = {"hyperparameters": "fixed", "random_state": 1}
+    first, second = (private(**fixed).fit(Z, y) for Z in (X, inside))
     np.testing.assert_array_equal(first.measurements_[0].values, second.measurements_[0].values)
     np.testing.assert_array_equal(first.measurements_[0].counts, second.measurements_[0].counts)
 
@@ -168,7 +170,7 @@ def test_a_saved_model_predicts_to_the_last_bit(tmp_path, inputs, law):
 
 @pytest.mark.parametrize("law", LAWS)
 def test_the_certificate_says_that_inputs_are_protected(law):
-    model = private(mechanism=law).fit(*some())
+    model = private(mechanism=law, hyperparameters="fixed").fit(*some())
     document = certificate(model)
     validate(document)
     assert "inputs and the output" in document["private"][0]
@@ -199,7 +201,7 @@ def test_the_preview_knows_that_more_budget_and_more_records_help(law):
 
 
 def test_pictures_are_drawn():
-    model = private(random_state=0).fit(*some())
+    model = private(hyperparameters="fixed", random_state=0).fit(*some())
     for figure in (model.plan_.plot(), model.plot()):
         assert figure.axes
     assert "public inputs" not in [text.get_text() for text in figure.legends[0].get_texts()]
@@ -211,7 +213,7 @@ def test_names_of_columns_are_kept_without_a_warning():
     table = pd.DataFrame(X, columns=["age"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = private(random_state=0).fit(table, y)
+        model = private(hyperparameters="fixed", random_state=0).fit(table, y)
         model.predict(table)
     assert list(model.feature_names_in_) == ["age"]
 

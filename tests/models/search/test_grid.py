@@ -24,7 +24,7 @@ from tests.models.search.searches import GRID, METHODS, PAID, search, some_data
 @parametrize_with_checks(
     [
         PrivateGridSearchCV(
-            PrivateGPRegressor(y_bounds=(-100, 100)),
+            PrivateGPRegressor(y_bounds=(-100, 100), mechanism="gaussian"),
             {"noise_variance": [1.0, 10.0]},
             epsilon=1.0,
             delta=1e-3,
