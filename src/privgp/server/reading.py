@@ -13,7 +13,7 @@ import polars as pl
 
 from privgp.server.errors import Refused
 from privgp.types import Array
-from privgp.vault.validate import column_labels, column_numbers
+from privgp.vault.validate import column_labels, column_numbers, column_people
 
 Read = TypeVar("Read")
 ENDINGS = (".csv", ".parquet")
@@ -69,10 +69,10 @@ def output_labels(frame: pl.DataFrame, name: str) -> Any:
 
 
 def person_column(frame: pl.DataFrame, name: str) -> Any:
-    """One identifier per row, as text, so that spaces around one do not make another person."""
+    """One identifier per row, as text: one person however it is written."""
     try:
-        return column_labels(frame[name].to_list())
-    except (TypeError, ValueError, pl.exceptions.PolarsError):
+        return column_people(frame[name].to_list())
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
         raise Refused(422, f"Column '{name}' must name a person in every row.") from None
 
 

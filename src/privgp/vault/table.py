@@ -106,4 +106,6 @@ def _people(column: Any) -> Integers:
         missing = column.is_null()
     if missing.any():
         raise ValueError(NOBODY)
-    return person_codes(column.to_numpy(), len(column))
+    kind = str(column.dtype)
+    exact = kind.startswith("Decimal") or kind.endswith("128")  # of more digits than machine types
+    return person_codes(column.to_list() if exact else column.to_numpy(), len(column))

@@ -11,6 +11,10 @@ from sklearn.exceptions import DataConversionWarning
 from privgp.types import Array, Integers
 from privgp.vault.values import column, entries, is_row, numbers, person, read_label, read_number
 
+TOO_LARGE = (
+    "groups hold numbers too large for floats to tell apart: give them as whole numbers or text."
+)
+
 
 def checked_outputs(y: Any, rows: int) -> Array:
     """Outputs as finite float64 numbers, one per row, (rows,)."""
@@ -128,6 +132,14 @@ def column_labels(cells: list[Any]) -> NDArray[np.str_]:
     return np.array(labels, dtype=str)
 
 
+def column_people(cells: list[Any]) -> NDArray[np.str_]:
+    """Cells of a table's column as people, written in one way each, (rows,)."""
+    people = [person(cell) for cell in cells]
+    if not all(isinstance(each, str) for each in people):
+        raise ValueError("groups must name a person in every row.")
+    return np.array(people, dtype=str)
+
+
 def identities(groups: Any) -> Callable[[int], Any]:
     """What the person of a row is told apart by, from identifiers that ``person_ids`` accepted."""
     found = entries(groups)
@@ -152,6 +164,8 @@ def person_ids(groups: Any, rows: int) -> Integers | None:
         found = written
     try:
         people = [person(value) for value in found]
+    except OverflowError:
+        raise ValueError(TOO_LARGE) from None
     except Exception:  # of a value's own methods, which may quote it
         raise ValueError("groups must be plain identifiers such as numbers or text.") from None
     if any(each is None for each in people):

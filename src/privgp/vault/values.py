@@ -4,18 +4,28 @@ else, such as a list, is read entry by entry and never made an array first: that
 entries to the type of one. Proof: docs/proofs/values.md."""
 
 import math
+import re
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
+from datetime import date, timedelta
 from decimal import Decimal
 from numbers import Integral, Rational, Real
 from typing import Any
+from unicodedata import category, normalize
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privgp.gp.columns.dates import days_of
 from privgp.types import Array
 
 NUMBER, TEXT, BYTES = "number", "text", "bytes"
+WHOLE_FLOATS = 2.0**53  # from there on, several whole numbers are one float
+MOST_DIGITS = 400  # of an identifier that is read as a number
+UNSEEN = ("Cc", "Cf")  # kinds of letters that have no width
+TRUTHS = {"true": "1", "false": "0"}
+DATED = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$")
 
 
 def entries(held: Any) -> list[Any] | NDArray[Any]:
@@ -166,17 +176,58 @@ def identity(value: Any) -> Hashable:
 def person(value: Any) -> Hashable:
     """What a person is told apart by, however a table writes the identifier: 1, 1.0, "1", " 01" and
     b"1.0" are one person. Where that makes one of two people, both are protected. None where it is
-    missing, a blank text too; TypeError where it is no identifier."""
+    missing, a blank text too; TypeError where it is no identifier, OverflowError where it is a float
+    that several whole numbers round to."""
     found = label(value)
     if found is None:
-        return identity(value)
+        return _other_person(value)
     kind, held = found
-    if kind == NUMBER:
+    if kind != NUMBER:
+        return _written_person(held.decode("utf-8", "replace") if kind == BYTES else held)
+    if isinstance(held, float) and abs(held) >= WHOLE_FLOATS:
+        raise OverflowError
+    if isinstance(held, Decimal) and held.adjusted() > MOST_DIGITS:
+        raise OverflowError
+    return str(int(held) if held == int(held) else float(held))
+
+
+def _other_person(value: Any) -> Hashable:
+    """Dates by their instant, durations by their length, both of whatever type and unit."""
+    found, value = identity(value), plain(value)
+    if found is None:
+        return None
+    if isinstance(value, date | np.datetime64):
+        return _instant(value)
+    if isinstance(value, timedelta | np.timedelta64):
+        return f"for {np.timedelta64(value).astype('timedelta64[ns]').astype(np.int64)} ns"
+    return str(value) if isinstance(value, UUID) else found
+
+
+def _written_person(text: str) -> str | None:
+    """A text without what is not seen: spaces around it, parts of one letter, marks of no width. Where
+    it is a numeral, a truth value or a date, what that says."""
+    if not (text.isascii() and text.isprintable()):
+        seen = (each for each in text if each.isspace() or category(each) not in UNSEEN)
+        text = normalize("NFKC", "".join(seen))
+    text = " ".join(text.split())
+    if text.lower() in TRUTHS:
+        return TRUTHS[text.lower()]
+    if DATED.match(text):
         try:
-            return str(int(held) if held == int(held) else float(held))
-        except (OverflowError, ValueError):  # of more digits than are written
-            return found
-    return read_label(held.decode("utf-8", "replace") if kind == BYTES else held)
+            return _instant(text)
+        except (ValueError, OverflowError):
+            return text
+    try:
+        held = Decimal(text)
+        if not held.is_finite() or held.adjusted() > MOST_DIGITS:
+            return text
+        return str(int(held) if held == int(held) else float(held))
+    except (ArithmeticError, ValueError):
+        return text or None
+
+
+def _instant(held: Any) -> str:
+    return f"on day {float(days_of(np.array([held], dtype=object))[0])!r}"
 
 
 def is_missing(value: Any) -> bool:

@@ -350,3 +350,23 @@ def test_noise_differs_between_measurements_of_one_seed():
     exact = [B @ (y - 130.0) for B in sums]
     noise = [m.values - e for m, e in zip(model.measurements_, exact, strict=True)]
     assert not np.isclose(noise[0][0], noise[1][0])
+
+
+def test_the_same_people_are_known_however_they_are_written():
+    """They were measured as new people where a list came for an array: two looks for the price of one."""
+    X, y = batch(0)
+    X[:4] = [[0.0], [-0.0], [0.0], [-0.0]]
+    who = np.random.default_rng(0).permutation(60) % 17
+    settings = {"y_bounds": (60, 200), "delta": 1e-5, **FIXED}
+    written = [who, who.tolist(), who.astype(str), [f" 0{each}.0" for each in who], who.astype("S2")]
+    for first in written[:3]:
+        model = PrivateGPRegressor(random_state=0, **settings).fit(X, y, groups=first)
+        for again in written:
+            with pytest.raises(ValueError, match="measured already"):
+                deepcopy(model).update(np.abs(X), y, groups=again)
+        refined = deepcopy(model).refine(X, y, 1.0, 1e-5, groups=written[3])
+        assert refined.guarantee_.epsilon > 1.0
+    others = np.where(who == 3, 99, who)  # the same people, one of them under another name
+    with pytest.raises(ValueError, match="measured already"):
+        model.update(X, y, groups=others)
+    model.update(X, y, groups=np.where(who == 3, 4, who))

@@ -102,8 +102,7 @@ def measure_new(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> None:
     """Measure rows of people who were in no batch before."""
     X, people, spent = _rows(model, X, groups)
     y = checked_outputs(y, len(X))
-    rows = fingerprint(X, people)
-    if rows in {each.fingerprint for each in spent}:
+    if not {each.fingerprint for each in spent}.isdisjoint(_fingerprints(X, people)):
         raise ValueError(MEASURED)
     batch = 1 + max(each.batch for each in spent)
     plan = _plan(model, model, X, people, _earlier(model, spent, X))
@@ -119,8 +118,8 @@ def measure_again(
     """Measure the rows of one batch again, with a further budget."""
     X, people, spent = _rows(model, X, groups)
     y = checked_outputs(y, len(X))
-    rows = fingerprint(X, people)
-    same = [each for each in spent if each.fingerprint == rows]
+    rows = _fingerprints(X, people)
+    same = [each for each in spent if each.fingerprint in rows]
     if not same:
         raise ValueError(OTHER_ROWS)
     asking = clone(model).set_params(epsilon=epsilon, delta=delta)
@@ -168,6 +167,15 @@ def _rows(
     if (people is None) != (spent[0].people is None):
         raise ValueError(OTHER_UNIT)
     return X, people, spent
+
+
+def _fingerprints(X: Array, people: Integers | None) -> tuple[str, str]:
+    """Of the rows with people numbered as they come, whatever identifiers are written as, and 0 for -0;
+    and as earlier versions have it in their files."""
+    if people is None:
+        return fingerprint(X + 0.0, None), fingerprint(X, None)
+    firsts, places = np.unique(people, return_index=True, return_inverse=True)[1:]
+    return fingerprint(X + 0.0, np.argsort(np.argsort(firsts))[places]), fingerprint(X, people)
 
 
 def _earlier(model: PrivateGPRegressor, spent: tuple[Spending, ...], X: Array) -> Earlier:
@@ -235,7 +243,7 @@ def _spending(plan: Plan, measured: Measurement, guarantee: Guarantee, batch: in
     people, weights = strategy.people, strategy.row_weights
     return Spending(
         batch=batch,
-        fingerprint=fingerprint(plan.inputs[strategy.index], people),
+        fingerprint=_fingerprints(plan.inputs[strategy.index], people)[0],
         rows=strategy.rows,
         people=None if people is None else int(people.max()) + 1,
         row_weights=None if np.all(weights == 1.0) else weights,
