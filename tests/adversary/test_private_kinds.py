@@ -194,3 +194,21 @@ def test_decimal_commas_are_never_found_in_private_columns(tmp_path: Path) -> No
     found, declared = released(written(commas, tmp_path, ";"), kind, "--decimal-comma")
     assert found.code == 0, found
     assert np.array_equal(declared[0].exact, events[0].exact)
+
+
+@pytest.mark.parametrize("level", ["none", "-", "?", "N/A", " . "])
+def test_a_declared_level_is_no_missing_value(level: str, tmp_path: Path) -> None:
+    """Or the public number of rows would tell how many records have it."""
+    data = written(changed(["region"], (level,)), tmp_path)
+    asked = [
+        word if "=" not in str(word) else f"region=north|south|{level}" for word in line("region")
+    ]
+    drop = ["--missing", "drop", "--force"]
+    for command, out in (("plan", "t.plan"), ("release", "t.privgp")):
+        found = run(command, data, *asked, *drop, "-o", tmp_path / out)
+        assert found.code == 2, found
+        assert "--missing drop takes the level" in found.err
+    plan = tmp_path / "t.plan"
+    assert run("plan", data, *asked, "-o", plan).code == 0
+    carried = ["release", data, "--plan", plan, "--output", "cost", "-o", tmp_path / "t.privgp"]
+    assert "--missing drop takes the level" in run(*carried, *drop).err

@@ -467,3 +467,15 @@ def test_targets_are_dates_categories_and_places_too(tmp_path: Path) -> None:
             wrong if e.split("=")[0] == wrong.split("=")[0] else e for e in axes.split(",")
         )
         assert_refused(run("plan", *asked, "--targets", broken), word)
+
+
+def test_a_person_is_one_whatever_sign_is_before_decimals(tmp_path: Path) -> None:
+    """Where commas are declared, 7.0 was another person than 7 and 7,0."""
+    write = ["7", "7.0", "7,0", "07", " 7 ", "8", "8.0", "8,0"]
+    rows = [f"{k},5;{k};{who}" for k, who in enumerate(write)]
+    data, plan = tmp_path / "t.csv", tmp_path / "t.plan"
+    data.write_text("\n".join(["a;cost;who", *rows]))
+    asked = ["--inputs", "a", "--output", "cost", "--groups", "who", *BUDGET[2:]]
+    done = run("plan", data, *asked, "--decimal-comma", "-o", plan)
+    assert done.code == 0, done
+    assert privgp.load_plan(plan).strategy.people.tolist() == [0] * 5 + [1] * 3

@@ -11,6 +11,7 @@ import polars as pl
 
 from privgp.command.errors import Refusal, counted, refusal, refusing
 from privgp.command.io.cells.kinds import FILL_IN, TEXTS, Kinds, kinds_of, parted, typed
+from privgp.command.io.cells.numerals import OTHERWISE
 from privgp.command.io.screen import Step
 from privgp.command.io.tables import Form, Source, batches, check_some, load, open_table
 from privgp.models.kept import names_of
@@ -140,10 +141,11 @@ def input_columns(
 
 
 def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
-    """One person's identifier per row. Spaces around one do not make another person."""
+    """One person's identifier per row. Neither spaces around one nor another sign for decimals make
+    another person."""
     column = frame[name]
     if column.dtype == pl.String:
-        column = column.str.strip_chars()
+        column = column.str.strip_suffix(OTHERWISE).str.strip_chars()
         missing = column.is_null() | (column == "")
     elif column.dtype.is_float():
         missing = column.is_null() | ~column.is_finite()

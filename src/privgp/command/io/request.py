@@ -12,7 +12,13 @@ import polars as pl
 
 from privgp.command.errors import Failure, Refusal, counted, refusal, refusing
 from privgp.command.io.axes import read_ranges, read_targets
-from privgp.command.io.cells.kinds import TEXTS, Kinds, declared_columns, kinds_of
+from privgp.command.io.cells.kinds import (
+    TEXTS,
+    Kinds,
+    declared_columns,
+    declared_levels,
+    kinds_of,
+)
 from privgp.command.io.cells.private import every_column, named_bounds, private_table
 from privgp.command.io.columns import (
     check_cells,
@@ -203,6 +209,7 @@ class Request(ReleaseOptions):
     def check(self) -> None:
         """Refuse what is wrong whatever the file holds."""
         self._check_classes()
+        self._check_levels()
         try:
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
             if are_several(self.y_bounds):
@@ -330,14 +337,22 @@ class Request(ReleaseOptions):
             raise Refusal("--classes must be labels separated by commas, such as yes,no.")
         if self.missing == "drop" and not complete_rows([self.class_names]).all():
             raise Refusal(
-                "--missing drop takes the labels na, n/a, nan, null and none for missing ones: write "
-                "the class otherwise."
+                "--missing drop takes the labels na, n/a, #n/a, nan, null, none, -, --, ? and . for "
+                "missing ones: write the class otherwise."
             )
         if self.bounds is not None:
             raise Refusal("--bounds does not go with --classes: labels have no bounds.")
         for name in NOT_OF_LABELS:
             if getattr(self, name) != getattr(ReleaseOptions, name):
                 raise Refusal(f"--{name.replace('_', '-')} does not go with --classes.")
+
+    def _check_levels(self) -> None:
+        """Refuse declared levels that would be left out: the number of rows tells how many there are."""
+        for level in declared_levels(self.columns) if self.missing == "drop" else ():
+            if not complete_rows([[level]]).all():
+                raise Refusal(
+                    f"--missing drop takes the level '{level}' for a missing value: write it otherwise."
+                )
 
     def model(self) -> PrivateGPRegressor | PrivateGPClassifier:
         """The model that was asked for; reads the kernel and the targets."""

@@ -80,6 +80,14 @@ def kinds_of(columns: Any) -> dict[str, str]:
     }
 
 
+def declared_levels(columns: Any) -> list[str]:
+    """All levels of categories, from ``columns`` of a model or from what its file says."""
+    if hasattr(columns, "columns"):
+        return [level for each in columns.columns for level in getattr(each, "levels", ())]
+    said = [each for each in (columns or {}).values() if not isinstance(each, str)]
+    return [level for kind, levels in said if kind == "category" for level in levels]
+
+
 def typed(
     column: pl.Series,
     where: str,

@@ -13,6 +13,7 @@ POINT = rf"{SIGN}\d*\.\d+{EXPONENT}"
 # 1.250 or 12.345.678, and the same with commas: thousands, or a number with three decimals.
 POINT_GROUPS = rf"{SIGN}[1-9]\d{{0,2}}(\.\d{{3}})+"
 COMMA_GROUPS = rf"{SIGN}[1-9]\d{{0,2}}(,\d{{3}})+"
+OTHERWISE = " with a point"  # after a number that has one where commas are declared
 END, THREE = r"\s*$", r"\s*[-+]?[1-9]\d{0,2}[.,]\d{3}\s*$"
 
 
@@ -60,6 +61,6 @@ def pointed(cells: pl.Expr, decimal_comma: bool | None) -> pl.Expr:
         pl.when(cells.str.contains(COMMA) | cells.str.contains(POINT_GROUPS + r"(,\d+)?" + END))
         .then(bare)
         .when(cells.str.contains(POINT))  # which would be another number than the one written
-        .then(cells + pl.lit(" with a point"))
+        .then(cells + pl.lit(OTHERWISE))
         .otherwise(cells)
     )
