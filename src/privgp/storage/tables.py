@@ -136,8 +136,8 @@ def open_files(paths: Any) -> Files:
         found += _expanded(os.fspath(each))
     if not found:
         raise TableError("no table was given.")
-    if len(set(found)) < len(found):
-        raise TableError("a file of the table is given twice.")
+    if len({_same(path) for path in found}) < len(found):
+        raise TableError("a file of the table is given twice, by its name or by a link to it.")
     files = tuple(_opened(path) for path in found)
     if not sum(file.rows for file in files):
         raise TableError(f"'{found[0]}' has a header but no rows.")
@@ -153,14 +153,45 @@ def _expanded(path: str) -> list[str]:
     if not os.path.isdir(path):
         if not PATTERN.search(path):
             raise TableError(f"The file '{path}' does not exist.")
-        held = sorted(glob.glob(path, recursive=True))
+        held = _matching(path)
     found: list[str] = []
     for each in held:
-        inside = sorted(map(str, Path(each).rglob("*"))) if os.path.isdir(each) else [each]
+        inside = _inside(Path(each)) if os.path.isdir(each) else [each]
         found += [name for name in inside if name.lower().endswith(ENDINGS)]
     if not found:
         raise TableError(f"'{path}' has no file that ends in {' or '.join(ENDINGS)}.")
     return list(dict.fromkeys(found))
+
+
+def _inside(folder: Path) -> list[str]:
+    """What a folder holds, but for what programs put aside."""
+    found = (each for each in folder.rglob("*") if not _is_aside(each.relative_to(folder).parts))
+    return sorted(map(str, found))
+
+
+def _matching(pattern: str) -> list[str]:
+    """What has the pattern, but for what programs put aside and the pattern does not name."""
+    parts = Path(pattern).parts
+    fixed = next(k for k, part in enumerate(parts) if PATTERN.search(part))
+    found = sorted(glob.glob(pattern, recursive=True))
+    if _is_aside(parts[fixed:]):
+        return found
+    return [each for each in found if not _is_aside(Path(each).parts[fixed:])]
+
+
+def _is_aside(parts: Sequence[str]) -> bool:
+    """Whether a name begins with a point or a line below: programs call copies and unfinished files so,
+    whose rows are there once more. A folder that names a column may be called anything."""
+    return any(part.startswith((".", "_")) and "=" not in part for part in parts)
+
+
+def _same(path: str) -> tuple[Any, ...]:
+    """Equal for all names of one file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return (path,)
+    return found.st_dev, found.st_ino
 
 
 def _opened(path: str) -> File:
