@@ -358,7 +358,13 @@ def test_the_same_people_are_known_however_they_are_written():
     X[:4] = [[0.0], [-0.0], [0.0], [-0.0]]
     who = np.random.default_rng(0).permutation(60) % 17
     settings = {"y_bounds": (60, 200), "delta": 1e-5, **FIXED}
-    written = [who, who.tolist(), who.astype(str), [f" 0{each}.0" for each in who], who.astype("S2")]
+    written = [
+        who,
+        who.tolist(),
+        who.astype(str),
+        [f" 0{each}.0" for each in who],
+        who.astype("S2"),
+    ]
     for first in written[:3]:
         model = PrivateGPRegressor(random_state=0, **settings).fit(X, y, groups=first)
         for again in written:
