@@ -12,7 +12,8 @@ MAY_READ = ("privgp.storage.tables.Files",)
 
 MAY_IMPORT = {
     "__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections", "dataclasses",
-    "contextlib", "decimal", "functools", "hashlib", "math", "numbers", "privgp", "scipy", "secrets",
+    "contextlib", "datetime", "decimal", "functools", "hashlib", "math", "numbers", "privgp", "scipy",
+    "secrets", "unicodedata", "uuid",
 }  # fmt: skip
 MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
 # Of the public rooms below it the vault takes types, constants and plain mathematics. A name of

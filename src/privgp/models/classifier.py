@@ -24,7 +24,7 @@ from privgp.models.promise import OF_LABELS, noted, regressor_guarantee, simulat
 from privgp.models.published import Published
 from privgp.models.regressor import check_coverage
 from privgp.models.spending import SpendingClassifier, charge
-from privgp.models.tables import located, rows_at, rows_to_fit, rows_to_plan
+from privgp.models.tables import any_column, located, rows_at, rows_to_fit, rows_to_plan
 from privgp.plan.build import Question, make_plan
 from privgp.plan.classes.declared import Classes, declared_classes
 from privgp.plan.classes.latent import LABEL_VARIANCE, behind
@@ -112,7 +112,8 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """
         self._check_given(y)
         if self.protect == "records":
-            rows = len(X) if isinstance(X, Sized) else 0
+            column = any_column(X)
+            rows = len(column) if isinstance(column, Sized) else 0
             y = label_codes(y, self._declared(groups), rows)
             fit_records(self, X, shares_of_second(y), groups, plan)
             return self

@@ -50,6 +50,12 @@ def records_to_plan(model: Any) -> Any:
     return asked
 
 
+def any_column(X: Any) -> Any:
+    """A column of a table that is a mapping, as its length is that of the rows; else X itself."""
+    named = isinstance(X, Mapping) and not hasattr(X, "shape")
+    return next(iter(X.values()), ()) if named else X
+
+
 def domain_of(model: Any) -> Any:
     """Declared bounds of private inputs, where the kernel has them."""
     return model.x_bounds if model.inputs_ is None else model.inputs_.domain

@@ -4,7 +4,6 @@ else, such as a list, is read entry by entry and never made an array first: that
 entries to the type of one. Proof: docs/proofs/values.md."""
 
 import math
-import re
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from datetime import date, timedelta
@@ -17,7 +16,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from privgp.gp.columns.dates import days_of
+from privgp.gp.columns.dates import instant_text, length_text
+from privgp.gp.columns.disguises import ISO_DATE
 from privgp.types import Array
 
 NUMBER, TEXT, BYTES = "number", "text", "bytes"
@@ -25,7 +25,6 @@ WHOLE_FLOATS = 2.0**53  # from there on, several whole numbers are one float
 MOST_DIGITS = 400  # of an identifier that is read as a number
 UNSEEN = ("Cc", "Cf")  # kinds of letters that have no width
 TRUTHS = {"true": "1", "false": "0"}
-DATED = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$")
 
 
 def entries(held: Any) -> list[Any] | NDArray[Any]:
@@ -197,9 +196,9 @@ def _other_person(value: Any) -> Hashable:
     if found is None:
         return None
     if isinstance(value, date | np.datetime64):
-        return _instant(value)
+        return instant_text(value)
     if isinstance(value, timedelta | np.timedelta64):
-        return f"for {np.timedelta64(value).astype('timedelta64[ns]').astype(np.int64)} ns"
+        return length_text(value)
     return str(value) if isinstance(value, UUID) else found
 
 
@@ -212,9 +211,9 @@ def _written_person(text: str) -> str | None:
     text = " ".join(text.split())
     if text.lower() in TRUTHS:
         return TRUTHS[text.lower()]
-    if DATED.match(text):
+    if ISO_DATE.match(text):
         try:
-            return _instant(text)
+            return instant_text(text)
         except (ValueError, OverflowError):
             return text
     try:
@@ -224,10 +223,6 @@ def _written_person(text: str) -> str | None:
         return str(int(held) if held == int(held) else float(held))
     except (ArithmeticError, ValueError):
         return text or None
-
-
-def _instant(held: Any) -> str:
-    return f"on day {float(days_of(np.array([held], dtype=object))[0])!r}"
 
 
 def is_missing(value: Any) -> bool:

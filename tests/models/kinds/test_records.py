@@ -12,7 +12,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import privgp
-from privgp import PrivateGPRegressor
+from privgp import PrivateGPClassifier, PrivateGPRegressor
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.energy import WEIGHTS
 from privgp.release.certificate import certificate, page, validate
@@ -236,3 +236,19 @@ def test_records_crowded_into_a_corner_of_the_domain(inputs):
     mean, std = model.predict(np.full((1, inputs), 0.3), return_std=True)
     assert abs(mean[0] - 1.5) < 0.3
     assert abs(mean[0] - 1.5) < 4 * std[0]
+
+
+def test_records_in_columns_are_counted_by_rows():
+    """A plan took the number of columns for that of records."""
+    X = {"a": [0.5] * 30, "b": [True, False] * 15}
+    asked = {
+        "epsilon": 1.0, "delta": 1e-5, "protect": "records", "hyperparameters": "fixed",
+        "columns": {"a": "number", "b": "boolean"}, "x_bounds": {"a": (0, 1)}, "random_state": 0,
+    }  # fmt: skip
+    model = PrivateGPRegressor(y_bounds=(0, 1), **asked)
+    plan = model.plan(X)
+    assert plan.rows == 30
+    assert model.plan(X, groups=[k % 7 for k in range(30)]).rows == 7
+    assert model.fit(X, [0.5] * 30, plan=plan).plan_.rows == 30
+    labelled = PrivateGPClassifier(classes=["u", "v"], **asked).fit(X, ["u", "v"] * 15)
+    assert labelled.plan_.rows == 30

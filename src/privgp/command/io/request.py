@@ -62,6 +62,7 @@ from privgp.privacy.budget import check_budget
 from privgp.types import Array
 from privgp.vault.labels import written_classes
 from privgp.vault.tables import complete_rows
+from privgp.vault.validate import person_ids
 
 TOO_EXTREME = (
     "The plan could not be computed: the numbers are too large or too small, so choose other units "
@@ -474,8 +475,10 @@ class Request(ReleaseOptions):
         if not self.inputs_are_private:
             return identifiers(frame, self.groups, source)
         sentence = f"Column '{self.groups}' of '{source.path}' must name a person in every row."
-        with refusing(sentence, Refusal):
-            return identifiers(frame, self.groups, source)
+        with refusing(sentence, Refusal, ValueError):
+            found = identifiers(frame, self.groups, source)
+            person_ids(found, len(found))
+            return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,16 @@ def instants(days: Array) -> Any:
     return whole.astype("datetime64[D]").astype("datetime64[us]") + rest
 
 
+def instant_text(cell: Any) -> str:
+    """The same text for one instant, whatever it is written in; ValueError if it is none."""
+    return f"day {float(days_of(np.array([cell], dtype=object))[0])!r}"
+
+
+def length_text(cell: Any) -> str:
+    """The same text for one duration, whatever its type and unit."""
+    return f"{np.timedelta64(cell).astype('timedelta64[ns]').astype(np.int64)} nanoseconds"
+
+
 def _days(seconds: Any, nanoseconds: Any) -> Array:
     whole, rest = np.divmod(seconds, 86_400)
     return np.asarray(whole + (rest * SECOND + nanoseconds) / DAY, dtype=np.float64)

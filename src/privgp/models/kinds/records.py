@@ -15,7 +15,7 @@ from privgp.gp.threads import laid_out, one_thread
 from privgp.models.planned import OTHER, PublicRows, bound
 from privgp.models.promise import simulation
 from privgp.models.spending import charge
-from privgp.models.tables import domain_of, records_to_plan, remember
+from privgp.models.tables import any_column, domain_of, records_to_plan, remember
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.build import make_records_plan
 from privgp.plan.features.features import Features
@@ -136,7 +136,7 @@ def _inputs(plan: Plan) -> Inputs | None:
 def _rows(X: Any) -> int:
     """The number of records: given, or the length of a table."""
     try:
-        rows = int(X) if isinstance(X, Integral) else int(_num_samples(X))
+        rows = int(X) if isinstance(X, Integral) else int(_num_samples(any_column(X)))
     except TypeError:
         raise ValueError("X must be a table of records or their number.") from None
     if rows < 1:
