@@ -80,6 +80,30 @@ def kinds_of(columns: Any) -> dict[str, str]:
     }
 
 
+def levels_of(columns: Any) -> dict[str, list[str]]:
+    """The levels of the categories, from ``columns`` of a model or from what its file says."""
+    if columns is None:
+        return {}
+    if hasattr(columns, "columns"):
+        return {
+            each.names[0]: [*each.levels] for each in columns.columns if each.kind == "category"
+        }
+    listed = {key: said for key, said in columns.items() if isinstance(said, tuple | list)}
+    return {key: [*said[1]] for key, said in listed.items() if said[0] == "category"}
+
+
+def words_for_nothing(column: pl.Series, kept: pl.Series) -> list[str]:
+    """What a public column of texts holds as if it were no value, though it may be a level; ``kept``:
+    the column without the rows that are left out."""
+    if column.dtype != pl.String or not len(kept) or kept.dtype != pl.String:
+        return []
+    if _looks_numeric(kept.str.strip_chars()).any() or kept.str.contains(ISO).all():
+        return []
+    words = column.drop_nulls().str.strip_chars().unique(maintain_order=True).to_list()
+    there = {*kept.str.strip_chars().unique()}
+    return [word for word in words if word and word.lower() in NOTHING and word not in there]
+
+
 def typed(
     column: pl.Series,
     where: str,
@@ -96,6 +120,8 @@ def typed(
     column = column.str.strip_chars() if text else column
     missing = column.is_null() | (column == "") if text else column.is_null()
     _refuse(missing, where, f"has no value in row {{}}: {choice}.", before)
+    if text and kind in (*NUMBERS, "date"):
+        _refuse_marks(column, where, before, choice)
     if kind in NUMBERS:
         return _numbers(column, where, before)
     if kind == "date":
@@ -113,16 +139,27 @@ def typed(
     if column.str.contains(ISO).all():
         return written_dates(column, where, before)
     if _looks_numeric(column).any():
+        _refuse_marks(column, where, before, choice)
         return _numbers(_without_codes(column, where), where, before)
     _refuse_disguises(column, where)
+    _refuse_marks(
+        column,
+        where,
+        before,
+        f"{choice}. If it is a level like any other, say so with --categories",
+    )
+    return column
+
+
+def _refuse_marks(column: pl.Series, where: str, before: int, choice: str) -> None:
+    """Refuse words that stand for no value, such as NA."""
     marks = column.str.to_lowercase().is_in([*NOTHING])
     if marks.any():
         row = int(marks.arg_max() or 0)
         raise Refusal(
             f"{where} holds '{column[row]}' in row {before + row + 1}, as if there were no value: "
-            f"{choice}. If it is a level like any other, say so with --categories."
+            f"{choice}."
         )
-    return column
 
 
 def _without_codes(column: pl.Series, where: str) -> pl.Series:
