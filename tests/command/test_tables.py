@@ -548,3 +548,28 @@ def test_messages_name_the_option_that_is_missing(tmp_path: Path) -> None:
     assert_refused(run("release", tmp_path / "labels.csv", *asked), "labels need --classes")
     private = ["--protect", "records", "--x-bounds", "lat=2024-01-01:2024-02-01"]
     assert_refused(run("release", tmp_path / "labels.csv", *asked, *private), "dates need --dates")
+
+
+@pytest.mark.parametrize("units", [None, "per inhabitant"])
+def test_maps_of_counts_are_called_rates(tmp_path: Path, units: str | None) -> None:
+    xarray = pytest.importorskip("xarray")
+    table = TABLE.with_columns(people=pl.lit(100), cases=pl.Series(np.arange(ROWS) % 9))
+    table.write_csv(tmp_path / "t.csv")
+    release, areas, grid = (tmp_path / name for name in ("t.privgp", "t.geojson", "t.nc"))
+    asked = ["--inputs", "lat,lon", "--places", "lat,lon", "--output", "cases", "--max-change", "1"]
+    asked += ["--bounds", "0", "50", "--likelihood", "poisson", "--exposure", "people", *BUDGET[5:]]
+    asked += [] if units is None else ["--units", units]
+    assert run("release", tmp_path / "t.csv", *asked, *QUICK[2:], "-o", release).code == 0
+    done = run("predict", release, "--grid", "6", "--contours", "3", "-o", areas)
+    assert done.code == 0, done
+    name, title = "cases", "cases (per inhabitant)"
+    if units is None:
+        name = title = "cases per unit of exposure"
+    assert f"Areas between two levels of '{name}' are in" in done.out
+    assert "low" not in done.out
+    told = json.loads(areas.read_text())
+    assert {each["properties"]["name"] for each in told["features"]} == {name}
+    done = run("predict", release, "--grid", "3", "-o", grid)
+    assert "std of the rate" in done.out
+    with xarray.open_dataset(grid) as read:
+        assert read.attrs["title"] == title
