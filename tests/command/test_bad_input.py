@@ -49,7 +49,7 @@ BAD_TABLES = {
     "text in an input": (CELLS.replace("22.5", "tall"), "row 2"),
     "empty input": (CELLS.replace("22.5", ""), "no value in row 2"),
     "blank input": (CELLS.replace("22.5", "  "), "no value in row 2"),
-    "NaN in an input": (CELLS.replace("22.5", "nan"), "NaN or infinity in row 2"),
+    "NaN in an input": (CELLS.replace("22.5", "nan"), "'nan' in row 2, as if there were"),
     "infinite input": (CELLS.replace("22.5", "-inf"), "NaN or infinity in row 2"),
     "overflowing input": (CELLS.replace("22.5", "1e999"), "NaN or infinity in row 2"),
     "comma as decimal point": (CELLS.replace("22.5", '"22,5"'), "must hold numbers"),

@@ -187,6 +187,28 @@ def test_a_grid_of_places_is_written_as_geojson_and_read_by_others(tmp_path: Pat
     assert cells.total_bounds[0] < TABLE["lon"].min()
 
 
+@pytest.mark.parametrize("inputs", ["e,n", "hour,e,n"])
+def test_netcdf_of_a_plane_has_north_before_east_as_readers_draw_it(
+    tmp_path: Path, inputs: str
+) -> None:
+    xarray, pyproj = pytest.importorskip("xarray"), pytest.importorskip("pyproj")
+    table = TABLE.with_columns(e=450_000 + 30_000 * pl.col("lon"), n=1e5 * pl.col("lat") - 5e6)
+    table.write_csv(tmp_path / "t.csv")
+    release, out = tmp_path / "t.privgp", tmp_path / "g.nc"
+    asked = ["--inputs", inputs, "--places", "e,n", "--crs", "EPSG:27700", *BUDGET, *QUICK]
+    assert run("release", tmp_path / "t.csv", *asked, "-o", release).code == 0
+    assert run("predict", release, "--grid", "3", "-o", out).code == 0
+    with xarray.open_dataset(out) as read:
+        assert read["mean"].dims[-2:] == ("n", "e")
+        assert read["e"].attrs["units"] == "m"
+        corner = read["mean"].isel(hour=1, e=0, n=-1, missing_dims="ignore")
+        point = {name: [float(corner[name])] for name in inputs.split(",")}
+        value = float(corner)
+        told = read["crs"].attrs["semi_major_axis"]
+    assert value == pytest.approx(privgp.load(release).predict(point)[0], rel=1e-9)
+    assert told == pyproj.CRS("EPSG:27700").ellipsoid.semi_major_metre
+
+
 @pytest.mark.parametrize("where", ["degrees", "plane", "date line"])
 def test_contours_hold_what_is_predicted_there(where: str, tmp_path: Path) -> None:
     geopandas, shapely = pytest.importorskip("geopandas"), pytest.importorskip("shapely")
@@ -479,3 +501,87 @@ def test_a_person_is_one_whatever_sign_is_before_decimals(tmp_path: Path) -> Non
     done = run("plan", data, *asked, "--decimal-comma", "-o", plan)
     assert done.code == 0, done
     assert privgp.load_plan(plan).strategy.people.tolist() == [0] * 5 + [1] * 3
+
+
+LEVELS = "a,school,cost\n" + "".join(
+    f"{k},{['none', 'degree', 'school', 'NA'][k % 4]},{50 + k}\n" for k in range(16)
+)
+
+
+def test_rows_that_are_left_out_are_counted_and_a_declared_level_is_a_value(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(LEVELS)
+    asked = ["plan", tmp_path / "t.csv", "--inputs", "a,school", *BUDGET, "--missing", "drop"]
+    done = run(*asked)
+    assert done.code == 0, done
+    assert "8 of 16 rows are left out" in done.err
+    assert "'none' and 'NA' in column 'school' count as missing" in done.err
+    declared = [*asked, "--categories", "school=none|school|degree"]
+    done = run(*declared)
+    assert "4 of 16 rows are left out" in done.err
+    assert "count as missing" not in done.err
+    warnings = json.loads(run(*declared, "--json").out)["warnings"]
+    assert warnings[0] == "4 of 16 rows are left out: a value is missing."
+    release = tmp_path / "t.privgp"
+    done = run("release", *declared[1:], *QUICK, "-o", release)
+    assert "4 of 16 rows are left out" in done.err
+    (tmp_path / "t.csv").write_text(LEVELS.replace("a,school,cost\n0,", "a,school,cost\n9.5,"))
+    updated = [release, tmp_path / "t.csv", "--output", "cost", "--missing", "drop", "--seed", "2"]
+    done = run("update", *updated, "-o", tmp_path / "u.privgp")
+    assert "4 of 16 rows are left out" in done.err
+
+
+@pytest.mark.parametrize("options", [[], ["--periodic", "a=24"], ["--dates", "a"]])
+def test_words_for_nothing_among_numbers_are_refused_with_the_choice(
+    tmp_path: Path, options: list[str]
+) -> None:
+    first = "2024-01-01" if "--dates" in options else "1"
+    (tmp_path / "t.csv").write_text(f"a,cost\n{first},5\nNA,6\n")
+    done = run("plan", tmp_path / "t.csv", "--inputs", "a", *BUDGET, *options)
+    assert_refused(
+        done, "'NA' in row 2, as if there were no value: fill it in, or give --missing drop"
+    )
+
+
+def test_messages_name_the_option_that_is_missing(tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for part in range(2):
+        TABLE.write_parquet(folder / f"{part}.parquet")
+    asked = ["--inputs", "lat,region", *BUDGET, *QUICK, "-o", tmp_path / "t.privgp"]
+    done = run("release", folder / "*.parquet", *asked)
+    assert_refused(done, "'region'", "categories and dates must be declared")
+    done = run("release", folder / "*.parquet", "--inputs", "when,region", *asked[2:])
+    assert_refused(done, "'region'", "categories and dates must be declared")
+    done = run("release", folder / "*.parquet", *asked, "--categories", "region")
+    assert f"of rows of {folder / '*.parquet'}" in done.out
+    labels = csv(TABLE.with_columns(cost=pl.lit("yes")))
+    (tmp_path / "labels.csv").write_bytes(labels)
+    asked = ["--inputs", "lat", *BUDGET, *QUICK, "-o", tmp_path / "u.privgp"]
+    assert_refused(run("release", tmp_path / "labels.csv", *asked), "labels need --classes")
+    private = ["--protect", "records", "--x-bounds", "lat=2024-01-01:2024-02-01"]
+    assert_refused(run("release", tmp_path / "labels.csv", *asked, *private), "dates need --dates")
+
+
+@pytest.mark.parametrize("units", [None, "per inhabitant"])
+def test_maps_of_counts_are_called_rates(tmp_path: Path, units: str | None) -> None:
+    xarray = pytest.importorskip("xarray")
+    table = TABLE.with_columns(people=pl.lit(100), cases=pl.Series(np.arange(ROWS) % 9))
+    table.write_csv(tmp_path / "t.csv")
+    release, areas, grid = (tmp_path / name for name in ("t.privgp", "t.geojson", "t.nc"))
+    asked = ["--inputs", "lat,lon", "--places", "lat,lon", "--output", "cases", "--max-change", "1"]
+    asked += ["--bounds", "0", "50", "--likelihood", "poisson", "--exposure", "people", *BUDGET[5:]]
+    asked += [] if units is None else ["--units", units]
+    assert run("release", tmp_path / "t.csv", *asked, *QUICK[2:], "-o", release).code == 0
+    done = run("predict", release, "--grid", "6", "--contours", "3", "-o", areas)
+    assert done.code == 0, done
+    name, title = "cases", "cases (per inhabitant)"
+    if units is None:
+        name = title = "cases per unit of exposure"
+    assert f"Areas between two levels of '{name}' are in" in done.out
+    assert "low" not in done.out
+    told = json.loads(areas.read_text())
+    assert {each["properties"]["name"] for each in told["features"]} == {name}
+    done = run("predict", release, "--grid", "3", "-o", grid)
+    assert "std of the rate" in done.out
+    with xarray.open_dataset(grid) as read:
+        assert read.attrs["title"] == title

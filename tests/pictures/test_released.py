@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from privgp.pictures.curves import plot_released
 from privgp.pictures.maps import EMPTY, HALF, far_from_inputs
@@ -119,3 +120,37 @@ def test_a_band_reaches_to_its_own_ends():
     (bars,) = plot_released(released(1, values=values, targets=targets)).axes[0].collections
     ends = [segment[:, 1].tolist() for segment in bars.get_segments()]
     assert ends == [[-0.5, 2.0], [0.5, 1.0]]  # no bar beyond the mean where the end lies below it
+
+
+def wide(**changes) -> Released:
+    """A map much wider than high, whose output has a long name."""
+    name = "malaria cases per unit of exposure"
+    extent = np.array([[0.0, 5.0], [0.0, 1.0]])
+    return released(2, values=uncertain, extent=extent, aspect=1.0, output=name, **changes)
+
+
+def test_long_names_fit_along_the_keys_of_maps_above_each_other():
+    figure = plot_released(wide())
+    figure.draw_without_rendering()
+    upper, lower = (ax.yaxis.label.get_window_extent() for ax in figure.axes[2:])
+    assert upper.y0 > lower.y1
+    assert lower.y0 > 0.0
+    assert upper.y1 < figure._suptitle.get_window_extent().y0
+
+
+def test_longitudes_around_the_globe_go_by_parts_of_a_right_angle():
+    globe = np.array([[-176.0, 177.0], [60.0, 90.0]])
+    shown = released(2, values=uncertain, extent=globe, aspect=4.0, ticks=("longitude", "latitude"))
+    ticks = plot_released(shown).axes[0].get_xticks()
+    assert {-90.0, 0.0, 90.0} <= {*ticks}
+
+
+def test_a_legend_explains_the_line_and_the_dots_of_one_name():
+    rise = np.linspace(0.0, 1.0, 20)
+    for two_values in (0, 1):  # whichever panel comes first
+        X = np.column_stack([rise, rise, rise])
+        X[:, two_values] = np.arange(20) % 2
+        (legend,) = plot_released(released(3, values=uncertain, public_inputs=X)).legends
+        assert [text.get_text() for text in legend.get_texts()].count("mean") == 1
+        markers = {line.get_marker() for line in legend.findobj(Line2D)}
+        assert {"o", "None"} <= markers

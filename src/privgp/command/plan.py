@@ -95,13 +95,18 @@ def plan(
                 write_picture(made.plot(), plot)
     facts = {**_facts(made, request, errors), "gap": gap, "description": text}
     facts |= {"error_range": error_range, "for_error": for_error}
-    facts |= {"hash": made.hash, "plan": out, "plot": plot, "warnings": advised(made)}
+    facts |= {
+        "hash": made.hash,
+        "plan": out,
+        "plot": plot,
+        "warnings": [*request.left_out, *advised(made)],
+    }
     written = [] if out is None else [f"Planned in {out}, hash {made.hash}.", contains(request)]
     told = EVERY_EPSILON if made.can_plan_again else SAME_MEASUREMENT
     lines = [_error_table(made, errors), told, text, *written, *drawn(plot)]
     tell(facts, lines, None, as_json=json)
     if not json:
-        warn(advised(made))
+        warn(facts["warnings"])
 
 
 def _errors_by_epsilon(made: Any, step: Step) -> dict[float, Any]:

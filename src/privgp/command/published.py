@@ -126,6 +126,9 @@ def predict(
         f"{answer.interval(names)} of probability {coverage:g}.",
         *_unknown_levels(model, X),
     ]
+    if asked is not None:
+        shown = listed([*answer.mapped(names)])
+        lines = [f"Areas between two levels of {shown} are in {out}; 'band' names each."]
     facts = {
         "predictions": out,
         "rows": X.height,

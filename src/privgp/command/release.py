@@ -78,7 +78,7 @@ def release(
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
         facts, lines = charged(model)
-        facts["warnings"] = advised(model.plan_)
+        facts["warnings"] = [*request.left_out, *advised(model.plan_)]
         results.tell(model.guarantee_, request, facts, *lines, as_json=json)
         if not json:
             warn(facts["warnings"])

@@ -7,7 +7,7 @@ from typing import Annotated
 from privgp.command import options as o
 from privgp.command.errors import Refusal
 from privgp.command.io.files import CERTIFICATES, PICTURES, RELEASES, TABLES, check_files
-from privgp.command.io.screen import progress
+from privgp.command.io.screen import progress, warn
 
 OUT_HELP = "The .privgp file to write; it replaces FILE, which may be kept, and contains inputs."
 SAME_ROWS_HELP = (
@@ -70,7 +70,11 @@ def update(
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
         facts, lines = charged(model)
-        results.tell(model.guarantee_, request, facts, *lines, as_json=json)
+        results.tell(
+            model.guarantee_, request, facts | {"warnings": request.left_out}, *lines, as_json=json
+        )
+        if not json:
+            warn(request.left_out)
     if not same_rows:
         noted(data, request.account, seed)
 

@@ -22,6 +22,8 @@ HALF = "± of the 90% range"
 EMPTY = "no inputs nearby, so nothing is drawn"
 NEAR = 0.08  # of the width of the map: the least distance that is far
 FEW = 8  # inputs, of which none is near the others
+LETTER = 0.064  # inches that a letter of a label takes
+ROUND = [1, 1.5, 3, 4.5, 6, 9, 10]  # steps of longitudes along a large part of the circle
 HATCH: dict[str, Any] = {"hatch": "/////", "facecolor": "white", "edgecolor": "#BBBBBB"}
 # Other colours than those of values, so that neither map is taken for the other.
 VALUES = colormaps[style.SEQUENTIAL]
@@ -129,7 +131,13 @@ def _bar(
     axis.set_major_locator(MaxNLocator(4))
     style.set_ticks(axis, None, released.output)
     named = {"y": label} if place == "right" else {"x": label}
-    style.set_labels(bar.ax, **named, room=30 if stacked else 34)
+    style.set_labels(bar.ax, **named, room=_room(ax) if stacked else 34)
+
+
+def _room(ax: Axes) -> int:
+    """Characters that fit along a bar beside a map that stands above or below another."""
+    inches = ax.figure.bbox.height / style.root_of(ax).dpi - 1.05  # without title and legend
+    return int(min(30, max(12, 0.5 * inches / LETTER)))
 
 
 def _contours(ax: Axes, x: Array, y: Array, half: Array) -> None:
@@ -158,5 +166,6 @@ def _marks(ax: Axes, released: Released) -> None:
     names = ("", "") if released.names is None else map(str, released.names)
     ticks = released.ticks or (None, None)
     for axis, each, name in zip((ax.xaxis, ax.yaxis), ticks, names, strict=True):
-        axis.set_major_locator(MaxNLocator(4))
+        wide = each == "longitude" and np.ptp(axis.get_view_interval()) > 60.0
+        axis.set_major_locator(MaxNLocator(4, **({"steps": ROUND} if wide else {})))
         style.set_ticks(axis, each, name)

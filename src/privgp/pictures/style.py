@@ -12,6 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend_handler import HandlerTuple
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from scipy.stats import norm
 
@@ -149,11 +150,12 @@ def image(ax: Axes, values: Array, x: Array, y: Array, **look: Any) -> None:
 
 def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
     """One legend for all panels: below them in a figure of ours, else inside the first. What has one
-    name and two looks, such as a band and a bar, is explained once, with both."""
-    looks: dict[str, dict[type, Any]] = {}
+    name and two looks, such as a band and a bar, or a line and a dot, is explained once, with both."""
+    looks: dict[str, dict[Any, Any]] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            looks.setdefault(label, {}).setdefault(type(handle), handle)
+            kind = handle.get_marker() if isinstance(handle, Line2D) else type(handle)
+            looks.setdefault(label, {}).setdefault(kind, handle)
     handles: list[Any] = [tuple(each.values()) for each in looks.values()]
     style: dict[str, Any] = {"handler_map": {tuple: HandlerTuple(None)}}
     if not handles:

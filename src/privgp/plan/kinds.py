@@ -223,7 +223,7 @@ class Records:
     def domain(self, plan: Plan) -> str:
         columns = None if plan.made_for is None else plan.made_for.parameters.columns
         if columns is not None:
-            return f", inputs {'; '.join(columns.describe())}, both private"
+            return f", inputs {'; '.join(columns.describe())}; all of them private"
         pairs = " x ".join(f"[{a:g}, {b:g}]" for a, b in self.x_bounds)
         return f", inputs in {pairs}, both private"
 

@@ -1,6 +1,6 @@
 """Private tables: every cell is read by itself, by what was declared of its column."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,13 +45,20 @@ def _numerals(cells: Any) -> Any:
     return np.array([read_number(cell) for cell in cells], dtype=np.float64)
 
 
-def complete_rows(columns: Sequence[Sequence[Any]]) -> NDArray[np.bool_]:
-    """Whether every cell of a row holds something, (rows,). Every cell is judged by itself."""
-    held = [[_holds(cell) for cell in column] for column in columns]
+def complete_rows(
+    columns: Sequence[Sequence[Any]], levels: Sequence[Collection[str]] | None = None
+) -> NDArray[np.bool_]:
+    """Whether every cell of a row holds something, (rows,). Every cell is judged by itself.
+    ``levels``: those that were declared of each column, which are values, whatever they are called."""
+    known = [()] * len(columns) if levels is None else levels
+    held = [
+        [_holds(cell, own) for cell in column] for column, own in zip(columns, known, strict=True)
+    ]
     return np.asarray(np.all(held, axis=0))
 
 
-def _holds(cell: Any) -> bool:
+def _holds(cell: Any, levels: Collection[str]) -> bool:
     if isinstance(cell, str):
-        return cell.strip().lower() not in NOTHING
+        word = cell.strip()
+        return word.lower() not in NOTHING or word in levels
     return cell is not None and not (isinstance(cell, float) and np.isnan(cell))

@@ -29,6 +29,10 @@ class OfFunction:
     def names(self) -> tuple[str, ...]:
         return "mean", "std", "low", "high"
 
+    @property
+    def of_rates(self) -> bool:
+        return bool(self.model.likelihood == "poisson")
+
     def steps(self, rows: int) -> int:
         return -(-rows // BLOCK)
 
@@ -52,7 +56,7 @@ class OfFunction:
             return self.model.plot(observation=observation, points=points)
 
     def told(self, names: Sequence[str], observation: bool) -> str:
-        what = "a new output" if observation else "the function"
+        what = "a new output" if observation else "the rate" if self.of_rates else "the function"
         return f"{names[0]}, and {names[1]} of {what}."
 
     def interval(self, names: Sequence[str]) -> str:
@@ -60,9 +64,10 @@ class OfFunction:
 
     def mapped(self, names: Sequence[str]) -> dict[str, str]:
         """The columns whose contours make a map, by what is shown."""
-        output = (self.model.output_ or {}).get("name", "output")
-        per = " per unit of exposure" if self.model.likelihood == "poisson" else ""
-        return {f"{output}{per}": names[0]}
+        told = self.model.output_ or {}
+        says_it = str(told.get("units")).startswith("per ")
+        per = " per unit of exposure" if self.of_rates and not says_it else ""
+        return {f"{told.get('name', 'output')}{per}": names[0]}
 
     def facts(self, names: Sequence[str]) -> dict[str, Any]:
         """The columns' names for a program."""

@@ -42,7 +42,8 @@ def read_ranges(
     """One (low, high) per input, from ``0:90`` in the order of the inputs or ``age=0:90`` by name,
     one or several in a word, separated by commas. ``inputs`` None: any number of them."""
     such = "--x-bounds 0 90" if option == "--x-bounds" else "age=0:90,bmi=15:50"
-    malformed = f"{option} must be two numbers for each input, such as {such}."
+    dated = "; dates need --dates" if option == "--x-bounds" else ""
+    malformed = f"{option} must be two numbers for each input, such as {such}{dated}."
     entries = _entries(",".join(words), option)
     names = [name for name, _ in entries if name]
     if names and len(names) < len(entries):

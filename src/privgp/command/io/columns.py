@@ -1,6 +1,6 @@
 """From columns of a table to numbers and identifiers. Public cells may be located, private never."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -161,9 +161,12 @@ def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
     return column.to_numpy()
 
 
-def whole_rows(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows that have a value in every column. Which they are is public, as the curator chose."""
-    return frame.filter(complete_rows([frame[name].to_list() for name in frame.columns]))
+def whole_rows(frame: pl.DataFrame, levels: Mapping[str, Sequence[str]]) -> pl.DataFrame:
+    """The rows that have a value in every column. Which they are is public, as the curator chose.
+    ``levels``: the declared ones of categories, by their names."""
+    names = frame.columns
+    cells = [frame[name].to_list() for name in names]
+    return frame.filter(complete_rows(cells, [levels.get(name, ()) for name in names]))
 
 
 def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
@@ -189,13 +192,12 @@ def made_up(X: pl.DataFrame, domain: Any, bounds: Any) -> tuple[Any, Array]:
     return X, middle(bounds)
 
 
-def output_column(frame: pl.DataFrame, name: str, source: Source) -> Array:
-    """The private outputs, read by the vault. Whatever is wrong with them, the sentence is the same."""
+def output_column(frame: pl.DataFrame, name: str, source: Source, choice: str = "") -> Array:
+    """The private outputs, read by the vault. Whatever is wrong with them, the sentence is the same.
+    ``choice``: what else a column may hold."""
     column = frame[name]
     is_machine_number = column.dtype.is_integer() or column.dtype.is_float()
-    sentence = (
-        f"Column '{name}' of '{source.path}' must hold a finite number in every row{PLAINLY}."
-    )
+    sentence = f"Column '{name}' of '{source.path}' must hold a finite number in every row{PLAINLY}{choice}."
     with refusing(sentence, TypeError, ValueError, pl.exceptions.PolarsError):
         if not (column.dtype == pl.String or column.dtype.is_numeric()):
             raise TypeError

@@ -3,21 +3,22 @@
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Failure, Refusal, counted, refusal, refusing
+from privgp.command.errors import Failure, Refusal, counted, listed, refusal, refusing
 from privgp.command.io.axes import read_ranges, read_targets
 from privgp.command.io.cells.kinds import (
     TEXTS,
     Kinds,
     declared_columns,
-    declared_levels,
     kinds_of,
+    levels_of,
+    words_for_nothing,
 )
 from privgp.command.io.cells.private import every_column, named_bounds, private_table
 from privgp.command.io.columns import (
@@ -71,6 +72,7 @@ TOO_EXTREME = (
 DROP_CHOICE = (
     "fill it in, or give --missing drop, which leaves out such rows and makes public which they are"
 )
+OR_LABELS = "; labels need --classes instead of --bounds"
 OF_ALL = ("epsilon", "delta", "protect", "hyperparameters", "mechanism")
 AS_GIVEN = (
     "noise_variance", "objective", "reconstruct", "inducing", "max_change", "likelihood",
@@ -81,7 +83,8 @@ NOT_OF_LABELS = (*AS_GIVEN, "exposure", "shares")
 
 @dataclass(frozen=True, kw_only=True)
 class Request(ReleaseOptions):
-    """What is asked of which table. ``plan``: a saved one, of ``plan_path``, instead of options."""
+    """What is asked of which table. ``plan``: a saved one, of ``plan_path``, instead of options;
+    ``left_out``: what there is to say about rows that are, once the table is read."""
 
     data: Path
     output: str | None
@@ -90,6 +93,7 @@ class Request(ReleaseOptions):
     scheduler: str | None = None
     plan: Any = None
     plan_path: Path | None = None
+    left_out: list[str] = field(default_factory=list, compare=False)
 
     @property
     def y_bounds(self) -> Any:
@@ -194,6 +198,11 @@ class Request(ReleaseOptions):
         """What inputs are by their names; the others are what they plainly are."""
         return kinds_of(self.columns)
 
+    @property
+    def levels(self) -> dict[str, list[str]]:
+        """The declared levels of categories, by their names."""
+        return levels_of(self.columns)
+
     def source(self) -> Source:
         """The table, whose header alone is read, and public cells if they must tell how it is written."""
         public = [] if self.inputs_are_private else self.public_names
@@ -210,7 +219,6 @@ class Request(ReleaseOptions):
     def check(self) -> None:
         """Refuse what is wrong whatever the file holds."""
         self._check_classes()
-        self._check_levels()
         try:
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
             if are_several(self.y_bounds):
@@ -347,14 +355,6 @@ class Request(ReleaseOptions):
             if getattr(self, name) != getattr(ReleaseOptions, name):
                 raise Refusal(f"--{name.replace('_', '-')} does not go with --classes.")
 
-    def _check_levels(self) -> None:
-        """Refuse declared levels that would be left out: the number of rows tells how many there are."""
-        for level in declared_levels(self.columns) if self.missing == "drop" else ():
-            if not complete_rows([[level]]).all():
-                raise Refusal(
-                    f"--missing drop takes the level '{level}' for a missing value: write it otherwise."
-                )
-
     def model(self) -> PrivateGPRegressor | PrivateGPClassifier:
         """The model that was asked for; reads the kernel and the targets."""
         shared: dict[str, Any] = {
@@ -405,10 +405,27 @@ class Request(ReleaseOptions):
         used = dict.fromkeys([*wanted, *self.public_names, self.exposure, *self.output_names])
         names = [name for name in used if name in wanted or name in source.names]
         _, frame = load_checked(source, names)
-        frame = whole_rows(frame)
-        if frame.height == 0:
+        kept = whole_rows(frame, self.levels)
+        if kept.height == 0:
             raise Refusal(f"Every row of '{source.path}' has a missing value.")
-        return frame.select(wanted)
+        self.left_out[:] = self._left_out(frame, kept)
+        return kept.select(wanted)
+
+    def _left_out(self, frame: pl.DataFrame, kept: pl.DataFrame) -> list[str]:
+        """How many rows are left out, and what was taken for no value in public columns."""
+        told = [
+            f"{frame.height - kept.height:,} of {counted(frame.height, 'row')} are left out: a value "
+            "is missing."
+        ]
+        for name in [] if self.inputs_are_private else self.input_names:
+            words = [] if name in self.levels else words_for_nothing(frame[name], kept[name])
+            if words:
+                told.append(
+                    f"{listed(words)} in column '{name}' {'counts' if len(words) == 1 else 'count'} as "
+                    "missing: if this is a level, list all levels, such as --categories "
+                    f"'{name}={words[0]}|other'."
+                )
+        return told if kept.height < frame.height else []
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
@@ -446,7 +463,7 @@ class Request(ReleaseOptions):
             return X, people, output_columns(frame, names, source)
         if self.classes is not None:
             return X, people, outputs(frame, output, source, "classes")
-        return X, people, output_column(frame, output, source)
+        return X, people, output_column(frame, output, source, OR_LABELS)
 
     def _check_decimals(self, source: Source) -> None:
         """Refuse to guess how private numbers are written: 1.250 may be 1250."""

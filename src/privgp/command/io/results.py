@@ -79,8 +79,9 @@ def contains(request: Request) -> str:
     if request.inputs_are_private:
         return "The file contains no input and no output of any record."
     what = "inputs" if request.inducing is None else "centres or values of inputs"
+    table = request.data if request.is_many else request.data.name
     return (
-        f"The file contains {what}, {listed(request.input_names)}, of rows of {request.data.name}: "
+        f"The file contains {what}, {listed(request.input_names)}, of rows of {table}: "
         "publish it only if these may be public. It contains no output."
     )
 

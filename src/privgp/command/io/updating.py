@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from privgp.command.errors import Refusal, counted, refusing
-from privgp.command.io.cells.kinds import Kinds
+from privgp.command.io.cells.kinds import Kinds, levels_of
 from privgp.command.io.columns import as_table, known_kinds, made_up, split_names
 from privgp.command.io.files import open_stored
 from privgp.command.io.request import Request, public_computation
@@ -92,6 +92,14 @@ class UpdateRequest(Request):
     @property
     def kinds(self) -> Kinds | None:
         return known_kinds(self.released, self.names)
+
+    @property
+    def levels(self) -> dict[str, list[str]]:
+        inputs = self.released.inputs_
+        if inputs is None:
+            return {}
+        here = dict(zip(inputs.names, self.names, strict=True))
+        return {here[name]: levels for name, levels in levels_of(inputs).items()}
 
     def model(self) -> PrivateGPRegressor:
         released: PrivateGPRegressor = self.released.set_params(random_state=self.seed)

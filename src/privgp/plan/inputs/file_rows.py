@@ -192,6 +192,9 @@ def numbers(frame: Any, names: tuple[str, ...], path: str) -> Array:
             raise TableError(f"Column '{name}' of '{path}' must hold numbers.")
         values = column.cast(pl.Float64, strict=False).to_numpy()
         if not np.all(np.isfinite(values)):
-            raise TableError(f"Column '{name}' of '{path}' must hold a finite number in every row.")
+            other = "; categories and dates must be declared" if column.dtype == pl.String else ""
+            raise TableError(
+                f"Column '{name}' of '{path}' must hold a finite number in every row{other}."
+            )
         out[:, k] = values
     return out

@@ -373,9 +373,10 @@ def _numbers(column: Column, table: Table) -> Array:
         plural = "s" if len(cells) > 1 else ""
         if str(problem).startswith(("pyproj", "a place with")):
             raise
+        other = "; categories and dates must be declared" if column.kind == "number" else ""
         raise ValueError(
             f"column{plural} {told} must hold {column.holds}: row {_first_wrong(column, cells)} does "
-            "not."
+            f"not{other}."
         ) from None
 
 

@@ -26,6 +26,7 @@ h2 { font-size: 1.15rem; margin: 1.8rem 0 .4rem; border-bottom: 1px solid #999; 
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid #ddd; }
 th { width: 32%; font-weight: 600; }
+td > ul { margin: 0; padding-left: 1.1rem; }
 td { overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .simulation { border: 6px solid #b00020; color: #b00020; padding: 1rem; font-weight: 700; font-size: 1.3rem; text-align: center; }
 .promise { font-size: 1.15rem; }

@@ -11,6 +11,7 @@ import polars as pl
 from privgp.command.errors import Refusal, listed
 from privgp.command.io.cells.dates import written_dates
 from privgp.gp.columns.disguises import disguise_of
+from privgp.gp.columns.kinds import level
 from privgp.vault.tables import NOTHING
 
 Kinds = Mapping[str, str]  # the kind of every column that is known, by its name
@@ -80,12 +81,28 @@ def kinds_of(columns: Any) -> dict[str, str]:
     }
 
 
-def declared_levels(columns: Any) -> list[str]:
-    """All levels of categories, from ``columns`` of a model or from what its file says."""
+def levels_of(columns: Any) -> dict[str, list[str]]:
+    """The levels of the categories, from ``columns`` of a model or from what its file says."""
+    if columns is None:
+        return {}
     if hasattr(columns, "columns"):
-        return [level for each in columns.columns for level in getattr(each, "levels", ())]
-    said = [each for each in (columns or {}).values() if not isinstance(each, str)]
-    return [level for kind, levels in said if kind == "category" for level in levels]
+        return {
+            each.names[0]: [*each.levels] for each in columns.columns if each.kind == "category"
+        }
+    listed = {key: said for key, said in columns.items() if isinstance(said, tuple | list)}
+    return {key: [*map(level, said[1])] for key, said in listed.items() if said[0] == "category"}
+
+
+def words_for_nothing(column: pl.Series, kept: pl.Series) -> list[str]:
+    """What a public column of texts holds as if it were no value, though it may be a level; ``kept``:
+    the column without the rows that are left out."""
+    if column.dtype != pl.String or not len(kept) or kept.dtype != pl.String:
+        return []
+    if _looks_numeric(kept.str.strip_chars()).any() or kept.str.contains(ISO).all():
+        return []
+    words = column.drop_nulls().str.strip_chars().unique(maintain_order=True).to_list()
+    there = {*kept.str.strip_chars().unique()}
+    return [word for word in words if word and word.lower() in NOTHING and word not in there]
 
 
 def typed(
@@ -104,6 +121,8 @@ def typed(
     column = column.str.strip_chars() if text else column
     missing = column.is_null() | (column == "") if text else column.is_null()
     _refuse(missing, where, f"has no value in row {{}}: {choice}.", before)
+    if text and kind in (*NUMBERS, "date"):
+        _refuse_marks(column, where, before, choice)
     if kind in NUMBERS:
         return _numbers(column, where, before)
     if kind == "date":
@@ -121,16 +140,27 @@ def typed(
     if column.str.contains(ISO).all():
         return written_dates(column, where, before)
     if _looks_numeric(column).any():
+        _refuse_marks(column, where, before, choice)
         return _numbers(_without_codes(column, where), where, before)
     _refuse_disguises(column, where)
+    _refuse_marks(
+        column,
+        where,
+        before,
+        f"{choice}. If it is a level like any other, say so with --categories",
+    )
+    return column
+
+
+def _refuse_marks(column: pl.Series, where: str, before: int, choice: str) -> None:
+    """Refuse words that stand for no value, such as NA."""
     marks = column.str.to_lowercase().is_in([*NOTHING])
     if marks.any():
         row = int(marks.arg_max() or 0)
         raise Refusal(
             f"{where} holds '{column[row]}' in row {before + row + 1}, as if there were no value: "
-            f"{choice}. If it is a level like any other, say so with --categories."
+            f"{choice}."
         )
-    return column
 
 
 def _without_codes(column: pl.Series, where: str) -> pl.Series:

@@ -65,7 +65,7 @@ def write_gridded(
     from privgp.command.io.cells.netcdf import write_netcdf
 
     facts = {
-        "title": model._called("output"),
+        "title": _title(model),
         "comment": model.guarantee_.describe(),
         "simulation": str(model.guarantee_.is_simulation).lower(),
     }
@@ -73,6 +73,14 @@ def write_gridded(
     with whole_file(path) as part:
         write_netcdf(part, grid, numbers, facts, units)
     return [*grid.inputs.names, *numbers]
+
+
+def _title(model: Any) -> str:
+    """What is shown: of counts their rate."""
+    from privgp.models.picture import rate_of
+
+    called = str(model._called("output"))
+    return rate_of(called) if getattr(model, "likelihood", None) == "poisson" else called
 
 
 def _geojson(
@@ -93,7 +101,7 @@ def _geojson(
     }
     promise = model.guarantee_
     about = {
-        "output": model._called("output"),
+        "output": _title(model),
         "epsilon": promise.epsilon,
         "delta": promise.delta,
         "simulation": promise.is_simulation,
