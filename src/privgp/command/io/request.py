@@ -407,24 +407,10 @@ class Request(ReleaseOptions):
         kept = whole_rows(frame, self.levels)
         if kept.height == 0:
             raise Refusal(f"Every row of '{source.path}' has a missing value.")
-        self.left_out[:] = self._left_out(frame, kept)
+        public = [] if self.inputs_are_private else self.input_names
+        words = words_for_nothing(frame, kept, [name for name in public if name not in self.levels])
+        self.left_out[:] = _left_out(frame.height, kept.height, words)
         return kept.select(wanted)
-
-    def _left_out(self, frame: pl.DataFrame, kept: pl.DataFrame) -> list[str]:
-        """How many rows are left out, and what was taken for no value in public columns."""
-        told = [
-            f"{frame.height - kept.height:,} of {counted(frame.height, 'row')} are left out: a value "
-            "is missing."
-        ]
-        for name in [] if self.inputs_are_private else self.input_names:
-            words = [] if name in self.levels else words_for_nothing(frame[name], kept[name])
-            if words:
-                told.append(
-                    f"{listed(words)} in column '{name}' {'counts' if len(words) == 1 else 'count'} as "
-                    "missing: if this is a level, list all levels, such as --categories "
-                    f"'{name}={words[0]}|other'."
-                )
-        return told if kept.height < frame.height else []
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
@@ -553,6 +539,19 @@ class PlannedRequest(Request):
         own = {} if self.class_names else {"engine": self.scheduler}
         made._noted = self.noted
         return made.set_params(random_state=self.seed, ledger=self.account, **own)
+
+
+def _left_out(rows: int, kept: int, words: Mapping[str, list[str]]) -> list[str]:
+    """How many rows are left out, and what was taken for no value in public columns."""
+    if kept == rows:
+        return []
+    told = [f"{rows - kept:,} of {counted(rows, 'row')} are left out: a value is missing."]
+    for name, found in words.items():
+        told.append(
+            f"{listed(found)} in column '{name}' {'counts' if len(found) == 1 else 'count'} as missing: "
+            f"if this is a level, list all levels, such as --categories '{name}={found[0]}|other'."
+        )
+    return told
 
 
 def make_plan(
