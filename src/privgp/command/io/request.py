@@ -71,7 +71,6 @@ TOO_EXTREME = (
 DROP_CHOICE = (
     "fill it in, or give --missing drop, which leaves out such rows and makes public which they are"
 )
-OR_LABELS = "; labels need --classes instead of --bounds"
 OF_ALL = ("epsilon", "delta", "protect", "hyperparameters", "mechanism")
 AS_GIVEN = (
     "noise_variance", "objective", "reconstruct", "inducing", "max_change", "likelihood",
@@ -83,7 +82,8 @@ NOT_OF_LABELS = (*AS_GIVEN, "exposure", "shares")
 @dataclass(frozen=True, kw_only=True)
 class Request(ReleaseOptions):
     """What is asked of which table. ``plan``: a saved one, of ``plan_path``, instead of options;
-    ``left_out``: what there is to say about rows that are, once the table is read."""
+    ``about_missing``, ``about_labels``: what may be done about missing values, and about outputs that
+    are labels; ``left_out``: what there is to say about rows that are, once the table is read."""
 
     data: Path
     output: str | None
@@ -92,6 +92,8 @@ class Request(ReleaseOptions):
     scheduler: str | None = None
     plan: Any = None
     plan_path: Path | None = None
+    about_missing: str = DROP_CHOICE
+    about_labels: str = ""
     left_out: list[str] = field(default_factory=list, compare=False)
 
     @property
@@ -448,7 +450,7 @@ class Request(ReleaseOptions):
             return X, people, output_columns(frame, names, source)
         if self.classes is not None:
             return X, people, outputs(frame, output, source, "classes")
-        return X, people, output_column(frame, output, source, OR_LABELS)
+        return X, people, output_column(frame, output, source, self.about_labels)
 
     def _check_decimals(self, source: Source) -> None:
         """Refuse to guess how private numbers are written: 1.250 may be 1250."""
@@ -467,7 +469,7 @@ class Request(ReleaseOptions):
             X = private_columns(frame, self.input_names, source)
         else:
             names = self.input_names
-            X = input_columns(frame, names, source, kinds=self.kinds, choice=DROP_CHOICE)
+            X = input_columns(frame, names, source, kinds=self.kinds, choice=self.about_missing)
         return X, self._people(frame, source)
 
     def _people(self, frame: pl.DataFrame, source: Source) -> Any:

@@ -212,11 +212,19 @@ class Date(Number):
         return [{"standard_name": "time", "units": EPOCH, "calendar": "standard"}]
 
     def told_bounds(self) -> str:
-        return super().told_bounds().replace("T00:00:00.000000", "").replace(".000000", "")
+        return _short(super().told_bounds())
+
+    def range_of(self, coordinates: Array) -> str:
+        return _short(super().range_of(coordinates))
 
     def describe(self) -> str:
         told = self.told_bounds()
         return f"{self.names[0]} (a date, in days; UTC where no time zone is given{told})"
+
+
+def _short(text: str) -> str:
+    """Dates without a time of zero, and times without fractions of zero."""
+    return text.replace("T00:00:00.000000", "").replace(".000000", "")
 
 
 @dataclass(frozen=True)
