@@ -92,11 +92,13 @@ def trade_off(
     _check_probability(failure_probability)
     check_files([(data, TABLES)], [(plot, PICTURES)], force=force)
     from privgp import audit
+    from privgp.command.io.cells.kinds import FILL_IN
     from privgp.command.io.request import Request, public_computation
 
     request = Request(
-        data=data or Path(), inputs=inputs or "x", output=None, mechanism=law, **asked
-    )
+        data=data or Path(), inputs=inputs or "x", output=None, mechanism=law,
+        about_missing=FILL_IN, **asked,
+    )  # fmt: skip
     request.check()
     X, people = _public(request, made_up=data is None)
     with _telling() as telling, public_computation():

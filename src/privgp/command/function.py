@@ -45,13 +45,16 @@ def create(
     check_files([(data, TABLES)], [(out, STATES)], force=None)
     from privgp.command.io.accounts import account_of, noted
     from privgp.command.io.axes import read_ranges
+    from privgp.command.io.cells.kinds import FILL_IN
     from privgp.command.io.columns import made_up
     from privgp.command.io.kernel_text import read_kernel
     from privgp.command.io.request import Request, public_computation
     from privgp.command.io.states import writing
     from privgp.models.function.estimator import PrivateFunction
 
-    request = Request(data=data, output=output, mechanism="gaussian", **asked)
+    request = Request(
+        data=data, output=output, mechanism="gaussian", about_missing=FILL_IN, **asked
+    )
     request.check()
     if (protect == "records") != bool(domain):
         raise Refusal("--protect records and --domain go together: give both or neither.")

@@ -21,6 +21,7 @@ from privgp.command.io.screen import progress, warn
 # What a plan does not say.
 OF_THE_TABLE = ("missing", "delimiter", "decimal_comma", "encoding", "date_format")
 NEEDED = ("inputs", "bounds", "epsilon", "delta")
+LABELS = "; labels need --classes instead of --bounds"
 
 OUT_HELP = "The .privgp file to write; it contains the inputs unless records are protected."
 PLAN_HELP = (
@@ -59,7 +60,9 @@ def release(
     from privgp.command.io.spending import prepared, spending
 
     request = (
-        Request(data=data, output=output, seed=seed, scheduler=scheduler, **asked)
+        Request(
+            data=data, output=output, seed=seed, scheduler=scheduler, about_labels=LABELS, **asked
+        )
         if plan is None
         else PlannedRequest.of(
             plan, data, output, seed, scheduler, **{name: asked[name] for name in OF_THE_TABLE}

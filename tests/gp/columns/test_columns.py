@@ -127,6 +127,9 @@ TABLE = {
         ({"age": "date"}, "must hold dates: row 1"),
         ({"when": "number"}, "must hold numbers: row 1"),
         ({"age": ("category", ["a", "a"])}, "none twice"),
+        ({("lon", "lat"): "place"}, "wrong way round"),
+        ({("lat", "lon"): ("place", "EPSG:4326")}, "wrong way round"),
+        ({("lat", "when"): "place"}, "unless a crs is given: row 1"),
         ("date", "columns must say"),
     ],
 )

@@ -72,7 +72,6 @@ TOO_EXTREME = (
 DROP_CHOICE = (
     "fill it in, or give --missing drop, which leaves out such rows and makes public which they are"
 )
-OR_LABELS = "; labels need --classes instead of --bounds"
 OF_ALL = ("epsilon", "delta", "protect", "hyperparameters", "mechanism")
 AS_GIVEN = (
     "noise_variance", "objective", "reconstruct", "inducing", "max_change", "likelihood",
@@ -84,7 +83,8 @@ NOT_OF_LABELS = (*AS_GIVEN, "exposure", "shares")
 @dataclass(frozen=True, kw_only=True)
 class Request(ReleaseOptions):
     """What is asked of which table. ``plan``: a saved one, of ``plan_path``, instead of options;
-    ``left_out``: what there is to say about rows that are, once the table is read."""
+    ``about_missing``, ``about_labels``: what may be done about missing values, and about outputs that
+    are labels; ``left_out``: what there is to say about rows that are, once the table is read."""
 
     data: Path
     output: str | None
@@ -93,6 +93,8 @@ class Request(ReleaseOptions):
     scheduler: str | None = None
     plan: Any = None
     plan_path: Path | None = None
+    about_missing: str = DROP_CHOICE
+    about_labels: str = ""
     left_out: list[str] = field(default_factory=list, compare=False)
 
     @property
@@ -408,24 +410,10 @@ class Request(ReleaseOptions):
         kept = whole_rows(frame, self.levels)
         if kept.height == 0:
             raise Refusal(f"Every row of '{source.path}' has a missing value.")
-        self.left_out[:] = self._left_out(frame, kept)
+        public = [] if self.inputs_are_private else self.input_names
+        words = words_for_nothing(frame, kept, [name for name in public if name not in self.levels])
+        self.left_out[:] = _left_out(frame.height, kept.height, words)
         return kept.select(wanted)
-
-    def _left_out(self, frame: pl.DataFrame, kept: pl.DataFrame) -> list[str]:
-        """How many rows are left out, and what was taken for no value in public columns."""
-        told = [
-            f"{frame.height - kept.height:,} of {counted(frame.height, 'row')} are left out: a value "
-            "is missing."
-        ]
-        for name in [] if self.inputs_are_private else self.input_names:
-            words = [] if name in self.levels else words_for_nothing(frame[name], kept[name])
-            if words:
-                told.append(
-                    f"{listed(words)} in column '{name}' {'counts' if len(words) == 1 else 'count'} as "
-                    "missing: if this is a level, list all levels, such as --categories "
-                    f"'{name}={words[0]}|other'."
-                )
-        return told if kept.height < frame.height else []
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
@@ -463,7 +451,7 @@ class Request(ReleaseOptions):
             return X, people, output_columns(frame, names, source)
         if self.classes is not None:
             return X, people, outputs(frame, output, source, "classes")
-        return X, people, output_column(frame, output, source, OR_LABELS)
+        return X, people, output_column(frame, output, source, self.about_labels)
 
     def _check_decimals(self, source: Source) -> None:
         """Refuse to guess how private numbers are written: 1.250 may be 1250."""
@@ -482,7 +470,7 @@ class Request(ReleaseOptions):
             X = private_columns(frame, self.input_names, source)
         else:
             names = self.input_names
-            X = input_columns(frame, names, source, kinds=self.kinds, choice=DROP_CHOICE)
+            X = input_columns(frame, names, source, kinds=self.kinds, choice=self.about_missing)
         return X, self._people(frame, source)
 
     def _people(self, frame: pl.DataFrame, source: Source) -> Any:
@@ -556,6 +544,19 @@ class PlannedRequest(Request):
         own = {} if self.class_names else {"engine": self.scheduler}
         made._noted = self.noted
         return made.set_params(random_state=self.seed, ledger=self.account, **own)
+
+
+def _left_out(rows: int, kept: int, words: Mapping[str, list[str]]) -> list[str]:
+    """How many rows are left out, and what was taken for no value in public columns."""
+    if kept == rows:
+        return []
+    told = [f"{rows - kept:,} of {counted(rows, 'row')} are left out: a value is missing."]
+    for name, found in words.items():
+        told.append(
+            f"{listed(found)} in column '{name}' {'counts' if len(found) == 1 else 'count'} as missing: "
+            f"if this is a level, list all levels, such as --categories '{name}={found[0]}|other'."
+        )
+    return told
 
 
 def make_plan(

@@ -52,6 +52,7 @@ def grid(
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     check_files([(data, TABLES)], files, force=force)
     from privgp.command.io.accounts import account_of, charged, noted
+    from privgp.command.io.cells.kinds import FILL_IN
     from privgp.command.io.request import Request
     from privgp.command.io.results import Results
     from privgp.command.io.spending import rehearse, spending
@@ -59,7 +60,9 @@ def grid(
     from privgp.models.search.candidates import candidates_of
     from privgp.models.search.grid import PrivateGridSearchCV
 
-    request = Request(data=data, output=output, seed=seed, hyperparameters="fixed", **asked)
+    request = Request(
+        data=data, output=output, seed=seed, hyperparameters="fixed", about_missing=FILL_IN, **asked
+    )
     request.check()
     account = account_of(ledger, dataset)
     results = Results(out, certificate, plot, force)

@@ -22,6 +22,9 @@ from privgp.types import Array, Pair, Positive
 MOST_LEVELS = 1000
 EDGE = 65  # points along either side of a box of places
 TINY = 1e-9  # degrees
+# Names that leave no doubt; x and y are not among them, as surveyors have them both ways.
+LONGITUDES, LATITUDES = ("longitude", "lon", "lng", "long"), ("latitude", "lat")
+EASTWARDS, NORTHWARDS = ("easting", "east"), ("northing", "north")
 SECOND = 1.1 / 3600.0  # in hours: days often end at 23:59:59
 EVEN_SPREAD = 0.5  # the std of a truth value that is true as often as not
 EPOCH = "days since 1970-01-01 00:00:00"
@@ -209,11 +212,19 @@ class Date(Number):
         return [{"standard_name": "time", "units": EPOCH, "calendar": "standard"}]
 
     def told_bounds(self) -> str:
-        return super().told_bounds().replace("T00:00:00.000000", "").replace(".000000", "")
+        return _short(super().told_bounds())
+
+    def range_of(self, coordinates: Array) -> str:
+        return _short(super().range_of(coordinates))
 
     def describe(self) -> str:
         told = self.told_bounds()
         return f"{self.names[0]} (a date, in days; UTC where no time zone is given{told})"
+
+
+def _short(text: str) -> str:
+    """Dates without a time of zero, and times without fractions of zero."""
+    return text.replace("T00:00:00.000000", "").replace(".000000", "")
 
 
 @dataclass(frozen=True)
@@ -342,13 +353,27 @@ class Place(Number):
     dimensions: ClassVar[int] = 2
     width: ClassVar[int] = 3
     ranked: ClassVar[bool] = False
-    holds: ClassVar[str] = "coordinates"
+    holds: ClassVar[str] = "coordinates, latitude and longitude in degrees unless a crs is given"
     kind: Annotated[str, ("place",)] = "place"
     crs: str | None = None
 
     @property
     def needed(self) -> int:
         return 2
+
+    def check(self) -> None:
+        super().check()
+        first, second = (name.strip().lower() for name in self.names)
+        swapped = (
+            first in LONGITUDES and second in LATITUDES
+            if self.crs is None
+            else first in (*LATITUDES, *NORTHWARDS) and second in (*LONGITUDES, *EASTWARDS)
+        )
+        if swapped:
+            raise ValueError(
+                f"the place {self.names[0]!r}, {self.names[1]!r} is the wrong way round: latitude comes "
+                "before longitude, but in a crs east before north."
+            )
 
     @property
     def drawn(self) -> tuple[int, ...]:  # type: ignore[override]

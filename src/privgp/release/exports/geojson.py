@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from privgp.gp.columns.kinds import LATITUDES, LONGITUDES
 from privgp.release.exports.mesh import ACROSS, DIGITS, NOT_DEGREES, Mesh, turned
 from privgp.types import Array
-
-LONGITUDES = ("longitude", "lon", "lng", "long")
-LATITUDES = ("latitude", "lat")
 
 
 def places_in(names: Sequence[str]) -> tuple[int, int] | None:

@@ -93,16 +93,23 @@ def levels_of(columns: Any) -> dict[str, list[str]]:
     return {key: [*map(level, said[1])] for key, said in listed.items() if said[0] == "category"}
 
 
-def words_for_nothing(column: pl.Series, kept: pl.Series) -> list[str]:
-    """What a public column of texts holds as if it were no value, though it may be a level; ``kept``:
-    the column without the rows that are left out."""
-    if column.dtype != pl.String or not len(kept) or kept.dtype != pl.String:
+def words_for_nothing(
+    frame: pl.DataFrame, kept: pl.DataFrame, names: Sequence[str]
+) -> dict[str, list[str]]:
+    """What public columns of texts hold as if it were no value, though it may be a level, by their
+    names. ``kept``: the table without the rows that are left out."""
+    found = {name: _words_for_nothing(frame[name], kept[name]) for name in names}
+    return {name: words for name, words in found.items() if words}
+
+
+def _words_for_nothing(column: pl.Series, kept: pl.Series) -> list[str]:
+    if column.dtype != pl.String:
         return []
-    if _looks_numeric(kept.str.strip_chars()).any() or kept.str.contains(ISO).all():
+    kept = kept.str.strip_chars()
+    if _looks_numeric(kept).any() or kept.str.contains(ISO).all():
         return []
     words = column.drop_nulls().str.strip_chars().unique(maintain_order=True).to_list()
-    there = {*kept.str.strip_chars().unique()}
-    return [word for word in words if word and word.lower() in NOTHING and word not in there]
+    return [word for word in words if word and word.lower() in NOTHING]
 
 
 def typed(
