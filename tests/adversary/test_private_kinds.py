@@ -212,3 +212,18 @@ def test_a_declared_level_is_no_missing_value(level: str, tmp_path: Path) -> Non
     assert run("plan", data, *asked, "-o", plan).code == 0
     carried = ["release", data, "--plan", plan, "--output", "cost", "-o", tmp_path / "t.privgp"]
     assert "--missing drop takes the level" in run(*carried, *drop).err
+
+
+@pytest.mark.parametrize("command", ["plan", "release"])
+def test_a_table_of_words_without_a_header_is_not_quoted(command: str, tmp_path: Path) -> None:
+    """Its first record would be taken for the names of columns, and told."""
+    data = tmp_path / "t.csv"
+    data.write_text("secret north,secret yes\n" * 30)
+    labels = ["--output", "ill", "--classes", "yes,no", "--epsilon", 1, "--delta", "1e-5"]
+    asked = ["--inputs", "region", "--protect", "records", *KINDS["region"], *labels]
+    found = run(
+        command, data, *asked, "-o", tmp_path / f"t.{'plan' if command == 'plan' else 'privgp'}"
+    )
+    assert found.code == 2, found
+    assert "no column 'region', and its first line must name the columns" in found.err
+    assert "secret" not in found.err + found.out

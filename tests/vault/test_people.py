@@ -23,7 +23,7 @@ from privgp.vault.validate import person_ids
 BIG = 2**53 + 1  # the first whole number that no float is
 EAST = timezone(timedelta(hours=2))
 ONE_PERSON: dict[str, list[Any]] = {
-    "letters in two parts": ["\u00e9va", "e\u0301va", "e\u0301va".encode()],
+    "letters in two parts": ["\u00e9va", "e\u0301va", "e\u0301va".encode(), b"\xe9va"],
     "wide letters": ["a1", "\uff41\uff11"],
     "digits": ["12", "\uff11\uff12", "\u0661\u0662", 12],
     "spaces": ["ann lee", "ann\u00a0lee", " ann  lee\t", "\u3000ann lee"],

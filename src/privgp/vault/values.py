@@ -182,12 +182,19 @@ def person(value: Any) -> Hashable:
         return _other_person(value)
     kind, held = found
     if kind != NUMBER:
-        return _written_person(held.decode("utf-8", "replace") if kind == BYTES else held)
+        return _written_person(_decoded(held) if kind == BYTES else held)
     if isinstance(held, float) and abs(held) >= WHOLE_FLOATS:
         raise OverflowError
     if isinstance(held, Decimal) and held.adjusted() > MOST_DIGITS:
         raise OverflowError
     return str(int(held) if held == int(held) else float(held))
+
+
+def _decoded(held: bytes) -> str:
+    try:
+        return held.decode("utf-8")
+    except UnicodeDecodeError:
+        return held.decode("latin-1")  # in which every byte is a letter
 
 
 def _other_person(value: Any) -> Hashable:
