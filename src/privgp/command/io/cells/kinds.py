@@ -11,7 +11,7 @@ import polars as pl
 from privgp.command.errors import Refusal, listed
 from privgp.command.io.cells.dates import written_dates
 from privgp.gp.columns.disguises import disguise_of
-from privgp.vault.tables import NOTHING
+from privgp.vault.values import NOTHING
 
 Kinds = Mapping[str, str]  # the kind of every column that is known, by its name
 NUMBERS = ("number", "periodic", "place")
