@@ -213,3 +213,18 @@ def test_a_declared_level_is_no_missing_value(level: str, tmp_path: Path) -> Non
         found = run("release", data, *carried, "-o", tmp_path / "t.privgp")
         assert found.code == 0, found
     assert len(rows) == 1
+
+
+@pytest.mark.parametrize("command", ["plan", "release"])
+def test_a_table_of_words_without_a_header_is_not_quoted(command: str, tmp_path: Path) -> None:
+    """Its first record would be taken for the names of columns, and told."""
+    data = tmp_path / "t.csv"
+    data.write_text("secret north,secret yes\n" * 30)
+    labels = ["--output", "ill", "--classes", "yes,no", "--epsilon", 1, "--delta", "1e-5"]
+    asked = ["--inputs", "region", "--protect", "records", *KINDS["region"], *labels]
+    found = run(
+        command, data, *asked, "-o", tmp_path / f"t.{'plan' if command == 'plan' else 'privgp'}"
+    )
+    assert found.code == 2, found
+    assert "no column 'region', and its first line must name the columns" in found.err
+    assert "secret" not in found.err + found.out

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from privgp.storage.tables import TableError, open_files
+from privgp.vault.table import table_people
 
 
 @pytest.fixture
@@ -50,3 +51,16 @@ def test_copies_that_programs_put_aside_are_no_part_of_a_folder(folder: Path) ->
     for name in aside:  # whoever names them means them
         assert open_files(folder / name).rows == 2
     assert open_files(folder / "_temporary").rows == 2
+
+
+def test_people_in_names_of_folders_are_those_of_columns(tmp_path: Path) -> None:
+    """A space is written as %20 there; rows of nobody were rows of somebody with a long name."""
+    for name in ("who=Ann%20Lee", "who=07"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.csv").write_text("x\n1\n")
+    (tmp_path / "b.csv").write_text("x,who\n1,Ann Lee\n2,7\n")
+    assert len({*table_people(open_files(tmp_path), "who").tolist()}) == 2
+    (tmp_path / "who=__HIVE_DEFAULT_PARTITION__").mkdir()
+    (tmp_path / "who=__HIVE_DEFAULT_PARTITION__" / "a.csv").write_text("x\n1\n")
+    with pytest.raises(ValueError, match="must name a person in every row"):
+        table_people(open_files(tmp_path), "who")

@@ -14,6 +14,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from privgp.server.errors import Refused
 from privgp.server.reading import person_column
 from privgp.storage.tables import open_files
 from privgp.vault.people import person_codes
@@ -23,7 +24,7 @@ from privgp.vault.validate import person_ids
 BIG = 2**53 + 1  # the first whole number that no float is
 EAST = timezone(timedelta(hours=2))
 ONE_PERSON: dict[str, list[Any]] = {
-    "letters in two parts": ["\u00e9va", "e\u0301va", "e\u0301va".encode()],
+    "letters in two parts": ["\u00e9va", "e\u0301va", "e\u0301va".encode(), b"\xe9va"],
     "wide letters": ["a1", "\uff41\uff11"],
     "digits": ["12", "\uff11\uff12", "\u0661\u0662", 12],
     "spaces": ["ann lee", "ann\u00a0lee", " ann  lee\t", "\u3000ann lee"],
@@ -107,3 +108,19 @@ def test_floats_that_are_several_whole_numbers_are_refused(wide: float) -> None:
         with pytest.raises(ValueError, match="groups hold numbers too large for floats"):
             person_ids(held, len(held))
     assert person_ids([2.0**53 - 1, 2**53 - 1, str(2**53 - 1)], 3).max() == 0
+
+
+@pytest.mark.parametrize(
+    "mark", ["nan", "NaN", "NA", "n/a", "None", "null", "-", "?", ".", "\u200b"]
+)
+def test_marks_of_missing_values_are_nobody(mark: str, tmp_path: Path) -> None:
+    """Rows of people who have others under their name would be one more person's."""
+    for held in (["a", mark], np.array(["a", mark]), [b"a", f" {mark} ".encode()]):
+        with pytest.raises(ValueError, match="groups contain missing values, or texts such as NA"):
+            person_ids(held, 2)
+    frame = pl.DataFrame({"who": ["a", mark]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="groups contain missing values"):
+        table_people(open_files(tmp_path), "who")
+    with pytest.raises(Refused, match="must name a person in every row"):
+        person_column(frame, "who")

@@ -85,3 +85,16 @@ def test_whatever_is_wrong_the_sentence_is_the_same(place: int, cell: Any) -> No
 def test_what_is_private_is_declared(columns: Any, bounds: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Inputs.private(columns, bounds)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "written", "same"),
+    [((170, 190), -175.0, 185.0), ((-10, 10), 355.0, -5.0), ((0, 360), -90.0, 270.0)],
+)
+def test_a_private_place_across_the_date_line_stays_where_it_is(bounds, written, same):
+    """It was moved to an end of the bounds, as if it lay outside."""
+    inputs = Inputs.private({("lat", "lon"): "place"}, {"lat": (50, 52), "lon": bounds})
+    both = private_rows({"lat": [51.5, 51.5], "lon": [written, same]}, inputs)
+    assert np.allclose(both[0], both[1], rtol=0, atol=1e-6)
+    outside = private_rows({"lat": [51.5], "lon": [100.0]}, inputs)
+    assert np.all(outside <= np.array(inputs.domain)[:, 1])

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 ENDINGS = (".csv", ".parquet")
 BATCH = 2**16  # rows that are read at a time
 PATTERN = re.compile(r"[*?\[]")
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how programs name the folder of rows without one
 PARTITION = re.compile(r"([^=/\\]+)=([^=/\\]*)")
 
 Read = TypeVar("Read")
@@ -199,7 +201,7 @@ def _opened(path: str) -> File:
 
     parts, stamp = Path(path).parent.parts, _stamp(path)  # before anything is read of it
     matched = (PARTITION.fullmatch(part) for part in parts)
-    partition = tuple((found[1], found[2]) for found in matched if found)
+    partition = tuple((found[1], _named_value(found[2])) for found in matched if found)
     if path.lower().endswith(".csv"):
         names, rows = _lines(path)
     else:
@@ -207,6 +209,11 @@ def _opened(path: str) -> File:
         rows = int(_parsed(path, lambda: _scan(path).select(pl.len()).collect()).item())
     held = tuple(pair for pair in partition if pair[0] not in names)
     return File(path, names, rows, held, stamp)
+
+
+def _named_value(written: str) -> str:
+    """The value in the name of a folder, as programs write it; empty where there is none."""
+    return "" if written == NO_VALUE else unquote(written)
 
 
 def _stamp(path: str) -> tuple[int, ...]:

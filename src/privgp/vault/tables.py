@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 from privgp.gp.columns.table import Table, missing_cells
 from privgp.plan.inputs.inputs import Inputs
 from privgp.types import Array
-from privgp.vault.values import read_number
+from privgp.vault.values import NOTHING, read_number
 
-# how tables write that there is no value
-NOTHING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "?", "."}
 WRONG = "X must be a table with the declared columns, and hold a value of its kind in every cell."
 
 

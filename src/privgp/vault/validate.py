@@ -11,6 +11,10 @@ from sklearn.exceptions import DataConversionWarning
 from privgp.types import Array, Integers
 from privgp.vault.values import column, entries, is_row, numbers, person, read_label, read_number
 
+NOBODY = (
+    "groups contain missing values, or texts such as NA or - in their place: every row needs an "
+    "identifier."
+)
 TOO_LARGE = (
     "groups hold numbers too large for floats to tell apart: give them as whole numbers or text."
 )
@@ -169,7 +173,7 @@ def person_ids(groups: Any, rows: int) -> Integers | None:
     except Exception:  # of a value's own methods, which may quote it
         raise ValueError("groups must be plain identifiers such as numbers or text.") from None
     if any(each is None for each in people):
-        raise ValueError("groups contain missing values or NaN: every row needs an identifier.")
+        raise ValueError(NOBODY)
     places: dict[Any, int] = {}
     ids = np.array([places.setdefault(each, len(places)) for each in people], dtype=np.int64)
     return ids if inverse is None else ids[inverse]

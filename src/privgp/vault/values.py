@@ -24,6 +24,8 @@ NUMBER, TEXT, BYTES = "number", "text", "bytes"
 WHOLE_FLOATS = 2.0**53  # from there on, several whole numbers are one float
 MOST_DIGITS = 400  # of an identifier that is read as a number
 UNSEEN = ("Cc", "Cf")  # kinds of letters that have no width
+# how tables write that there is no value
+NOTHING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "?", "."}
 TRUTHS = {"true": "1", "false": "0"}
 
 
@@ -175,19 +177,26 @@ def identity(value: Any) -> Hashable:
 def person(value: Any) -> Hashable:
     """What a person is told apart by, however a table writes the identifier: 1, 1.0, "1", " 01" and
     b"1.0" are one person. Where that makes one of two people, both are protected. None where it is
-    missing, a blank text too; TypeError where it is no identifier, OverflowError where it is a float
+    missing, also by a text such as NA; TypeError where it is no identifier, OverflowError where it is a float
     that several whole numbers round to."""
     found = label(value)
     if found is None:
         return _other_person(value)
     kind, held = found
     if kind != NUMBER:
-        return _written_person(held.decode("utf-8", "replace") if kind == BYTES else held)
+        return _written_person(_decoded(held) if kind == BYTES else held)
     if isinstance(held, float) and abs(held) >= WHOLE_FLOATS:
         raise OverflowError
     if isinstance(held, Decimal) and held.adjusted() > MOST_DIGITS:
         raise OverflowError
     return str(int(held) if held == int(held) else float(held))
+
+
+def _decoded(held: bytes) -> str:
+    try:
+        return held.decode("utf-8")
+    except UnicodeDecodeError:
+        return held.decode("latin-1")  # in which every byte is a letter
 
 
 def _other_person(value: Any) -> Hashable:
@@ -209,6 +218,8 @@ def _written_person(text: str) -> str | None:
         seen = (each for each in text if each.isspace() or category(each) not in UNSEEN)
         text = normalize("NFKC", "".join(seen))
     text = " ".join(text.split())
+    if text.lower() in NOTHING:
+        return None
     if text.lower() in TRUTHS:
         return TRUTHS[text.lower()]
     if ISO_DATE.match(text):
@@ -222,7 +233,7 @@ def _written_person(text: str) -> str | None:
             return text
         return str(int(held) if held == int(held) else float(held))
     except (ArithmeticError, ValueError):
-        return text or None
+        return text
 
 
 def is_missing(value: Any) -> bool:

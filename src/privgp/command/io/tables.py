@@ -102,14 +102,17 @@ def check_columns(source: Source, wanted: Sequence[str]) -> None:
     for name in wanted:
         count = source.names.count(name)
         if count == 0:
-            raise Refusal(f"'{source.path}' has no column '{name}'{_what_there_is(source)}.")
+            told = _what_there_is(source, wanted)
+            raise Refusal(f"'{source.path}' has no column '{name}'{told}.")
         if count > 1:
             raise Refusal(f"'{source.path}' has {count} columns named '{name}': rename them.")
 
 
-def _what_there_is(source: Source) -> str:
-    # A table without a header shows its first row as one, and with it somebody's output.
-    if source.is_csv and any(_is_number(name) for name in source.names):
+def _what_there_is(source: Source, wanted: Sequence[str]) -> str:
+    # A table without a header shows its first row as one, and with it somebody's values, which may be
+    # words: it has one if some of the columns are there.
+    named = any(name in source.names for name in wanted)
+    if source.is_csv and (not named or any(_is_number(name) for name in source.names)):
         return ", and its first line must name the columns"
     return f": it has {listed(source.names)}"
 

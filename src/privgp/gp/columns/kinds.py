@@ -387,10 +387,20 @@ class Place(Number):
         return numbers
 
     def within(self, numbers: Array) -> Array:
-        """In the declared bounds, each by itself; in their middle where a CRS has no place there."""
-        inside = super().within(numbers)
+        """In the declared bounds, each by itself, a longitude after as many turns as it takes; in their
+        middle where a CRS has no place there."""
+        inside = super().within(self._turned(numbers))
         lost = ~np.all(np.isfinite(self.degrees(inside)), axis=1, keepdims=True)
         return np.where(lost, np.mean(self.bounds, axis=1), inside) if self.bounds else inside
+
+    def _turned(self, numbers: Array) -> Array:
+        """With longitudes between the bounds where the same place has one there: -175 is 185."""
+        if self.crs is not None or not self.bounds:
+            return numbers
+        (low, high), lon = self.bounds[1], numbers[:, 1]
+        east = low + np.mod(lon - low, 360.0)
+        beyond = (lon < low) | (lon > high)
+        return np.column_stack([numbers[:, 0], np.where(beyond & (east <= high), east, lon)])
 
     def cells(self, numbers: Array) -> list[Any]:
         if self.crs is not None:

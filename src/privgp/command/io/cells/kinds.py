@@ -12,7 +12,7 @@ from privgp.command.errors import Refusal, listed
 from privgp.command.io.cells.dates import written_dates
 from privgp.gp.columns.disguises import disguise_of
 from privgp.gp.columns.kinds import level
-from privgp.vault.tables import NOTHING
+from privgp.vault.values import NOTHING
 
 Kinds = Mapping[str, str]  # the kind of every column that is known, by its name
 NUMBERS = ("number", "periodic", "place")
