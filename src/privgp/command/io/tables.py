@@ -263,10 +263,20 @@ def write_table(frame: pl.DataFrame, path: Path, *, simulation: bool) -> list[st
         frame = frame.with_columns(pl.lit(True).alias(name))
     with whole_file(path) as part:
         if ending(path) == ".csv":
-            frame.write_csv(part)
+            frame.with_columns(map(_shortly, frame)).write_csv(part)
         else:
             frame.write_parquet(part)
     return frame.columns
+
+
+def _shortly(column: pl.Series) -> pl.Series:
+    """Instants as text without empty parts: days where all are midnight, else whole seconds."""
+    if not isinstance(column.dtype, pl.Datetime) or column.dtype.time_zone is not None:
+        return column
+    for every, form in (("1d", "%Y-%m-%d"), ("1s", "%Y-%m-%dT%H:%M:%S")):
+        if (column.dt.truncate(every) == column).all():
+            return column.dt.strftime(form)
+    return column
 
 
 def _parsed(path: Path, read: Callable[[], Read]) -> Read:

@@ -160,7 +160,9 @@ def domain(core: Mapping[str, Any]) -> str:
     numbers, what each is, as the kernel's coordinates mean nothing to a reader."""
     if "inputs" in core["bounds"] and "inputs" in core:
         return "; ".join(core["inputs"])
-    return " x ".join(f"[{low:g}, {high:g}]" for low, high in core["bounds"].get("inputs", ()))
+    return " x ".join(
+        f"[{low:.12g}, {high:.12g}]" for low, high in core["bounds"].get("inputs", ())
+    )
 
 
 def _within(core: Mapping[str, Any], box: str) -> str:
@@ -173,9 +175,9 @@ def output_bounds(core: Mapping[str, Any]) -> str:
     if classes:
         return f"one private label among {', '.join(classes)}"
     if "outputs" not in core:
-        return f"{pairs[0]:g} to {pairs[1]:g}"
+        return f"{pairs[0]:.12g} to {pairs[1]:.12g}"
     each = zip(core["outputs"], pairs, strict=True)
-    return ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in each)
+    return ", ".join(f"{name} {low:.12g} to {high:.12g}" for name, (low, high) in each)
 
 
 def private_outputs(core: Mapping[str, Any]) -> str:
@@ -184,9 +186,9 @@ def private_outputs(core: Mapping[str, Any]) -> str:
     if classes:
         return f"one private label among {', '.join(classes)}"
     if "outputs" not in core:
-        return f"one private output between {pairs[0]:g} and {pairs[1]:g}"
+        return f"one private output between {pairs[0]:.12g} and {pairs[1]:.12g}"
     each = zip(core["outputs"], pairs, strict=True)
-    told = ", ".join(f"{name} between {low:g} and {high:g}" for name, (low, high) in each)
+    told = ", ".join(f"{name} between {low:.12g} and {high:.12g}" for name, (low, high) in each)
     return f"{len(pairs)} private outputs, {told}"
 
 
