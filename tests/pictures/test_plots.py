@@ -368,8 +368,9 @@ def test_no_title_is_wider_than_its_figure():
     """The longest promise that a curve's title has: one person's contribution, and pure."""
     X = inputs(1, 400)
     model = PrivateGPRegressor(
-        y_bounds=(0, 400), epsilon=1.0, delta=1e-5, likelihood="poisson", max_change=1
-    )
+        y_bounds=(0, 400), epsilon=1.0, delta=1e-5, likelihood="poisson", max_change=1,
+        hyperparameters="fixed",
+    )  # fmt: skip
     model.fit(X, np.zeros(400), exposure=np.full(400, 9.0))
     figure = model.plot()
     figure.draw_without_rendering()
