@@ -226,5 +226,5 @@ def test_a_table_of_words_without_a_header_is_not_quoted(command: str, tmp_path:
         command, data, *asked, "-o", tmp_path / f"t.{'plan' if command == 'plan' else 'privgp'}"
     )
     assert found.code == 2, found
-    assert "no column 'region', and its first line must name the columns" in found.err
+    assert "no column 'region': its first line must name the columns" in found.err
     assert "secret" not in found.err + found.out

@@ -182,7 +182,7 @@ def _matching(pattern: str) -> list[str]:
 
 
 def _is_aside(parts: Sequence[str]) -> bool:
-    """Whether a name begins with a point or a line below: programs call copies and unfinished files so,
+    """Whether a name begins with a dot or an underscore: programs call copies and unfinished files so,
     whose rows are there once more. A folder that names a column may be called anything."""
     return any(part.startswith((".", "_")) and "=" not in part for part in parts)
 

@@ -113,7 +113,7 @@ def _what_there_is(source: Source, wanted: Sequence[str]) -> str:
     # words: it has one if some of the columns are there.
     named = any(name in source.names for name in wanted)
     if source.is_csv and (not named or any(_is_number(name) for name in source.names)):
-        return ", and its first line must name the columns"
+        return ": its first line must name the columns"
     return f": it has {listed(source.names)}"
 
 
