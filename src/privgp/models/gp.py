@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from importlib import import_module
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.ledger.account import Account
@@ -26,6 +26,7 @@ from privgp.models.spending import SpendsAtFit
 from privgp.models.tables import located, rows_at, rows_to_plan
 from privgp.plan.counts.exposures import checked_exposure
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
+from privgp.plan.replan import check_error, least_epsilon
 from privgp.plan.several.arguments import checked_shares
 from privgp.plan.several.plan import JointPlan
 from privgp.question.outcomes import CLASSIFIER, REGRESSOR, Outcome
@@ -158,6 +159,23 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         exposed = {} if self.protect == "records" else self._exposed(given, X)
         fit_several(self, X, columns, tuple(self._declared()), groups, plan, exposed)
         return self
+
+    def epsilon_for(self, table: Any, error: float) -> float:
+        """The least epsilon, within 1%, whose plan expects at most this error for every outcome.
+
+        Parameters
+        ----------
+        table : data frame or dict of columns
+            As for ``plan``. No outcome is read and nothing is spent.
+        error : float
+            In the units of the outcomes. ValueError if no epsilon reaches it.
+
+        """
+
+        def planned(epsilon: float) -> Any:
+            return clone(self).set_params(epsilon=epsilon).plan(table)
+
+        return least_epsilon(planned, check_error(error))
 
     def predict(self, table: Any, *, coverage: float = 0.9, observation: bool = False) -> Any:
         """The released functions at the rows of a table, as a data frame.

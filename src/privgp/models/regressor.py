@@ -439,7 +439,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
                 raise ValueError(
                     f"several outputs go with {name}='posterior' only: release them one by one."
                 )
-        bounds = output_bounds(self.y_bounds)
+        bounds = output_bounds(self.y_bounds, least=2)
         checked_shares(self.shares, len(bounds))
         kernels = per_output("kernel", self.kernel, len(bounds))
         noises = per_output("noise_variance", self.noise_variance, len(bounds))
