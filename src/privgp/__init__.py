@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from privgp.models.classifier import PrivateGPClassifier
     from privgp.models.files import open_table
     from privgp.models.function.estimator import PrivateFunction
+    from privgp.models.function.tune import tune_for
     from privgp.models.gp import PrivateGP
     from privgp.models.load import load
     from privgp.models.paths import PosteriorPaths
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.models.search.grid import PrivateGridSearchCV
-    from privgp.models.tune import tune_for
     from privgp.plan.file import load_plan
     from privgp.plan.plan import Plan
     from privgp.privacy.guarantee import Guarantee, compose
@@ -79,7 +79,7 @@ _HOMES = {
     "load": "privgp.models.load",
     "load_plan": "privgp.plan.file",
     "open_table": "privgp.models.files",
-    "tune_for": "privgp.models.tune",
+    "tune_for": "privgp.models.function.tune",
 }
 
 

@@ -175,7 +175,7 @@ def _mixed(people: Any = None, law: str = GAUSSIAN) -> Callable[[np.random.Gener
 
 
 def _number_and_label(strategy: Any, rng: np.random.Generator) -> Any:
-    number, label = strategy.parts
+    label = strategy.parts[1]
     return np.column_stack([_ends(rng, strategy.rows), _labels(label, rng)])
 
 

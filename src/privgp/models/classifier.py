@@ -320,11 +320,9 @@ class PrivateGPClassifier(Published, SpendingClassifier):
             found |= {f"{name}_{label}": column for label, column in each}
         return found
 
-    def _encoded(self, y: Any, rows: int) -> Array:
-        """Labels as the numbers that are measured; only the vault looks at them. (rows,)"""
-        classes = declared_classes(self.classes)
-        codes = label_codes(y, classes, rows)
-        return shares_of_second(codes) if len(classes) == 2 else codes
+    def _classes(self) -> Classes:
+        """The declared classes."""
+        return declared_classes(self.classes)
 
     def _pictured(self, output: str, observation: bool) -> Any:
         """What a picture among those of several outcomes shows: the probability of the last class."""

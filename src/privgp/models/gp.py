@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.ledger.account import Account
-from privgp.models.frames import absent, columns_of, frame_like
 from privgp.models.kinds.several.model import (
     Exposed,
     fit_several,
@@ -30,6 +29,7 @@ from privgp.plan.replan import check_error, least_epsilon
 from privgp.plan.several.arguments import checked_shares
 from privgp.plan.several.plan import JointPlan
 from privgp.question.outcomes import CLASSIFIER, REGRESSOR, Outcome
+from privgp.tables.frames import absent, frame_like, named_columns
 from privgp.types import Array, Bounds, RandomState, Table
 
 ALONE = "output"  # the name of an outcome that is declared without one
@@ -113,7 +113,7 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             The names of the input columns, if not given to the constructor.
 
         """
-        given = columns_of(table)
+        given = named_columns(table)
         names = self._input_names(given, inputs)
         asked, rows = self._planned(given, names)
         made = replace(plan_several(asked, rows), output_names=tuple(self._declared()))
@@ -142,25 +142,24 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             refused before anything is spent.
 
         """
-        given = columns_of(table)
+        given, declared = named_columns(table), self._declared()
         if not isinstance(self.outcomes, Mapping):
             self._check_given(y)
-            given = {**given, ALONE: y}
         elif y is not None:
             raise ValueError("outcomes has names, so the table holds their columns: leave y=None.")
-        missing = absent(given, [*self._declared()])
+        missing = absent(given, [*declared]) if y is None else []
         if missing:
             raise ValueError(f"table has no column {missing[0]!r}, which outcomes declares.")
+        private = [given[name] for name in declared] if y is None else [y]
         names = self._input_names(given, inputs)
         self._check_domain()
         X = {name: given[name] for name in names}
         groups = None if self.groups is None else given[self.groups]
-        columns = [given[name] for name in self._declared()]
         exposed = {} if self.protect == "records" else self._exposed(given, X)
-        fit_several(self, X, columns, tuple(self._declared()), groups, plan, exposed)
+        fit_several(self, X, private, tuple(declared), groups, plan, exposed)
         return self
 
-    def epsilon_for(self, table: Any, error: float) -> float:
+    def epsilon_for(self, table: Any, error: float) -> float:  # type: ignore[override]
         """The least epsilon, within 1%, whose plan expects at most this error for every outcome.
 
         Parameters
@@ -197,7 +196,7 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        X: Any = self._inputs_of(columns_of(table))
+        X: Any = self._inputs_of(named_columns(table))
         X = rows_at(self, X) if self.inputs_ is None else X
         found: dict[str, Any] = {}
         for name, one in zip(self.output_names_, self._each, strict=True):

@@ -75,9 +75,10 @@ from privgp.release.file import Contents
 from privgp.release.rates import learn_rates
 from privgp.release.several import OutputContents
 from privgp.types import Array, Bounds, Column, RandomState, Table
+from privgp.vault.labels import split_columns
 from privgp.vault.measure import measure
 from privgp.vault.stream import ArrayOutputs
-from privgp.vault.validate import checked_columns, checked_outputs, column_names, person_ids
+from privgp.vault.validate import checked_outputs, column_names, person_ids
 
 INTERVAL_ROWS = 8192  # at a time: every model of the mixture has a mean and a variance at each
 
@@ -220,10 +221,10 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             fit_table(self, X, y, groups, plan)
             return self
         if are_several(self.y_bounds):
-            pairs, rows = len(self._alone()), row_count(X)
-            columns = [*checked_columns(y, rows, pairs).T]
-            exposed = self._exposed(exposure, rows)
-            fit_several(self, X, columns, column_names(y), groups, plan, exposed)
+            count = row_count(X)
+            private = split_columns(y, count, len(self._alone()))
+            exposed = self._exposed(exposure, count)
+            fit_several(self, X, private, column_names(y), groups, plan, exposed)
             return self
         if self.protect == "records":
             fit_records(self, X, y, groups, plan)
@@ -458,9 +459,9 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         low, high = self.interval(X, coverage, observation=observation)
         return {"mean": mean, "std": std, "low": low, "high": high}
 
-    def _encoded(self, y: Any, rows: int) -> Array:
-        """Outputs as the numbers that are measured; only the vault looks at them. (rows,)"""
-        return checked_outputs(y, rows)
+    def _classes(self) -> None:
+        """Outputs are numbers."""
+        return None
 
     def _pictured(self, output: str, observation: bool) -> Any:
         """What a picture among those of several outcomes shows."""

@@ -261,8 +261,9 @@ class MixedParameters(Parameters):
         return cls.of({**MIXED, **given, **named, "y_bounds": bounds}, columns)
 
     def parts(self) -> tuple[Parameters, ...]:
-        budget = {"epsilon": self.epsilon, "delta": self.delta}
-        return tuple(replace(each, **budget) for each in self.outcomes)
+        return tuple(
+            replace(each, epsilon=self.epsilon, delta=self.delta) for each in self.outcomes
+        )
 
     @property
     def change(self) -> tuple[float, ...]:

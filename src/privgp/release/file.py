@@ -74,7 +74,7 @@ class Contents:
         """What goes with private inputs is there with them, and nowhere else."""
         f, private = self.functionals, self.parameters.protect == "records"
         _holds(f.nodes.shape[1] == self.columns, "number of columns is broken")
-        check_bins(f, self.measurement, private=private)
+        check_bins(f, self.measurement, records=private)
 
     def _check_spent(self) -> None:
         """The measurements make up the one that the release is computed from, and its promise."""

@@ -48,7 +48,7 @@ class OutputContents:
     def check_for(self, columns: int, given: Parameters) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
         require(self.functionals.nodes.shape[1] == columns, "its number of columns is broken")
-        check_bins(self.functionals, self.measurement, private=given.protect == "records")
+        check_bins(self.functionals, self.measurement, records=given.protect == "records")
         counts = given.likelihood == "poisson"
         require((self.unit_rate is not None) == counts, "its unit of rates is broken")
         classes = len(given.labels() or ())
@@ -58,11 +58,11 @@ class OutputContents:
             check_models(each.models, columns)
 
 
-def check_bins(f: Functionals, measurement: Measurement, *, private: bool) -> None:
+def check_bins(f: Functionals, measurement: Measurement, *, records: bool) -> None:
     """Refuse what goes with private inputs where these are public, and the other way round."""
     counted = measurement.counts is not None or measurement.gram is not None
     extra = (f.fixed_gram is not None, f.scatter is not None, f.shares is not None)
-    require(all(part == private for part in (counted, *extra)), "its bins are broken")
+    require(all(part == records for part in (counted, *extra)), "its bins are broken")
     if f.scatter is not None and f.shares is not None:
         require(f.scatter.shape[1] * len(f.shares) == len(f.nodes), "its bins are broken")
         whole = abs(float(f.shares.sum()) - 1.0) <= 1e-9

@@ -113,7 +113,8 @@ class JointPlan:
     @property
     def inputs(self) -> Array | None:
         """The distinct inputs; None where inputs are private."""
-        return self.parts[0].inputs
+        found: Array | None = self.parts[0].inputs
+        return found
 
     @property
     def targets(self) -> Array:

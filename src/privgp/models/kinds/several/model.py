@@ -44,6 +44,7 @@ from privgp.privacy.guarantee import (
 from privgp.release.certificate import utc
 from privgp.release.spendings import FROM_THEM
 from privgp.types import Array, Table
+from privgp.vault.labels import joint_data
 from privgp.vault.measure import measure
 from privgp.vault.people import count_people
 from privgp.vault.tables import private_rows
@@ -96,24 +97,25 @@ def plan_several(model: Any, rows: Given) -> JointPlan:
 
 
 def fit_several(
-    model: Any, X: Any, outcomes: Sequence[Any], names: tuple[str, ...] | None, groups: Any,
+    model: Any, X: Any, outputs: Sequence[Any], names: tuple[str, ...] | None, groups: Any,
     plan: Any = None, exposed: Exposed | None = None,
 ) -> None:  # fmt: skip
     """Measure all outcomes once, with noise, and learn each from its part of the measurement.
 
-    ``outcomes``: one private column each, in the order of the models; ``names``: theirs, if known.
+    ``outputs``: one column each, in the order of the models; ``names``: theirs, if known.
     """
     each = model._alone()
+    inputs = people = None
     if model.protect == "records":
-        data, rows = _private(model, X, groups)
-        count = len(data[0])
+        inputs = _private_inputs(model, X)
+        people, count = person_ids(groups, len(inputs)), len(inputs)
+        rows = private_count(model, count, groups)
     else:
         X = rows_to_fit(model, X)
-        data, rows = (), public_rows(model, X, groups, exposed or {})
-        count = len(X)
+        rows, count = public_rows(model, X, groups, exposed or {}), len(X)
     for one in each:
         one.inputs_ = model.inputs_
-    columns = [one._encoded(y, count) for one, y in zip(each, outcomes, strict=True)]
+    data = joint_data(outputs, [one._classes() for one in each], count, inputs, people)
     made = _plan_for(model, rows, plan)
     if names is not None and made.output_names not in (None, names):
         raise ValueError(
@@ -122,27 +124,20 @@ def fit_several(
         )
     made = replace(made, output_names=names or made.names)
     charge(model, _promised(model, made), rows.public.inputs)
-    encoded: Any = np.column_stack(columns)
-    if data:
-        inputs, *whose = data
-        encoded = (inputs, encoded, *whose)
-    measured: Any = measure(
-        encoded, cast(Any, made.y_bounds), cast(Any, made.strategy), made.noise, simulation(model)
-    )
-    del data, columns, encoded, outcomes
+    bounds, strategy = cast(Any, made.y_bounds), cast(Any, made.strategy)
+    measured: Any = measure(data, bounds, strategy, made.noise, simulation(model))
+    del data, inputs, outputs
     _release(model, each, made, measured)
 
 
-def _private(model: Any, X: Any, groups: Any) -> tuple[tuple[Any, ...], Given]:
-    """Private inputs, with whose they are, for the vault; and what is public of them."""
+def _private_inputs(model: Any, X: Any) -> Any:
+    """Where the kernel has private inputs: for the vault alone. The model remembers their columns."""
     model.inputs_ = None
     model.inputs_ = kinds = records_to_plan(model).inputs_
     columns = len(domain(domain_of(model)))
     inputs = checked_inputs(X, columns) if kinds is None else private_rows(X, kinds)
     remember(model, names_of(X) if kinds is None else kinds.names, columns)
-    people = person_ids(groups, len(inputs))
-    whose = () if people is None else (people,)
-    return (inputs, *whose), private_count(model, len(inputs), groups)
+    return inputs
 
 
 def _plan_for(model: Any, rows: Given, plan: Any) -> JointPlan:
@@ -215,7 +210,8 @@ def _protected(plan: JointPlan) -> tuple[Protected, tuple[str, ...]]:
         if plan.strategy.whole_people:
             return PEOPLE_RECORDS, PEOPLE_ASSUMPTIONS
         return RECORDS, RECORDS_ASSUMPTIONS
-    protected, assumptions = ROW if plan.strategy.people is None else PERSON, OUTPUTS_ASSUMPTIONS
+    protected = ROW if plan.strategy.people is None else PERSON
+    assumptions: tuple[str, ...] = OUTPUTS_ASSUMPTIONS
     limits = [
         f"{name} by at most {exactly(change)}"
         for name, change in zip(plan.names, plan.max_changes, strict=True)

@@ -18,7 +18,7 @@ NO_TABLE = (
 )
 
 
-def columns_of(table: Any) -> dict[str, Any]:
+def named_columns(table: Any) -> dict[str, Any]:
     """The columns of a table by their names, each as its library holds it.
 
     Parameters
