@@ -14,7 +14,6 @@ from typing import Any, cast
 import numpy as np
 
 from privgp.gp.threads import one_thread
-from privgp.models.kept import names_of
 from privgp.models.kinds.records import domain, row_count
 from privgp.models.planned import OTHER, PublicRows, accepted, bound
 from privgp.models.promise import (
@@ -48,7 +47,7 @@ from privgp.vault.labels import joint_data
 from privgp.vault.measure import measure
 from privgp.vault.people import count_people
 from privgp.vault.tables import private_rows
-from privgp.vault.validate import checked_inputs, person_ids
+from privgp.vault.validate import checked_inputs, column_names, person_ids
 
 Exposed = Mapping[
     int, Array
@@ -136,7 +135,7 @@ def _private_inputs(model: Any, X: Any) -> Any:
     model.inputs_ = kinds = records_to_plan(model).inputs_
     columns = len(domain(domain_of(model)))
     inputs = checked_inputs(X, columns) if kinds is None else private_rows(X, kinds)
-    remember(model, names_of(X) if kinds is None else kinds.names, columns)
+    remember(model, column_names(X) if kinds is None else kinds.names, columns)
     return inputs
 
 
