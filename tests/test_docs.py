@@ -200,6 +200,7 @@ CALLS = {
     "PrivateGPRegressor": "PrivateGPRegressor plan epsilon_for fit predict interval plot save "
     "certificate",
     "PrivateGPClassifier": "PrivateGPClassifier plan fit predict_proba interval plot",
+    "PrivateGP": "PrivateGP plan fit predict",
     "PrivateFunction": "PrivateFunction fit release plot save_state load_state",
     "PrivateBayesSearchCV": "PrivateBayesSearchCV plan fit predict",
     "PrivateGridSearchCV": "PrivateGridSearchCV fit describe",
@@ -233,6 +234,7 @@ def test_the_reference_shows_signatures_as_they_are(title, call):
         for kind in (
             privgp.PrivateGPRegressor,
             privgp.PrivateGPClassifier,
+            privgp.PrivateGP,
             privgp.PrivateBayesSearchCV,
             privgp.PrivateGridSearchCV,
         )

@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 
 from papers.excursion.tasks import best_cutoff, overlap, posteriors
 from papers.shared.data import MissingData
-from privgp.models.tune import ExcursionTask, Tuned, tune_for
+from privgp.models.function.tune import ExcursionTask, Tuned, tune_for
 from privgp.plan.functions.tuning import PriorDraws
 from privgp.types import Array
 

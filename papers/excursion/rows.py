@@ -35,7 +35,7 @@ from papers.excursion.tasks import (
     posteriors,
 )
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.tune import ExcursionTask, Tuned, tune_for
+from privgp.models.function.tune import ExcursionTask, Tuned, tune_for
 from privgp.plan.functions.tuning import PriorDraws
 from privgp.types import Array
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.models.tune import ExcursionTask, Tuned
+from privgp.models.function.tune import ExcursionTask, Tuned
 from privgp.plan.functions.tuning import ManyPosteriors, PriorDraws
 from privgp.release.excursions import smoothed
 from privgp.types import Array

@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from privgp.models.classifier import PrivateGPClassifier
     from privgp.models.files import open_table
     from privgp.models.function.estimator import PrivateFunction
+    from privgp.models.function.tune import tune_for
+    from privgp.models.gp import PrivateGP
     from privgp.models.load import load
     from privgp.models.paths import PosteriorPaths
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.models.search.grid import PrivateGridSearchCV
-    from privgp.models.tune import tune_for
     from privgp.plan.file import load_plan
     from privgp.plan.plan import Plan
     from privgp.privacy.guarantee import Guarantee, compose
+    from privgp.question.outcomes import Count, Label, Number
 
 __version__ = "0.2.0"
 __all__ = [
@@ -30,14 +32,18 @@ __all__ = [
     "BinnedGP",
     "BinnedMeans",
     "BudgetExceeded",
+    "Count",
     "Guarantee",
+    "Label",
     "Ledger",
     "LedgerError",
     "LedgerTampered",
+    "Number",
     "Plan",
     "PosteriorPaths",
     "PrivateBayesSearchCV",
     "PrivateFunction",
+    "PrivateGP",
     "PrivateGPClassifier",
     "PrivateGPRegressor",
     "PrivateGridSearchCV",
@@ -54,14 +60,18 @@ _HOMES = {
     "BinnedGP": "privgp.models.binned",
     "BinnedMeans": "privgp.models.binned",
     "BudgetExceeded": "privgp.ledger.errors",
+    "Count": "privgp.question.outcomes",
     "Guarantee": "privgp.privacy.guarantee",
+    "Label": "privgp.question.outcomes",
     "Ledger": "privgp.ledger.ledger",
     "LedgerError": "privgp.ledger.errors",
     "LedgerTampered": "privgp.ledger.errors",
+    "Number": "privgp.question.outcomes",
     "Plan": "privgp.plan.plan",
     "PosteriorPaths": "privgp.models.paths",
     "PrivateBayesSearchCV": "privgp.models.search.bayes",
     "PrivateFunction": "privgp.models.function.estimator",
+    "PrivateGP": "privgp.models.gp",
     "PrivateGPClassifier": "privgp.models.classifier",
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGridSearchCV": "privgp.models.search.grid",
@@ -69,7 +79,7 @@ _HOMES = {
     "load": "privgp.models.load",
     "load_plan": "privgp.plan.file",
     "open_table": "privgp.models.files",
-    "tune_for": "privgp.models.tune",
+    "tune_for": "privgp.models.function.tune",
 }
 
 

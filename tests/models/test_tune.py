@@ -11,7 +11,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from privgp import tune_for
-from privgp.models.tune import ExcursionTask, PriorDraws
+from privgp.models.function.tune import ExcursionTask, PriorDraws
 from privgp.plan.functions.tuning import ManyPosteriors
 
 RNG = np.random.default_rng(0)

@@ -162,6 +162,54 @@ def _other_tables(strategy: Any, y: Any, rng: np.random.Generator) -> Any:
     return np.where(mine, -y if rng.uniform() < 0.5 else _tables(strategy, rng), y)
 
 
+def _mixed(people: Any = None, law: str = GAUSSIAN) -> Callable[[np.random.Generator], Any]:
+    """A number and a label of three classes."""
+
+    def make(rng: np.random.Generator) -> Any:
+        pure = law == LAPLACE
+        number = _groups(people) if pure else _sums(people, unit=True)
+        label = _every_class(strategy_of_groups if pure else strategy_for_rows, people)
+        return JointSums((number(rng), label(rng)), factors((1.0, 2.0), law))
+
+    return make
+
+
+def _number_and_label(strategy: Any, rng: np.random.Generator) -> Any:
+    label = strategy.parts[1]
+    return np.column_stack([_ends(rng, strategy.rows), _labels(label, rng)])
+
+
+def _other_number_and_label(strategy: Any, y: Any, rng: np.random.Generator) -> Any:
+    people = np.arange(strategy.rows) if strategy.people is None else strategy.people
+    mine = people == rng.choice(people)
+    one, other = rng.permutation(3)[:2]
+    fresh = np.column_stack([-y[:, 0], np.where(y[:, 1] == one, other, rng.integers(-1, 3))])
+    return np.where(mine[:, None], fresh, y)
+
+
+def _joint_bins(law: str) -> Callable[[np.random.Generator], Any]:
+    """Two outputs of private records, over bins of their own."""
+
+    def make(rng: np.random.Generator) -> Any:
+        kind = Bins if law == GAUSSIAN else HalvedBins
+        box, energy = (np.zeros(1), np.ones(1)), 1.0 if law == GAUSSIAN else 0.0
+        parts = tuple(kind(*box, (k,), 5, np.eye(k), energy) for k in (3, 2))
+        return JointSums(parts, factors((1.0, 2.0), law))
+
+    return make
+
+
+def _records_of_two(strategy: Any, rng: np.random.Generator) -> Any:
+    y = np.column_stack([_ends(rng, strategy.rows), _ends(rng, strategy.rows)])
+    return rng.uniform(size=(strategy.rows, 1)), y
+
+
+def _other_records_of_two(strategy: Any, data: Any, rng: np.random.Generator) -> Any:
+    (X, y), fresh = data, _records_of_two(strategy, rng)
+    first = (np.arange(len(y)) == 0)[:, None]
+    return np.where(first, fresh[0], X), np.where(first, fresh[1], y)
+
+
 def _exact_joint(strategy: Any, y: Any) -> np.ndarray:
     return exact(strategy, y, (BOUNDS,) * len(strategy.parts))
 
@@ -230,6 +278,8 @@ MOVED = (_outputs, _moved_outputs)
 COUNTS = {"energy": False, "change": 0.1, "expected": np.arange(1.0, 10.0)}
 LABELS = (_labels, _other_labels)
 RECORDS = (_records, _other_records)
+MIXED = (_number_and_label, _other_number_and_label)
+TWO = (_records_of_two, _other_records_of_two)
 PEOPLE_RECORDS = (_people_records, _other_people_records)
 ROWS: dict[str, Row] = {
     "OutputSums": Row(_sums(), *OUTPUTS, weights=_of_rows),
@@ -269,6 +319,21 @@ ROWS: dict[str, Row] = {
             ("sums of people", PEOPLE, GAUSSIAN),
             ("groups", None, LAPLACE),
             ("groups of people", PEOPLE, LAPLACE),
+        )
+    },
+    **{
+        f"JointSums of {name}": Row(
+            make,
+            *data,
+            exact=lambda strategy, y: _exact_joint(strategy, y),
+            read=_read_joint,
+        )
+        for name, make, data in (
+            ("a number and a label", _mixed(), MIXED),
+            ("a number and a label of people", _mixed(PEOPLE), MIXED),
+            ("groups of a number and a label", _mixed(None, LAPLACE), MIXED),
+            ("records, Gaussian", _joint_bins(GAUSSIAN), TWO),
+            ("records, Laplace", _joint_bins(LAPLACE), TWO),
         )
     },
     "OutputSums that change by 0.1": Row(_sums(change=0.1), *MOVED, weights=_of_rows),

@@ -385,7 +385,7 @@ def posterior_paths() -> Numbers:
 
 @case
 def tuned_paths() -> Numbers:
-    from privgp.models.tune import ExcursionTask, PriorDraws
+    from privgp.models.function.tune import ExcursionTask, PriorDraws
 
     rng = np.random.default_rng(4)
     inputs, at = rng.uniform(0, 1, (4, 12, 1)), np.linspace(0, 1, 9)[:, None]

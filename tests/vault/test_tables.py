@@ -78,13 +78,22 @@ def test_whatever_is_wrong_the_sentence_is_the_same(place: int, cell: Any) -> No
         ({"age": "number"}, {"age": (9, 1)}, "low < high"),
         ({"when": "date"}, {"when": ("noon", "night")}, "two dates"),
         ({"region": "category"}, {}, "levels of the private column 'region' must be declared"),
-        ({"age": "number"}, {"age": (0, 1), "bmi": (0, 1)}, "'bmi', which columns does not name"),
-        ({"age": "number"}, (0, 1), "must name every input"),
+        ({"age": "number"}, (0, 1), "x_bounds must have a pair for every input"),
     ],
 )
 def test_what_is_private_is_declared(columns: Any, bounds: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Inputs.private(columns, bounds)
+
+
+def test_a_private_column_with_bounds_is_a_number_without_further_words():
+    inputs = Inputs.private(
+        {"when": "date"}, {"when": ("2024-01-01", "2024-12-31"), "bmi": (10, 50)}
+    )
+    assert inputs.names == ("when", "bmi")
+    assert inputs.columns[1].kind == "number"
+    rows = private_rows({"when": ["2024-03-01"], "bmi": [70.0]}, inputs)
+    assert rows[0, 1] == inputs.domain[1][1]  # clipped
 
 
 @pytest.mark.parametrize(

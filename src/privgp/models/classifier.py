@@ -18,7 +18,12 @@ from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.threads import laid_out, one_thread
 from privgp.ledger.account import Account
 from privgp.models.kept import names_of
-from privgp.models.kinds.records import fit_records, given_counts, plan_records
+from privgp.models.kinds.records import (
+    check_inducing,
+    fit_records,
+    given_counts,
+    plan_records,
+)
 from privgp.models.planned import PublicRows, accepted, bound, named
 from privgp.models.promise import OF_LABELS, noted, regressor_guarantee, simulation
 from privgp.models.published import Published
@@ -35,7 +40,8 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import utc
 from privgp.release.classes import Probabilities, outcomes_of, per_class
-from privgp.release.file import LabelContents, OneClass
+from privgp.release.file import LabelContents
+from privgp.release.several import OneClass, OutputContents
 from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.labels import label_codes, shares_of_second
 from privgp.vault.measure import measure
@@ -58,6 +64,8 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     protect : "outputs": labels are private; or "records": inputs and labels are, of two classes.
     targets : points where the release should be accurate; None: the rows of X.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
+    inducing : the number of inputs that carry the function, or points whose nearest inputs do. None: all
+        inputs, or the most telling 512 of them.
     link : from the function to a probability: "logit" or "probit".
     mechanism : the noise distribution: "gaussian", on weighted sums of all labels; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
@@ -84,6 +92,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     protect: str = "outputs"
     targets: Table | None = None
     hyperparameters: str = "learned"
+    inducing: int | Table | None = None
     link: str = "logit"
     mechanism: str = "auto"
     columns: Mapping[Any, Any] | None = None
@@ -217,6 +226,8 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         self._declared(groups)
+        if self.protect == "records":
+            check_inducing(self)
         check_choice("protect", self.protect, ("outputs", "records"))
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
@@ -288,7 +299,33 @@ class PrivateGPClassifier(Published, SpendingClassifier):
             **parts,
         )
 
-    def _answer_from(self, held: LabelContents) -> None:
+    def _part_contents(self) -> OutputContents:
+        """What a file of several outcomes holds of this one."""
+        first, *further = self._held
+        return OutputContents(
+            first.measurement, self.functionals_, first.models, LABEL_VARIANCE, None, tuple(further)
+        )
+
+    def _answer_from(self, held: LabelContents | OutputContents) -> None:
         """Answer as the model did whose file held this."""
-        self._asked = held.parameters
         self._answer_by(list(held.every_class))
+
+    def _answers(self, X: Any, coverage: float, observation: bool) -> dict[str, Array]:
+        """What a table of predictions holds of this label, by the names of its columns."""
+        probabilities = self.predict_proba(X)
+        low, high = self.interval(X, coverage)
+        found = {"label": self.classes_[np.argmax(probabilities, axis=1)]}
+        for name, of_all in (("probability", probabilities), ("low", low), ("high", high)):
+            each = zip(self.classes_, of_all.T, strict=True)
+            found |= {f"{name}_{label}": column for label, column in each}
+        return found
+
+    def _classes(self) -> Classes:
+        """The declared classes."""
+        return declared_classes(self.classes)
+
+    def _pictured(self, output: str, observation: bool) -> Any:
+        """What a picture among those of several outcomes shows: the probability of the last class."""
+        from privgp.models.picture import released_probability
+
+        return released_probability(self, len(self.classes_) - 1, output)

@@ -27,6 +27,7 @@ __all__ = ["NOTICE", "NOTICE_INDUCING", "NOTICE_RECORDS", "DamagedFile", "load",
 ESTIMATORS = {
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGPClassifier": "privgp.models.classifier",
+    "PrivateGP": "privgp.models.gp",
 }
 MOST_ENTRIES = 2**28  # of all components together, 2 GiB
 PIPELINE = (
@@ -124,7 +125,7 @@ def estimator_for(parameters: Parameters) -> Any:
 def _model_from(contents: Any) -> Any:
     c: Contents = contents
     model = estimator_for(c.parameters)
-    model.inputs_ = c.parameters.columns
+    model._asked, model.inputs_ = c.parameters, c.parameters.columns
     remember(model, c.names, c.columns)
     model.guarantee_ = c.guarantee
     model._measured, model._spent = c.measurement, c.spent

@@ -24,13 +24,21 @@ from privgp.models.files import FileInputs, fit_table, plan_table
 from privgp.models.kept import names_of
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows, streams
 from privgp.models.kinds.rates import answer_to, check_exposed, check_likelihood
-from privgp.models.kinds.records import check_records, fit_records, given_counts, plan_records
+from privgp.models.kinds.records import (
+    check_records,
+    fit_records,
+    given_counts,
+    plan_records,
+    row_count,
+)
 from privgp.models.kinds.several.model import (
     fit_several,
     intervals,
     plan_several,
     plot_several,
     predicted,
+    private_count,
+    public_rows,
 )
 from privgp.models.kinds.updates import measure_again, measure_new, spent_first, stages
 from privgp.models.planned import PublicRows, accepted, bound, named
@@ -50,7 +58,12 @@ from privgp.plan.inputs.arguments import (
 from privgp.plan.inputs.rows import Rows
 from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Parameters
 from privgp.plan.plan import Plan
-from privgp.plan.several.arguments import are_several
+from privgp.plan.several.arguments import (
+    are_several,
+    checked_shares,
+    output_bounds,
+    per_output,
+)
 from privgp.plan.streamed.sketch import Sketch, sketch_plan, usual_inducing
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee
@@ -62,9 +75,10 @@ from privgp.release.file import Contents
 from privgp.release.rates import learn_rates
 from privgp.release.several import OutputContents
 from privgp.types import Array, Bounds, Column, RandomState, Table
+from privgp.vault.labels import split_columns
 from privgp.vault.measure import measure
 from privgp.vault.stream import ArrayOutputs
-from privgp.vault.validate import checked_outputs, person_ids
+from privgp.vault.validate import checked_outputs, column_names, person_ids
 
 INTERVAL_ROWS = 8192  # at a time: every model of the mixture has a mean and a variance at each
 
@@ -169,7 +183,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         if isinstance(X, FileInputs):
             return named(plan_table(self, X, groups), X.names)
         names, asked = names_of(X), self
-        if self.protect != "records" or are_several(self.y_bounds):
+        if self.protect != "records":
             asked, X = rows_to_plan(self, X)
         return named(asked._plan(X, groups, exposure=exposure), names)
 
@@ -181,10 +195,6 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
         spends nothing. ValueError if no epsilon reaches the error. ``exposure``: as ``fit`` has it.
         """
-        if are_several(self.y_bounds):
-            raise ValueError(
-                "epsilon_for is for one output: give y_bounds as one pair (low, high)."
-            )
         given = {} if exposure is None else {"exposure": exposure}
         return self._least_epsilon(X, error, groups, **given)
 
@@ -211,7 +221,10 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             fit_table(self, X, y, groups, plan)
             return self
         if are_several(self.y_bounds):
-            fit_several(self, X, y, groups, plan)
+            count = row_count(X)
+            private = split_columns(y, count, len(self._alone()))
+            exposed = self._exposed(exposure, count)
+            fit_several(self, X, private, column_names(y), groups, plan, exposed)
             return self
         if self.protect == "records":
             fit_records(self, X, y, groups, plan)
@@ -380,7 +393,10 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     def _plan(self, X: Any, groups: Any, ranked: bool = False, exposure: Any = None) -> Any:
         check_exposed(self.likelihood, exposure)
         if are_several(self.y_bounds):
-            return plan_several(self, X, person_ids(groups, len(X)))
+            if self.protect == "records":
+                return plan_several(self, private_count(self, X, groups))
+            exposed = self._exposed(exposure, len(X))
+            return plan_several(self, public_rows(self, X, groups, exposed))
         if self.protect == "records":
             return plan_records(self, X, groups)
         if streams(self, len(X)) and not ranked:
@@ -411,6 +427,54 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         given, engine = inducing_inputs(inducing, rows.columns), engine_of(self.engine)
         with one_thread():
             return sketch_plan(rows, question, self._budget(), given, engine)
+
+    def _exposed(self, exposure: Any, rows: int) -> dict[int, Array]:
+        """The exposure of every row by the place of the output, which is one for all."""
+        each = self._exposure(exposure, rows)
+        return {} if each is None else dict.fromkeys(range(len(self._alone())), each)
+
+    def _alone(self) -> tuple[Self, ...]:
+        """An unfitted model of every output alone, with the whole budget."""
+        for name in ("objective", "reconstruct"):
+            if getattr(self, name) != "posterior":
+                raise ValueError(
+                    f"several outputs go with {name}='posterior' only: release them one by one."
+                )
+        bounds = output_bounds(self.y_bounds, least=2)
+        checked_shares(self.shares, len(bounds))
+        kernels = per_output("kernel", self.kernel, len(bounds))
+        noises = per_output("noise_variance", self.noise_variance, len(bounds))
+        given = {**self.get_params(deep=False), "shares": None, "ledger": None}
+        each = tuple(
+            type(self)(**{**given, "y_bounds": pair, "kernel": kernel, "noise_variance": noise})
+            for pair, kernel, noise in zip(bounds, kernels, noises, strict=True)
+        )
+        for one in each:
+            one.inputs_ = self.inputs_
+        return each
+
+    def _answers(self, X: Any, coverage: float, observation: bool) -> dict[str, Array]:
+        """What a table of predictions holds of this output, by the names of its columns."""
+        mean, std = self.predict(X, return_std=True, observation=observation)
+        low, high = self.interval(X, coverage, observation=observation)
+        return {"mean": mean, "std": std, "low": low, "high": high}
+
+    def _classes(self) -> None:
+        """Outputs are numbers."""
+        return None
+
+    def _pictured(self, output: str, observation: bool) -> Any:
+        """What a picture among those of several outcomes shows."""
+        from privgp.models.picture import released_model
+
+        return released_model(self, output, observation)
+
+    def _part_contents(self) -> OutputContents:
+        """What a file of several outcomes holds of this one."""
+        unit = None if self.plan_.unit is None else self.plan_.unit
+        return OutputContents(
+            self.measurements_[0], self.functionals_, self._models, self.noise_variance_, unit
+        )
 
     def _exposure(self, exposure: Any, rows: int) -> Array | None:
         """The exposure of every row where outputs are counts."""
@@ -465,6 +529,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             max_change=check_change(self.max_change, self.protect),
             squares=self.likelihood != "poisson",
             inputs=self.inputs_,
+            inducing=self._parameters(columns).inducing,
         )
 
     def _promised(self, plan: Plan) -> Guarantee:

@@ -43,10 +43,10 @@ def rows_to_fit(model: Any, X: Any) -> Array:
 
 def records_to_plan(model: Any) -> Any:
     """A model of private records that knows what was declared of their columns."""
-    if model.columns is None:
+    if model.columns is None and not isinstance(model.x_bounds, Mapping):
         return model
     asked = copy(model)
-    asked.inputs_ = Inputs.private(model.columns, model.x_bounds)
+    asked.inputs_ = Inputs.private(model.columns or {}, model.x_bounds)
     return asked
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.functionals import Functionals
-from privgp.gp.input_maps import collapse
-from privgp.gp.priors import Prior
+from privgp.gp.input_maps import collapse, spreads
+from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, choose_nodes
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.counts.exposures import Exposures
@@ -56,7 +57,8 @@ class Question:
     that the measurement serves kernels other than the one it is planned for. ``squares``: whether
     squared outputs tell more than outputs, as those of labels do not. ``max_change``: how much one
     person can change one output; ``exposures``: given where outputs are counts; ``classes``: of labels;
-    ``inputs``: what the columns are, where they are not all numbers.
+    ``inputs``: what the columns are, where they are not all numbers; ``inducing``: how many inputs, or
+    which points, carry the function. None: a usual number.
     """
 
     y_bounds: tuple[float, float]
@@ -73,6 +75,16 @@ class Question:
     exposures: Exposures | None = None
     classes: int = 2
     inputs: Inputs | None = None
+    inducing: int | Array | None = None
+
+    def nodes(self, model: Hyperparameters, inputs: Array) -> Integers:
+        """Which inputs carry the function: as many as asked for, or those nearest to given points."""
+        if isinstance(self.inducing, np.ndarray):
+            scaled = spreads(inputs)
+            nearest = KDTree(inputs / scaled).query(self.inducing / scaled)[1]
+            return np.unique(nearest).astype(np.int64)
+        count = NODES if self.inducing is None else self.inducing
+        return choose_nodes(model.kernel, model.input_map(inputs), count)
 
     @property
     def change(self) -> float:
@@ -169,7 +181,7 @@ def task_of(
     sizes = counts
     if question.exposures is not None:
         sizes = np.bincount(index, question.exposures.expected)
-    nodes = choose_nodes(start.kernel, start.input_map(inputs), NODES)
+    nodes = question.nodes(start, inputs)
     goal = question.goal(inputs, counts)
     return Task(question, budget, priors, inputs, index, sizes, nodes, people, goal, earlier)
 

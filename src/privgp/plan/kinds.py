@@ -132,8 +132,8 @@ class Outputs:
     def domain(self, plan: Plan) -> str:
         return ""
 
-    def measured(self, plan: Plan) -> str:
-        """How much is measured of what, and how near the best that is."""
+    def describe_rows(self, plan: Plan) -> str:
+        """How many rows there are, of whom and where, in words."""
         strategy, people = plan.strategy, ""
         if strategy.people is not None:
             whose = "people" if plan.max_change is None else "groups"
@@ -143,8 +143,12 @@ class Outputs:
             inputs = f"at {len(self.inputs)} distinct inputs"
         elif plan.made_for is not None and plan.made_for.parameters.inducing is None:
             inputs += f", as there are more than {STREAMED} rows"
+        return f"{strategy.rows} rows{people} {inputs}"
+
+    def measured(self, plan: Plan) -> str:
+        """How much is measured of what, and how near the best that is."""
         return (
-            f"{strategy.rows} rows{people} {inputs}; {strategy.size} numbers are measured "
+            f"{self.describe_rows(plan)}; {plan.strategy.size} numbers are measured "
             f"(objective {plan.objective}){_certified(plan)}"
         )
 
@@ -227,12 +231,16 @@ class Records:
         pairs = " x ".join(f"[{a:g}, {b:g}]" for a, b in self.x_bounds)
         return f", inputs in {pairs}, both private"
 
+    def describe_rows(self, plan: Plan) -> str:
+        """How many records there are, of whom and where, in words."""
+        bins: Any = plan.strategy
+        return f"{bins.rows} {bins.counted} in {' x '.join(map(str, bins.shape))} bins"
+
     def measured(self, plan: Plan) -> str:
         """How much is measured with which noise, and what the other noise would give."""
-        bins: Any = plan.strategy
         text = (
-            f"{bins.rows} {bins.counted} in {' x '.join(map(str, bins.shape))} bins; {bins.size} numbers are "
-            f"measured, with {plan.noise.describe()}"
+            f"{self.describe_rows(plan)}; {plan.strategy.size} numbers are measured, with "
+            f"{plan.noise.describe()}"
         )
         if plan.rival is None:
             return text

@@ -1,7 +1,9 @@
 """What a regressor was asked for, as plans and releases remember it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
@@ -10,6 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.links import LABEL_LINKS, LINKS
 from privgp.plan.classes.declared import Classes, declared_classes
 from privgp.plan.classes.latent import LABEL_VARIANCE, scaled, steepest
+from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
     domain_pairs,
@@ -18,10 +21,17 @@ from privgp.plan.inputs.arguments import (
 )
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import LARGEST
-from privgp.plan.several.arguments import AnyBounds, check_any_bounds
+from privgp.plan.several.arguments import (
+    AnyBounds,
+    are_several,
+    check_any_bounds,
+    output_bounds,
+    per_output,
+)
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.noise import LAWS
 from privgp.privacy.sensitivity import scaled_change
+from privgp.question.outcomes import Count, Label, Number, Outcome
 from privgp.types import Array, Pair, Positive, Share, Within, later
 
 OBJECTIVES = ("posterior", "trace", "max", "logdet")
@@ -30,10 +40,20 @@ LIKELIHOODS = ("gaussian", "poisson")
 MECHANISMS = ("auto", *LAWS)
 # What a probability is among outputs.
 PROBABILITY: dict[str, Any] = {
-    "y_bounds": (0.0, 1.0), "noise_variance": LABEL_VARIANCE, "inducing": None,
+    "y_bounds": (0.0, 1.0), "noise_variance": LABEL_VARIANCE,
     "objective": "posterior", "reconstruct": "posterior", "max_change": None,
     "likelihood": "gaussian", "shares": None, "most_rows": None,
 }  # fmt: skip
+# What outcomes of several kinds have in common.
+MIXED: dict[str, Any] = {
+    "kernel": None, "noise_variance": None, "objective": "posterior", "reconstruct": "posterior",
+    "max_change": None, "likelihood": "gaussian", "most_rows": None,
+}  # fmt: skip
+# What the constructor of PrivateGP takes besides its outcomes.
+MIXED_ARGUMENTS = (
+    "x_bounds", "epsilon", "delta", "targets", "inducing", "protect", "hyperparameters", "mechanism",
+    "shares", "columns",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,7 +71,7 @@ class Parameters:
     epsilon: Annotated[float, Within(np.finfo(float).tiny, MAX_EPSILON)]
     delta: Share
     targets: Annotated[Array, "* columns"] | None
-    inducing: Annotated[int, Within(1, MOST_INDUCING)] | Annotated[Array, "nodes columns"] | None
+    inducing: Annotated[int, Within(1, MOST_INDUCING)] | Annotated[Array, "* columns"] | None
     protect: Annotated[str, ("outputs", "records")]
     objective: Annotated[str, OBJECTIVES]
     reconstruct: Annotated[str, RECONSTRUCTIONS]
@@ -64,9 +84,21 @@ class Parameters:
     most_rows: Annotated[int, Within(1, LARGEST)] | None = later(None)
 
     @property
-    def change(self) -> float:
-        """How far one person moves an output that is scaled to [-1, 1]; several move all the way."""
+    def change(self) -> float | tuple[float, ...]:
+        """How far one person moves an output that is scaled to [-1, 1], or each of several."""
+        if are_several(self.y_bounds):
+            return tuple(cast(float, part.change) for part in self.parts())
         return scaled_change(self.max_change, cast(Pair, self.y_bounds))
+
+    def parts(self) -> tuple[Parameters, ...]:
+        """The parameters that each output alone would have."""
+        bounds = output_bounds(self.y_bounds)
+        kernels = per_output("kernel", self.kernel, len(bounds))
+        noises = per_output("noise_variance", self.noise_variance, len(bounds))
+        return tuple(
+            replace(self, y_bounds=pair, kernel=kernel, noise_variance=noise, shares=None)
+            for pair, kernel, noise in zip(bounds, kernels, noises, strict=True)
+        )
 
     @classmethod
     def of(cls, given: Mapping[str, Any], columns: int) -> Self:
@@ -110,20 +142,37 @@ class Parameters:
             "max_change": self.max_change,
             "squares": self.likelihood == "gaussian",
             "inputs": self.columns,
+            "inducing": self.inducing,
         }
 
     def inputs_of(self, columns: int) -> int:
         """How many columns of a table have this many coordinates."""
         return columns if self.columns is None else len(self.columns.names)
 
+    @property
+    def scatters(self) -> bool:
+        """Whether outputs scatter about the function with a variance of their own."""
+        return True
+
     def labels(self) -> list[str] | None:
         """The declared classes as text; None where outputs are numbers."""
         return None
 
+    def outcome(self, exposure: str | None = None) -> Outcome:
+        """What was declared of one output. ``exposure``: the name of the public column, of counts."""
+        low, high = cast(Pair, self.y_bounds)
+        if self.likelihood == "gaussian":
+            return Number(low, high)
+        return Count(self.max_change, high, exposure)
+
+    def within(self) -> str:
+        """Where values of an output lie, in words."""
+        low, high = cast(Pair, self.y_bounds)
+        return f"in [{low:g}, {high:g}]"
+
     def declared(self) -> str:
         """What was declared of an output, in words."""
-        low, high = cast(Pair, self.y_bounds)
-        return f"outputs in [{low:g}, {high:g}]"
+        return f"outputs {self.within()}"
 
     def check_for(self, columns: int) -> None:
         """Refuse bounds and targets that do not go with inputs of this many columns."""
@@ -162,8 +211,18 @@ class LabelParameters(Parameters):
         more = {"kernel": kernel, "squares": False, "classes": len(self.classes)}
         return super().asks() | more
 
+    @property
+    def scatters(self) -> bool:
+        return False
+
     def labels(self) -> list[str]:
         return [str(each) for each in self.classes]
+
+    def outcome(self, exposure: str | None = None) -> Outcome:
+        return Label(*self.classes)
+
+    def within(self) -> str:
+        return f"one of {', '.join(self.labels())}"
 
     def declared(self) -> str:
         return f"declared classes {', '.join(self.labels())}"
@@ -175,12 +234,74 @@ class LabelParameters(Parameters):
             raise ValueError("classes are broken.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class MixedParameters(Parameters):
+    """The arguments of ``PrivateGP``: those of every outcome alone, and their names.
+
+    ``exposures``: for every outcome the name of its public column of exposures, or an empty text
+    """
+
+    estimator: ClassVar[str] = "PrivateGP"
+    output_names: tuple[str, ...]
+    exposures: tuple[str, ...]
+    outcomes: tuple[Parameters | LabelParameters, ...]
+
+    @classmethod
+    def mixed(
+        cls,
+        given: Mapping[str, Any],
+        columns: int,
+        each: tuple[Parameters | LabelParameters, ...],
+        names: tuple[str, ...],
+        exposures: tuple[str, ...],
+    ) -> Self:
+        """From arguments of the constructor, and the parameters of every outcome."""
+        bounds = tuple(part.y_bounds for part in each)
+        named = {"output_names": names, "exposures": exposures, "outcomes": each}
+        return cls.of({**MIXED, **given, **named, "y_bounds": bounds}, columns)
+
+    def parts(self) -> tuple[Parameters, ...]:
+        return tuple(
+            replace(each, epsilon=self.epsilon, delta=self.delta) for each in self.outcomes
+        )
+
+    @property
+    def change(self) -> tuple[float, ...]:
+        return tuple(cast(float, part.change) for part in self.outcomes)
+
+    @property
+    def scatters(self) -> bool:
+        return all(part.scatters for part in self.outcomes)
+
+    def arguments(self) -> dict[str, Any]:
+        """What the constructor of ``PrivateGP`` takes."""
+        named = zip(self.output_names, self.outcomes, self.exposures, strict=True)
+        outcomes = {name: each.outcome(exposure or None) for name, each, exposure in named}
+        given = super().arguments()
+        kept = {name: given[name] for name in MIXED_ARGUMENTS}
+        return {**kept, "outcomes": outcomes}
+
+    def check_for(self, columns: int) -> None:
+        super().check_for(columns)
+        shared = {"protect", "x_bounds", "inducing", "mechanism", "hyperparameters", "columns"}
+        for each in self.outcomes:
+            each.check_for(columns)
+            if fingerprint([getattr(each, name) for name in sorted(shared)]) != fingerprint(
+                [getattr(self, name) for name in sorted(shared)]
+            ):
+                raise ValueError("outcomes are broken.")
+        names, count = self.output_names, len(self.outcomes)
+        fits = count == len(names) == len({*names}) == len(self.exposures)
+        if not fits or self.y_bounds != tuple(each.y_bounds for each in self.outcomes):
+            raise ValueError("outcomes are broken.")
+
+
 @dataclass(frozen=True)
 class MadeFor:
     """What a plan was asked for, with the names of the columns of inputs, of people and of exposures,
     if known."""
 
-    parameters: Parameters | LabelParameters
+    parameters: Parameters | LabelParameters | MixedParameters
     names: tuple[str, ...] | None = None
     groups: str | None = None
     exposure: str | None = later(None)

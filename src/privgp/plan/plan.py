@@ -16,6 +16,7 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan import accuracy
 from privgp.plan.choice import AnyStrategy
+from privgp.plan.counts.exposures import Exposures
 from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.noise_aware import Certificate
@@ -97,6 +98,14 @@ class Plan:
         return self.kind.unit
 
     @property
+    def exposures(self) -> Exposures | None:
+        """The unit rate and expected counts, where outputs are counts at public inputs."""
+        expected = getattr(self.strategy, "expected", None)
+        if self.unit is None or expected is None:
+            return None
+        return Exposures(self.unit, expected)
+
+    @property
     def design_gap(self) -> float | None:
         """The gap that a linear design was certified with; None for others."""
         return self.kind.design_gap
@@ -141,11 +150,9 @@ class Plan:
         asked.check_for(columns)
         for prior in self.priors:
             prior.check_for(columns)
-        public = asked.protect == "outputs"
-        streamed = asked.inducing is not None or asked.most_rows is not None
-        if self.rows > STREAMED:  # where nobody has to ask
-            streamed = streamed or self.strategy.distinct_inputs is None
-        exact = public and not streamed
+        public, counted = asked.protect == "outputs", self.strategy.distinct_inputs is not None
+        streams = asked.inducing is not None or asked.most_rows is not None
+        streams = streams or self.rows > STREAMED  # where nobody has to ask
         promised = self.epsilon, self.delta, self.y_bounds
         classes = len(asked.labels() or ())
         functions = classes if classes > 2 else 1
@@ -154,7 +161,8 @@ class Plan:
             promised == (asked.epsilon, asked.delta, asked.y_bounds)
             and self.strategy.change == asked.change
             and (self.x_bounds is None) == public
-            and (self.strategy.distinct_inputs is not None) == exact
+            and (counted or not public or streams)
+            and (public or not counted)
             and len(self.strategy.matrix) == len(self.functionals.weights)
             and (not public or sums == functions * len(self.strategy.matrix))
             and (made.names is None or len(made.names) == made.parameters.inputs_of(columns))

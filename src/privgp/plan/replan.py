@@ -13,7 +13,6 @@ import numpy as np
 from privgp.gp.threads import one_thread, threads_for
 from privgp.plan.bins.build import make_records_plan
 from privgp.plan.build import Budget, Question, make_plan
-from privgp.plan.counts.exposures import Exposures
 from privgp.privacy.budget import MAX_EPSILON, check_budget
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def planned_again(plan: Plan, epsilon: float) -> Plan:
         y_bounds=plan.y_bounds,
         objective=plan.objective,
         reconstruct=plan.reconstruct,
-        exposures=_exposures(plan),
+        exposures=plan.exposures,
         **asked.asks(),
     )
     strategy: Any = plan.strategy
@@ -55,11 +54,6 @@ def planned_again(plan: Plan, epsilon: float) -> Plan:
         with one_thread() if plan.objective == "posterior" else threads_for(len(X)):
             again = make_plan(X, question, budget, strategy.people)
     return replace(again, made_for=replace(made, parameters=replace(asked, epsilon=epsilon)))
-
-
-def _exposures(plan: Plan) -> Exposures | None:
-    strategy: Any = plan.strategy
-    return None if plan.unit is None else Exposures(plan.unit, strategy.expected)
 
 
 def check_error(error: Any) -> float:
@@ -79,7 +73,7 @@ def least_epsilon(plan_at: Callable[[float], Plan], error: float) -> float:
     """
 
     def reached(epsilon: float) -> bool:
-        return plan_at(epsilon).expected_error() <= error
+        return bool(np.all(plan_at(epsilon).expected_error() <= error))
 
     enough = short = 1.0
     if reached(1.0):
@@ -106,8 +100,11 @@ def least_epsilon(plan_at: Callable[[float], Plan], error: float) -> float:
 
 
 def _not_reached(plan: Plan, error: float) -> str:
+    least, without = (
+        ", ".join(f"{each:.4g}" for each in np.atleast_1d(errors))
+        for errors in (plan.expected_error(), plan.error_without_privacy())
+    )
     return (
         f"no epsilon reaches an expected error of {error:g}: at the largest that is accepted, "
-        f"{MAX_EPSILON:g}, it is {plan.expected_error():.4g}, and without privacy it would be "
-        f"{plan.error_without_privacy():.4g}."
+        f"{MAX_EPSILON:g}, it is {least}, and without privacy it would be {without}."
     )

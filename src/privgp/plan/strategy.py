@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, Self
 
 import numpy as np
 
@@ -102,6 +102,14 @@ class Sums:
         std = self.sum_std(noise.std) * half_width
         laplace = counts is None and noise.law == LAPLACE  # others are sums of several numbers
         return Measurement(sums * half_width, std, *energy, counts, laplace)
+
+    def reach(self) -> Array:
+        """How far each person can move the sums: all alike where nothing tells people apart, (1,)."""
+        return np.ones(1)
+
+    def of_person(self, person: int) -> Self:
+        """The same sums of one person's rows alone: any of them, where all are alike."""
+        return self
 
     def sums_and_counts(self, numbers: Array) -> tuple[Array, Array | None]:
         """The sums of outputs, and the counts of records where these are measured too."""
@@ -214,11 +222,28 @@ class OutputSums(Sums):
         order = 1 if self.law in PURE else 2
         return float(np.linalg.norm(np.append(sums, energy), order)) * (1.0 + 1e-9)
 
+    def reach(self) -> Array:
+        """How far each person can move the sums, up to a factor that all of them share, (people,)."""
+        people = np.arange(self.rows) if self.people is None else self.people
+        return person_norms(self.matrix, self.index, people) * self.person_weights()
+
+    def of_person(self, person: int) -> Self:
+        """The same sums of one person's rows alone."""
+        people = np.arange(self.rows) if self.people is None else self.people
+        rows = np.flatnonzero(people == person)
+        return replace(
+            self,
+            index=self.index[rows],
+            row_weights=self.row_weights[rows],
+            people=np.zeros(len(rows), dtype=np.int64),
+            energy_shares=self.energy_shares[rows],
+            expected=None if self.expected is None else self.expected[rows],
+        )
+
     def furthest(self) -> tuple[Array, Array]:
         """Equal outputs but for the person who can move the measurement most."""
         people = np.arange(self.rows) if self.people is None else self.people
-        norms = person_norms(self.matrix, self.index, people) * self.person_weights()
-        rows = np.flatnonzero(people == int(np.argmax(norms)))
+        rows = np.flatnonzero(people == int(np.argmax(self.reach())))
         signs = np.zeros(self.rows)
         signs[rows] = self._worst_signs(rows)
         moved = self.matrix @ self.per_input(self.row_weights * signs)

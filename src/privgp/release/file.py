@@ -18,7 +18,7 @@ from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
 from privgp.release.certificate import plan_hash
 from privgp.release.old_files import OLD, renewed
-from privgp.release.several import JointContents
+from privgp.release.several import JointContents, OneClass, check_bins
 from privgp.release.spendings import Spending, promised
 from privgp.release.stated import check_models, check_stated
 from privgp.storage.archive import DamagedFile
@@ -72,18 +72,9 @@ class Contents:
 
     def _check_functionals(self) -> None:
         """What goes with private inputs is there with them, and nowhere else."""
-        f, given, shares = self.functionals, self.parameters, self.functionals.shares
+        f, private = self.functionals, self.parameters.protect == "records"
         _holds(f.nodes.shape[1] == self.columns, "number of columns is broken")
-        if isinstance(given.inducing, np.ndarray):
-            _holds(np.array_equal(given.inducing, f.nodes), "inducing inputs are broken")
-        private = given.protect == "records"
-        counted = self.measurement.counts is not None or self.measurement.gram is not None
-        extra = (f.fixed_gram is not None, f.scatter is not None, shares is not None)
-        _holds(all(part == private for part in (counted, *extra)), "bins are broken")
-        if f.scatter is not None and shares is not None:
-            _holds(f.scatter.shape[1] * len(shares) == len(f.nodes), "bins are broken")
-            whole = abs(float(shares.sum()) - 1.0) <= 1e-9
-            _holds(whole and np.all(shares >= 0.0), "bins are broken")
+        check_bins(f, self.measurement, records=private)
 
     def _check_spent(self) -> None:
         """The measurements make up the one that the release is computed from, and its promise."""
@@ -107,14 +98,6 @@ class Contents:
         measured = plan_hash(self.functionals, bounds, *budget)
         several = len(self.spent) > 1  # then the parameters are those of one of them
         check_stated(self.certificate, self.guarantee, self.parameters, measured, several=several)
-
-
-@dataclass(frozen=True)
-class OneClass:
-    """What was measured of one class, and the models that were learned from it."""
-
-    measurement: Measurement
-    models: tuple[Hyperparameters, ...]
 
 
 @dataclass(frozen=True)

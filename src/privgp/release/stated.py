@@ -50,7 +50,7 @@ def check_stated(
         and stated["simulation"] == promised.is_simulation
         and stated["bounds"]["outputs"] == np.array(given.y_bounds).tolist()
         and stated["bounds"].get("classes") == given.labels()
-        and ("noise_variance" in stated["hyperparameters"]) == (given.labels() is None)
+        and ("noise_variance" in stated["hyperparameters"]) == given.scatters
         and stated["plan_hash"] == measured
         and _holds_everywhere(stated, promised),
         "its certificate is not about its contents",

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
-from privgp.types import Array
+from privgp.types import Array, Integers
+from privgp.vault.validate import checked_columns, checked_outputs
 from privgp.vault.values import NUMBER, TEXT, column, is_missing, is_typed, label, read_label
 
 NO_CLASS = -1.0
@@ -66,3 +67,45 @@ def _check_type(y: np.ndarray, classes: Sequence[Any]) -> None:
 def shares_of_second(codes: Array) -> Array:
     """Of two classes, 1 for the second, 0 for the first and one half for none."""
     return np.where(codes == NO_CLASS, 0.5, codes)
+
+
+def joint_data(
+    outcomes: Sequence[Any],
+    classes: Sequence[Sequence[Any] | None],
+    rows: int,
+    inputs: Any = None,
+    people: Integers | None = None,
+) -> Any:
+    """What ``measure`` takes of several outcomes: their columns, or (inputs, columns), or these with
+    whose records they are.
+
+    Parameters
+    ----------
+    outcomes : sequence of columns
+        One private column per outcome, each read by itself.
+    classes : sequence
+        For every outcome the declared classes, or None where it is a number.
+    rows : int
+        How many rows every column must have.
+    inputs : array, optional
+        (rows, inputs), where inputs are private too.
+    people : array, optional
+        (rows,), whose records they are, where people's records are protected.
+
+    """
+    each = []
+    for cells, declared in zip(outcomes, classes, strict=True):
+        if declared is None:
+            each.append(checked_outputs(cells, rows))
+            continue
+        codes = label_codes(cells, declared, rows)
+        each.append(shares_of_second(codes) if len(declared) == 2 else codes)
+    columns = np.column_stack(each)
+    if inputs is None:
+        return columns
+    return (inputs, columns) if people is None else (inputs, columns, people)
+
+
+def split_columns(y: Any, rows: int, count: int) -> list[Any]:
+    """The columns of a table of several private numbers, (rows,) each."""
+    return [*checked_columns(y, rows, count).T]

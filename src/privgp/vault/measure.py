@@ -70,10 +70,19 @@ def _(strategy: Any, data: Any, bounds: Pair) -> Array:
 
 @exact.register
 def _(strategy: JointSums, data: Any, bounds: tuple[Pair, ...]) -> Array:
-    """What every part measures of its output, times its factor."""
-    columns = checked_columns(data, strategy.rows, len(strategy.parts))
-    each = zip(strategy.factors, strategy.parts, columns.T, bounds, strict=True)
-    return np.concatenate([a * exact(part, column, pair) for a, part, column, pair in each])
+    """What every part measures of its outcome, times its factor. ``data``: one column per outcome; with
+    private inputs (X, columns), and whose records they are where people are protected."""
+    each = zip(strategy.factors, strategy.parts, _per_outcome(data, strategy), bounds, strict=True)
+    return np.concatenate([a * exact(part, own, pair) for a, part, own, pair in each])
+
+
+def _per_outcome(data: Any, strategy: JointSums) -> list[Any]:
+    """What each part is measured from."""
+    if not isinstance(data, tuple):
+        return [*checked_columns(data, strategy.rows, len(strategy.parts)).T]
+    inputs, outcomes, *whose = data
+    columns = checked_columns(outcomes, len(inputs), len(strategy.parts))
+    return [(inputs, column, *whose) for column in columns.T]
 
 
 @exact.register

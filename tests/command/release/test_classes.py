@@ -72,7 +72,6 @@ def test_labels_that_are_numerals_are_one_however_written(people: Path) -> None:
         (["--classes", "yes"], "2 to 100"),
         (["--classes", "yes,no", "--bounds", "0", "1"], "does not go with --classes"),
         (["--classes", "yes,no", "--objective", "trace"], "--objective does not go with --classes"),
-        (["--classes", "yes,no", "--inducing", "4"], "--inducing does not go with --classes"),
         (["--bounds", "0", "1", "--link", "probit"], "--link is for --classes only"),
         (["--classes", "a,b,c", "--protect", "records", "--x-bounds", "0", "9"], "two classes"),
     ],

@@ -68,8 +68,10 @@ def test_from_a_plan_to_predictions_by_name(table: Path, tmp_path: Path) -> None
         (["--bounds", "3", "1"], "--bounds must have low < high"),
         (["--shares", "1"], "--shares must be"),
         (["--shares", "1,a"], "--shares must be"),
-        (["--inducing", "5"], "do not go with --inducing"),
-        (["--protect", "records", "--x-bounds", "0", "90"], "do not go with --protect records"),
+        (
+            ["--protect", "records", "--x-bounds", "0", "90", "--inducing", "5"],
+            "--inducing does not",
+        ),
         (["--objective", "trace"], "--objective posterior only"),
     ],
 )

@@ -72,10 +72,9 @@ TOO_EXTREME = (
 DROP_CHOICE = (
     "fill it in, or give --missing drop, which leaves out such rows and makes public which they are"
 )
-OF_ALL = ("epsilon", "delta", "protect", "hyperparameters", "mechanism")
+OF_ALL = ("epsilon", "delta", "protect", "hyperparameters", "mechanism", "inducing")
 AS_GIVEN = (
-    "noise_variance", "objective", "reconstruct", "inducing", "max_change", "likelihood",
-    "most_rows",
+    "noise_variance", "objective", "reconstruct", "max_change", "likelihood", "most_rows",
 )  # fmt: skip
 NOT_OF_LABELS = (*AS_GIVEN, "exposure", "shares")
 
@@ -299,11 +298,6 @@ class Request(ReleaseOptions):
             raise Refusal(
                 f"'{self.plan_path}' is for the outputs {','.join(planned)}, in this order."
             )
-        if self.inputs_are_private or self.inducing is not None:
-            option = "--protect records" if self.inputs_are_private else "--inducing"
-            raise Refusal(f"Several outputs do not go with {option}: release them one by one.")
-        if self.likelihood != "gaussian" or self.max_change is not None:
-            raise Refusal("Several outputs do not go with counts: release them one by one.")
         self.read_shares()
 
     def read_shares(self) -> tuple[float, ...] | None:

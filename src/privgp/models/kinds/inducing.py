@@ -28,10 +28,12 @@ MOST_ROWS = 1000  # of one person that are used, unless declared
 
 def streams(model: PrivateGPRegressor, rows: int) -> bool:
     """Whether this many rows go through inducing inputs, in blocks."""
+    if model.likelihood != "gaussian":  # counts are reduced to their distinct inputs
+        return False
     if model.inducing is not None or model.most_rows is not None:
         return True
     usual = model.objective == "posterior" and model.reconstruct == "posterior"
-    return rows > STREAMED and usual and model.likelihood == "gaussian"
+    return rows > STREAMED and usual
 
 
 def array_rows(model: PrivateGPRegressor, X: Array, groups: Any) -> ArrayRows | PeopleRows:

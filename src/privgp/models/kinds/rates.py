@@ -27,8 +27,6 @@ def check_likelihood(model: PrivateGPRegressor, bounds: Pair) -> None:
         raise ValueError("likelihood='poisson' is for counts: y_bounds must not be negative.")
     if model.protect == "records":
         raise ValueError("likelihood='poisson' does not go with protect='records'.")
-    if model.inducing is not None:
-        raise ValueError("likelihood='poisson' does not go with inducing: leave inducing=None.")
     if model.objective != "posterior" or model.reconstruct != "posterior":
         raise ValueError("likelihood='poisson' has objective and reconstruct 'posterior' only.")
 

@@ -47,9 +47,14 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
     return pairs
 
 
-def check_records(model: PrivateGPRegressor) -> None:
+def check_inducing(model: Any) -> None:
+    """Refuse inducing inputs: they are inputs of rows, which are private here (docs/proofs/records.md)."""
     if model.inducing is not None:
         raise ValueError("protect='records' measures sums, however many rows: leave inducing=None.")
+
+
+def check_records(model: PrivateGPRegressor) -> None:
+    check_inducing(model)
     if model.reconstruct != "posterior" or model.objective != "posterior":
         raise ValueError("protect='records' has objective and reconstruct 'posterior' only.")
 
@@ -63,7 +68,7 @@ def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
     pairs = domain(domain_of(model))
     question = model._question(len(pairs))
     people = groups is not None
-    rows = count_people(groups, _rows(X)) if people else _rows(X)
+    rows = count_people(groups, row_count(X)) if people else row_count(X)
     with one_thread():
         plan = make_records_plan(rows, pairs, question, model._budget(), people=people)
     return bound(model, plan, PublicRows(plan.rows, len(pairs)))
@@ -73,7 +78,8 @@ def fit_records(
     model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Plan | None = None
 ) -> None:
     """Measure once, with noise, and learn from the measurement. Inputs and outputs go to the vault."""
-    model.inputs_ = records_to_plan(model).inputs_ if model.columns is not None else None
+    model.inputs_ = None
+    model.inputs_ = records_to_plan(model).inputs_
     columns = len(domain(domain_of(model)))
     if model.inputs_ is None:
         inputs = checked_inputs(X, columns)
@@ -133,7 +139,7 @@ def _inputs(plan: Plan) -> Inputs | None:
     return None if plan.made_for is None else plan.made_for.parameters.columns
 
 
-def _rows(X: Any) -> int:
+def row_count(X: Any) -> int:
     """The number of records: given, or the length of a table."""
     try:
         rows = int(X) if isinstance(X, Integral) else int(_num_samples(any_column(X)))

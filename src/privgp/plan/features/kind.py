@@ -43,10 +43,8 @@ class FeatureRecords(Records):
     def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:
         raise ValueError("a plan that measures features has no certificate of its error.")
 
-    def measured(self, plan: Plan) -> str:
-        """How much is measured with which noise."""
+    def describe_rows(self, plan: Plan) -> str:
         features: Any = plan.strategy
         return (
-            f"{features.rows} {features.counted} with {len(features.matrix)} features of the inputs; "
-            f"{features.size} numbers are measured, with {plan.noise.describe()}"
+            f"{features.rows} {features.counted} with {len(features.matrix)} features of the inputs"
         )

@@ -27,8 +27,8 @@ FORM = (
     "('lat', 'lon'): 'place', 'hour': ('periodic', 24)}."
 )
 PRIVATE_FORM = (
-    "with protect='records', columns must name every input with what it is, and x_bounds have a pair "
-    "for each that has bounds, such as columns={'when': 'date', 'age': 'number'} and "
+    "with protect='records' and columns, x_bounds must have a pair for every input that has bounds, by "
+    "its name, and columns must say what is not a number, such as columns={'when': 'date'} and "
     "x_bounds={'when': ('2020-01-01', '2024-12-31'), 'age': (0, 90)}."
 )
 
@@ -68,12 +68,17 @@ class Inputs:
 
     @classmethod
     def private(cls, declared: Any, x_bounds: Any) -> Self:
-        """What private columns are, as declared: nothing is known of them but this."""
+        """What private columns are, as declared: nothing is known of them but this.
+
+        A column that has bounds and is not in ``declared`` is a number.
+        """
         if isinstance(declared, Inputs):
             return declared  # type: ignore[return-value]
         if not isinstance(declared, Mapping) or not isinstance(x_bounds, Mapping):
             raise ValueError(PRIVATE_FORM)
         every = [n for key in declared for n in (key if isinstance(key, tuple) else (key,))]
+        numbers = {name: "number" for name in x_bounds if name not in every}
+        declared, every = {**declared, **numbers}, [*every, *numbers]
         table = Table(tuple(map(str, every)), tuple(np.empty(0, dtype=object) for _ in every))
         columns = []
         for key in declared:
@@ -84,9 +89,6 @@ class Inputs:
                     "('category', ['north', 'south'])."
                 )
             columns.append(_bounded(_column(names, kind, option, table), x_bounds))
-        unknown = [name for name in x_bounds if name not in table.names]
-        if unknown:
-            raise ValueError(f"x_bounds has {unknown[0]!r}, which columns does not name.")
         return cls(tuple(columns))
 
     def check(self) -> None:

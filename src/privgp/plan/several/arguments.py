@@ -25,9 +25,9 @@ def are_several(y_bounds: Any) -> TypeGuard[Sequence[Any]]:
     return len(y_bounds) > 0 and any(np.ndim(end) > 0 for end in y_bounds)
 
 
-def output_bounds(y_bounds: Any) -> tuple[Pair, ...]:
+def output_bounds(y_bounds: Any, least: int = 1) -> tuple[Pair, ...]:
     """One (low, high) per output."""
-    if not 2 <= len(y_bounds) <= MOST_OUTPUTS:
+    if not least <= len(y_bounds) <= MOST_OUTPUTS:
         raise ValueError(
             f"y_bounds must be one pair (low, high), or 2 to {MOST_OUTPUTS} pairs, one per output, "
             f"got {len(y_bounds)}."

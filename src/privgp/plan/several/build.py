@@ -1,73 +1,123 @@
-"""From public inputs and a budget to a plan for several outputs."""
+"""From public facts and a budget to a plan for several outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from privgp.gp.threads import one_thread
+from privgp.plan.bins.build import GRIDS, make_records_plan
 from privgp.plan.build import Budget, Question, plan_of, task_of
-from privgp.plan.choice import Task, best_sums
+from privgp.plan.choice import best_sums
+from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import checked_shares, factors
-from privgp.plan.several.plan import Compared, JointPlan, parameters_of
-from privgp.plan.strategy import OutputSums, Strategy
+from privgp.plan.several.plan import Compared, JointPlan
+from privgp.plan.strategy import Strategy
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, Pair
+
+Planner = Callable[[str], tuple[Plan, float]]
 
 
 @dataclass(frozen=True)
 class SharedBudget(Budget):
-    """A budget of which one output has its share: its noise is larger by one over its factor."""
+    """A budget of which one outcome has its share: its noise is larger by one over its factor."""
 
     shares: tuple[float, ...]
     place: int
 
-    def std_for(self, change: float) -> float:
-        return super().std_for(change) / factors(self.shares, GAUSSIAN)[self.place]
+    @property
+    def unit_std(self) -> float:
+        return super().unit_std / factors(self.shares, GAUSSIAN)[self.place]
 
     def noise_of(self, strategy: Strategy) -> Noise:
         noise = super().noise_of(strategy)
         return noise.resized(noise.size, 1.0 / factors(self.shares, strategy.law)[self.place])
 
 
-def make_joint_plan(
-    X: Array,
-    questions: Sequence[Question],
-    budget: Budget,
-    shares: tuple[float, ...],
-    people: Integers | None = None,
-) -> JointPlan:
-    """Choose the measurement of every output, and the noise for all of them together.
+class PlannedRows(Protocol):
+    """What a joint plan is made for: the public facts about the rows."""
 
-    ``questions``: one per output, which differ in bounds, kernel and noise variance alone.
+    def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
+        """The noise distributions to compare."""
+
+    def planner(self, question: Question, budget: Budget) -> Planner:
+        """Plans for one outcome, by noise distribution, each with the logarithm of its error."""
+
+
+@dataclass(frozen=True)
+class PublicInputs:
+    """Rows whose inputs are public. ``people``: (rows,), whose they are, or None."""
+
+    X: Array
+    people: Integers | None
+
+    def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
+        if mechanism != "auto":
+            return (mechanism,)
+        return (LAPLACE,) if delta == 0 else (GAUSSIAN, LAPLACE)
+
+    def planner(self, question: Question, budget: Budget) -> Planner:
+        task = task_of(self.X, question, budget, self.people)
+
+        def plan(law: str) -> tuple[Plan, float]:
+            sums = best_sums(task, law)
+            return plan_of(task, sums), 0.5 * task.left_by(sums)  # halved: of a variance
+
+        return plan
+
+
+@dataclass(frozen=True)
+class PrivateInputs:
+    """Private records on a declared domain. ``people``: whether all records of one person are
+    protected together; ``count`` is then of people."""
+
+    count: int
+    x_bounds: tuple[Pair, ...]
+    people: bool
+
+    def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
+        if mechanism != "auto":
+            return (mechanism,)
+        if len(self.x_bounds) not in GRIDS:  # features are measured with Gaussian noise alone
+            return (GAUSSIAN,)
+        return (LAPLACE,) if delta == 0 else (GAUSSIAN, LAPLACE)
+
+    def planner(self, question: Question, budget: Budget) -> Planner:
+        def plan(law: str) -> tuple[Plan, float]:
+            asked = replace(question, mechanism=law)
+            made = make_records_plan(self.count, self.x_bounds, asked, budget, people=self.people)
+            return made, float(np.log(made.starting_error))
+
+        return plan
+
+
+def make_joint_plan(
+    rows: PlannedRows, questions: Sequence[Question], budget: Budget, shares: tuple[float, ...]
+) -> JointPlan:
+    """Choose the measurement of every outcome, and the noise for all of them together.
+
+    Taken is the noise distribution with the least error, the mean of logarithms over the outcomes.
     """
-    tasks = [
-        task_of(X, question, SharedBudget(budget.epsilon, budget.delta, shares, place), people)
+    planners = [
+        rows.planner(question, SharedBudget(budget.epsilon, budget.delta, shares, place))
         for place, question in enumerate(questions)
     ]
-    strategies, compared = _chosen(tasks, questions[0].mechanism, budget.delta)
-    parts = [plan_of(task, sums) for task, sums in zip(tasks, strategies, strict=True)]
-    return JointPlan.of((budget.epsilon, budget.delta), parts, shares, compared)
-
-
-def _chosen(
-    tasks: Sequence[Task], mechanism: str, delta: float
-) -> tuple[list[OutputSums], Compared | None]:
-    """The measurements with the noise distribution that leaves less error, the mean of logarithms
-    over the outputs; and the other where both were compared."""
-    if mechanism != "auto" or delta == 0:  # nothing to compare with
-        law = LAPLACE if mechanism == "auto" else mechanism
-        return [best_sums(task, law) for task in tasks], None
-    sums, left = {}, {}
-    for law in (GAUSSIAN, LAPLACE):
-        sums[law] = [best_sums(task, law) for task in tasks]
-        each = [task.left_by(own) for task, own in zip(tasks, sums[law], strict=True)]
-        left[law] = 0.5 * float(np.mean(each))  # halved: they are logarithms of variances
-    best, worse = sorted(left, key=lambda law: left[law])
-    return sums[best], Compared(worse, float(np.exp(left[worse] - left[best])))
+    plans: dict[str, list[Plan]] = {}
+    left: dict[str, float] = {}
+    for law in rows.distributions(questions[0].mechanism, budget.delta):
+        each = [planner(law) for planner in planners]
+        plans[law] = [plan for plan, _ in each]
+        left[law] = float(np.mean([error for _, error in each]))
+    best, *others = sorted(left, key=lambda law: left[law])
+    compared = None
+    if others:
+        compared = Compared(others[0], float(np.exp(left[others[0]] - left[best])))
+    return JointPlan.of((budget.epsilon, budget.delta), plans[best], shares, compared)
 
 
 def planned_again(plan: JointPlan, epsilon: float) -> JointPlan:
@@ -81,18 +131,20 @@ def planned_again(plan: JointPlan, epsilon: float) -> JointPlan:
     check_budget(epsilon, plan.delta, pure=True)
     asked = replace(made.parameters, epsilon=float(epsilon))
     questions = [
-        Question(
-            y_bounds=own.y_bounds,  # type: ignore[arg-type]
-            kernel=own.kernel,
-            noise_variance=own.noise_variance,  # type: ignore[arg-type]
-            targets=own.targets,
-            learned=own.hyperparameters == "learned",
-            mechanism=own.mechanism,
-        )
-        for own in parameters_of(asked)
+        Question(y_bounds=part.y_bounds, exposures=part.exposures, **own.asks())
+        for part, own in zip(plan.parts, asked.parts(), strict=True)
     ]
     shares = checked_shares(asked.shares, len(questions))
-    people, X = plan.people_and_inputs()
     with one_thread():
-        again = make_joint_plan(X, questions, Budget(asked.epsilon, plan.delta), shares, people)
+        again = make_joint_plan(
+            planned_rows(plan), questions, Budget(asked.epsilon, plan.delta), shares
+        )
     return replace(again, output_names=plan.output_names, made_for=replace(made, parameters=asked))
+
+
+def planned_rows(plan: JointPlan) -> PlannedRows:
+    """The public facts about the rows that a plan was made for."""
+    strategy = plan.strategy
+    if plan.x_bounds is not None:
+        return PrivateInputs(strategy.rows, plan.x_bounds, strategy.whole_people)
+    return PublicInputs(*plan.inputs_and_people())

@@ -12,12 +12,13 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 
 from privgp.plan.fingerprint import fingerprint
-from privgp.plan.parameters import MadeFor, Parameters
+from privgp.plan.parameters import MadeFor
 from privgp.plan.plan import NOTICE, SAME_NOISE, Plan
-from privgp.plan.several.arguments import checked_shares, factors, output_bounds, per_output
+from privgp.plan.several.arguments import checked_shares, factors
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import NOT_TOGETHER
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS, Noise, noise_for
+from privgp.privacy.sensitivity import WHOLE
 from privgp.types import Array, Integers, Pair, Positive
 
 
@@ -45,10 +46,7 @@ class JointPlan:
     ``fingerprint``, ``made_for``: as in ``Plan``
     """
 
-    x_bounds: ClassVar[None] = None
     unbiased: ClassVar[None] = None
-    unit: ClassVar[None] = None
-    max_change: ClassVar[None] = None
     epsilon: float
     delta: float
     parts: tuple[Plan, ...] = field(repr=False)
@@ -69,7 +67,7 @@ class JointPlan:
     ) -> Self:
         """The plan of these parts together, with the least noise that hides one person."""
         own = factors(shares, parts[0].strategy.law)
-        strategy = JointSums(tuple(part.strategy for part in parts), own)  # type: ignore[misc]
+        strategy = JointSums(tuple(part.strategy for part in parts), own)
         noise = joint_noise(strategy, *budget)
         shared = zip(parts, strategy.noises(noise), strict=True)
         planned = tuple(replace(part, noise=each, rival=None) for part, each in shared)
@@ -77,7 +75,30 @@ class JointPlan:
 
     @cached_property
     def strategy(self) -> JointSums:
-        return JointSums(tuple(part.strategy for part in self.parts), self.factors)  # type: ignore[misc]
+        return JointSums(tuple(part.strategy for part in self.parts), self.factors)
+
+    @property
+    def x_bounds(self) -> tuple[Pair, ...] | None:
+        """The declared domain of private inputs; None where inputs are public."""
+        return self.parts[0].x_bounds
+
+    @property
+    def unit(self) -> float | None:
+        """The unit of rates of the first outcome that is a count; None where none is."""
+        return next((part.unit for part in self.parts if part.unit is not None), None)
+
+    @property
+    def max_change(self) -> None:
+        """What one person changes is said of every outcome: see ``max_changes``."""
+        return None
+
+    @property
+    def max_changes(self) -> tuple[float | None, ...]:
+        """How much one person changes each outcome; None: from one bound to the other."""
+        asked = () if self.made_for is None else self.made_for.parameters.parts()
+        declared = [own.max_change for own in asked] or [part.max_change for part in self.parts]
+        pairs = zip(declared, self.strategy.change, strict=True)
+        return tuple(None if change >= WHOLE else own for own, change in pairs)
 
     @property
     def y_bounds(self) -> tuple[Pair, ...]:
@@ -90,9 +111,10 @@ class JointPlan:
         return self.output_names or default_names(len(self.parts))
 
     @property
-    def inputs(self) -> Array:
-        """The distinct inputs."""
-        return np.asarray(self.parts[0].inputs)
+    def inputs(self) -> Array | None:
+        """The distinct inputs; None where inputs are private."""
+        found: Array | None = self.parts[0].inputs
+        return found
 
     @property
     def targets(self) -> Array:
@@ -123,7 +145,8 @@ class JointPlan:
         from privgp.plan.file import save_plan
 
         save_plan(self, path, overwrite=overwrite)
-        warnings.warn(NOTICE, UserWarning, stacklevel=2)
+        if self.inputs is not None:
+            warnings.warn(NOTICE, UserWarning, stacklevel=2)
 
     def with_noise_for(self, epsilon: float, delta: float) -> Self:
         """The plan with the noise that its strategy needs; refused if it holds other noise."""
@@ -146,13 +169,13 @@ class JointPlan:
     def check_parts(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
         made, names, count = self.made_for, self.output_names, len(self.parts)
-        if made is None or count < 2:
+        if made is None or count < 1:
             raise ValueError(NOT_TOGETHER)
         asked = made.parameters
         self.strategy.check()
         fits = (
             (self.epsilon, self.delta, self.y_bounds)
-            == (asked.epsilon, asked.delta, output_bounds(asked.y_bounds))
+            == (asked.epsilon, asked.delta, asked.y_bounds)
             and (names is None or len(names) == count)
             and np.allclose(
                 self.factors, factors(checked_shares(asked.shares, count), self.strategy.law)
@@ -161,7 +184,7 @@ class JointPlan:
         if not fits:
             raise ValueError(NOT_TOGETHER)
         first = self.parts[0]
-        for part, own in zip(self.parts, parameters_of(asked), strict=True):
+        for part, own in zip(self.parts, asked.parts(), strict=True):
             alike = part.targets.shape == first.targets.shape
             if not alike or not np.array_equal(part.inputs, first.inputs):
                 raise ValueError(NOT_TOGETHER)
@@ -243,26 +266,23 @@ class JointPlan:
 
         return planned_again(self, epsilon)
 
-    def people_and_inputs(self) -> tuple[Integers | None, Array]:
-        """Whose rows they are, and the input of every row."""
-        index = self.strategy.parts[0].index
-        return self.strategy.people, np.ascontiguousarray(self.inputs[index])
+    def inputs_and_people(self) -> tuple[Array, Integers | None]:
+        """The public input of every row, and whose rows they are."""
+        strategy: Any = self.strategy.parts[0]
+        return np.ascontiguousarray(np.asarray(self.inputs)[strategy.index]), strategy.people
 
     def describe(self) -> str:
         """A few sentences for people."""
-        return f"{self.summary()}\nNothing has been spent: no output was read."
+        return f"{self.summary()}\nNothing has been spent: {self.parts[0].kind.unread} was read."
 
     def summary(self) -> str:
         """What remains true after the release."""
         pure = f" ({self.noise.describe()} needs none)" if self.is_pure else ""
-        strategy, people = self.strategy, ""
-        if strategy.people is not None:
-            people = f" of {int(strategy.people.max()) + 1} people"
+        rows, count = self.parts[0].kind.describe_rows(self.parts[0]), len(self.parts)
+        together = f", for {count} outputs of one person together" if count > 1 else ""
         lines = [
-            f"Budget: epsilon = {self.epsilon:g}, delta = {self.promised_delta:g}{pure}, for "
-            f"{len(self.parts)} outputs of one person together.",
-            f"{strategy.rows} rows{people} at {len(self.inputs)} distinct inputs; {strategy.size} "
-            "numbers are measured.",
+            f"Budget: epsilon = {self.epsilon:g}, delta = {self.promised_delta:g}{pure}{together}.",
+            f"{rows}; {self.strategy.size} numbers are measured.",
             self.choice(),
             *map(self._about, range(len(self.parts))),
         ]
@@ -275,7 +295,7 @@ class JointPlan:
             f"{times[0]:.3g}" if np.ptp(times) < 1e-9 else " and ".join(f"{t:.3g}" for t in times)
         )
         kind = self.noise.describe()
-        text = f"{kind} {each} times as large as for one output alone"
+        text = kind if len(times) == 1 else f"{kind} {each} times as large as for one output alone"
         if self.compared is None:
             return f"{text}; no other noise was compared."
         other, worse = LAWS[self.compared.law], 100.0 * (self.compared.error - 1.0)
@@ -284,6 +304,8 @@ class JointPlan:
             LAPLACE: "Laplace noise grows with the number of outputs, but starts smaller",
         }[self.noise.law]
         expected = f"would have {worse:.0f}% more error" if worse >= 1 else "is hardly worse"
+        if len(times) == 1:
+            return f"{text}; {other.law.capitalize()} noise {expected}."
         return f"{text}; {other.law.capitalize()} noise {expected}: {why}."
 
     def plot(self, ax: Any = None) -> Any:
@@ -293,13 +315,17 @@ class JointPlan:
         return plot_joint_plan(self, ax)
 
     def _about(self, place: int) -> str:
-        part, (low, high) = self.parts[place], self.y_bounds[place]
+        part, asked = self.parts[place], None
+        if self.made_for is not None:
+            asked = self.made_for.parameters.parts()[place]
+        low, high = part.y_bounds
+        within = f"in [{low:g}, {high:g}]" if asked is None else asked.within()
         spread = ""
         if part.learns:
             least, most = part.error_range()
             spread = f" ({least:.4g} to {most:.4g} over 90% of the prior)"
         return (
-            f"{self.names[place]}, in [{low:g}, {high:g}]: privacy noise at the targets "
+            f"{self.names[place]}, {within}: privacy noise at the targets "
             f"{part.weighted(part.noise_std):.4g}, expected error {part.expected_error():.4g}{spread}."
         )
 
@@ -311,17 +337,6 @@ def joint_noise(strategy: JointSums, epsilon: float, delta: float) -> Noise:
     """The least noise that hides all outputs of one person."""
     size = strategy.size, strategy.sensitivity(), strategy.float_error()
     return noise_for(strategy.law, epsilon, delta, *size)
-
-
-def parameters_of(asked: Parameters) -> tuple[Parameters, ...]:
-    """The parameters that each output alone would have."""
-    bounds = output_bounds(asked.y_bounds)
-    kernels = per_output("kernel", asked.kernel, len(bounds))
-    noises = per_output("noise_variance", asked.noise_variance, len(bounds))
-    return tuple(
-        replace(asked, y_bounds=pair, kernel=kernel, noise_variance=noise, shares=None)
-        for pair, kernel, noise in zip(bounds, kernels, noises, strict=True)
-    )
 
 
 def default_names(count: int) -> tuple[str, ...]:

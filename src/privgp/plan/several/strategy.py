@@ -1,4 +1,4 @@
-"""The outputs of one person in one measurement: their sums, each multiplied by its factor.
+"""The outcomes of one person in one measurement: what each part measures, multiplied by its factor.
 
 Proof: docs/proofs/several_outputs.md.
 """
@@ -6,38 +6,37 @@ Proof: docs/proofs/several_outputs.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
-from privgp.plan.strategy import NOT_TOGETHER, GroupSums, OutputSums
+from privgp.plan.choice import AnyStrategy
+from privgp.plan.strategy import NOT_TOGETHER
 from privgp.privacy.noise import PURE, Noise
-from privgp.privacy.sensitivity import WHOLE, person_norms
 from privgp.types import Array, Integers, Positive
 
 
 @dataclass(frozen=True)
 class JointSums:
-    """The numbers ``(a_1 t_1, ..., a_K t_K)``, with t_k what part k measures of output k.
+    """The numbers ``(a_1 t_1, ..., a_K t_K)``, with t_k what part k measures of outcome k.
 
-    ``parts``: one per output, for the same rows and people and the same kind of noise
+    ``parts``: one per outcome, of the same rows and people and for the same noise distribution
     ``factors``: a_k; noise of one size on all numbers is noise of ``1 / a_k`` times that size on t_k
     """
 
-    change: ClassVar[float] = WHOLE
-    parts: tuple[OutputSums | GroupSums, ...]
+    parts: tuple[AnyStrategy, ...]
     factors: tuple[Positive, ...]
 
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
-        if not 2 <= len(self.parts) == len(self.factors):
+        if not 1 <= len(self.parts) == len(self.factors):
             raise ValueError(NOT_TOGETHER)
         first, *others = self.parts
         for part in others:
             alike = (part.law, part.rows) == (first.law, first.rows)
+            alike = alike and _unit(part) == _unit(first)
             if not alike or not _same(part.people, first.people):
                 raise ValueError(NOT_TOGETHER)
 
@@ -54,15 +53,25 @@ class JointSums:
         return self.parts[0].rows
 
     @property
-    def distinct_inputs(self) -> int:
+    def distinct_inputs(self) -> int | None:
         return self.parts[0].distinct_inputs
+
+    @property
+    def whole_people(self) -> bool:
+        """Whether all private records of one person are protected together."""
+        return _unit(self.parts[0])
+
+    @property
+    def change(self) -> tuple[float, ...]:
+        """By how much a person changes each outcome in [-1, 1] at most."""
+        return tuple(part.change for part in self.parts)
 
     @property
     def size(self) -> int:
         return sum(part.size for part in self.parts)
 
     def sensitivity(self) -> float:
-        """How far one person, all of whose outputs may change, can move the exact numbers: the norm
+        """How far one person, all of whose outcomes may change, can move the exact numbers: the norm
         of ``a_k`` times what moves part k most."""
         moved = [a * part.sensitivity() for a, part in zip(self.factors, self.parts, strict=True)]
         return self._norm(moved) * (1.0 + rounding(len(moved) + 4))
@@ -73,16 +82,11 @@ class JointSums:
         return self._norm(errors) * (1.0 + 1e-9)
 
     def furthest(self) -> tuple[Array, Array]:
-        """Equal outputs but for all those of the person who can move the measurement most."""
-        people = np.arange(self.rows) if self.people is None else self.people
-        reach = [
-            a * person_norms(part.matrix, part.index, people) * part.person_weights()
-            for a, part in zip(self.factors, self.parts, strict=True)
-        ]
+        """Equal outcomes but for all those of the person who can move the measurement most."""
+        reach = [a * part.reach() for a, part in zip(self.factors, self.parts, strict=True)]
         order = 1 if self.law in PURE else 2
         person = int(np.argmax(np.linalg.norm(reach, order, axis=0)))
-        rows = np.flatnonzero(people == person)
-        ends = [_of_rows(part, rows).furthest() for part in self.parts]
+        ends = [part.of_person(person).furthest() for part in self.parts]
         low, high = (
             np.concatenate([a * t for a, t in zip(self.factors, each, strict=True)])
             for each in zip(*ends, strict=True)
@@ -92,7 +96,7 @@ class JointSums:
     def read(
         self, numbers: Array, noise: Noise, half_width: Sequence[float]
     ) -> tuple[Measurement, ...]:
-        """What released numbers say of every output, in its own units."""
+        """What released numbers say of every outcome, in its own units."""
         ends = np.cumsum([part.size for part in self.parts])[:-1]
         pieces = zip(
             self.parts, np.split(numbers, ends), self.factors, self.noises(noise), half_width,
@@ -109,15 +113,8 @@ class JointSums:
         return float(np.linalg.norm(values, 1 if self.law in PURE else 2))
 
 
-def _of_rows(part: OutputSums, rows: Integers) -> OutputSums:
-    """The same sums of one person's rows alone."""
-    return replace(
-        part,
-        index=part.index[rows],
-        row_weights=part.row_weights[rows],
-        people=np.zeros(len(rows), dtype=np.int64),
-        energy_shares=part.energy_shares[rows],
-    )
+def _unit(part: AnyStrategy) -> bool:
+    return bool(getattr(part, "whole_people", False))
 
 
 def _same(first: Integers | None, second: Integers | None) -> bool:

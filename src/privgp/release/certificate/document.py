@@ -94,6 +94,13 @@ def _core(model: Any) -> dict[str, Any]:
     bounds["source"] = wording.BOUNDS_SOURCE
     if classes:
         bounds["classes"] = classes
+    labels = {
+        name: [str(each) for each in one.classes_]
+        for name, one in zip(getattr(model, "output_names_", ()), several, strict=False)
+        if hasattr(one, "classes_")
+    }
+    if labels:
+        bounds["labels"] = labels
     if plan.x_bounds is not None:
         bounds["inputs"] = [list(pair) for pair in plan.x_bounds]
     return {
@@ -173,7 +180,8 @@ def _each_or_one(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The facts about one output, or lists of them where there are several."""
     if len(facts) == 1:
         return dict(facts[0])
-    return {name: [fact[name] for fact in facts] for name in facts[0]}
+    known = [name for name in facts[0] if all(name in fact for fact in facts)]
+    return {name: [fact[name] for fact in facts] for name in known}
 
 
 def steps_of(event: Event) -> dict[str, Any]:

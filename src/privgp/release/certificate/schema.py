@@ -80,11 +80,15 @@ BOUNDS = _record(
     "source",
     outputs=_about(
         "Values outside are clipped. A pair, or one for each of several outputs.",
-        _list(_or_each({"type": "number"}, 2, 2), 2),
+        _list(_or_each({"type": "number"}, 2, 2), 1),
     ),
     inputs=_about("Bounds of private inputs, a pair for each.", _list(NUMBERS, 1)),
 )
 BOUNDS["properties"]["classes"] = _about("All labels that may occur.", _list(TEXT, 2))
+BOUNDS["properties"]["labels"] = _about(
+    "The classes of outputs that are labels, by the names of the outputs.",
+    {"type": "object", "additionalProperties": _list(TEXT, 2)},
+)
 BOUNDS["required"].remove("inputs")  # there are none where inputs are public
 HYPERPARAMETERS = _record(
     "source",

@@ -176,8 +176,19 @@ def output_bounds(core: Mapping[str, Any]) -> str:
         return f"one private label among {', '.join(classes)}"
     if "outputs" not in core:
         return f"{pairs[0]:.12g} to {pairs[1]:.12g}"
-    each = zip(core["outputs"], pairs, strict=True)
-    return ", ".join(f"{name} {low:.12g} to {high:.12g}" for name, (low, high) in each)
+    return ", ".join(_each_range(core, "{name} {low:.12g} to {high:.12g}"))
+
+
+def _each_range(core: Mapping[str, Any], numbers: str) -> list[str]:
+    """Every output with its bounds, in the given words, or with its classes."""
+    labels = core["bounds"].get("labels", {})
+    each = zip(core["outputs"], core["bounds"]["outputs"], strict=True)
+    return [
+        f"{name} one of {', '.join(labels[name])}"
+        if name in labels
+        else numbers.format(name=name, low=low, high=high)
+        for name, (low, high) in each
+    ]
 
 
 def private_outputs(core: Mapping[str, Any]) -> str:
@@ -187,9 +198,8 @@ def private_outputs(core: Mapping[str, Any]) -> str:
         return f"one private label among {', '.join(classes)}"
     if "outputs" not in core:
         return f"one private output between {pairs[0]:.12g} and {pairs[1]:.12g}"
-    each = zip(core["outputs"], pairs, strict=True)
-    told = ", ".join(f"{name} between {low:.12g} and {high:.12g}" for name, (low, high) in each)
-    return f"{len(pairs)} private outputs, {told}"
+    each = ", ".join(_each_range(core, "{name} between {low:.12g} and {high:.12g}"))
+    return f"{len(pairs)} private output{'s' if len(pairs) > 1 else ''}, {each}"
 
 
 def released(several: int, classes: Sequence[str], *, at_targets: bool, rates: bool) -> str:

@@ -345,8 +345,6 @@ class Unread:
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"protect": "records", "x_bounds": (0, 90)}, "protect='outputs' only"),
-        ({"inducing": 5}, "inducing=None only"),
         ({"objective": "trace"}, "objective='posterior' only"),
         ({"reconstruct": "unbiased"}, "reconstruct='posterior' only"),
         ({"y_bounds": [(0, 1)]}, "2 to 100 pairs"),
@@ -390,9 +388,14 @@ def test_names_that_a_plan_does_not_know_are_refused():
         model().fit(X, frame, plan=plan)
 
 
-def test_searches_and_epsilon_for_are_for_one_output():
-    with pytest.raises(ValueError, match="one output"):
-        model().epsilon_for(X, 10.0)
+def test_epsilon_for_reaches_the_error_for_every_output():
+    least = model(hyperparameters="fixed").epsilon_for(X, 12.0)
+    reached = model(hyperparameters="fixed", epsilon=least).plan(X).expected_error()
+    assert np.all(reached <= 12.0)
+    assert reached.max() > 0.9 * 12.0
+
+
+def test_searches_are_for_one_output():
     search = PrivateGridSearchCV(
         model(kernel=RBF(10.0)), {"kernel__length_scale": [5.0, 20.0]}, epsilon=1.0, delta=1e-5
     )

@@ -1,0 +1,305 @@
+"""PrivateGP: one release of whatever is declared of a person, from a table to a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from importlib import import_module
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from privgp.ledger.account import Account
+from privgp.models.kinds.several.model import (
+    Exposed,
+    fit_several,
+    plan_several,
+    plot_several,
+    private_count,
+    public_rows,
+)
+from privgp.models.planned import named
+from privgp.models.published import Published
+from privgp.models.spending import SpendsAtFit
+from privgp.models.tables import located, rows_at, rows_to_plan
+from privgp.plan.counts.exposures import checked_exposure
+from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
+from privgp.plan.replan import check_error, least_epsilon
+from privgp.plan.several.arguments import checked_shares
+from privgp.plan.several.plan import JointPlan
+from privgp.question.outcomes import CLASSIFIER, REGRESSOR, Outcome
+from privgp.tables.frames import absent, frame_like, named_columns
+from privgp.types import Array, Bounds, RandomState, Table
+
+ALONE = "output"  # the name of an outcome that is declared without one
+HOMES = {REGRESSOR: "privgp.models.regressor", CLASSIFIER: "privgp.models.classifier"}
+SHARED = (
+    "epsilon", "delta", "protect", "x_bounds", "columns", "targets", "inducing", "hyperparameters",
+    "mechanism", "random_state",
+)  # fmt: skip
+
+
+@dataclass(eq=False, repr=False)
+class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
+    """Gaussian-process curves and maps of any private outcomes, (epsilon, delta)-private together.
+
+    Parameters
+    ----------
+    outcomes : Outcome or dict
+        What is private about a person: ``Number(low, high)``, ``Count(...)`` or ``Label(*classes)``, by
+        the name of its column. One outcome without a name is given to ``fit`` as ``y``.
+    epsilon, delta : float
+        The budget that one ``fit`` spends on all outcomes of one person together.
+    protect : {"outputs", "records"}
+        "outputs": the outcomes are private; "records": the inputs are private too.
+    x_bounds : dict or sequence, optional
+        With ``protect="records"``: public bounds of the inputs, by name.
+    inputs : list of str, optional
+        The names of the input columns. None: all that are no outcome, group or exposure.
+    groups : str, optional
+        The name of the column of person identifiers: all rows of one person are protected together.
+    columns : dict, optional
+        What inputs are, by name: "date", "category", "place", "periodic", "boolean", "number".
+    targets : table, optional
+        Points where the release should be accurate. None: the rows of the table.
+    inducing : int or table, optional
+        How many inputs carry the functions, or points whose nearest inputs do.
+    hyperparameters : {"learned", "fixed"}
+        Whether hyperparameters are learned from the private measurement, at no cost.
+    mechanism : {"auto", "gaussian", "laplace"}
+        The noise distribution. "auto": the one with the smaller expected error.
+    shares : sequence of float, optional
+        One positive number per outcome: the noise of an outcome, relative to its bounds, is
+        proportional to one over its share. None: equal.
+    ledger : Account, optional
+        The account of these data, which every fit charges before it draws.
+    random_state : int, optional
+        For simulations only: reproducible noise, and a guarantee that says so.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+    plan_ : JointPlan
+    output_names_ : tuple of str
+
+    """
+
+    outcomes: Outcome | Mapping[str, Outcome]
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    protect: str = "outputs"
+    x_bounds: Bounds | Mapping[str, Any] | None = None
+    inputs: Sequence[str] | None = None
+    groups: str | None = None
+    columns: Mapping[Any, Any] | None = None
+    targets: Table | None = None
+    inducing: int | Table | None = None
+    hyperparameters: str = "learned"
+    mechanism: str = "auto"
+    shares: Sequence[float] | None = None
+    ledger: Account | None = None
+    random_state: RandomState = None
+
+    def plan(self, table: Any, *, inputs: Sequence[str] | None = None) -> JointPlan:
+        """What a ``fit`` on this table would measure, and how accurate it would be. Spends nothing.
+
+        Parameters
+        ----------
+        table : data frame or dict of columns
+            Holds the inputs, the groups and the exposures. The outcomes may be absent: none is read.
+        inputs : list of str, optional
+            The names of the input columns, if not given to the constructor.
+
+        """
+        given = named_columns(table)
+        names = self._input_names(given, inputs)
+        asked, rows = self._planned(given, names)
+        made = replace(plan_several(asked, rows), output_names=tuple(self._declared()))
+        return named(made, names, self.groups)  # type: ignore[arg-type, return-value]
+
+    def fit(
+        self,
+        table: Any,
+        y: Any = None,
+        *,
+        inputs: Sequence[str] | None = None,
+        plan: JointPlan | None = None,
+    ) -> Self:
+        """Measure all outcomes once, with noise, and learn from it. The only call that spends.
+
+        Parameters
+        ----------
+        table : data frame or dict of columns
+            Holds inputs, outcomes, groups and exposures by their names.
+        y : column, optional
+            The private values of an outcome that is declared without a name.
+        inputs : list of str, optional
+            The names of the input columns, if not given to the constructor.
+        plan : JointPlan, optional
+            What ``plan(table)`` returned, which is then carried out. A plan made for anything else is
+            refused before anything is spent.
+
+        """
+        given, declared = named_columns(table), self._declared()
+        if not isinstance(self.outcomes, Mapping):
+            self._check_given(y)
+        elif y is not None:
+            raise ValueError("outcomes has names, so the table holds their columns: leave y=None.")
+        missing = absent(given, [*declared]) if y is None else []
+        if missing:
+            raise ValueError(f"table has no column {missing[0]!r}, which outcomes declares.")
+        private = [given[name] for name in declared] if y is None else [y]
+        names = self._input_names(given, inputs)
+        self._check_domain()
+        X = {name: given[name] for name in names}
+        groups = None if self.groups is None else given[self.groups]
+        exposed = {} if self.protect == "records" else self._exposed(given, X)
+        fit_several(self, X, private, tuple(declared), groups, plan, exposed)
+        return self
+
+    def epsilon_for(self, table: Any, error: float) -> float:  # type: ignore[override]
+        """The least epsilon, within 1%, whose plan expects at most this error for every outcome.
+
+        Parameters
+        ----------
+        table : data frame or dict of columns
+            As for ``plan``. No outcome is read and nothing is spent.
+        error : float
+            In the units of the outcomes. ValueError if no epsilon reaches it.
+
+        """
+
+        def planned(epsilon: float) -> Any:
+            return clone(self).set_params(epsilon=epsilon).plan(table)
+
+        return least_epsilon(planned, check_error(error))
+
+    def predict(self, table: Any, *, coverage: float = 0.9, observation: bool = False) -> Any:
+        """The released functions at the rows of a table, as a data frame.
+
+        Parameters
+        ----------
+        table : data frame or dict of columns
+            Holds the inputs.
+        coverage : float
+            Of the intervals from low to high.
+        observation : bool
+            Whether intervals are those of new values of numbers and counts, not of their means.
+
+        Returns
+        -------
+        data frame
+            For every number and count its mean, std, low and high; for every label the most probable
+            class, and the probability of each class with its low and high.
+
+        """
+        check_is_fitted(self)
+        X: Any = self._inputs_of(named_columns(table))
+        X = rows_at(self, X) if self.inputs_ is None else X
+        found: dict[str, Any] = {}
+        for name, one in zip(self.output_names_, self._each, strict=True):
+            prefix = f"{name}_" if isinstance(self.outcomes, Mapping) else ""
+            answers = one._answers(X, coverage, observation)
+            found |= {f"{prefix}{column}": values for column, values in answers.items()}
+        return frame_like(table, found)
+
+    def plot(self, *, figure: Any = None, observation: bool = False, points: Any = None) -> Any:
+        """The curve, map or slices of every outcome, one above the other."""
+        check_is_fitted(self)
+        return plot_several(self, None, figure, observation, points)
+
+    def _declared(self) -> dict[str, Outcome]:
+        """The outcomes by name."""
+        given = self.outcomes
+        named = dict(given) if isinstance(given, Mapping) else {ALONE: given}
+        if not named or not all(hasattr(each, "parameters") for each in named.values()):
+            raise ValueError(
+                "outcomes must be Number, Count or Label, or a dict of them by the names of columns."
+            )
+        return named
+
+    def _input_names(
+        self, given: Mapping[str, Any], inputs: Sequence[str] | None
+    ) -> tuple[str, ...]:
+        """The names of the input columns, none of which is private or names people."""
+        named = self._declared()
+        others = {*named, *(each.exposure for each in named.values()), self.groups}
+        asked = self.inputs if inputs is None else inputs
+        if isinstance(asked, str):
+            asked = [asked]
+        names = [name for name in given if name not in others] if asked is None else [*asked]
+        missing = absent(given, names)
+        if missing:
+            raise ValueError(f"table has no column {missing[0]!r}, which inputs names.")
+        private = [name for name in names if name in named]
+        if private:
+            raise ValueError(
+                f"inputs has {private[0]!r}, which is a private outcome: leave it out. Nothing was spent."
+            )
+        if not names:
+            raise ValueError("table must have at least one input column.")
+        wanted = [name for name in (self.groups,) if name is not None and name not in given]
+        if wanted:
+            raise ValueError(f"table has no column {wanted[0]!r}, which groups names.")
+        return tuple(names)
+
+    def _planned(self, given: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, Any]:
+        """A model that has what is known of the columns, and the rows to plan for."""
+        X = {name: given[name] for name in names}
+        groups = None if self.groups is None else given[self.groups]
+        if self.protect == "records":
+            self._check_domain()
+            return self, private_count(self, X, groups)
+        asked, rows = rows_to_plan(self, X)
+        return asked, public_rows(asked, rows, groups, self._exposed(given, X))
+
+    def _check_domain(self) -> None:
+        if self.protect == "records" and not isinstance(self.x_bounds, Mapping):
+            raise ValueError(
+                "x_bounds must have a pair for every private input, by its name, such as "
+                "{'age': (0, 90)}: bounds of private inputs are declared, never read from the data."
+            )
+
+    def _exposed(self, given: Mapping[str, Any], X: Mapping[str, Any]) -> Exposed:
+        """The exposure of every row of every count, by the count's place."""
+        rows = len(next(iter(X.values())))
+        found: dict[int, Array] = {}
+        for place, one in enumerate(self._declared().values()):
+            counted = "likelihood" in one.parameters(self.protect)
+            if one.exposure is not None and one.exposure not in given:
+                raise ValueError(f"table has no column {one.exposure!r}, which an exposure names.")
+            if counted:
+                column = None if one.exposure is None else given[one.exposure]
+                found[place] = checked_exposure(column, rows)
+        return found
+
+    def _inputs_of(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        names = [str(name) for name in self.feature_names_in_]
+        missing = absent(given, names)
+        if missing:
+            raise ValueError(
+                f"table has no column {missing[0]!r}: the inputs are {', '.join(names)}."
+            )
+        return {name: given[name] for name in names}
+
+    def _alone(self) -> tuple[Any, ...]:
+        """An unfitted model of every outcome alone, with the whole budget."""
+        checked_shares(self.shares, len(self._declared()))
+        shared = {name: getattr(self, name) for name in SHARED}
+        each = []
+        for outcome in self._declared().values():
+            kind = getattr(import_module(HOMES[outcome.estimator]), outcome.estimator)
+            one = kind(**shared, **outcome.parameters(self.protect))
+            one.inputs_ = self.inputs_
+            each.append(one)
+        return tuple(each)
+
+    def _parameters(self, columns: int) -> MixedParameters:
+        each = tuple(one._parameters(columns) for one in self._alone())
+        given = {name: getattr(self, name) for name in MIXED_ARGUMENTS} | located(self)
+        named = self._declared()
+        return MixedParameters.mixed(
+            given, columns, each, tuple(named), tuple(o.exposure or "" for o in named.values())
+        )
