@@ -147,7 +147,9 @@ def _sections(
             (
                 "Upper row: the mean of the released values at the record's place; lower row: the "
                 "logarithm of their variance. The area under the attack's curve (guessing: 0.5) is "
-                + ", ".join(f"{found.auc:.3f} at r {s.r:g}, sigma {s.sigma:g}" for s, found in columns)
+                + ", ".join(
+                    f"{found.auc:.3f} at r {s.r:g}, sigma {s.sigma:g}" for s, found in columns
+                )
                 + ".",
             ),
             histograms(columns),
@@ -177,4 +179,4 @@ def verdict(attacks: Sequence[tuple[Setting, Attacks]]) -> tuple[str, ...]:
 def _tally(within: Array) -> str:
     if np.all(within):
         return f"None of {len(within)} attacks did better than"
-    return f"NO: {np.count_nonzero(~within)} of {len(within)} attacks did better than"
+    return f"NO: {len(within) - np.count_nonzero(within)} of {len(within)} attacks did better than"
