@@ -16,10 +16,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 import pytest
+from matplotlib import image
 from mkdocs.exceptions import PluginError
 
 import privgp
+from benchmarks import gallery
 from website.mathematics import mathml
 from website.stories import STORIES, run
 
@@ -242,6 +245,27 @@ def test_a_notebook_holds_no_outputs(story):
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert code
     assert not [cell for cell in code if cell["outputs"] or cell["execution_count"]]
+
+
+TAUGHT = [*STORIES, *sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+
+
+@pytest.mark.parametrize("page", TAUGHT, ids=lambda path: path.name)
+def test_no_page_teaches_to_silence_warnings(page):
+    text = page.read_text(encoding="utf-8")
+    assert "simplefilter" not in text
+    assert "filterwarnings" not in text
+
+
+def test_the_picture_of_the_tutorial_is_of_its_own_data(tmp_path, monkeypatch):
+    """The numbers of the picture are those of the plan on the page."""
+    monkeypatch.setattr(gallery, "HERE", tmp_path)
+    gallery.DRAWN["plan"](tmp_path / "plan.png")
+    made, kept = (
+        image.imread(folder / "plan.png") for folder in (tmp_path, ROOT / "docs/pictures")
+    )
+    assert made.shape == kept.shape
+    assert np.mean(np.abs(made - kept)) < 0.01  # fonts may differ by a hair
 
 
 # The reference: every public name, and every method that somebody may call.

@@ -111,6 +111,8 @@ LATER = {
     "likelihood",
     "unit_rate",
     "spent",
+    "plan",
+    "utility",
     "others",
 }
 LATER_PARAMETERS = {"columns", "shares"}

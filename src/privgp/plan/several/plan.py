@@ -231,6 +231,12 @@ class JointPlan:
         return {}
 
     @property
+    def error_unit(self) -> str:
+        """What errors are counted in, in words; of every output where they differ."""
+        units = [part.error_unit for part in self.parts]
+        return units[0] if len({*units}) == 1 else ", ".join(units)
+
+    @property
     def starting_error(self) -> Array:
         """The same under the starting hyperparameters alone."""
         return self._of_each("starting_error")
