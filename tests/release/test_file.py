@@ -106,6 +106,7 @@ def test_a_value_of_another_type_is_refused(folder, data):
 LATER = {
     "plain",
     "changes",
+    "gram",
     "is_laplace",
     "max_change",
     "likelihood",
@@ -115,7 +116,7 @@ LATER = {
     "utility",
     "others",
 }
-LATER_PARAMETERS = {"columns", "shares"}
+LATER_PARAMETERS = {"columns", "most_rows", "shares"}
 
 
 @given(st.data())
