@@ -257,8 +257,10 @@ def test_no_page_teaches_to_silence_warnings(page):
     assert "filterwarnings" not in text
 
 
-def test_the_picture_of_the_tutorial_is_of_its_own_data(tmp_path, monkeypatch):
-    """The numbers of the picture are those of the plan on the page."""
+def test_the_picture_and_the_words_of_the_tutorial_are_of_its_own_data(
+    tmp_path, monkeypatch, capsys
+):
+    """Drawn again by the code on the page; what it prints is what the page shows, but for the dots."""
     monkeypatch.setattr(gallery, "HERE", tmp_path)
     gallery.DRAWN["plan"](tmp_path / "plan.png")
     made, kept = (
@@ -266,6 +268,10 @@ def test_the_picture_of_the_tutorial_is_of_its_own_data(tmp_path, monkeypatch):
     )
     assert made.shape == kept.shape
     assert np.mean(np.abs(made - kept)) < 0.01  # fonts may differ by a hair
+    shown = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```text\n(.*?)```", shown, re.DOTALL)
+    form = re.escape(block).replace(re.escape("..."), ".*")
+    assert re.search(form, capsys.readouterr().out)
 
 
 # The reference: every public name, and every method that somebody may call.
