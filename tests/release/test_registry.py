@@ -9,9 +9,10 @@ import copy
 
 import jsonschema
 import numpy as np
+import polars as pl
 import pytest
 
-from privgp import PrivateGPClassifier, PrivateGPRegressor, load
+from privgp import Label, Number, PrivateGP, PrivateGPClassifier, PrivateGPRegressor, load
 from privgp.release.certificate import certificate, page
 from privgp.release.certificate.wording import HOLDER, slug
 from tests.release.test_old_files import FOLDER, FORMAT_2
@@ -125,6 +126,9 @@ KINDS = {
     "counts": lambda: PrivateGPRegressor(
         y_bounds=(0, 9), likelihood="poisson", max_change=1, **FIXED
     ).fit(X, np.round(4 + 3 * Y), exposure=np.ones(24)),
+    "mixed": lambda: PrivateGP(
+        {"cost": Number(-2, 2), "kind": Label("no", "yes")}, epsilon=3.0, **FIXED
+    ).fit(pl.DataFrame({"x": X[:, 0], "cost": Y, "kind": np.where(Y > 0, "yes", "no")})),
     "labels": lambda: PrivateGPClassifier(classes=["no", "yes"], **FIXED).fit(
         X, np.where(Y > 0, "yes", "no")
     ),
@@ -198,10 +202,11 @@ def test_it_has_the_error_to_expect_and_the_coverage(name, facts):
     document = facts[name]
     told = document["utility"]
     errors = np.atleast_1d(told["expected_error"])
-    assert len(errors) == (2 if name == "several" else 1)
+    assert len(errors) == (2 if name in ("several", "mixed") else 1)
     assert np.all(errors > 0)
     units = {
         "counts": "relative to the rate",
+        "mixed": "in units of the output, as a probability",
         "labels": "as a probability",
     }
     assert told["unit"] == units.get(name, "in units of the output")

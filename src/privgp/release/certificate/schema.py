@@ -127,7 +127,7 @@ UTILITY = _record(
     "unit",
     expected_error=_about(
         "Root mean square at the targets, as planned; or one for each output.",
-        _or_each(NOT_NEGATIVE, 2),
+        _or_each(NOT_NEGATIVE, 1),
     ),
     interval_coverage=_about("The probability that 90% intervals are built for.", SHARE),
 )
