@@ -129,6 +129,9 @@ KINDS = {
     "mixed": lambda: PrivateGP(
         {"cost": Number(-2, 2), "kind": Label("no", "yes")}, epsilon=3.0, **FIXED
     ).fit(pl.DataFrame({"x": X[:, 0], "cost": Y, "kind": np.where(Y > 0, "yes", "no")})),
+    "one of several": lambda: PrivateGP({"cost": Number(-2, 2)}, epsilon=3.0, **FIXED).fit(
+        pl.DataFrame({"x": X[:, 0], "cost": Y})
+    ),
     "labels": lambda: PrivateGPClassifier(classes=["no", "yes"], **FIXED).fit(
         X, np.where(Y > 0, "yes", "no")
     ),
@@ -217,6 +220,12 @@ def test_it_has_the_error_to_expect_and_the_coverage(name, facts):
     assert "with probability 0.9" in implementation["justification"]
     assert sentence in document["nist_sp_800_226"]["utility_and_bias"]
     assert sentence in page(document)
+
+
+def test_one_outcome_by_name_can_be_saved(tmp_path):
+    model = KINDS["one of several"]()
+    model.save(tmp_path / "one.privgp")
+    assert load(tmp_path / "one.privgp").certificate() == model.certificate()
 
 
 def test_the_error_is_that_of_the_plan():

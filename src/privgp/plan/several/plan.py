@@ -233,7 +233,12 @@ class JointPlan:
     @property
     def error_unit(self) -> str:
         """What errors are counted in, in words; of every output where they differ."""
-        units = [part.error_unit for part in self.parts]
+        made = self.made_for
+        asked = [made] * len(self.parts)
+        if made is not None:
+            asked = [replace(made, parameters=own) for own in made.parameters.parts()]
+        known = zip(self.parts, asked, strict=True)
+        units = [replace(part, made_for=own).error_unit for part, own in known]
         return units[0] if len({*units}) == 1 else ", ".join(units)
 
     @property

@@ -153,7 +153,7 @@ SCHEMA: Schema = {
         assumptions=_about("What the promise takes for granted.", _list(TEXT)),
         public=_about("What is treated as public.", _list(TEXT, 1)),
         private=_about("What is private.", _list(TEXT, 1)),
-        outputs=_about("The names of several outputs, in their order.", _list(TEXT, 2)),
+        outputs=_about("The names of several outputs, in their order.", _list(TEXT, 1)),
         output=_about("What the output is called, and its units.", OUTPUT),
         inputs=_about(
             "What the input columns are, where they are not all numbers.", _list(TEXT, 1)
