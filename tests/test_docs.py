@@ -319,7 +319,7 @@ def test_the_gallery_has_every_name_and_option_of_the_papers():
 
 def test_the_certificate_page_explains_every_field():
     wanted = set(SCHEMA["properties"])
-    for part in ("bounds", "hyperparameters", "mechanism", "data"):
+    for part in ("bounds", "hyperparameters", "mechanism", "data", "utility"):
         wanted |= {f"{part}.{name}" for name in SCHEMA["properties"][part]["properties"]}
     described = first_cells(read(DOCS / "certificate.md"))
     assert {name for name in wanted if name not in described} == set()

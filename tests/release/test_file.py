@@ -106,14 +106,17 @@ def test_a_value_of_another_type_is_refused(folder, data):
 LATER = {
     "plain",
     "changes",
+    "gram",
     "is_laplace",
     "max_change",
     "likelihood",
     "unit_rate",
     "spent",
+    "plan",
+    "utility",
     "others",
 }
-LATER_PARAMETERS = {"columns", "shares"}
+LATER_PARAMETERS = {"columns", "most_rows", "shares"}
 
 
 @given(st.data())

@@ -16,7 +16,7 @@ from privgp.models.kept import names_of
 from privgp.models.kinds.several.stored import answer_from, joint_contents
 from privgp.models.tables import remember
 from privgp.plan.parameters import Parameters
-from privgp.release.certificate import certificate
+from privgp.release.certificate import stored
 from privgp.release.file import CODEC, Contents, decode
 from privgp.release.several import JointContents, OutputContents
 from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
@@ -109,7 +109,7 @@ def _contents_of(model: Any) -> Contents | JointContents:
         "guarantee": model.guarantee_,
         "functionals": model.functionals_,
         "plan_summary": model.plan_summary_,
-        "certificate": certificate(model),
+        "certificate": stored(model),
     }
     contents: Contents = model._contents(parts)
     return contents

@@ -263,6 +263,15 @@ class Plan:
             self._errors[epsilon] = self.at(epsilon)._expected_error
         return self._errors[epsilon]
 
+    @property
+    def error_unit(self) -> str:
+        """What an error is counted in, in words."""
+        if self.unit is not None:
+            return "relative to the rate"
+        made = self.made_for
+        is_label = made is not None and made.parameters.labels() is not None
+        return "as a probability" if is_label else "in units of the output"
+
     @cached_property
     def _expected_error(self) -> float:
         return self._unbiased_error if self.unbiased else accuracy.expected_error(self)

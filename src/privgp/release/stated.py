@@ -10,7 +10,7 @@ import numpy as np
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.parameters import Parameters
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.certificate import steps_of, validate
+from privgp.release.certificate import steps_of, validate_stored
 from privgp.storage.archive import DamagedFile, require
 
 MOST_MODELS = 256
@@ -37,7 +37,7 @@ def check_stated(
     """Refuse a certificate that has not its form, or is not about this release. ``measured``: the
     hash of what was measured; ``several``: times, so that parameters are those of one of them."""
     try:
-        validate(stated)
+        validate_stored(stated)
     except ValueError:
         raise DamagedFile("its certificate is broken") from None
     budget = (promised.epsilon, promised.delta)

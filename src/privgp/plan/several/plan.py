@@ -231,6 +231,17 @@ class JointPlan:
         return {}
 
     @property
+    def error_unit(self) -> str:
+        """What errors are counted in, in words; of every output where they differ."""
+        made = self.made_for
+        asked = [made] * len(self.parts)
+        if made is not None:
+            asked = [replace(made, parameters=own) for own in made.parameters.parts()]
+        known = zip(self.parts, asked, strict=True)
+        units = [replace(part, made_for=own).error_unit for part, own in known]
+        return units[0] if len({*units}) == 1 else ", ".join(units)
+
+    @property
     def starting_error(self) -> Array:
         """The same under the starting hyperparameters alone."""
         return self._of_each("starting_error")

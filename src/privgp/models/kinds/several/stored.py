@@ -7,7 +7,7 @@ from typing import Any
 from privgp.models.kept import names_of
 from privgp.models.kinds.several.model import answer_by
 from privgp.models.tables import remember
-from privgp.release.certificate import certificate
+from privgp.release.certificate import stored
 from privgp.release.several import JointContents
 
 
@@ -21,7 +21,7 @@ def joint_contents(model: Any) -> JointContents:
         guarantee=model.guarantee_,
         outputs=tuple(one._part_contents() for one in model._each),
         plan_summary=model.plan_summary_,
-        certificate=certificate(model),
+        certificate=stored(model),
     )
 
 
