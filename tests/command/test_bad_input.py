@@ -54,7 +54,7 @@ BAD_TABLES = {
     "overflowing input": (CELLS.replace("22.5", "1e999"), "NaN or infinity in row 2"),
     "comma as decimal point": (CELLS.replace("22.5", '"22,5"'), "must hold numbers"),
     "not UTF-8": (CELLS.replace("bmi", "gr\xf6\xdfe").encode("latin-1"), "UTF-8"),
-    "binary": (bytes(range(256)), "no column"),
+    "binary": (bytes(range(256)), "UTF-8"),
     "only newlines": ("\n\n\n", "no column"),
     "no header": (CELLS.partition("\n")[2], "first line must name the columns"),
     "no header, semicolons": (CELLS.partition("\n")[2].replace(",", ";"), "first line"),

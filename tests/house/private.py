@@ -61,7 +61,7 @@ RELEASED = {
 }  # fmt: skip
 # Elements of a result that are public, by function and place.
 PUBLIC_ELEMENTS = {
-    ("root_utilities", 1), ("load_whole", 0), ("load_checked", 0), ("all_columns", 1), ("_inputs_and_people", 1),
+    ("root_utilities", 1), ("load_whole", 0), ("all_columns", 1), ("_inputs_and_people", 1),
 }  # fmt: skip
 # Classes of the vault that hold nothing private.
 PUBLIC_CLASSES = {"Loss", "Finished"}

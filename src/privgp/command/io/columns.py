@@ -13,7 +13,7 @@ from privgp.command.errors import Refusal, counted, refusal, refusing
 from privgp.command.io.cells.kinds import FILL_IN, TEXTS, Kinds, kinds_of, parted, typed
 from privgp.command.io.cells.numerals import OTHERWISE
 from privgp.command.io.screen import Step
-from privgp.command.io.tables import Form, Source, batches, check_some, load, open_table
+from privgp.command.io.tables import Form, Source, batches, load, open_table
 from privgp.models.kept import names_of
 from privgp.plan.inputs.rows import BLOCK
 from privgp.plan.several.arguments import are_several
@@ -229,13 +229,11 @@ def _first(mask: pl.Series, before: int = 0) -> int:
     return before + place + 1
 
 
-def check_cells(source: Source, names: list[str], output: str | None = None) -> int:
-    """Read the whole table once, check every cell that is asked for, and count the rows."""
+def check_cells(source: Source, names: list[str], output: str | None = None) -> None:
+    """Read the whole table once, and check every line and every cell that is asked for."""
     count = 0
     for frame in batches(source, [*names] if output is None else [*names, output], BATCH):
         input_columns(frame, names, source, count)
         if output is not None:
             output_column(frame, output, source)
         count += frame.height
-    check_some(count, source)
-    return count

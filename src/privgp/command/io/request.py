@@ -38,9 +38,8 @@ from privgp.command.io.tables import (
     Form,
     Source,
     check_columns,
-    check_lines,
     count_rows,
-    load_checked,
+    load,
     open_table,
 )
 from privgp.command.options import ReleaseOptions
@@ -139,9 +138,7 @@ class Request(ReleaseOptions):
             source = open_table(self.data)
             asked = [name for name in (self.groups, output) if name is not None]
             check_columns(source, [*names, *asked])
-            rows = check_cells(source, names, output)
-            if output is not None:
-                check_lines(source, rows)
+            check_cells(source, names, output)
         with public_computation():
             table = open_files(str(self.data), names, output, self.groups, self.columns)
         if output is not None and self.is_many:
@@ -397,10 +394,10 @@ class Request(ReleaseOptions):
         """These columns, every line checked; without the rows where one that is used has no value, if
         these are to be left out."""
         if self.missing == "refuse":
-            return load_checked(source, wanted)[1]
+            return load(source, wanted)
         used = dict.fromkeys([*wanted, *self.public_names, self.exposure, *self.output_names])
         names = [name for name in used if name in wanted or name in source.names]
-        _, frame = load_checked(source, names)
+        frame = load(source, names)
         kept = whole_rows(frame, self.levels)
         if kept.height == 0:
             raise Refusal(f"Every row of '{source.path}' has a missing value.")
@@ -420,7 +417,6 @@ class Request(ReleaseOptions):
             source = self.source()
             if self.missing == "refuse":
                 rows = count_rows(source, self.input_names)
-                check_lines(source, rows)
             else:
                 rows = self._loaded(source, self.input_names).height
             if self.groups is None:
