@@ -142,7 +142,7 @@ def _count_records(path: str, layout: Layout) -> int:
 
 
 def _records(path: str, layout: Layout) -> Iterator[tuple[int, str, int]]:
-    """Every record of a CSV file, the header first: the number of its last line, counted from 1, its
+    """Every record of a CSV file, the header first: the number of its first line, counted from 1, its
     text, and how many fields it has."""
     delimiter, held, length, is_quoted = layout.delimiter, list[str](), 0, False
     quoted, number = _quoted_fields(delimiter), 0
@@ -159,12 +159,12 @@ def _records(path: str, layout: Layout) -> Iterator[tuple[int, str, int]]:
                 continue
             if is_quoted:
                 break
-            record = "".join(held)
+            record, start = "".join(held), number - len(held) + 1
             plain = quoted.sub("", record)
             if '"' in plain:
-                raise TableError(f"Line {number} of '{path}' has a quote inside a field: {QUOTES}.")
-            _check_ends(plain, number, path)
-            yield number, record, plain.count(delimiter) + 1
+                raise TableError(f"Line {start} of '{path}' has a quote inside a field: {QUOTES}.")
+            _check_ends(plain, start, path)
+            yield start, record, plain.count(delimiter) + 1
             held, length = [], 0
     if is_quoted:
         start = number - len(held) + 1
