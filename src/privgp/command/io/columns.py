@@ -74,17 +74,15 @@ def asked_rows(
     return read_inputs(table, names, known_kinds(model, names), form)
 
 
-def asked_table(
-    model: Any, path: Path, table: Path, given: str | None, form: Form | None = None
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The inputs in a new table, and all of its columns as they are; but not one that has the name of
-    the private output, as the table may be the curator's."""
-    X = asked_rows(model, path, table, given, form)
-    kinds = known_kinds(model, X.columns) or {}
-    source = open_table(table, _with_texts(form, kinds), X.columns)
+def kept_columns(
+    model: Any, table: Path, names: Sequence[str], form: Form | None = None
+) -> pl.DataFrame:
+    """All columns of a new table as they are, the inputs ``names`` among them; but not one that has the
+    name of the private output, as the table may be the custodian's."""
+    source = open_table(table, _with_texts(form, known_kinds(model, names) or {}), names)
     private = {*getattr(model, "output_names_", ()), (model.output_ or {}).get("column")}
     kept = [name for name in source.names if name not in private and source.names.count(name) == 1]
-    return X, load(source, kept)
+    return load(source, kept)
 
 
 def known_kinds(model: Any, names: Sequence[str]) -> Kinds | None:

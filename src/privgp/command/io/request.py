@@ -71,6 +71,8 @@ TOO_EXTREME = (
 DROP_CHOICE = (
     "fill it in, or give --missing drop, which leaves out such rows and makes public which they are"
 )
+# The same whether there are such rows or not: how many rows a person has may be private.
+LEFT_OUT = "Rows in which a value is missing are left out; their number is not shown, as records are private."
 OF_ALL = ("epsilon", "delta", "protect", "hyperparameters", "mechanism", "inducing")
 AS_GIVEN = (
     "noise_variance", "objective", "reconstruct", "max_change", "likelihood", "most_rows",
@@ -401,8 +403,11 @@ class Request(ReleaseOptions):
         kept = whole_rows(frame, self.levels)
         if kept.height == 0:
             raise Refusal(f"Every row of '{source.path}' has a missing value.")
-        public = [] if self.inputs_are_private else self.input_names
-        words = words_for_nothing(frame, kept, [name for name in public if name not in self.levels])
+        if self.inputs_are_private:
+            self.left_out[:] = [LEFT_OUT]
+            return kept.select(wanted)
+        levels = self.levels
+        words = words_for_nothing(frame, kept, [n for n in self.input_names if n not in levels])
         self.left_out[:] = _left_out(frame.height, kept.height, words)
         return kept.select(wanted)
 
