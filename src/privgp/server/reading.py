@@ -17,9 +17,7 @@ from privgp.vault.validate import column_labels, column_numbers, column_people
 
 Read = TypeVar("Read")
 ENDINGS = (".csv", ".parquet")
-UNREADABLE = (
-    "The table cannot be read: it must be CSV in UTF-8 (RFC 4180) with a header, or Parquet."
-)
+UNREADABLE = "The table cannot be read: it must be CSV in UTF-8 with commas (RFC 4180) and a header, or Parquet."
 NO_COLUMN = "The table must have each of the named columns once."
 
 

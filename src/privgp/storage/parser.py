@@ -162,7 +162,10 @@ def _records(path: str, layout: Layout) -> Iterator[tuple[int, str, int]]:
             record, start = "".join(held), number - len(held) + 1
             plain = quoted.sub("", record)
             if '"' in plain:
-                raise TableError(f"Line {start} of '{path}' has a quote inside a field: {QUOTES}.")
+                raise TableError(
+                    f"Line {start} of '{path}' has a quote inside a field: {QUOTES}, or see whether "
+                    f"fields are separated by {delimiter!r}."
+                )
             _check_ends(plain, start, path)
             yield start, record, plain.count(delimiter) + 1
             held, length = [], 0
