@@ -15,6 +15,7 @@ from tests.command.running import (
     COLUMNS,
     QUICK,
     assert_refused,
+    instead,
     people_table,
     run,
 )
@@ -248,7 +249,8 @@ BAD_ARGUMENTS: dict[str, tuple[list[str], str]] = {
 def test_bad_arguments(tmp_path: Path, visits: Path, command: str, case: str) -> None:
     arguments, words = BAD_ARGUMENTS[case]
     out = ["-o", tmp_path / "v.privgp"] if command == "release" else []
-    refused(tmp_path, command, visits, *COLUMNS, *BUDGET, *out, *arguments, words=(words,))
+    line = instead([*COLUMNS, *BUDGET, *out], arguments)
+    refused(tmp_path, command, visits, *line, words=(words,))
 
 
 @pytest.mark.parametrize("left_out", ["--inputs", "--output", "--bounds", "--epsilon", "--delta"])
