@@ -11,7 +11,14 @@ import pytest
 from sklearn.gaussian_process.kernels import Matern
 
 from privgp import PosteriorPaths
-from tests.command.running import COLUMNS, assert_one_sentence, assert_refused, private_cells, run
+from tests.command.running import (
+    COLUMNS,
+    assert_one_sentence,
+    assert_refused,
+    instead,
+    private_cells,
+    run,
+)
 
 LAW = ["--domain", "age=18:90,bmi=15:40", "--bounds", "0", "5000", "--delta", "1e-3", "--kernel",
     "1e6*matern12(20, 5)"]  # fmt: skip
@@ -116,7 +123,7 @@ def test_wrong_arguments_are_refused(
     tmp_path: Path, visits: Path, monkeypatch: pytest.MonkeyPatch, change: list[str], words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    arguments = ["paths", "create", visits, *CREATE, "-o", "v.private-state", *change]
+    arguments = instead(["paths", "create", visits, *CREATE, "-o", "v.private-state"], change)
     assert_refused(run(*arguments), words)
     assert [p.name for p in tmp_path.iterdir()] == [visits.name]
 

@@ -48,7 +48,7 @@ TRUSTED_PARAMETERS = {
 PLAIN = {"str", "int", "float", "bool", "Path"}  # words of the shell are no private values
 # Functions that take public columns out of a table.
 READERS = {
-    "input_columns", "identifiers", "columns", "public_columns", "public_rows", "asked_table",
+    "input_columns", "identifiers", "columns", "public_columns", "public_rows", "kept_columns",
     "words_for_nothing",
 }  # fmt: skip
 # Functions of the vault whose result may be published: noise or a private choice is in it, or it is
@@ -61,7 +61,7 @@ RELEASED = {
 }  # fmt: skip
 # Elements of a result that are public, by function and place.
 PUBLIC_ELEMENTS = {
-    ("root_utilities", 1), ("load_whole", 0), ("load_checked", 0), ("all_columns", 1), ("_inputs_and_people", 1),
+    ("root_utilities", 1), ("load_whole", 0), ("all_columns", 1), ("_inputs_and_people", 1),
 }  # fmt: skip
 # Classes of the vault that hold nothing private.
 PUBLIC_CLASSES = {"Loss", "Finished"}

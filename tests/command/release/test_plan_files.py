@@ -12,7 +12,7 @@ import pytest
 import privgp
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.file import save_plan
-from tests.command.running import BUDGET, QUICK, assert_refused, people_table, run
+from tests.command.running import BUDGET, QUICK, assert_refused, instead, people_table, run
 
 INPUTS = ["--inputs", "age,bmi"]
 SEED = ["--seed", "5"]
@@ -85,7 +85,7 @@ def test_a_plan_says_what_it_wrote(tmp_path: Path, visits: Path) -> None:
     assert "contains inputs, 'age' and 'bmi'" in told.out
     assert_refused(run(*line), "exists already", "--force")
     assert run(*line, "--force").code == 0
-    records = [*line, "--force", *KINDS["records"]]
+    records = instead([*line, "--force"], KINDS["records"])
     assert "contains no input and no output" in run(*records).out
 
 

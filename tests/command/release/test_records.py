@@ -54,6 +54,68 @@ def test_plan_release_inspect_predict(tmp_path: Path, ending: str) -> None:
     assert np.isfinite(pl.read_csv(tmp_path / "new.csv")["mean"].to_numpy()).all()
 
 
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("records")
+    data, file = written(folder, people_table()), folder / "visits.privgp"
+    assert run("release", data, *ONE, *BUDGET, *QUICK, "-o", file, "--seed", "1").code == 0
+    return file
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_predictions_at_the_custodians_own_table_hold_none_of_its_cells(
+    published: Path, tmp_path: Path, ending: str
+) -> None:
+    data, out, picture = published.with_name("visits.csv"), tmp_path / f"p.{ending}", "p.svg"
+    done = run("predict", published, data, "-o", out, "--plot", tmp_path / picture)
+    assert done.code == 0, done
+    assert done.err.startswith(f"Warning: {out} holds predictions alone, in the order of the rows")
+    assert done.err.count("\n") == 1
+    found = pl.read_csv(out) if ending == "csv" else pl.read_parquet(out)
+    assert found.columns == ["mean", "std", "low", "high", "simulation"]
+    expected = privgp.load(published).predict(people_table().select("age"))
+    assert np.allclose(found["mean"].to_numpy(), expected, rtol=1e-9)
+    # nor does the picture show where they lie
+    run("predict", published, "--grid", "2", "-o", tmp_path / "g.csv", "--plot", tmp_path / "g.svg")
+    assert (tmp_path / picture).read_bytes() == (tmp_path / "g.svg").read_bytes()
+
+
+def test_columns_are_kept_where_that_is_asked_for(published: Path, tmp_path: Path) -> None:
+    data, out = published.with_name("visits.csv"), tmp_path / "p.csv"
+    done = run("predict", published, data, "-o", out, "--keep", "--json")
+    assert done.code == 0, done
+    predicted = ["mean", "std", "low", "high", "simulation"]
+    assert pl.read_csv(out).columns == ["person", "age", "bmi", *predicted]
+    assert json.loads(done.out)["columns"] == ["person", "age", "bmi", *predicted]
+    (warning,) = json.loads(done.out)["warnings"]
+    assert "keep it private if NEW is the protected table" in warning
+    on_grid = run("predict", published, "--grid", "2", "-o", out, "--force", "--keep")
+    assert_refused(on_grid, "--keep and --no-keep are for the columns of NEW")
+
+
+def test_the_number_of_rows_of_a_person_is_told_nowhere(tmp_path: Path) -> None:
+    """Nor whether some of them have a missing value."""
+    data, told, table = tmp_path / "v.csv", [], people_table().cast(pl.String)
+    first, person = table.head(1), table["person"][0]
+    missing = first.with_columns(age=pl.lit(""))
+    people = [*ONE, "--groups", "person", "--missing", "drop", *BUDGET, *QUICK, "--force"]
+    assert table.filter(pl.col("person") == person).height > 1
+    for more in ([], [first] * 30, [missing] * 7, [first] * 30 + [missing]):
+        pl.concat([table, *more]).write_csv(data)
+        for as_json in ([], ["--json"]):
+            for command, *options in (
+                ("plan", "-o", tmp_path / "v.plan", "--plot", tmp_path / "v.svg"),
+                ("release", "-o", tmp_path / "v.privgp", "--seed", "1"),
+            ):
+                told.append(run(command, data, *people, *options, *as_json))
+        told.append((tmp_path / "v.plan").read_bytes())
+        told.append((tmp_path / "v.svg").read_bytes())
+    assert all(each.code == 0 for each in told if hasattr(each, "code")), told
+    assert told == told[:6] * 4
+    assert "Rows in which a value is missing are left out" in told[0].err
+    assert "Rows in which a value is missing are left out" in told[2].out
+
+
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_either_law_of_noise(tmp_path: Path, law: str) -> None:
     data, file = written(tmp_path, people_table()), tmp_path / "visits.privgp"

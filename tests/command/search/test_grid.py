@@ -11,7 +11,7 @@ import pytest
 
 from privgp import load
 from privgp.models.search.grid import PrivateGridSearchCV
-from tests.command.running import BUDGET, COLUMNS, assert_one_sentence, assert_refused, run
+from tests.command.running import BUDGET, COLUMNS, assert_one_sentence, assert_refused, instead, run
 
 ONE = ["--inputs", "age", "--output", "cost"]
 GRID = ["--lengthscales", "5,20,60", "--noise-std", "100,800"]
@@ -98,7 +98,9 @@ def test_bad_input_is_refused_before_anything_is_spent(
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
     given = ["--lengthscales", "5,20", "-o", "a.privgp"]
-    assert_refused(run("search", "grid", visits, *ONE, *BUDGET, *given, *arguments), words)
+    assert_refused(
+        run("search", "grid", visits, *instead([*ONE, *BUDGET, *given], arguments)), words
+    )
     assert sorted(tmp_path.iterdir()) == before
 
 

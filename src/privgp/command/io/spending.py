@@ -18,8 +18,8 @@ from privgp.ledger.errors import LedgerError
 from privgp.models.files import fit_table, rehearse_table
 from privgp.models.load import save
 from privgp.models.tables import records_to_plan
+from privgp.storage.parser import TableError
 from privgp.storage.parts import part_beside
-from privgp.storage.tables import TableError
 from privgp.types import Array
 
 Measure = Callable[[], Any]
