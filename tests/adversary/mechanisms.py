@@ -20,7 +20,6 @@ from papers.shared.choices import exponential_probabilities, permute_and_flip_pr
 from privgp import (
     BinnedGP,
     BinnedMeans,
-    Guarantee,
     PosteriorPaths,
     PrivateBayesSearchCV,
     PrivateFunction,
@@ -54,14 +53,14 @@ def regressor(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Meas
     """Outputs are private: the worst person of the plan at either end of the bounds."""
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
-    return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups), worst, draws)
 
 
 def streamed_people() -> Measured:
     """Rows of people read in chunks: the worst person's outputs at either end of the bounds."""
     model = PrivateGPRegressor(**BUDGET, inducing=3, mechanism="gaussian", hyperparameters="fixed")
     return Measured(
-        lambda y: clone(model).fit(INPUTS, y, PEOPLE).guarantee_, of_people(model), 3000
+        lambda y: clone(model).fit(INPUTS, y, PEOPLE), of_people(model), 3000
     )
 
 
@@ -70,7 +69,7 @@ def several(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measur
     settings = {"y_bounds": ((0, 1), (0, 1)), "hyperparameters": "fixed", **settings}
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_joint_plan(model, groups)
-    return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups), worst, draws)
 
 
 def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
@@ -85,7 +84,7 @@ def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
         y[1, int(np.argmax(np.linalg.norm(columns, 1 if plan.noise.pure else 2, axis=0)))] = 1
         return y[0], y[1]
 
-    return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, pair, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y), pair, draws)
 
 
 def refined(law: str, groups: Any = None, *, draws: int = 3000, **budget: Any) -> Measured:
@@ -94,9 +93,9 @@ def refined(law: str, groups: Any = None, *, draws: int = 3000, **budget: Any) -
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
     half = model.epsilon / 2, model.delta / 2
 
-    def run(y: Any) -> Guarantee:
+    def run(y: Any) -> Any:
         fresh = clone(model).set_params(epsilon=half[0], delta=half[1]).fit(INPUTS, y, groups)
-        return fresh.refine(INPUTS, y, *half, groups).guarantee_
+        return fresh.refine(INPUTS, y, *half, groups)
 
     return Measured(run, of_plan(model, groups), draws)
 
@@ -106,9 +105,9 @@ def updated(law: str, *, draws: int = 3000, **budget: Any) -> Measured:
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
     first = INPUTS + 0.03
 
-    def run(y: Any) -> Guarantee:
+    def run(y: Any) -> Any:
         fresh = clone(model).fit(first, np.full(len(first), 0.5))
-        return fresh.update(INPUTS, y).guarantee_
+        return fresh.update(INPUTS, y)
 
     return Measured(run, of_plan(model), draws, part=1)
 
@@ -116,11 +115,11 @@ def updated(law: str, *, draws: int = 3000, **budget: Any) -> Measured:
 def fitted_records(model: Any, bins: Callable[[], Any], draws: int, **where: Any) -> Measured:
     """Records are private: the first is one of the two that lie furthest apart."""
 
-    def run(record: Any) -> Guarantee:
+    def run(record: Any) -> Any:
         rows = bins().rows
         X, y = np.full((rows, 1), 0.4), np.full(rows, 0.5)
         X[0], y[0] = record
-        return clone(model).fit(X, y).guarantee_
+        return clone(model).fit(X, y)
 
     return Measured(run, lambda: of_bins(bins(), **where), draws)
 
@@ -130,10 +129,10 @@ def features(**budget: Any) -> Measured:
     kernel, bounds = ConstantKernel(0.2) * RBF(0.6), [(0, 1)] * 4
     model = PrivateGPRegressor(kernel, 0.02, protect="records", x_bounds=bounds, **budget)
 
-    def run(record: Any) -> Guarantee:
+    def run(record: Any) -> Any:
         X, y = np.full((5, 4), 0.4), np.full(5, 0.5)
         X[0], y[0] = record
-        return clone(model).set_params(hyperparameters="fixed").fit(X, y).guarantee_
+        return clone(model).set_params(hyperparameters="fixed").fit(X, y)
 
     return Measured(run, lambda: of_features(model.plan(5).strategy))
 
@@ -143,10 +142,10 @@ def people(bounds: Any, **settings: Any) -> Measured:
     kernel, whose = ConstantKernel(0.2) * RBF(0.6), np.repeat(np.arange(4), 3)
     model = PrivateGPRegressor(kernel, 0.02, protect="records", x_bounds=bounds, **settings)
 
-    def run(y: float) -> Guarantee:
+    def run(y: float) -> Any:
         X, outputs = np.full((12, len(bounds)), 0.4), np.full(12, 0.5)
         outputs[whose == 0] = y
-        return clone(model).set_params(hyperparameters="fixed").fit(X, outputs, whose).guarantee_
+        return clone(model).set_params(hyperparameters="fixed").fit(X, outputs, whose)
 
     return Measured(run, lambda: (0.0, 1.0))
 
@@ -171,17 +170,17 @@ def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
         grid = Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3))
         pure = noise in PURE
         return fitted_records(model, lambda: grid, 25_000 if pure else 3000, stay=pure)
-    return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, ends(), 11_000)
+    return Measured(lambda y: clone(model).fit(INPUTS, y), ends(), 11_000)
 
 
 def function(**settings: Any) -> Measured:
     """The outermost row moves the function most."""
     made = PrivateFunction(Matern(0.5, nu=2.5), 0.3, **BUDGET, **settings)
 
-    def run(y: Any) -> Guarantee:
+    def run(y: Any) -> Any:
         fresh = clone(made).fit(FEW, y)
         fresh.release(FEW)
-        return fresh.guarantee_
+        return fresh
 
     return Measured(run, ends(0, len(FEW)), 3000)
 
@@ -190,10 +189,10 @@ def function_of_records() -> Measured:
     """One record, so that another output and another input move as far as the bound."""
     made = PrivateFunction(RBF(0.5), 1.0, protect="records", domain=(0, 1), **BUDGET)
 
-    def run(record: Any) -> Guarantee:
+    def run(record: Any) -> Any:
         fresh = clone(made).fit([[record[0]]], [record[1]])
         fresh.release(np.linspace(0.3, 0.7, 5)[:, None])
-        return fresh.guarantee_
+        return fresh
 
     return Measured(run, lambda: ((0.5, 1.0), (0.52, 0.0)), 3000)
 
@@ -209,14 +208,14 @@ def paths(count: int, extra: float, draws: int) -> Released:
         kernel, 1.0, domain=(0, 1), y_bounds=(-1, 1), n_paths=count, extra_noise=extra, delta=1e-3
     )
 
-    def run(y: float, many: int) -> tuple[Guarantee, np.ndarray, np.ndarray]:
+    def run(y: float, many: int) -> tuple[Any, np.ndarray, np.ndarray]:
         made = clone(one).set_params(n_paths=count * many).fit(X, [y])
         drawn = np.hstack([made.release(points[:1]), made.release(points[1:])])
         cross = kernel(X, points) / 2.0
         law = (1 + extra**2) * kernel(points) - 2.0 * cross.T @ cross
         root = np.linalg.cholesky(law + made.nugget_std_**2 * np.eye(3))
         noise = np.linalg.solve(root, (drawn - y * cross).T)
-        return one.guarantee_for(1), drawn.reshape(many, -1), noise
+        return made, drawn.reshape(many, -1), noise
 
     return Released(run, lambda: (-1.0, 1.0), draws)
 
@@ -228,8 +227,8 @@ def validated(method: str, law: Any, settings: int) -> Chosen:
         Column(), {"j": list(range(settings))}, epsilon=3.0, delta=1e-5, method=method
     )
 
-    def run(X: Any) -> Guarantee:
-        return clone(search).fit(X, np.ones(20, int), X_val=X, y_val=np.ones(20, int)).guarantee_
+    def run(X: Any) -> Any:
+        return clone(search).fit(X, np.ones(20, int), X_val=X, y_val=np.ones(20, int))
 
     def pair() -> Any:
         X = np.ones((2, 20, settings), int)
@@ -250,8 +249,8 @@ def cross_validated(part: str) -> Measured | Chosen:
         epsilon=10.0, delta=0.01,
     )  # fmt: skip
 
-    def run(y: Any) -> Guarantee:
-        return clone(search).fit(INPUTS, y).guarantee_
+    def run(y: Any) -> Any:
+        return clone(search).fit(INPUTS, y)
 
     if part == "release":
         rest = PrivateGPRegressor(RBF(1.0), 0.1, mechanism="gaussian", **BUDGET)
@@ -275,7 +274,7 @@ def measured_search() -> Measured:
     grid = {"kernel__k1__length_scale": [0.5, 2.0]}
     search = PrivateGridSearchCV(model, grid, epsilon=8.0, delta=0.01)
     planner = PrivateGPRegressor(RBF(1.0), 0.1, mechanism="gaussian", **BUDGET)
-    return Measured(lambda y: clone(search).fit(INPUTS, y).guarantee_, of_plan(planner), 3000)
+    return Measured(lambda y: clone(search).fit(INPUTS, y), of_plan(planner), 3000)
 
 
 def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
@@ -288,8 +287,8 @@ def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
         settings |= {"assume": {"A": 1.0, "tau": 1.0}, "epsilon": 5.0}
     search = PrivateBayesSearchCV(Column(), {"j": [0, 1]}, **settings)
 
-    def run(y: Any) -> Guarantee:
-        return clone(search).fit(None, None, np.ones((20, 2), int), y).guarantee_
+    def run(y: Any) -> Any:
+        return clone(search).fit(None, None, np.ones((20, 2), int), y)
 
     def pair() -> Any:
         y = np.ones((2, 20), int)
