@@ -53,15 +53,13 @@ def regressor(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Meas
     """Outputs are private: the worst person of the plan at either end of the bounds."""
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
-    return Measured(lambda y: clone(model).fit(INPUTS, y, groups), worst, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
 
 
 def streamed_people() -> Measured:
     """Rows of people read in chunks: the worst person's outputs at either end of the bounds."""
     model = PrivateGPRegressor(**BUDGET, inducing=3, mechanism="gaussian", hyperparameters="fixed")
-    return Measured(
-        lambda y: clone(model).fit(INPUTS, y, PEOPLE), of_people(model), 3000
-    )
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=PEOPLE), of_people(model), 3000)
 
 
 def several(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measured:
@@ -69,7 +67,7 @@ def several(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measur
     settings = {"y_bounds": ((0, 1), (0, 1)), "hyperparameters": "fixed", **settings}
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_joint_plan(model, groups)
-    return Measured(lambda y: clone(model).fit(INPUTS, y, groups), worst, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
 
 
 def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
@@ -94,8 +92,10 @@ def refined(law: str, groups: Any = None, *, draws: int = 3000, **budget: Any) -
     half = model.epsilon / 2, model.delta / 2
 
     def run(y: Any) -> Any:
-        fresh = clone(model).set_params(epsilon=half[0], delta=half[1]).fit(INPUTS, y, groups)
-        return fresh.refine(INPUTS, y, *half, groups)
+        fresh = (
+            clone(model).set_params(epsilon=half[0], delta=half[1]).fit(INPUTS, y, groups=groups)
+        )
+        return fresh.refine(INPUTS, y, *half, groups=groups)
 
     return Measured(run, of_plan(model, groups), draws)
 
@@ -145,7 +145,7 @@ def people(bounds: Any, **settings: Any) -> Measured:
     def run(y: float) -> Any:
         X, outputs = np.full((12, len(bounds)), 0.4), np.full(12, 0.5)
         outputs[whose == 0] = y
-        return clone(model).set_params(hyperparameters="fixed").fit(X, outputs, whose)
+        return clone(model).set_params(hyperparameters="fixed").fit(X, outputs, groups=whose)
 
     return Measured(run, lambda: (0.0, 1.0))
 
@@ -288,7 +288,7 @@ def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
     search = PrivateBayesSearchCV(Column(), {"j": [0, 1]}, **settings)
 
     def run(y: Any) -> Any:
-        return clone(search).fit(None, None, np.ones((20, 2), int), y)
+        return clone(search).fit(None, None, X_val=np.ones((20, 2), int), y_val=y)
 
     def pair() -> Any:
         y = np.ones((2, 20), int)

@@ -7,25 +7,27 @@ All lines of a row run in one folder. What they print and every file that they w
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
 from privgp import Guarantee, PosteriorPaths, PrivateFunction, load
 from tests.adversary.replay.leaving import KEPT, Left, of_files
+from tests.adversary.replay.tables import ENDS, ROWS, table, table_with
 from tests.command.running import run
 
-ROWS = 24
 AGES = "--inputs age --bounds 0 5000"
 BUDGET = "--epsilon 4 --delta 1e-5 --hyperparameters fixed"
-GAUSSIAN, LAPLACE = f"{BUDGET} --mechanism gaussian", "--epsilon 4 --delta 0 --hyperparameters fixed"
+GAUSSIAN, LAPLACE = (
+    f"{BUDGET} --mechanism gaussian",
+    "--epsilon 4 --delta 0 --hyperparameters fixed --mechanism laplace",
+)
 PRIVATE = "--output cost --bounds 0 5000 --protect records"
 KERNEL = "--kernel 1e6*rbf(20)+white(250000)"
 PATHS = "--domain age=20:90 --bounds 0 5000 --kernel 1e6*matern12(20) --delta 1e-3 --epsilon 5"
@@ -36,7 +38,12 @@ SEARCH = (
 LEDGER = "--ledger sqlite:///l.db --dataset visits"
 LOOK = ("inspect r.privgp --json",)
 CURVE = (*LOOK, "predict r.privgp points.csv -o p.csv")
-WHOLE = ("inspect r.privgp", *CURVE, "certificate r.privgp -o c.html", "certificate r.privgp -o c.json")
+WHOLE = (
+    "inspect r.privgp",
+    *CURVE,
+    "certificate r.privgp -o c.html",
+    "certificate r.privgp -o c.json",
+)
 
 
 @dataclass(frozen=True)
@@ -48,47 +55,29 @@ class Lines:
     cells: Mapping[str, tuple[Any, Any]] = field(default_factory=lambda: {"cost": (0.0, 5000.0)})
     row: int | slice = 0
     rows: tuple[int, int] = (ROWS, ROWS)
+    refused: bool = False
 
     def neighbours(self) -> tuple[int, int]:
         return 0, 1
 
-    def run(self, which: int, folder: Path) -> tuple[Guarantee | None, Left]:
-        made = table()
-        for name, pair in self.cells.items():
-            cells = np.array(made[name].to_list(), dtype=object)
-            cells[self.row] = pair[which]
-            made = made.with_columns(pl.Series(name, cells.tolist(), strict=False))
-        write(made.tail(self.rows[which]), folder)
+    def _table(self, which: int) -> pl.DataFrame:
+        return table_with(self.cells, which, self.row).tail(self.rows[which])
+
+    def data(self, which: int) -> bytes:
+        return self._table(which).write_csv().encode()
+
+    def run(self, which: int, folder: Path) -> tuple[Any, Left]:
+        write(self._table(which), folder)
         given, left = set(folder.rglob("*")), Left()
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
             patch.setenv("XDG_STATE_HOME", str(folder / "state"))
             for line in self.lines:
                 found = run(*shlex.split(line))
+                assert (found.code == 0) != self.refused, found
                 told = {"code": str(found.code), "stdout": found.out, "stderr": found.err}
                 left |= {f"{what} of privgp {line}": text.encode() for what, text in told.items()}
         return stated(folder), left | of_files(folder, given)
-
-
-def table() -> pl.DataFrame:
-    rng = np.random.default_rng(5)
-    return pl.DataFrame(
-        {
-            "person": [f"person {i // 2}" for i in range(ROWS)],
-            "age": [20.0 + 30 * (i % 3) for i in range(ROWS)],
-            "bmi": [20.0 + (i % 5) for i in range(ROWS)],
-            "cost": np.full(ROWS, 2500.0),
-            "pay": np.full(ROWS, 50.0),
-            "ill": ["no"] * ROWS,
-            "cases": np.full(ROWS, 20.0),
-            "when": ["2024-03-01"] * ROWS,
-            "region": ["north"] * ROWS,
-            "lat": np.round(rng.uniform(51, 52, ROWS), 3),
-            "lon": np.round(rng.uniform(-1, 1, ROWS), 3),
-            "hour": np.round(rng.uniform(0, 24, ROWS), 2),
-            "ok": ["true"] * ROWS,
-        }
-    )
 
 
 def write(made: pl.DataFrame, folder: Path) -> None:
@@ -101,16 +90,17 @@ def write(made: pl.DataFrame, folder: Path) -> None:
     table()["age", "bmi"].write_csv(folder / "points.csv")
 
 
-def stated(folder: Path) -> Guarantee | None:
-    """The guarantee in what was written last, if anything was released."""
+def stated(folder: Path) -> Any:
+    """What was written last, with its guarantee, if anything was released."""
     found = {path.suffix: path for path in sorted(folder.glob("r.*"))}
     if ".privgp" in found:
-        return load(found[".privgp"]).guarantee_  # type: ignore[no-any-return]
+        return load(found[".privgp"])
     if KEPT in found:
-        kind = PosteriorPaths if any(folder.glob("paths.csv")) else PrivateFunction
-        return kind.load_state(found[KEPT]).guarantee_
+        kind: Any = PosteriorPaths if (folder / "paths.csv").exists() else PrivateFunction
+        return kind.load_state(found[KEPT])
     if ".json" in found:
-        return Guarantee.from_json(json.dumps(json.loads(found[".json"].read_text())["guarantee"]))
+        guarantee = json.loads(found[".json"].read_text())["guarantee"]
+        return SimpleNamespace(guarantee_=Guarantee.from_json(json.dumps(guarantee)))
     return None
 
 
@@ -145,19 +135,26 @@ COMMANDS: dict[str, Lines] = {
     "inducing": release(f"--output cost {AGES} {GAUSSIAN} --inducing 3"),
     "streamed files": release(f"--output cost {AGES} {GAUSSIAN} --inducing 3", data="parts"),
     "streamed files, people": release(
-        f"--output cost {AGES} {LAPLACE} --inducing 3 --groups person", data="parts",
+        f"--output cost {AGES} {LAPLACE} --inducing 3 --groups person --most-rows 2",
+        data="parts",
         row=slice(0, 2),
     ),
     "several outputs": release(
-        f"--output cost,pay {AGES} --bounds 0 100 {GAUSSIAN}",
+        f"--output cost,pay {AGES} --bounds 0 100 {GAUSSIAN} --shares 1,3",
         cells={"cost": (0.0, 5000.0), "pay": (0.0, 100.0)},
     ),
     "two classes": release(
-        f"--inputs age --output ill --classes no,yes {LAPLACE}", cells={"ill": ("no", "yes")}
+        f"--inputs age --output ill --classes no,yes --link probit {LAPLACE}", cells={"ill": ("no", "yes")}
     ),
     "three classes": release(
         f"--inputs age --output ill --classes no,yes,unknown {GAUSSIAN}",
         cells={"ill": ("no", "yes")},
+    ),
+    "counts, exposures": release(
+        "--inputs age --output cases --bounds 0 50 --likelihood poisson --exposure bmi "
+        f"--max-change 3 {GAUSSIAN}",
+        *LOOK,
+        cells={"cases": (10.0, 13.0)},
     ),
     "counts": release(
         f"--inputs age --output cases --bounds 0 50 --likelihood poisson --max-change 3 {LAPLACE}",
@@ -165,42 +162,47 @@ COMMANDS: dict[str, Lines] = {
     ),
     "records, gaussian": release(
         f"--inputs age {PRIVATE} --x-bounds 0 100 {GAUSSIAN}", *LOOK,
-        cells={"age": (1.0, 99.0), "cost": (0.0, 5000.0)},
+        cells=ENDS,
     ),
     "records, laplace": release(
         f"--inputs age {PRIVATE} --x-bounds 0 100 {LAPLACE}", *LOOK,
-        cells={"age": (1.0, 99.0), "cost": (0.0, 5000.0)},
+        cells=ENDS,
     ),
     "records of people": release(
         f"--inputs age {PRIVATE} --x-bounds 0 100 {GAUSSIAN} --groups person", *LOOK,
-        cells={"age": (1.0, 99.0), "cost": (0.0, 5000.0)}, row=slice(0, 2),
+        cells=ENDS, row=slice(0, 2),
     ),
     "records of people, one fewer": release(
         f"--inputs age {PRIVATE} --x-bounds 0 100 {GAUSSIAN} --groups person --json", *LOOK,
         rows=(ROWS, ROWS - 1),
+    ),
+    "records of people, missing": release(
+        f"--inputs age {PRIVATE} --x-bounds 0 100 {GAUSSIAN} --groups person --missing drop",
+        *LOOK,
+        cells={"cost": ("", 2500.0)},
     ),
     "records, features": release(
         f"--inputs age,bmi,lat,lon {PRIVATE} --x-bounds 0 100 --x-bounds 10 50 --x-bounds 51 52 "
         f"--x-bounds -1 1 {GAUSSIAN}", *LOOK,
         cells={"age": (0.0, 100.0), "bmi": (10.0, 50.0), "cost": (0.0, 5000.0)},
     ),
-    "private dates": release(
+    "private date": release(
         f"--inputs when {PRIVATE} --dates when --x-bounds when=2024-01-01:2024-12-31 {LAPLACE}",
         *LOOK, cells={"when": ("2024-01-02", "2024-12-30")},
     ),
-    "private categories": release(
+    "private category": release(
         f"--inputs region {PRIVATE} --categories region=north|south|east {LAPLACE}",
         *LOOK, cells={"region": ("north", "a secret"), "cost": (0.0, 5000.0)},
     ),
-    "private places": release(
+    "private place": release(
         f"--inputs lat,lon {PRIVATE} --places lat,lon --x-bounds lat=51:52,lon=-1:1 {LAPLACE}",
         *LOOK, cells={"lat": (51.1, 51.9), "lon": (-0.9, 0.9)},
     ),
-    "private hours": release(
+    "private periodic": release(
         f"--inputs hour {PRIVATE} --periodic hour=24 {LAPLACE}", *LOOK,
         cells={"hour": (1.0, 13.0)},
     ),
-    "private booleans": release(
+    "private boolean": release(
         f"--inputs ok {PRIVATE} --booleans ok {LAPLACE}", *LOOK, cells={"ok": ("true", "false")},
     ),
     "updated": Lines((
@@ -245,5 +247,8 @@ COMMANDS: dict[str, Lines] = {
     "bayes, kusner": Lines(
         (f"{SEARCH} --output cost --method kusner -o r.json",), {"cost": (2500.0, 5000.0)}
     ),
-    "unreadable cell": release(f"--output cost {AGES} {GAUSSIAN}", cells={"cost": ("secret", "x 1")}),
+    "unreadable cell": Lines(
+        (f"release t.csv --output cost {AGES} {GAUSSIAN} -o r.privgp",),
+        {"cost": ("secret", "x 1")}, refused=True,
+    ),
 }  # fmt: skip

@@ -83,16 +83,18 @@ def frozen(
 
     generator, names = np.random.default_rng, count()
     with drawing(numbers, choice), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(np.random, "default_rng", lambda seed=None: generator(0 if seed is None else seed))
+        patch.setattr(
+            np.random, "default_rng", lambda seed=None: generator(0 if seed is None else seed)
+        )
         patch.setattr(secrets, "token_hex", lambda size: f"{next(names):0{2 * size}x}")
-        for module in _modules():
+        for module in modules():
             if getattr(module, "datetime", None) is datetime:
                 patch.setattr(module, "datetime", Clock)
         yield draws
 
 
 @cache
-def _modules() -> tuple[Any, ...]:
+def modules() -> tuple[Any, ...]:
     """Every module of the product, so that none is imported with another clock."""
     found = pkgutil.walk_packages(privgp.__path__, "privgp.")
     names = [each.name for each in found if not each.name.endswith(("__main__", ".env", ".first"))]

@@ -44,7 +44,11 @@ def heard() -> Iterator[Left]:
     before = product.level
     product.setLevel(logging.DEBUG)
     try:
-        with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings(record=True) as told:
+        with (
+            redirect_stdout(out),
+            redirect_stderr(err),
+            warnings.catch_warnings(record=True) as told,
+        ):
             warnings.simplefilter("always")
             yield left
     except Exception as problem:
@@ -110,7 +114,11 @@ def _inside(thing: Any) -> dict[str, Any]:
         return {".__self__": thing.__self__, ".__name__": thing.__name__}
     if isinstance(thing, types.FunctionType):
         held = [cell.cell_contents for cell in thing.__closure__ or ()]
-        return {".__qualname__": thing.__qualname__, ".closure": held, ".defaults": thing.__defaults__}
+        return {
+            ".__qualname__": thing.__qualname__,
+            ".closure": held,
+            ".defaults": thing.__defaults__,
+        }
     if isinstance(thing, NAMED):
         return {".__name__": thing.__name__}
     if isinstance(thing, PurePath):
@@ -142,7 +150,9 @@ def of_content(content: bytes, name: str) -> Left:
     if not content.startswith(b"PK\x03\x04"):
         return {name: content}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name: content} | {f"{name}/{each}": archive.read(each) for each in archive.namelist()}
+        return {name: content} | {
+            f"{name}/{each}": archive.read(each) for each in archive.namelist()
+        }
 
 
 def differing(one: Left, other: Left) -> list[str]:
