@@ -231,7 +231,7 @@ COMMANDS: dict[str, Lines] = {
     )),
     "grid, measurement": Lines((
         f"search grid t.csv --output cost {AGES} --epsilon 4 --delta 1e-5 --lengthscales 5,20 "
-        "-o r.privgp", *CURVE,
+        "--method measurement -o r.privgp", *CURVE,
     )),
     "grid, permute-and-flip": Lines((
         f"search grid t.csv --output cost {AGES} --epsilon 4 --delta 1e-5 --lengthscales 5,20 "
@@ -242,7 +242,7 @@ COMMANDS: dict[str, Lines] = {
         "--method exponential --folds 2 -o r.privgp", *CURVE,
     ), {"cost": (2500.0, 5000.0)}),
     "bayes, measured": Lines(
-        (f"{SEARCH} --output cost --state s.search -o r.json",), {"cost": (2500.0, 5000.0)}
+        (f"{SEARCH} --output cost --method measured --state s.search -o r.json",), {"cost": (2500.0, 5000.0)}
     ),
     "bayes, kusner": Lines(
         (f"{SEARCH} --output cost --method kusner -o r.json",), {"cost": (2500.0, 5000.0)}

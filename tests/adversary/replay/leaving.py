@@ -14,7 +14,7 @@ import traceback
 import types
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path, PurePath
@@ -136,7 +136,7 @@ def _pickled(thing: Any) -> bytes:
         return b"not copied"  # a lock, a connection
 
 
-def of_files(folder: Path, given: set[Path] = frozenset()) -> Left:  # type: ignore[assignment]
+def of_files(folder: Path, given: Set[Path] = frozenset()) -> Left:
     """Every file of a folder but those that were given, archives member by member."""
     left: Left = {}
     for path in sorted(folder.rglob("*")):
