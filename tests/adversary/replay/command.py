@@ -168,6 +168,11 @@ COMMANDS: dict[str, Lines] = {
         f"--inputs age {PRIVATE} --x-bounds 0 100 {LAPLACE}", *LOOK,
         cells=ENDS,
     ),
+    "records, asked at the table": release(
+        f"--inputs age {PRIVATE} --x-bounds 0 100 {GAUSSIAN}",
+        "predict r.privgp t.csv -o p.csv",
+        cells={"cost": (0.0, 5000.0), "bmi": (10.0, 50.0)},
+    ),
     "records of people": release(
         f"--inputs age {PRIVATE} --x-bounds 0 100 {GAUSSIAN} --groups person", *LOOK,
         cells=ENDS, row=slice(0, 2),
