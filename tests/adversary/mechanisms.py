@@ -284,7 +284,9 @@ def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
     """
     settings: dict[str, Any] = {"epsilon": 8.0, "delta": 0.01, "n_iter": 2, "method": method}
     if method != "measured":
-        settings |= {"assume": {"A": 1.0, "tau": 1.0}, "epsilon": 5.0}
+        settings["epsilon"] = 5.0
+    if method == "kusner-noise-free":
+        settings["assume"] = {"A": 1.0, "tau": 1.0}
     search = PrivateBayesSearchCV(Column(), {"j": [0, 1]}, **settings)
 
     def run(y: Any) -> Any:
