@@ -13,6 +13,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -90,7 +91,22 @@ def frozen(
         for module in modules():
             if getattr(module, "datetime", None) is datetime:
                 patch.setattr(module, "datetime", Clock)
-        yield draws
+        with _no_memory():
+            yield draws
+
+
+@contextmanager
+def _no_memory() -> Iterator[None]:
+    """What the process remembers of earlier runs, such as a warning that is given once, is forgotten."""
+    held = {
+        each for module in modules() for each in vars(module).values() if type(each) is ContextVar
+    }
+    tokens = [(each, each.set(type(each.get())())) for each in held]
+    try:
+        yield
+    finally:
+        for each, token in tokens:
+            each.reset(token)
 
 
 @cache
