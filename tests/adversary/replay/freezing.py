@@ -98,15 +98,19 @@ def frozen(
 @contextmanager
 def _no_memory() -> Iterator[None]:
     """What the process remembers of earlier runs, such as a warning that is given once, is forgotten."""
-    held = {
-        each for module in modules() for each in vars(module).values() if type(each) is ContextVar
-    }
-    tokens = [(each, each.set(type(each.get())())) for each in held]
+    tokens = [(each, each.set(type(each.get())())) for each in _memories()]
     try:
         yield
     finally:
         for each, token in tokens:
             each.reset(token)
+
+
+@cache
+def _memories() -> list[ContextVar[Any]]:
+    return [
+        each for module in modules() for each in vars(module).values() if type(each) is ContextVar
+    ]
 
 
 @cache
