@@ -20,9 +20,13 @@ from papers.shared.choices import exponential_probabilities, permute_and_flip_pr
 from privgp import (
     BinnedGP,
     BinnedMeans,
+    Count,
+    Label,
+    Number,
     PosteriorPaths,
     PrivateBayesSearchCV,
     PrivateFunction,
+    PrivateGP,
     PrivateGPClassifier,
     PrivateGPRegressor,
     PrivateGridSearchCV,
@@ -68,6 +72,28 @@ def several(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measur
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_joint_plan(model, groups)
     return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
+
+
+def mixed(*, draws: int = 3000, **settings: Any) -> Measured:
+    """A number, a label and a count of everybody: all of the first person move as far as they may, with
+    private inputs between two places; counts do not go with these."""
+    private = "x_bounds" in settings
+    outcomes = {"pay": Number(0, 1), "ill": Label("no", "yes")}
+    outcomes |= {} if private else {"visits": Count(2, high=9)}
+    shared = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", "inputs": ["x"]}
+    model = PrivateGP(outcomes, **{**shared, **settings})
+    moved = PEOPLE == 0 if model.groups else np.arange(12) == 0
+
+    def run(end: int) -> Any:
+        columns = {"x": np.tile([0.1, 0.5, 0.9], 4), "whose": PEOPLE, "pay": np.full(12, 0.5)}
+        columns |= {"visits": np.zeros(12), "ill": np.full(12, "no", dtype=object)}
+        columns["pay"][moved], columns["visits"][moved] = end, 2 * end
+        columns["ill"][moved] = ("no", "yes")[end]
+        if private:
+            columns["x"][moved] = (0.1, 0.9)[end]
+        return clone(model).fit(columns)
+
+    return Measured(run, lambda: (0, 1), draws)
 
 
 def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
@@ -389,6 +415,15 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ),
     ("records, gaussian", PrivateGPRegressor, records("gaussian", 3000, **BUDGET)),
     ("records, laplace", PrivateGPRegressor, records("laplace", 25_000, **SMALL)),
+    ("outputs, gaussian", PrivateGP, mixed(mechanism="gaussian")),
+    ("outputs, laplace", PrivateGP, mixed(mechanism="laplace", epsilon=2.5, draws=25_000)),
+    ("people, gaussian", PrivateGP, mixed(mechanism="gaussian", groups="whose")),
+    ("inducing", PrivateGP, mixed(mechanism="gaussian", inducing=3)),
+    (
+        "records, gaussian",
+        PrivateGP,
+        mixed(mechanism="gaussian", protect="records", x_bounds={"x": (0, 1)}),
+    ),
     ("two classes, gaussian", PrivateGPClassifier, classifier(2, mechanism="gaussian")),
     (
         "two classes, laplace",

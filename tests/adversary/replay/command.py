@@ -146,6 +146,21 @@ COMMANDS: dict[str, Lines] = {
     "two classes": release(
         f"--inputs age --output ill --classes no,yes --link probit {LAPLACE}", cells={"ill": ("no", "yes")}
     ),
+    "two classes, inducing": release(
+        f"--inputs age --output ill --classes no,yes --inducing 3 {GAUSSIAN}",
+        cells={"ill": ("no", "yes")},
+    ),
+    "two classes, records": release(
+        "--inputs age --output ill --classes no,yes --protect records --x-bounds 0 100 " + GAUSSIAN,
+        *LOOK,
+        cells={"age": ENDS["age"], "ill": ("no", "yes")},
+    ),
+    "several outputs, records": release(
+        "--inputs age --output cost,pay --bounds 0 5000 --bounds 0 100 --protect records "
+        f"--x-bounds 0 100 {GAUSSIAN}",
+        *LOOK,
+        cells={**ENDS, "pay": (0.0, 100.0)},
+    ),
     "three classes": release(
         f"--inputs age --output ill --classes no,yes,unknown {GAUSSIAN}",
         cells={"ill": ("no", "yes")},
