@@ -20,10 +20,13 @@ from papers.shared.choices import exponential_probabilities, permute_and_flip_pr
 from privgp import (
     BinnedGP,
     BinnedMeans,
-    Guarantee,
+    Count,
+    Label,
+    Number,
     PosteriorPaths,
     PrivateBayesSearchCV,
     PrivateFunction,
+    PrivateGP,
     PrivateGPClassifier,
     PrivateGPRegressor,
     PrivateGridSearchCV,
@@ -54,15 +57,13 @@ def regressor(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Meas
     """Outputs are private: the worst person of the plan at either end of the bounds."""
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
-    return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
 
 
 def streamed_people() -> Measured:
     """Rows of people read in chunks: the worst person's outputs at either end of the bounds."""
     model = PrivateGPRegressor(**BUDGET, inducing=3, mechanism="gaussian", hyperparameters="fixed")
-    return Measured(
-        lambda y: clone(model).fit(INPUTS, y, PEOPLE).guarantee_, of_people(model), 3000
-    )
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=PEOPLE), of_people(model), 3000)
 
 
 def several(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measured:
@@ -70,7 +71,29 @@ def several(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measur
     settings = {"y_bounds": ((0, 1), (0, 1)), "hyperparameters": "fixed", **settings}
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_joint_plan(model, groups)
-    return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
+
+
+def mixed(*, draws: int = 3000, **settings: Any) -> Measured:
+    """A number, a label and a count of everybody: all of the first person move as far as they may, with
+    private inputs between two places; counts do not go with these."""
+    private = "x_bounds" in settings
+    outcomes = {"pay": Number(0, 1), "ill": Label("no", "yes")}
+    outcomes |= {} if private else {"visits": Count(2, high=9)}
+    shared = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", "inputs": ["x"]}
+    model = PrivateGP(outcomes, **{**shared, **settings})
+    moved = PEOPLE == 0 if model.groups else np.arange(12) == 0
+
+    def run(end: int) -> Any:
+        columns = {"x": np.tile([0.1, 0.5, 0.9], 4), "whose": PEOPLE, "pay": np.full(12, 0.5)}
+        columns |= {"visits": np.zeros(12), "ill": np.full(12, "no", dtype=object)}
+        columns["pay"][moved], columns["visits"][moved] = end, 2 * end
+        columns["ill"][moved] = ("no", "yes")[end]
+        if private:
+            columns["x"][moved] = (0.1, 0.9)[end]
+        return clone(model).fit(columns)
+
+    return Measured(run, lambda: (0, 1), draws)
 
 
 def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
@@ -85,7 +108,7 @@ def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
         y[1, int(np.argmax(np.linalg.norm(columns, 1 if plan.noise.pure else 2, axis=0)))] = 1
         return y[0], y[1]
 
-    return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, pair, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y), pair, draws)
 
 
 def refined(law: str, groups: Any = None, *, draws: int = 3000, **budget: Any) -> Measured:
@@ -94,9 +117,11 @@ def refined(law: str, groups: Any = None, *, draws: int = 3000, **budget: Any) -
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
     half = model.epsilon / 2, model.delta / 2
 
-    def run(y: Any) -> Guarantee:
-        fresh = clone(model).set_params(epsilon=half[0], delta=half[1]).fit(INPUTS, y, groups)
-        return fresh.refine(INPUTS, y, *half, groups).guarantee_
+    def run(y: Any) -> Any:
+        fresh = (
+            clone(model).set_params(epsilon=half[0], delta=half[1]).fit(INPUTS, y, groups=groups)
+        )
+        return fresh.refine(INPUTS, y, *half, groups=groups)
 
     return Measured(run, of_plan(model, groups), draws)
 
@@ -106,9 +131,9 @@ def updated(law: str, *, draws: int = 3000, **budget: Any) -> Measured:
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
     first = INPUTS + 0.03
 
-    def run(y: Any) -> Guarantee:
+    def run(y: Any) -> Any:
         fresh = clone(model).fit(first, np.full(len(first), 0.5))
-        return fresh.update(INPUTS, y).guarantee_
+        return fresh.update(INPUTS, y)
 
     return Measured(run, of_plan(model), draws, part=1)
 
@@ -116,11 +141,11 @@ def updated(law: str, *, draws: int = 3000, **budget: Any) -> Measured:
 def fitted_records(model: Any, bins: Callable[[], Any], draws: int, **where: Any) -> Measured:
     """Records are private: the first is one of the two that lie furthest apart."""
 
-    def run(record: Any) -> Guarantee:
+    def run(record: Any) -> Any:
         rows = bins().rows
         X, y = np.full((rows, 1), 0.4), np.full(rows, 0.5)
         X[0], y[0] = record
-        return clone(model).fit(X, y).guarantee_
+        return clone(model).fit(X, y)
 
     return Measured(run, lambda: of_bins(bins(), **where), draws)
 
@@ -130,10 +155,10 @@ def features(**budget: Any) -> Measured:
     kernel, bounds = ConstantKernel(0.2) * RBF(0.6), [(0, 1)] * 4
     model = PrivateGPRegressor(kernel, 0.02, protect="records", x_bounds=bounds, **budget)
 
-    def run(record: Any) -> Guarantee:
+    def run(record: Any) -> Any:
         X, y = np.full((5, 4), 0.4), np.full(5, 0.5)
         X[0], y[0] = record
-        return clone(model).set_params(hyperparameters="fixed").fit(X, y).guarantee_
+        return clone(model).set_params(hyperparameters="fixed").fit(X, y)
 
     return Measured(run, lambda: of_features(model.plan(5).strategy))
 
@@ -143,10 +168,10 @@ def people(bounds: Any, **settings: Any) -> Measured:
     kernel, whose = ConstantKernel(0.2) * RBF(0.6), np.repeat(np.arange(4), 3)
     model = PrivateGPRegressor(kernel, 0.02, protect="records", x_bounds=bounds, **settings)
 
-    def run(y: float) -> Guarantee:
+    def run(y: float) -> Any:
         X, outputs = np.full((12, len(bounds)), 0.4), np.full(12, 0.5)
         outputs[whose == 0] = y
-        return clone(model).set_params(hyperparameters="fixed").fit(X, outputs, whose).guarantee_
+        return clone(model).set_params(hyperparameters="fixed").fit(X, outputs, groups=whose)
 
     return Measured(run, lambda: (0.0, 1.0))
 
@@ -171,17 +196,17 @@ def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
         grid = Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3))
         pure = noise in PURE
         return fitted_records(model, lambda: grid, 25_000 if pure else 3000, stay=pure)
-    return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, ends(), 11_000)
+    return Measured(lambda y: clone(model).fit(INPUTS, y), ends(), 11_000)
 
 
 def function(**settings: Any) -> Measured:
     """The outermost row moves the function most."""
     made = PrivateFunction(Matern(0.5, nu=2.5), 0.3, **BUDGET, **settings)
 
-    def run(y: Any) -> Guarantee:
+    def run(y: Any) -> Any:
         fresh = clone(made).fit(FEW, y)
         fresh.release(FEW)
-        return fresh.guarantee_
+        return fresh
 
     return Measured(run, ends(0, len(FEW)), 3000)
 
@@ -190,10 +215,10 @@ def function_of_records() -> Measured:
     """One record, so that another output and another input move as far as the bound."""
     made = PrivateFunction(RBF(0.5), 1.0, protect="records", domain=(0, 1), **BUDGET)
 
-    def run(record: Any) -> Guarantee:
+    def run(record: Any) -> Any:
         fresh = clone(made).fit([[record[0]]], [record[1]])
         fresh.release(np.linspace(0.3, 0.7, 5)[:, None])
-        return fresh.guarantee_
+        return fresh
 
     return Measured(run, lambda: ((0.5, 1.0), (0.52, 0.0)), 3000)
 
@@ -209,14 +234,14 @@ def paths(count: int, extra: float, draws: int) -> Released:
         kernel, 1.0, domain=(0, 1), y_bounds=(-1, 1), n_paths=count, extra_noise=extra, delta=1e-3
     )
 
-    def run(y: float, many: int) -> tuple[Guarantee, np.ndarray, np.ndarray]:
+    def run(y: float, many: int) -> tuple[Any, np.ndarray, np.ndarray]:
         made = clone(one).set_params(n_paths=count * many).fit(X, [y])
         drawn = np.hstack([made.release(points[:1]), made.release(points[1:])])
         cross = kernel(X, points) / 2.0
         law = (1 + extra**2) * kernel(points) - 2.0 * cross.T @ cross
         root = np.linalg.cholesky(law + made.nugget_std_**2 * np.eye(3))
         noise = np.linalg.solve(root, (drawn - y * cross).T)
-        return one.guarantee_for(1), drawn.reshape(many, -1), noise
+        return made, drawn.reshape(many, -1), noise
 
     return Released(run, lambda: (-1.0, 1.0), draws)
 
@@ -228,8 +253,8 @@ def validated(method: str, law: Any, settings: int) -> Chosen:
         Column(), {"j": list(range(settings))}, epsilon=3.0, delta=1e-5, method=method
     )
 
-    def run(X: Any) -> Guarantee:
-        return clone(search).fit(X, np.ones(20, int), X_val=X, y_val=np.ones(20, int)).guarantee_
+    def run(X: Any) -> Any:
+        return clone(search).fit(X, np.ones(20, int), X_val=X, y_val=np.ones(20, int))
 
     def pair() -> Any:
         X = np.ones((2, 20, settings), int)
@@ -250,8 +275,8 @@ def cross_validated(part: str) -> Measured | Chosen:
         epsilon=10.0, delta=0.01,
     )  # fmt: skip
 
-    def run(y: Any) -> Guarantee:
-        return clone(search).fit(INPUTS, y).guarantee_
+    def run(y: Any) -> Any:
+        return clone(search).fit(INPUTS, y)
 
     if part == "release":
         rest = PrivateGPRegressor(RBF(1.0), 0.1, mechanism="gaussian", **BUDGET)
@@ -275,7 +300,7 @@ def measured_search() -> Measured:
     grid = {"kernel__k1__length_scale": [0.5, 2.0]}
     search = PrivateGridSearchCV(model, grid, epsilon=8.0, delta=0.01)
     planner = PrivateGPRegressor(RBF(1.0), 0.1, mechanism="gaussian", **BUDGET)
-    return Measured(lambda y: clone(search).fit(INPUTS, y).guarantee_, of_plan(planner), 3000)
+    return Measured(lambda y: clone(search).fit(INPUTS, y), of_plan(planner), 3000)
 
 
 def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
@@ -285,11 +310,13 @@ def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
     """
     settings: dict[str, Any] = {"epsilon": 8.0, "delta": 0.01, "n_iter": 2, "method": method}
     if method != "measured":
-        settings |= {"assume": {"A": 1.0, "tau": 1.0}, "epsilon": 5.0}
+        settings["epsilon"] = 5.0
+    if method == "kusner-noise-free":
+        settings["assume"] = {"A": 1.0, "tau": 1.0}
     search = PrivateBayesSearchCV(Column(), {"j": [0, 1]}, **settings)
 
-    def run(y: Any) -> Guarantee:
-        return clone(search).fit(None, None, np.ones((20, 2), int), y).guarantee_
+    def run(y: Any) -> Any:
+        return clone(search).fit(None, None, X_val=np.ones((20, 2), int), y_val=y)
 
     def pair() -> Any:
         y = np.ones((2, 20), int)
@@ -388,6 +415,15 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ),
     ("records, gaussian", PrivateGPRegressor, records("gaussian", 3000, **BUDGET)),
     ("records, laplace", PrivateGPRegressor, records("laplace", 25_000, **SMALL)),
+    ("outputs, gaussian", PrivateGP, mixed(mechanism="gaussian")),
+    ("outputs, laplace", PrivateGP, mixed(mechanism="laplace", epsilon=2.5, draws=25_000)),
+    ("people, gaussian", PrivateGP, mixed(mechanism="gaussian", groups="whose")),
+    ("inducing", PrivateGP, mixed(mechanism="gaussian", inducing=3)),
+    (
+        "records, gaussian",
+        PrivateGP,
+        mixed(mechanism="gaussian", protect="records", x_bounds={"x": (0, 1)}),
+    ),
     ("two classes, gaussian", PrivateGPClassifier, classifier(2, mechanism="gaussian")),
     (
         "two classes, laplace",

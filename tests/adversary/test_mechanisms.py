@@ -35,6 +35,7 @@ OPTIONS = {
         *(f"{how}, {law}" for how in ("people", "refined", "updated") for law in LAWS),
         "inducing",
     ),
+    "PrivateGP": (*(f"outputs, {law}" for law in LAWS), "people", "inducing", "records"),
     "PrivateGPClassifier": tuple(f"{n} classes, {law}" for n in ("two", "three") for law in LAWS),
     "BinnedMeans": BINS,
     "BinnedGP": BINS,
