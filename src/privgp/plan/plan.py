@@ -134,6 +134,7 @@ class Plan:
 
     def with_noise_for(self, epsilon: float, delta: float) -> Self:
         """The plan with the noise that its strategy needs; refused if it holds other noise."""
+        self.strategy.check()
         needed, held = noise_of(self.strategy, epsilon, delta), self.noise
         same = (held.law, held.size) == (needed.law, needed.size)
         if not same or not abs(held.std - needed.std) <= SAME_NOISE * needed.std:
