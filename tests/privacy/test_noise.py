@@ -183,7 +183,8 @@ def test_a_measurement_so_small_that_its_squares_underflow_has_its_norm_and_is_r
 
 
 @pytest.mark.parametrize(
-    ("sensitivity", "error"), [(1e131, 0.0), (1.0, 1e131), (np.inf, 0.0), (1.0, np.nan), (1.0, -0.1)]
+    ("sensitivity", "error"),
+    [(1e131, 0.0), (1.0, 1e131), (np.inf, 0.0), (1.0, np.nan), (1.0, -0.1)],
 )
 def test_a_measurement_too_large_for_its_noise_is_refused(sensitivity, error):
     for law in LAWS:

@@ -28,11 +28,10 @@ from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.guarantee import exactly
-from privgp.privacy.noise import Noise
+from privgp.privacy.noise import SAME_NOISE, Noise
 from privgp.privacy.sensitivity import WHOLE
 from privgp.types import Array, Integers
 
-SAME_NOISE = 1e-9  # the order of sums may change the last digits
 NOTICE = (
     "The file contains inputs: coordinates of the rows of X, or of inducing inputs, which count as "
     "public. It contains no output."

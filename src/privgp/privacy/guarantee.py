@@ -15,6 +15,10 @@ from privgp.types import NotNegative, Positive, Share, later
 SIMULATION = "simulation, not for release"
 SIMULATED_SAMPLER = f"ordinary floating-point noise: {SIMULATION}"
 EPSILON_SLACK = 2.0**-40
+# Of draws that are made when they are asked for: an exact sampler takes longer for larger noise.
+NOT_TIMED = (
+    "nobody measures how long a new answer takes, as its noise is drawn while it is waited for"
+)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ LAPLACE_SAMPLER = f"discrete Laplace {ON_LATTICE}"
 DELTA_SLACK = 2.0**-40
 DEPTHS = (40, 50, 60)
 SMALLEST_SHARE = 1e-6
+SAME_NOISE = 1e-9  # the order of sums may change the last digits
 # Beyond these, what underflows or overflows is no longer nothing: docs/proofs/measure.md.
 LEAST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-130, 1e130
 

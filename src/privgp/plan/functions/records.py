@@ -88,11 +88,7 @@ class RecordsModel(DomainModel):
         """A bound of the error of all coordinates that are ever computed, in Euclidean norm."""
         n, m, v, s2 = self.rows, MOST_POINTS, variance(self.kernel), self.noise_variance
         kernel = rounding_error(self.kernel, self.widths)
-        # (K + s^2 I + E) weights = outputs, |E| at most:
-        solved = n * kernel * v + (2.0 * UNIT_ROUNDOFF + 4.0 * n * rounding(3 * n + 8)) * (v + s2)
-        if not solved < 0.5 * s2:
-            raise ValueError("noise_variance is too small for exact weights of so many records.")
-        weights = math.sqrt(n) / (s2 - solved)
+        solved, weights = self.weights_error()
         as_function = solved * weights / (2.0 * math.sqrt(s2))
         at_a_point = (rounding(n + 8) + 1.01 * kernel) * v * math.sqrt(n) * weights
         norm = math.sqrt(n / s2) / 2.0 + as_function
@@ -102,6 +98,15 @@ class RecordsModel(DomainModel):
         lost = inverse * math.sqrt(m) * substituted  # of the coordinates' own norm
         given = inverse * math.sqrt(m) * at_a_point
         return (as_function + given + 1.01 * lost * (norm + given)) * UP
+
+    def weights_error(self) -> tuple[float, float]:
+        """Bounds of |E| and of |weights|, where ``(K + s^2 I + E) weights = outputs``."""
+        n, v, s2 = self.rows, variance(self.kernel), self.noise_variance
+        kernel = rounding_error(self.kernel, self.widths)
+        solved = n * kernel * v + (2.0 * UNIT_ROUNDOFF + 4.0 * n * rounding(3 * n + 8)) * (v + s2)
+        if not solved < 0.5 * s2:
+            raise ValueError("noise_variance is too small for exact weights of so many records.")
+        return solved, math.sqrt(n) / (s2 - solved)
 
 
 def prior_norm_bound(shape: PosteriorShape) -> float:
@@ -133,6 +138,13 @@ def residual_room(kernel: Kernel, widths: Array) -> float:
     if not room > NUGGET / 16.0 * variance(kernel):
         raise ValueError("kernel has too many parts for its values to be exact enough.")
     return room
+
+
+def is_factor(kernel: Kernel, points: Array, lower: Array) -> bool:
+    """Whether ``L L^T`` is k and the nugget at these points, but for half the nugget."""
+    residual = lower @ lower.T - values_by_differences(kernel, points, points)
+    residual.flat[:: len(lower) + 1] -= NUGGET * variance(kernel)
+    return float(np.linalg.norm(residual)) <= 0.5 * NUGGET * variance(kernel)
 
 
 @dataclass(frozen=True)
