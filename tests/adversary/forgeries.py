@@ -117,7 +117,9 @@ def _other(value: Any, rng: np.random.Generator) -> Any:
             return int(rng.choice(COUNTS)) if rng.integers(2) else value + int(rng.integers(-2, 3))
         return float(rng.choice(EXTREMES))
     new = value.copy()
-    if rng.integers(4) == 0 and new.ndim and len(new):  # rows that are missing, doubled, or in another order
+    if (
+        rng.integers(4) == 0 and new.ndim and len(new)
+    ):  # rows that are missing, doubled, or in another order
         places = np.arange(len(new))
         ways = (places[:-1], np.append(places, 0), rng.permutation(places), np.zeros_like(places))
         return new[ways[rng.integers(len(ways))]]

@@ -48,6 +48,7 @@ from tests.adversary.forgeries import (
     distance,
     forge,
     keeps,
+    leaves,
     made_of_rows,
     put,
 )
@@ -311,6 +312,37 @@ def test_no_forged_state_draws_too_little_noise(kind: str, tmp_path: Path) -> No
         assert 2.0**noise.exponent <= 2.0**-38 * noise.std, told
     assert outcomes["accepted"]
     assert outcomes["refused"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "factor"),
+    [
+        ("outputs", ("draws", "noise", "std"), 0.5),
+        ("outputs", ("draws", "noise", "exponent"), 0),
+        ("outputs", ("draws", "limit"), 4.0),
+        ("outputs", ("norm",), 0.5),
+        ("inducing", ("draws", "noise", "multiplier"), 2.0),
+        ("records", ("draws", "noise", "std"), 0.5),
+        ("records", ("norm",), 0.5),
+        ("records", ("draws", "weights"), 10.0),  # of outputs beyond their bounds
+        ("records", ("draws", "exact"), 0.0),  # numbers near them would no longer be their change
+        ("paths", ("draws", "factor"), 0.5),  # a mean that is four times as large
+        ("paths", ("draws", "normals"), 0.0),  # values near them would be the mean
+    ],
+)
+def test_a_state_whose_noise_or_bound_is_not_its_own_is_refused(
+    kind: str, path: Any, factor: float, tmp_path: Path
+) -> None:
+    estimator, codec, _ = STATES[kind]
+    contents, file = contents_of(kind), tmp_path / "some.private-state"
+    old = next(value for way, value in leaves(contents) if way == path)
+    for number, value in enumerate((old, 0 * old if factor == 0 else old * factor)):
+        file.write_bytes(state_file.whole(put(contents, path, value), codec))
+        if number == 0:
+            estimator.load_state(file)
+            continue
+        with pytest.raises(DamagedFile, match="cannot be loaded"):
+            estimator.load_state(file)
 
 
 # ----- releases -----
