@@ -32,6 +32,9 @@ RECORD_SENSITIVITIES = ("exact", "paper")
 CELLS = 4000
 NUGGET = 1e-8  # of the variance
 MOST_POINTS = 4000
+UNSEEN = (
+    MOST_POINTS * 1.01 * rounding(MOST_POINTS + 4)
+)  # by rounding, of the residual; of the variance
 TOO_FAR = "these points are too far away for the kernel to be computed."
 
 
@@ -133,18 +136,11 @@ def residual_room(kernel: Kernel, widths: Array) -> float:
     """How large the computed residual may be, so that the true one is at most half the nugget, for
     points of a box with sides ``widths`` (inputs,). Computing it errs by at most
     ``gamma |l_a| |l_b|`` an entry, the kernel by its own error, both times the number of points."""
-    unseen = MOST_POINTS * (1.01 * rounding(MOST_POINTS + 4) + rounding_error(kernel, widths))
+    unseen = UNSEEN + MOST_POINTS * rounding_error(kernel, widths)
     room = (0.5 * NUGGET - unseen) * variance(kernel)
     if not room > NUGGET / 16.0 * variance(kernel):
         raise ValueError("kernel has too many parts for its values to be exact enough.")
     return room
-
-
-def is_factor(kernel: Kernel, points: Array, lower: Array) -> bool:
-    """Whether ``L L^T`` is k and the nugget at these points, but for half the nugget."""
-    residual = lower @ lower.T - values_by_differences(kernel, points, points)
-    residual.flat[:: len(lower) + 1] -= NUGGET * variance(kernel)
-    return float(np.linalg.norm(residual)) <= 0.5 * NUGGET * variance(kernel)
 
 
 @dataclass(frozen=True)
@@ -180,6 +176,14 @@ class CheckedFactor:
         if not np.sqrt(residual) <= self._room:
             raise ValueError(TOO_FAR)
         return FactorRows(points, np.hstack([side, corner]), residual)
+
+    def holds(self) -> bool:
+        """Whether the residual of all rows is what it is said to be, and small enough."""
+        lower, v = self._factor.times(np.eye(self._factor.size)), variance(self.kernel)
+        apart = lower @ lower.T - values_by_differences(self.kernel, self.points, self.points)
+        apart.flat[:: len(lower) + 1] -= NUGGET * v
+        stated = math.sqrt(self._residual)
+        return stated <= self._room and float(np.linalg.norm(apart)) <= stated + 2.0 * UNSEEN * v
 
     def accept(self, rows: FactorRows) -> None:
         self.catch_up(np.vstack([self.points, rows.points]), list(rows.lower), rows.residual)

@@ -15,7 +15,6 @@ from privgp.plan.functions.records import (
     RECORD_SENSITIVITIES,
     CheckedFactor,
     RecordsModel,
-    is_factor,
 )
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.privacy.noise import SAME_NOISE, GaussianNoise
@@ -117,10 +116,11 @@ class RecordsContents(FunctionContents):
         outputs = values_by_differences(model.kernel, draws.inputs, draws.inputs) @ draws.weights
         outputs += model.noise_variance * draws.weights
         require(bool(np.all(np.abs(outputs) <= 1.0 + 2.0 * solved * most)), NOT_DRAWN)
-        lower = draws.lower.square()
-        require(is_factor(model.kernel, draws.points, lower), NOT_DRAWN)
+        engine = self.engine()
+        engine.catch_up(draws.points, draws.lower.rows, draws.residual)
+        require(engine.holds(), NOT_DRAWN)
         values = values_by_differences(model.kernel, draws.points, draws.inputs) @ draws.weights
-        exact = solve_triangular(lower, values, lower=True, check_finite=False)
+        exact = solve_triangular(draws.lower.square(), values, lower=True, check_finite=False)
         error = float(np.linalg.norm(exact - draws.exact))
         require(error <= 2.0 * model.float_error(), NOT_DRAWN)
-        return self.engine()
+        return engine
