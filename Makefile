@@ -86,7 +86,7 @@ bench-kills: setup
 
 # 10,000 broken uploads, and as many requests that fit the server's schema.
 fuzz: setup
-	PRIVGP_FUZZ=10000 $(QUIET_BLAS) $(BIN)/pytest tests/server/test_fuzz.py
+	PRIVGP_FUZZ=10000 $(QUIET_BLAS) $(BIN)/pytest tests/server/test_fuzz.py tests/adversary/test_forgeries.py
 
 # Peers live in an environment of their own. One that does not install is reported, not hidden:
 # dp4gp asks for a package that no longer exists, so it comes without its dependencies.
