@@ -170,9 +170,15 @@ def moves(change: float) -> tuple[np.ndarray, np.ndarray]:
     return np.append(steps, -steps), np.append(squares, squares)
 
 
-@singledispatch
 def distance(strategy: Any) -> Exact:
-    """How far one person moves the exact numbers: found by search, so never too large."""
+    """How far one person moves the exact numbers."""
+    found = reach(strategy)
+    return Exact(float(np.max(found.values)), found.exponent)
+
+
+@singledispatch
+def reach(strategy: Any) -> Exact:
+    """The same of each person, (people,), or (1,) where all are alike: found by search."""
     raise TypeError(type(strategy))
 
 
@@ -191,18 +197,11 @@ def columns_of(strategy: Any) -> np.ndarray:
     return fractions(strategy.matrix)[:, strategy.index] * fractions(strategy.row_weights)
 
 
-@distance.register
+@reach.register
 def _(strategy: OutputSums) -> Exact:
-    reached, exponent = _of_people(strategy)
-    return Exact(max(reached), exponent)
-
-
-def _of_people(strategy: OutputSums, factor: float = 1.0) -> tuple[list[float], int]:
-    """How far each person reaches."""
-    V = columns_of(strategy) * Fraction(factor)
-    E = fractions(strategy.energy_shares) * Fraction(strategy.energy_weight) * Fraction(factor)
-    (V, E), exponent = together(V, E)
-    return _reached(strategy, V, E, rows_of(strategy)), exponent
+    E = fractions(strategy.energy_shares) * Fraction(strategy.energy_weight)
+    (V, E), exponent = together(columns_of(strategy), E)
+    return Exact(_reached(strategy, V, E, rows_of(strategy)), exponent)
 
 
 def _reached(strategy: Any, V: Any, E: Any, people: list[np.ndarray]) -> list[float]:
@@ -224,7 +223,7 @@ def _ways(choices: int, rows: int) -> np.ndarray:
     return np.vstack([some, np.repeat(np.arange(choices)[:, None], rows, axis=1)])
 
 
-@distance.register
+@reach.register
 def _(strategy: OfEveryClass) -> Exact:
     """Every label may become any other, or one that was not declared."""
     (V,), exponent = together(columns_of(strategy))
@@ -235,16 +234,19 @@ def _(strategy: OfEveryClass) -> Exact:
         ways = changes[_ways(len(changes), len(rows))]
         numbers = np.einsum("mr,wrc->wmc", V[:, rows], ways).reshape(len(ways), -1)
         reached.append(float(np.linalg.norm(numbers, order_of(strategy), axis=1).max()))
-    return Exact(max(reached), exponent)
+    return Exact(reached, exponent)
 
 
-@distance.register
+@reach.register
 def _(strategy: JointSums) -> Exact:
-    """All outputs of a person change, each in the way that moves it furthest."""
-    parts = [_of_people(p, a) for p, a in zip(strategy.parts, strategy.factors, strict=True)]
-    top = max(exponent for _, exponent in parts)
-    reached = [[math.ldexp(each, exponent - top) for each in own] for own, exponent in parts]
-    return Exact(float(np.linalg.norm(reached, order_of(strategy), axis=0).max()), top)
+    """All outcomes of a person change, each in the way that moves it furthest."""
+    parts, factors = [reach(part) for part in strategy.parts], map(math.frexp, strategy.factors)
+    own = [
+        (a * np.array(r.values), e + r.exponent) for r, (a, e) in zip(parts, factors, strict=True)
+    ]
+    top = max(exponent for _, exponent in own)
+    reached = [np.ldexp(values, exponent - top) for values, exponent in own]
+    return Exact(np.linalg.norm(reached, order_of(strategy), axis=0), top)
 
 
 def _bins(strategy: Bins, parts: Any) -> Exact:
@@ -258,20 +260,20 @@ def _bins(strategy: Bins, parts: Any) -> Exact:
     )
     flat = np.array([np.concatenate(list(each)) for each in added], dtype=float)
     apart = flat[:, None, :] - flat[None, :, :]
-    return Exact(float(np.linalg.norm(apart, order_of(strategy), axis=2).max()), exponent)
+    return Exact([float(np.linalg.norm(apart, order_of(strategy), axis=2).max())], exponent)
 
 
-@distance.register
+@reach.register
 def _(strategy: Bins) -> Exact:
     return _bins(strategy, lambda u: (1.0, u))
 
 
-@distance.register
+@reach.register
 def _(strategy: HalvedBins) -> Exact:
     return _bins(strategy, lambda u: (0.5 + 0.5 * u, 0.5 - 0.5 * u))
 
 
-@distance.register
+@reach.register
 def _(strategy: Features) -> Exact:
     """The features as the vault computes them, of places all over the box and at its corners."""
     inputs = len(strategy.low)
@@ -291,10 +293,10 @@ def _(strategy: Features) -> Exact:
         for u in (-1.0, 0.0, 1.0)
     ])  # fmt: skip
     apart = flat[:, None, :] - flat[None, :, :]
-    return Exact(float(np.linalg.norm(apart, axis=2).max()), exponent)
+    return Exact([float(np.linalg.norm(apart, axis=2).max())], exponent)
 
 
-@distance.register
+@reach.register
 def _(strategy: StreamedSums) -> Exact:
     """Of the columns that a pass over the rows multiplies, with the weights of people."""
     rows = streamed_rows(strategy)
@@ -304,7 +306,7 @@ def _(strategy: StreamedSums) -> Exact:
     (V, E), exponent = together(fractions(B), fractions(shares) * weight)
     people = np.arange(len(PLACES)) if chunk.people is None else chunk.people
     whose = [np.flatnonzero(people == who) for who in np.unique(people)]
-    return Exact(max(_reached(strategy, V, E, whose)), exponent)
+    return Exact(_reached(strategy, V, E, whose), exponent)
 
 
 def streamed_rows(strategy: StreamedSums) -> Any:
