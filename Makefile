@@ -84,9 +84,9 @@ bench-load: setup
 bench-kills: setup
 	$(QUIET_BLAS) $(BIN)/python -m benchmarks.kills
 
-# 10,000 broken uploads, and as many requests that fit the server's schema.
+# 10,000 broken uploads, as many requests that fit the schema of the server, and as many forged files.
 fuzz: setup
-	PRIVGP_FUZZ=10000 $(QUIET_BLAS) $(BIN)/pytest tests/server/test_fuzz.py
+	PRIVGP_FUZZ=10000 $(QUIET_BLAS) $(BIN)/pytest tests/server/test_fuzz.py tests/adversary/test_forgeries.py
 
 # Peers live in an environment of their own. One that does not install is reported, not hidden:
 # dp4gp asks for a package that no longer exists, so it comes without its dependencies.

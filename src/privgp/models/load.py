@@ -19,7 +19,7 @@ from privgp.plan.parameters import Parameters
 from privgp.release.certificate import stored
 from privgp.release.file import CODEC, Contents, decode
 from privgp.release.several import JointContents, OutputContents
-from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
+from privgp.storage.archive import DamagedFile, check_target, damage_of, pack, read, unpack, write
 
 __all__ = ["NOTICE", "NOTICE_INDUCING", "NOTICE_RECORDS", "DamagedFile", "load", "notice", "save"]
 
@@ -70,10 +70,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     ``plan_summary_`` instead of ``plan_``. A damaged file, or one that needs a newer privgp, raises
     ``DamagedFile``, a ValueError. The hashes inside detect damage, not forgery: trust a file
     as far as the place it came from."""
-    try:
+    with damage_of(path):
         return unpacked(read(path))
-    except DamagedFile as problem:
-        raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
 
 
 def unpacked(content: bytes) -> Any:

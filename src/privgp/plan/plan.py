@@ -28,11 +28,10 @@ from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.guarantee import exactly
-from privgp.privacy.noise import Noise
+from privgp.privacy.noise import SAME_NOISE, Noise
 from privgp.privacy.sensitivity import WHOLE
 from privgp.types import Array, Integers
 
-SAME_NOISE = 1e-9  # the order of sums may change the last digits
 NOTICE = (
     "The file contains inputs: coordinates of the rows of X, or of inducing inputs, which count as "
     "public. It contains no output."
@@ -134,6 +133,7 @@ class Plan:
 
     def with_noise_for(self, epsilon: float, delta: float) -> Self:
         """The plan with the noise that its strategy needs; refused if it holds other noise."""
+        self.strategy.check()
         needed, held = noise_of(self.strategy, epsilon, delta), self.noise
         same = (held.law, held.size) == (needed.law, needed.size)
         if not same or not abs(held.std - needed.std) <= SAME_NOISE * needed.std:

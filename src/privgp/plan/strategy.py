@@ -13,6 +13,7 @@ from privgp.gp.rounding import rounding
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE, Noise, noise_for
 from privgp.privacy.sensitivity import (
     ENUMERATED_ROWS,
+    LARGEST_FACTOR,
     MAX_ENERGY_WEIGHT,
     MAX_TOTAL_ENERGY_WEIGHT,
     WHOLE,
@@ -182,8 +183,10 @@ class OutputSums(Sums):
             and all(each.shape == (rows,) for each in per_row)
             and index.min() >= 0
             and index.max() < self.distinct_inputs
-            and np.min([self.row_weights.min(), shares.min(), self.energy_weight]) >= 0.0
-            and shares.max() <= 1.0
+            and np.abs(self.matrix).max(initial=0.0) <= LARGEST_FACTOR
+            and 0.0 <= self.energy_weight <= LARGEST_FACTOR
+            and np.min([self.row_weights.min(), shares.min()]) >= 0.0
+            and np.max([self.row_weights.max(), shares.max()]) <= 1.0
         )
         if fits and people is not None:  # all rows of a person have one weight
             fits = people.min() >= 0 and people.max() < rows

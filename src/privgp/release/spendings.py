@@ -59,7 +59,9 @@ class Spending:
     def check(self) -> None:
         """Refuse weights that are not those of the rows, as only a file can have them."""
         weights = self.row_weights
-        if weights is not None and (weights.shape != (self.rows,) or not np.all(weights >= 0.0)):
+        if weights is not None and weights.shape != (self.rows,):
+            raise ValueError("row weights are broken.")
+        if weights is not None and not np.all((weights >= 0.0) & (weights <= 1.0)):
             raise ValueError("row weights are broken.")
 
 

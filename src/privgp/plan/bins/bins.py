@@ -20,7 +20,7 @@ from privgp.gp.kernels.quadrature import gauss
 from privgp.gp.rounding import rounding
 from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE
-from privgp.privacy.sensitivity import absolute_sums, column_norms
+from privgp.privacy.sensitivity import LARGEST_FACTOR, absolute_sums, column_norms
 from privgp.types import Array, Integers
 
 # The largest weight at which the energy is free: between two bins 3 + w^2 must not exceed 4.
@@ -131,6 +131,7 @@ class Bins(Sums, Grid):
             and min(self.shape) >= 1
             and self.rows >= 1
             and self.matrix.shape[1:] == (math.prod(self.shape),)
+            and np.abs(self.matrix).max(initial=0.0) <= LARGEST_FACTOR
             and 0.0 <= self.energy_weight <= ENERGY_WEIGHT
         )
         if not fits:

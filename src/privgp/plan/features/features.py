@@ -17,11 +17,11 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
 from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
 from privgp.privacy.noise import GAUSSIAN, NOT_PURE, Noise
+from privgp.privacy.sensitivity import LARGEST_FACTOR
 from privgp.types import Array
 
 ENERGY_WEIGHT = 1.0  # the largest at which the energy is free
 MOST_FEATURES = 400
-LARGEST = 1e100  # number of a map, so that no feature overflows or is 0/0, whatever the record
 FURTHEST_POINTS = 512
 
 
@@ -61,11 +61,12 @@ class Features(Sums, FeatureMap):
             and self.inducing.ndim == self.matrix.ndim == 2
             and np.all((self.low < self.high) & np.isfinite(self.high - self.low))
             and self.rows >= 1
-            and 1.0 / LARGEST <= self.lengthscale <= LARGEST
+            # so that no feature overflows or is 0/0, whatever the record
+            and 1.0 / LARGEST_FACTOR <= self.lengthscale <= LARGEST_FACTOR
             and 1 <= len(self.matrix) <= MOST_FEATURES
             and self.matrix.shape[1] == len(self.inducing) >= 1
-            and max(np.abs(self.matrix).max(), np.abs(self.inducing).max()) <= LARGEST
-            and 0.0 < self.gram_weight <= LARGEST
+            and max(np.abs(self.matrix).max(), np.abs(self.inducing).max()) <= LARGEST_FACTOR
+            and 0.0 < self.gram_weight <= LARGEST_FACTOR
             and 0.0 <= self.energy_weight <= ENERGY_WEIGHT
         )
         if not fits:

@@ -13,11 +13,11 @@ import numpy as np
 
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.parameters import MadeFor
-from privgp.plan.plan import NOTICE, SAME_NOISE, Plan
+from privgp.plan.plan import NOTICE, Plan
 from privgp.plan.several.arguments import checked_shares, factors
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import NOT_TOGETHER
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS, Noise, noise_for
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS, SAME_NOISE, Noise, noise_for
 from privgp.privacy.sensitivity import WHOLE
 from privgp.types import Array, Integers, Pair, Positive
 
