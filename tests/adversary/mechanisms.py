@@ -54,14 +54,14 @@ def regressor(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Meas
     """Outputs are private: the worst person of the plan at either end of the bounds."""
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
-    return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups).guarantee_, worst, draws)
 
 
 def streamed_people() -> Measured:
     """Rows of people read in chunks: the worst person's outputs at either end of the bounds."""
     model = PrivateGPRegressor(**BUDGET, inducing=3, mechanism="gaussian", hyperparameters="fixed")
     return Measured(
-        lambda y: clone(model).fit(INPUTS, y, PEOPLE).guarantee_, of_people(model), 3000
+        lambda y: clone(model).fit(INPUTS, y, groups=PEOPLE).guarantee_, of_people(model), 3000
     )
 
 
@@ -70,7 +70,7 @@ def several(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measur
     settings = {"y_bounds": ((0, 1), (0, 1)), "hyperparameters": "fixed", **settings}
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_joint_plan(model, groups)
-    return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups).guarantee_, worst, draws)
 
 
 def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
@@ -95,8 +95,10 @@ def refined(law: str, groups: Any = None, *, draws: int = 3000, **budget: Any) -
     half = model.epsilon / 2, model.delta / 2
 
     def run(y: Any) -> Guarantee:
-        fresh = clone(model).set_params(epsilon=half[0], delta=half[1]).fit(INPUTS, y, groups)
-        return fresh.refine(INPUTS, y, *half, groups).guarantee_
+        fresh = (
+            clone(model).set_params(epsilon=half[0], delta=half[1]).fit(INPUTS, y, groups=groups)
+        )
+        return fresh.refine(INPUTS, y, *half, groups=groups).guarantee_
 
     return Measured(run, of_plan(model, groups), draws)
 
@@ -146,7 +148,12 @@ def people(bounds: Any, **settings: Any) -> Measured:
     def run(y: float) -> Guarantee:
         X, outputs = np.full((12, len(bounds)), 0.4), np.full(12, 0.5)
         outputs[whose == 0] = y
-        return clone(model).set_params(hyperparameters="fixed").fit(X, outputs, whose).guarantee_
+        return (
+            clone(model)
+            .set_params(hyperparameters="fixed")
+            .fit(X, outputs, groups=whose)
+            .guarantee_
+        )
 
     return Measured(run, lambda: (0.0, 1.0))
 
@@ -289,7 +296,7 @@ def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
     search = PrivateBayesSearchCV(Column(), {"j": [0, 1]}, **settings)
 
     def run(y: Any) -> Guarantee:
-        return clone(search).fit(None, None, np.ones((20, 2), int), y).guarantee_
+        return clone(search).fit(None, None, X_val=np.ones((20, 2), int), y_val=y).guarantee_
 
     def pair() -> Any:
         y = np.ones((2, 20), int)

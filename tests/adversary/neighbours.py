@@ -34,7 +34,7 @@ def of_plan(model: PrivateGPRegressor, groups: Any = None) -> Callable[[], Pair]
     """Outputs in (0, 1) of the person who moves the measurement most, as far as that person may."""
 
     def pair() -> Pair:
-        plan = model.plan(INPUTS, groups)
+        plan = model.plan(INPUTS, groups=groups)
         people = np.arange(len(INPUTS)) if groups is None else groups
         order = 1 if plan.noise.pure else 2
         found = max(_ends_of_people(people), key=lambda u: _moved(plan.strategy, u, order))
@@ -49,7 +49,7 @@ def of_joint_plan(model: PrivateGPRegressor, groups: Any = None) -> Callable[[],
     """All outputs in (0, 1) of the person who moves the measurement of all of them most."""
 
     def pair() -> Pair:
-        plan = model.plan(INPUTS, groups)
+        plan = model.plan(INPUTS, groups=groups)
         people = np.arange(len(INPUTS)) if groups is None else groups
         order, count = 1 if plan.noise.pure else 2, len(plan.parts)
         tables = (

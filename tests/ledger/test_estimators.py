@@ -43,7 +43,7 @@ CANDIDATES = {"kernel": [RBF(1.0), RBF(3.0)]}
 
 def grid(**options: Any) -> PrivateGridSearchCV:
     model = PrivateGPRegressor(RBF(1.0), 0.1, **BOUNDS, hyperparameters="fixed")
-    return PrivateGridSearchCV(model, CANDIDATES, **HALF, cv=2, **options)
+    return PrivateGridSearchCV(model, CANDIDATES, **HALF, **options)
 
 
 def on_validation(search: Any) -> Any:
@@ -95,7 +95,7 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         at_once,
     ),
     "by the measurement": (grid, at_once),
-    "by cross-validation": (lambda: grid(method="permute-and-flip"), at_once),
+    "by cross-validation": (lambda: grid(method="permute-and-flip", cv=2), at_once),
     "by validation": (
         lambda: PrivateGridSearchCV(
             Ridge(), {"alpha": [1.0, 2.0]}, **HALF, method="exponential", **LOSS
