@@ -54,6 +54,7 @@ def at_once(model: Any) -> Any:
     return model.fit(X, y)
 
 
+OUTCOMES = {"y": privgp.Number(-1, 1)}
 MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "outputs": (lambda: PrivateGPRegressor(**FIXED), at_once),
     "gaussian": (lambda: PrivateGPRegressor(**FIXED, mechanism="gaussian"), at_once),
@@ -82,6 +83,10 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
             classes=(0, 1), **HALF, hyperparameters="fixed", protect="records", x_bounds=(0, 10)
         ),
         lambda model: model.fit(X, (y > 0).astype(int)),
+    ),
+    "any outcomes": (
+        lambda: privgp.PrivateGP(OUTCOMES, **HALF, hyperparameters="fixed"),
+        lambda model: model.fit({"x": X[:, 0], "y": y}),
     ),
     "means": (lambda: BinnedMeans(3, **BOUNDS, **HALF), at_once),
     "means of records": (

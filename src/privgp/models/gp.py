@@ -157,8 +157,8 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         groups = None if self.groups is None else given[self.groups]
         counted = {one.exposure for one in declared.values()}
         exposures = {name: given[name] for name in given if name in counted}
-        for name, column in zip(declared, private, strict=True):
-            self._check_given(X, {name: column} if has_names else column, groups, exposures)
+        outcomes = {name: given[name] for name in declared} if has_names else y
+        self._check_given(X, outcomes, groups, exposures)
         exposed = {} if self.protect == "records" else self._exposed(given, X)
         fit_several(self, X, private, tuple(declared), groups, plan, exposed)
         return self

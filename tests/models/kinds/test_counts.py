@@ -268,7 +268,6 @@ BAD: tuple[tuple[dict[str, Any], Any, str], ...] = (
         None,
         "max_change does not go with protect='records'",
     ),
-    ({"inducing": 5}, None, "inducing does not go with likelihood='poisson'"),
     (
         {"objective": "trace"},
         None,

@@ -35,7 +35,9 @@ def check_unused(given: Any, names: Sequence[str], where: str) -> None:
     """
     for each in fields(given):
         value = getattr(given, each.name)
-        is_default = np.ndim(value) == 0 and bool(value == each.default)
+        is_default = value is each.default or (
+            isinstance(value, Real | str) and value == each.default
+        )
         if each.name in names and not is_default:
             raise ValueError(
                 f"{each.name} does not go with {where}: leave {each.name}={each.default!r}."

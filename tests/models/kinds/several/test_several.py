@@ -347,8 +347,9 @@ class Unread:
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"objective": "trace"}, "objective='posterior' only"),
-        ({"reconstruct": "unbiased"}, "reconstruct='posterior' only"),
+        ({"most_rows": 2}, "most_rows does not go with several outputs"),
+        ({"objective": "trace"}, "objective does not go with several outputs"),
+        ({"reconstruct": "unbiased"}, "reconstruct does not go with several outputs"),
         ({"y_bounds": [(0, 1)]}, "2 to 100 pairs"),
         ({"y_bounds": [(0, 1), (1, 0)]}, "low < high"),
         ({"y_bounds": [(0, 1), None]}, "y_bounds must be given"),
