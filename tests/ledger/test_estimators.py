@@ -20,9 +20,11 @@ from privgp import (
     BinnedMeans,
     BudgetExceeded,
     Ledger,
+    Number,
     PosteriorPaths,
     PrivateBayesSearchCV,
     PrivateFunction,
+    PrivateGP,
     PrivateGPClassifier,
     PrivateGPRegressor,
     PrivateGridSearchCV,
@@ -54,7 +56,7 @@ def at_once(model: Any) -> Any:
     return model.fit(X, y)
 
 
-OUTCOMES = {"y": privgp.Number(-1, 1)}
+OUTCOMES = {"y": Number(-1, 1)}
 MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "outputs": (lambda: PrivateGPRegressor(**FIXED), at_once),
     "gaussian": (lambda: PrivateGPRegressor(**FIXED, mechanism="gaussian"), at_once),
@@ -85,7 +87,7 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         lambda model: model.fit(X, (y > 0).astype(int)),
     ),
     "any outcomes": (
-        lambda: privgp.PrivateGP(OUTCOMES, **HALF, hyperparameters="fixed"),
+        lambda: PrivateGP(OUTCOMES, **HALF, hyperparameters="fixed"),
         lambda model: model.fit({"x": X[:, 0], "y": y}),
     ),
     "means": (lambda: BinnedMeans(3, **BOUNDS, **HALF), at_once),

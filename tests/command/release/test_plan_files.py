@@ -38,8 +38,8 @@ def nothing_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rehearsal, which has a seed, is free."""
     fit = PrivateGPRegressor.fit
 
-    def rehearsed(model: PrivateGPRegressor, *arguments: Any) -> PrivateGPRegressor:
-        return fit(model, *arguments) if model.random_state == 0 else spend()  # type: ignore
+    def rehearsed(model: PrivateGPRegressor, *arguments: Any, **named: Any) -> PrivateGPRegressor:
+        return fit(model, *arguments, **named) if model.random_state == 0 else spend()  # type: ignore
 
     monkeypatch.setattr(PrivateGPRegressor, "fit", rehearsed)
     monkeypatch.setattr("privgp.vault.table.TableOutput.chunks", spend)

@@ -149,9 +149,9 @@ def test_what_the_rehearsal_sees_is_made_up(
     fits: list[Any] = []
     original = PrivateGPRegressor.fit
 
-    def fit(self: PrivateGPRegressor, X: Any, y: Any, *more: Any) -> Any:
+    def fit(self: PrivateGPRegressor, X: Any, y: Any, **named: Any) -> Any:
         fits.append((X.to_numpy(), np.asarray(y)))
-        return original(self, X, y, *more)
+        return original(self, X, y, **named)
 
     monkeypatch.setattr(PrivateGPRegressor, "fit", fit)
     data = written(tmp_path, people_table())
