@@ -87,7 +87,7 @@ def repeated(surface: Surface, method: str, repeats: int, **settings: float) -> 
     first = 1000 * list(LABELS).index(method)
     for seed in range(first, first + repeats):
         search = _search(surface, method).set_params(random_state=seed, **settings)
-        search.fit(None, None, surface.predictions, surface.labels)
+        search.fit(None, None, X_val=surface.predictions, y_val=surface.labels)
         error = search.best_score_ - truth[search.best_index_]
         inside = abs(error) <= REACH * search.best_score_std_
         rows.append((search.best_index_, truth[search.best_index_], search.best_score_, inside))

@@ -233,6 +233,10 @@ BAD_ARGUMENTS: dict[str, tuple[list[str], str]] = {
     "unknown input": (["--inputs", "height"], "no column 'height'"),
     "output among the inputs": (["--inputs", "age,cost"], "cannot be among"),
     "output as identifier": (["--groups", "cost"], "cannot name the people"),
+    "private identifiers among the inputs": (
+        ["--protect", "records", *["--x-bounds", "0", "90"] * 2, "--groups", "bmi"],
+        "identifiers 'bmi' cannot be among",
+    ),
     "unknown groups": (["--groups", "family"], "no column 'family'"),
     "no groups": (["--groups", ""], "--groups"),
     "no output": (["--output", ""], "--output"),

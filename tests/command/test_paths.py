@@ -75,7 +75,7 @@ def test_inputs_of_an_array_are_called_by_their_number(tmp_path: Path) -> None:
     law = PosteriorPaths(
         Matern(1.0, nu=0.5), 50.0, domain=[(0, 1)] * 2, y_bounds=(0, 1), delta=0.01
     )
-    law.fit(X, X[:, 0], state=state)
+    law.fit(X, X[:, 0].copy(), state=state)
     assert "'x1' and 'x2'" in run("paths", "inspect", state).out
     assert run("paths", "release", state, "x1=0:1:2,x2=0:1:3", "-o", out).code == 0
     assert pl.read_csv(out).columns == ["x1", "x2", "path_1"]

@@ -34,11 +34,11 @@ def measured(law: str, people: bool) -> tuple[PrivateGPRegressor, list[Any], np.
     y, z = rng.uniform(60, 200, ROWS), rng.uniform(60, 200, NEW)
     model = PrivateGPRegressor(y_bounds=(60, 200), delta=1e-5, mechanism=law, random_state=1)
     strategies = []
-    model.fit(X, y, groups)
+    model.fit(X, y, groups=groups)
     strategies.append(model.plan_.strategy)
-    model.update(Z, z, others)
+    model.update(Z, z, groups=others)
     strategies.append(model.plan_.strategy)
-    model.refine(X, y, 0.7, 1e-5, groups)
+    model.refine(X, y, 0.7, 1e-5, groups=groups)
     strategies.append(model.plan_.strategy)
     return model, strategies, np.vstack([X, Z])
 

@@ -37,7 +37,9 @@ PUBLIC_PARAMETERS = {
     "write_table frame": "what was released",
 }
 # Parameters that are private though their names do not say so.
-PRIVATE_PARAMETERS = {"made_up X", "rehearse X"}
+PRIVATE_PARAMETERS = {
+    "made_up X", "rehearse X", "KeptEstimator._prepared X", "SpendsAtFit._check_given X",
+}  # fmt: skip
 # Parameters that may hold private inputs and are not followed further, and why.
 TRUSTED_PARAMETERS = {
     "make_plan X": "with --protect records, which makes inputs private, it takes their number alone",

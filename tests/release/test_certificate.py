@@ -27,7 +27,7 @@ Y = np.sin(X[:, 0])
 
 def fitted(groups=None, inputs=X, **settings) -> PrivateGPRegressor:
     settings = {"y_bounds": (-2, 2), "hyperparameters": "fixed", "random_state": 0, **settings}
-    return PrivateGPRegressor(**settings).fit(inputs, Y, groups)
+    return PrivateGPRegressor(**settings).fit(inputs, Y, groups=groups)
 
 
 MODELS = {

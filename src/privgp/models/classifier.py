@@ -18,13 +18,8 @@ from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.threads import laid_out, one_thread
 from privgp.ledger.account import Account
 from privgp.models.kept import names_of
-from privgp.models.kinds.records import (
-    check_inducing,
-    fit_records,
-    given_counts,
-    plan_records,
-)
-from privgp.models.planned import PublicRows, accepted, bound, named
+from privgp.models.kinds.records import check_protect, fit_records, given_counts, plan_records
+from privgp.models.planned import PublicRows, accepted, bound, from_inputs_alone, named
 from privgp.models.promise import OF_LABELS, noted, regressor_guarantee, simulation
 from privgp.models.published import Published
 from privgp.models.regressor import check_coverage
@@ -43,6 +38,7 @@ from privgp.release.classes import Probabilities, outcomes_of, per_class
 from privgp.release.file import LabelContents
 from privgp.release.several import OneClass, OutputContents
 from privgp.types import Array, Bounds, Column, RandomState, Table
+from privgp.vault.checks.roles import check_order
 from privgp.vault.labels import label_codes, shares_of_second
 from privgp.vault.measure import measure
 from privgp.vault.validate import person_ids
@@ -99,27 +95,29 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     ledger: Account | None = None
     random_state: RandomState = None
 
-    def plan(self, X: Table, groups: Column | None = None) -> Plan:
+    @from_inputs_alone
+    def plan(self, X: Table, *, groups: Column | None = None) -> Plan:
         """What a ``fit`` on these inputs would measure and how accurate the probability of a class
         would be. Spends nothing.
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used.
         """
+        check_order(X=X, groups=groups)
         names, asked = names_of(X), self
         if self.protect != "records":
             asked, X = rows_to_plan(self, X)
         return named(asked._plan(X, groups), names)
 
     def fit(
-        self, X: Table, y: Column, groups: Column | None = None, plan: Plan | None = None
+        self, X: Table, y: Column, *, groups: Column | None = None, plan: Plan | None = None
     ) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
 
         ``groups``: public person identifiers; all rows of one person are protected together.
-        ``plan``: what ``plan(X, groups)`` returned, which is then measured and not made again. A plan
+        ``plan``: what ``plan(X, groups=groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
         """
-        self._check_given(y)
+        self._check_given(X, y, groups)
         if self.protect == "records":
             column = any_column(X)
             rows = len(column) if isinstance(column, Sized) else 0
@@ -133,7 +131,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
             y = shares_of_second(y)
         public = PublicRows.of(X, person_ids(groups, len(X)))
         plan = self._plan_for(public, groups, plan)
-        charge(self, self._promised(plan), public.inputs)
+        charge(self, self._promised(plan), public.inputs, rows=len(X))
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
@@ -226,9 +224,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         self._declared(groups)
-        if self.protect == "records":
-            check_inducing(self)
-        check_choice("protect", self.protect, ("outputs", "records"))
+        check_protect(self)
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
         check_choice("link", self.link, LABEL_LINKS)

@@ -19,7 +19,7 @@ from privgp.models.kinds.several.model import (
     private_count,
     public_rows,
 )
-from privgp.models.planned import named
+from privgp.models.planned import from_inputs_alone, named
 from privgp.models.published import Published
 from privgp.models.spending import SpendsAtFit
 from privgp.models.tables import located, rows_at, rows_to_plan
@@ -102,6 +102,7 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     ledger: Account | None = None
     random_state: RandomState = None
 
+    @from_inputs_alone
     def plan(self, table: Any, *, inputs: Sequence[str] | None = None) -> JointPlan:
         """What a ``fit`` on this table would measure, and how accurate it would be. Spends nothing.
 
@@ -143,18 +144,21 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
         """
         given, declared = named_columns(table), self._declared()
-        if not isinstance(self.outcomes, Mapping):
-            self._check_given(y)
-        elif y is not None:
+        has_names = isinstance(self.outcomes, Mapping)
+        if has_names and y is not None:
             raise ValueError("outcomes has names, so the table holds their columns: leave y=None.")
-        missing = absent(given, [*declared]) if y is None else []
+        missing = absent(given, [*declared]) if has_names else []
         if missing:
             raise ValueError(f"table has no column {missing[0]!r}, which outcomes declares.")
-        private = [given[name] for name in declared] if y is None else [y]
+        private = [given[name] for name in declared] if has_names else [y]
         names = self._input_names(given, inputs)
         self._check_domain()
         X = {name: given[name] for name in names}
         groups = None if self.groups is None else given[self.groups]
+        counted = {one.exposure for one in declared.values()}
+        exposures = {name: given[name] for name in given if name in counted}
+        outcomes = {name: given[name] for name in declared} if has_names else y
+        self._check_given(X, outcomes, groups, exposures)
         exposed = {} if self.protect == "records" else self._exposed(given, X)
         fit_several(self, X, private, tuple(declared), groups, plan, exposed)
         return self

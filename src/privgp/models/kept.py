@@ -57,9 +57,11 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         numbers_only(self, X_new)
         return self._kept.ask(validate_data(self, X_new, reset=False, dtype=np.float64))
 
-    def _prepared(self, y: Any, state: str | os.PathLike[str] | None) -> tuple[Self, int | None]:
+    def _prepared(
+        self, X: Any, y: Any, state: str | os.PathLike[str] | None
+    ) -> tuple[Self, int | None]:
         """An estimator to try the data on, so that a fit that is refused changes nothing; a seed."""
-        self._check_given(y)
+        self._check_given(X, y)
         if state is not None:
             check_target(state, overwrite=False, form=FORM)
         return clone(self), *seeds(self)

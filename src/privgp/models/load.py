@@ -34,15 +34,18 @@ PIPELINE = (
     "a file holds numbers and no code, so the steps before a model are not saved: save the last step, "
     "which takes what they make of a table, or say with columns what inputs are."
 )
+IF_PUBLIC = (
+    "Publish it only if no column of X is private, nor computed from a private one: what stands in X "
+    "is not protected."
+)
 NOTICE = (
-    "The file contains inputs: coordinates of the rows of X, which count as public. "
-    "It contains no output."
+    "The file contains inputs: coordinates of the rows of X, which count as public. " + IF_PUBLIC
 )
 NOTICE_INDUCING = (
     "The file contains inducing inputs: centres of rows of X, or as they were given, and any targets. "
-    "They can be inputs of rows, which count as public. It contains no output."
+    "They can be inputs of rows, which count as public. " + IF_PUBLIC
 )
-NOTICE_RECORDS = "The file contains no input and no output of any record."
+NOTICE_RECORDS = "The file contains noisy sums of the records, and what was declared, such as bounds and targets."
 
 
 def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -80,7 +83,7 @@ def unpacked(content: bytes) -> Any:
 
 
 def notice(model: Any) -> str:
-    """What a file of this model holds of X. It never holds an output."""
+    """What a file of this model holds of X."""
     if model.protect == "records":
         return NOTICE_RECORDS
     made = vars(model).get("plan_")  # past some rows, inducing inputs are taken unasked

@@ -30,7 +30,7 @@ class Published:
     plan: Any
     plan_: Any
 
-    def epsilon_for(self, X: Any, error: float, groups: Any = None) -> float:
+    def epsilon_for(self, X: Any, error: float, *, groups: Any = None) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
@@ -42,15 +42,15 @@ class Published:
         error = check_error(error)
 
         def planned(epsilon: float) -> Plan:
-            plan: Plan = clone(self).set_params(epsilon=epsilon).plan(X, groups, **given)
+            plan: Plan = clone(self).set_params(epsilon=epsilon).plan(X, groups=groups, **given)
             return plan
 
         return least_epsilon(planned, error)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the release to a .privgp file, which holds no output; see privgp.load.
+        """Write the release to a .privgp file; see privgp.load.
 
-        Under ``protect="outputs"`` it holds inputs, which a warning says.
+        It holds noisy sums of the outputs and, under ``protect="outputs"``, inputs, which a warning says.
         """
         from privgp.models.load import notice, save
 

@@ -25,7 +25,7 @@ from privgp.models.kept import names_of
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows, streams
 from privgp.models.kinds.rates import answer_to, check_exposed, check_likelihood
 from privgp.models.kinds.records import (
-    check_records,
+    check_protect,
     fit_records,
     given_counts,
     plan_records,
@@ -41,7 +41,7 @@ from privgp.models.kinds.several.model import (
     public_rows,
 )
 from privgp.models.kinds.updates import measure_again, measure_new, spent_first, stages
-from privgp.models.planned import PublicRows, accepted, bound, named
+from privgp.models.planned import PublicRows, accepted, bound, from_inputs_alone, named
 from privgp.models.promise import noted, regressor_guarantee, simulation
 from privgp.models.published import Published
 from privgp.models.spending import SpendingRegressor, charge
@@ -52,6 +52,7 @@ from privgp.plan.inputs.arguments import (
     check_bounds,
     check_change,
     check_choice,
+    check_unused,
     inducing_inputs,
     target_points,
 )
@@ -75,6 +76,7 @@ from privgp.release.file import Contents
 from privgp.release.rates import learn_rates
 from privgp.release.several import OutputContents
 from privgp.types import Array, Bounds, Column, RandomState, Table
+from privgp.vault.checks.roles import check_order
 from privgp.vault.labels import split_columns
 from privgp.vault.measure import measure
 from privgp.vault.stream import ArrayOutputs
@@ -174,12 +176,16 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     ledger: Account | None = None
     random_state: RandomState = None
 
-    def plan(self, X: Table, groups: Column | None = None, exposure: Column | None = None) -> Plan:
+    @from_inputs_alone
+    def plan(
+        self, X: Table, *, groups: Column | None = None, exposure: Column | None = None
+    ) -> Plan:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
         ``groups`` but the number of people. ``exposure``: as ``fit`` has it.
         """
+        check_order(X=X, groups=groups, exposure=exposure)
         if isinstance(X, FileInputs):
             return named(plan_table(self, X, groups), X.names)
         names, asked = names_of(X), self
@@ -188,7 +194,12 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         return named(asked._plan(X, groups, exposure=exposure), names)
 
     def epsilon_for(
-        self, X: Table, error: float, groups: Column | None = None, exposure: Column | None = None
+        self,
+        X: Table,
+        error: float,
+        *,
+        groups: Column | None = None,
+        exposure: Column | None = None,
     ) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
@@ -202,6 +213,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         self,
         X: Table,
         y: Column,
+        *,
         groups: Column | None = None,
         plan: Plan | None = None,
         exposure: Column | None = None,
@@ -210,13 +222,13 @@ class PrivateGPRegressor(Published, SpendingRegressor):
 
         ``groups``: person identifiers, public unless records are protected; all rows of one person
         are protected together.
-        ``plan``: what ``plan(X, groups)`` returned, which is then measured and not made again. A plan
+        ``plan``: what ``plan(X, groups=groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
         ``exposure``: with ``likelihood="poisson"``, what every count is counted over, such as a
         population or days at risk: public, positive, one per row. None: 1 each.
         """
         check_exposed(self.likelihood, exposure)
-        self._check_given(y)
+        self._check_given(X, y, groups, exposure)
         if isinstance(X, FileInputs):
             fit_table(self, X, y, groups, plan)
             return self
@@ -237,37 +249,44 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             return self
         public = PublicRows.of(X, person_ids(groups, len(X)), self._exposure(exposure, len(X)))
         plan = self._plan_for(public, groups, plan)
-        charge(self, self._promised(plan), public.inputs)
+        charge(self, self._promised(plan), public.inputs, rows=len(X))
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
         return self
 
-    def update(self, X: Table, y: Column, groups: Column | None = None) -> Self:
+    def update(self, X: Table, y: Column, *, groups: Column | None = None) -> Self:
         """Measure rows of new people and learn from all measurements together. Spends their budget.
 
         Each person's data is measured once, so the promise stays (epsilon, delta) for everybody,
         provided that nobody is in two batches. What is measured is planned knowing the release so far;
         X, groups and parameters must not have been chosen by looking at outputs.
         """
-        self._check_given(y)
+        self._check_given(X, y, groups)
         measure_new(self, X, y, groups)
         return self
 
     def refine(
-        self, X: Table, y: Column, epsilon: float, delta: float = 0.0, groups: Column | None = None
+        self,
+        X: Table,
+        y: Column,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        groups: Column | None = None,
     ) -> Self:
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
 
         ``guarantee_`` then states the total, which counts for all of these people. What is measured is
         planned knowing the release so far: it looks closer where that is least certain.
         """
-        self._check_given(y)
+        self._check_given(X, y, groups)
         measure_again(self, X, y, epsilon, delta, groups)
         return self
 
+    @from_inputs_alone
     def stages(
-        self, X: Table, shares: Sequence[float] = (0.5, 0.5), groups: Column | None = None
+        self, X: Table, *, shares: Sequence[float] = (0.5, 0.5), groups: Column | None = None
     ) -> Stages:
         """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows.
 
@@ -279,6 +298,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     def predict(
         self,
         X: Table,
+        *,
         return_std: bool = False,
         return_cov: bool = False,
         observation: bool = False,
@@ -311,7 +331,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def interval(
-        self, X: Table, coverage: float = 0.9, observation: bool = False
+        self, X: Table, coverage: float = 0.9, *, observation: bool = False
     ) -> tuple[Array, Array]:
         """The ends (low, high), at every row of X, of an interval that holds the function with this
         probability; with ``observation``, a new output.
@@ -435,11 +455,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
 
     def _alone(self) -> tuple[Self, ...]:
         """An unfitted model of every output alone, with the whole budget."""
-        for name in ("objective", "reconstruct"):
-            if getattr(self, name) != "posterior":
-                raise ValueError(
-                    f"several outputs go with {name}='posterior' only: release them one by one."
-                )
+        check_unused(self, ("objective", "reconstruct", "most_rows"), "several outputs")
         bounds = output_bounds(self.y_bounds, least=2)
         checked_shares(self.shares, len(bounds))
         kernels = per_output("kernel", self.kernel, len(bounds))
@@ -494,7 +510,6 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         bounds = check_bounds("y_bounds", self.y_bounds)
         if self.shares is not None:
             raise ValueError("shares is for several outputs: give y_bounds one pair per output.")
-        check_choice("protect", self.protect, ("outputs", "records"))
         check_choice("objective", self.objective, OBJECTIVES)
         check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
         check_choice("mechanism", self.mechanism, MECHANISMS)
@@ -502,12 +517,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         check_likelihood(self, bounds)
         if self.noise_variance is not None and not isinstance(self.noise_variance, Real):
             raise ValueError("noise_variance must be a number or None.")
-        if self.protect == "records":
-            check_records(self)
-            if self.most_rows is not None:
-                raise ValueError(
-                    "most_rows is for one output at public inputs: leave most_rows=None."
-                )
+        check_protect(self)
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective

@@ -55,7 +55,7 @@ class Outputs:
 
     x_bounds: ClassVar[None] = None
     default_kernel: ClassVar[bool] = False
-    unread: ClassVar[str] = "no output"
+    unneeded: ClassVar[str] = "no output"
     condition: ClassVar[str] = ""
     totals: ClassVar[str] = "the values"
     inputs: Array = field(repr=False)
@@ -180,7 +180,7 @@ class Records:
     unbiased: ClassVar[None] = None
     design_gap: ClassVar[float | None] = None
     is_quick: ClassVar[bool] = True
-    unread: ClassVar[str] = "neither an input nor an output"
+    unneeded: ClassVar[str] = "neither an input nor an output"
     condition: ClassVar[str] = ", if records lie evenly over the domain"
     unit: ClassVar[None] = None
     totals: ClassVar[str] = "records and their values over bins of the declared domain"

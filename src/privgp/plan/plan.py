@@ -34,7 +34,7 @@ from privgp.types import Array, Integers
 
 NOTICE = (
     "The file contains inputs: coordinates of the rows of X, or of inducing inputs, which count as "
-    "public. It contains no output."
+    "public. Publish it only if no column of X is private, nor computed from a private one."
 )
 
 
@@ -380,7 +380,9 @@ class Plan:
                 "rough the function is, and whether it changes abruptly, is not known before "
                 "measuring.\n"
             )
-        return f"{self.summary()}\n{unknown}Nothing has been spent: {self.kind.unread} was read."
+        return (
+            f"{self.summary()}\n{unknown}Nothing has been spent: a plan needs {self.kind.unneeded}."
+        )
 
     def summary(self) -> str:
         """What remains true after the release."""

@@ -112,7 +112,7 @@ class Work:
         step(0.1, "Planning")
         model = declared.model(asked)
         try:
-            plan = model.plan(X, people)
+            plan = model.plan(X, groups=people)
             told = _told(plan, declared, asked, step)
         except (ValueError, ArithmeticError, NotImplementedError) as problem:  # all of it is public
             raise Refused(422, first_line(problem)) from None
@@ -131,10 +131,10 @@ class Work:
         step(0.3, "Rehearsing with made-up values")
         trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
         inputs = X if model.x_bounds is None else declared.middle(len(X))
-        packed(trial.fit(inputs, model._made_up(len(X)), people, plan))
+        packed(trial.fit(inputs, model._made_up(len(X)), groups=people, plan=plan))
 
         def draw(account: Keyed) -> Any:
-            return model.set_params(ledger=account).fit(X, y, people, plan)
+            return model.set_params(ledger=account).fit(X, y, groups=people, plan=plan)
 
         return self._answered(job, f"plan {job['asked']['plan']}", draw, "", step)
 

@@ -100,8 +100,8 @@ def test_a_release_plans_once(
         plans.append(make(*arguments, **named))
         return plans[-1]
 
-    def fitted(model: PrivateGPRegressor, *arguments: Any) -> PrivateGPRegressor:
-        measured.append(fit(model, *arguments).plan_.strategy)
+    def fitted(model: PrivateGPRegressor, *arguments: Any, **named: Any) -> PrivateGPRegressor:
+        measured.append(fit(model, *arguments, **named).plan_.strategy)
         return model
 
     monkeypatch.setattr(module, name, planned)

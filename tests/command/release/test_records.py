@@ -31,7 +31,7 @@ def test_plan_release_inspect_predict(tmp_path: Path, ending: str) -> None:
     planned = run("plan", data, *ONE, *BUDGET, *QUICK, "--plot", tmp_path / "plan.svg")
     assert planned.code == 0, planned
     assert f"{ROWS} records" in planned.out
-    assert "neither an input nor an output was read" in planned.out
+    assert "a plan needs neither an input nor an output" in planned.out
     assert "<svg" in (tmp_path / "plan.svg").read_text()
     if ending == "parquet":
         return  # from here on they are the same
@@ -41,7 +41,7 @@ def test_plan_release_inspect_predict(tmp_path: Path, ending: str) -> None:
         *("--certificate", page, "--plot", picture),
     )
     assert released.code == 0, released
-    assert "The file contains no input and no output of any record." in released.out
+    assert "The file contains noisy sums of the records" in released.out
     assert "whole record" in released.out
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert privgp.load(file).x_bounds == ((0.0, 90.0),)
@@ -211,9 +211,9 @@ def test_what_the_rehearsal_sees_is_made_up(
     fits: list[Any] = []
     original = PrivateGPRegressor.fit
 
-    def fit(self: PrivateGPRegressor, X: Any, y: Any, *more: Any) -> Any:
+    def fit(self: PrivateGPRegressor, X: Any, y: Any, **named: Any) -> Any:
         fits.append((X.to_numpy(), np.asarray(y)))
-        return original(self, X, y, *more)
+        return original(self, X, y, **named)
 
     monkeypatch.setattr(PrivateGPRegressor, "fit", fit)
     data = written(tmp_path, people_table())

@@ -72,7 +72,7 @@ def test_from_a_plan_to_predictions_by_name(table: Path, tmp_path: Path) -> None
             ["--protect", "records", "--x-bounds", "0", "90", "--inducing", "5"],
             "--inducing does not",
         ),
-        (["--objective", "trace"], "--objective posterior only"),
+        (["--objective", "trace"], "--objective does not go with several outputs"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_spent(

@@ -166,7 +166,9 @@ def test_people_with_several_rows():
     X, y = batch(0)
     people = np.arange(len(X)) // 3
     model = PrivateGPRegressor(y_bounds=(60, 200), delta=1e-5, random_state=0, **FIXED)
-    model.fit(X, y, people).update(*batch(1), np.arange(60) // 2).refine(X, y, 0.5, 1e-5, people)
+    model.fit(X, y, groups=people).update(*batch(1), groups=np.arange(60) // 2).refine(
+        X, y, 0.5, 1e-5, groups=people
+    )
     assert "one person" in model.guarantee_.unit
     facts = certificate(model)
     assert facts["data"]["rows"] == 120
@@ -313,7 +315,7 @@ def test_rows_are_checked_before_anything_is_spent(monkeypatch):
     with pytest.raises(ValueError, match="features"):
         model.update(np.hstack([X, X]), y)
     with pytest.raises(ValueError, match="groups must be given if"):
-        model.update(*batch(1), np.arange(60))
+        model.update(*batch(1), groups=np.arange(60))
     with pytest.raises(ValueError, match="epsilon"):
         model.refine(X, y, -1.0, 1e-5)
     with pytest.raises(ValueError, match="requires y"):

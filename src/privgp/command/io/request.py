@@ -279,6 +279,8 @@ class Request(ReleaseOptions):
                 raise Refusal(f"The private output '{output}' cannot name the people.")
             if output == self.exposure:
                 raise Refusal(f"The private output '{output}' cannot be the --exposure.")
+        if self.inputs_are_private and self.groups in self.input_names:
+            raise Refusal(f"The private identifiers '{self.groups}' cannot be among the --inputs.")
         self._check_several()
 
     def _check_several(self) -> None:
@@ -564,7 +566,7 @@ def make_plan(
     if model.protect == "records" and isinstance(X, pl.DataFrame):
         X = X.height
     with public_computation():
-        plan: Plan = model.plan(X, people, **(exposures or {}))
+        plan: Plan = model.plan(X, groups=people, **(exposures or {}))
         if not np.all(np.isfinite(plan.starting_error)):
             raise ArithmeticError
     return plan

@@ -35,7 +35,7 @@ def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
     step("Planning and rehearsing")
     plan = request.plan or request.named(make_plan(model, X, people, exposures))
     rehearse(model, X, people, path, plan, request.plan_path, exposures)
-    return lambda: model.fit(X, y, people, plan, **exposures)
+    return lambda: model.fit(X, y, groups=people, plan=plan, **exposures)
 
 
 def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) -> Measure:
@@ -73,7 +73,7 @@ def rehearse(
             if declared is None
             else middle_rows(declared, X.height)
         )
-        trial.fit(inputs, model._made_up(X.height), people, plan, **(exposures or {}))
+        trial.fit(inputs, model._made_up(X.height), groups=people, plan=plan, **(exposures or {}))
 
 
 @contextmanager

@@ -97,14 +97,14 @@ class PrivateFunction(KeptEstimator):
     ledger: Account | None = None
     random_state: RandomState = None
 
-    def fit(self, X: Table, y: Column, state: str | os.PathLike[str] | None = None) -> Self:
+    def fit(self, X: Table, y: Column, *, state: str | os.PathLike[str] | None = None) -> Self:
         """Take the data; the first release spends the budget, and every fit has one of its own.
         ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
-        tried, seed = self._prepared(y, state)
+        tried, seed = self._prepared(X, y, state)
         check_choice("protect", self.protect, ("outputs", "records"))
         fit = self._fit_records if self.protect == "records" else self._fit_outputs
         contents = fit(X, y, tried, seed)
-        charge(self, contents.guarantee)
+        charge(self, contents.guarantee, rows=contents.model.rows)
         self._take(Kept.new(contents, FUNCTIONS, state))
         return self
 

@@ -9,7 +9,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.inputs.arguments import check_choice
+from privgp.plan.inputs.arguments import check_choice, check_unused
 from privgp.plan.parameters import LIKELIHOODS
 from privgp.release.rates import RatePosterior, rate_posterior
 from privgp.types import Pair
@@ -27,8 +27,7 @@ def check_likelihood(model: PrivateGPRegressor, bounds: Pair) -> None:
         raise ValueError("likelihood='poisson' is for counts: y_bounds must not be negative.")
     if model.protect == "records":
         raise ValueError("likelihood='poisson' does not go with protect='records'.")
-    if model.objective != "posterior" or model.reconstruct != "posterior":
-        raise ValueError("likelihood='poisson' has objective and reconstruct 'posterior' only.")
+    check_unused(model, ("most_rows", "objective", "reconstruct"), "likelihood='poisson'")
 
 
 def check_exposed(likelihood: str, exposure: Any) -> None:

@@ -19,11 +19,12 @@ from privgp.models.tables import any_column, domain_of, records_to_plan, remembe
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.build import make_records_plan
 from privgp.plan.features.features import Features
-from privgp.plan.inputs.arguments import domain_pairs
+from privgp.plan.inputs.arguments import check_choice, check_unused, domain_pairs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
 from privgp.release.features import functionals_given_gram, part_ranked_by_masses
 from privgp.release.records import functionals_of, part_ranked_by_counts
+from privgp.vault.checks.roles import check_roles
 from privgp.vault.measure import measure
 from privgp.vault.people import count_people
 from privgp.vault.tables import private_rows
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
 MOST_INPUTS = 20
+NOT_WITH = {
+    "outputs": ("x_bounds",),
+    "records": ("inducing", "objective", "reconstruct", "most_rows"),
+}
 
 
 def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
@@ -47,16 +52,10 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
     return pairs
 
 
-def check_inducing(model: Any) -> None:
-    """Refuse inducing inputs: they are inputs of rows, which are private here (docs/proofs/records.md)."""
-    if model.inducing is not None:
-        raise ValueError("protect='records' measures sums, however many rows: leave inducing=None.")
-
-
-def check_records(model: PrivateGPRegressor) -> None:
-    check_inducing(model)
-    if model.reconstruct != "posterior" or model.objective != "posterior":
-        raise ValueError("protect='records' has objective and reconstruct 'posterior' only.")
+def check_protect(model: Any) -> None:
+    """Refuse what is to be protected, unless it is known and goes with the other parameters."""
+    check_choice("protect", model.protect, tuple(NOT_WITH))
+    check_unused(model, NOT_WITH[model.protect], f"protect={model.protect!r}")
 
 
 def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
@@ -68,6 +67,7 @@ def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
     pairs = domain(domain_of(model))
     question = model._question(len(pairs))
     people = groups is not None
+    check_roles(groups, called="groups", X=X)
     rows = count_people(groups, row_count(X)) if people else row_count(X)
     with one_thread():
         plan = make_records_plan(rows, pairs, question, model._budget(), people=people)
@@ -78,6 +78,7 @@ def fit_records(
     model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Plan | None = None
 ) -> None:
     """Measure once, with noise, and learn from the measurement. Inputs and outputs go to the vault."""
+    check_roles(groups, called="groups", X=X)
     model.inputs_ = None
     model.inputs_ = records_to_plan(model).inputs_
     columns = len(domain(domain_of(model)))
@@ -96,7 +97,7 @@ def fit_records(
     if strategy.whole_people != (people is not None):
         raise ValueError(OTHER)
     data = (inputs, y) if people is None else (inputs, y, people)
-    charge(model, model._promised(plan))
+    charge(model, model._promised(plan), rows=plan.rows)
     measurement = measure(data, plan.y_bounds, strategy, plan.noise, simulation(model))
     del data, inputs, X, y, people, groups
     model._release(plan, measurement)

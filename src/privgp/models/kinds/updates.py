@@ -147,7 +147,7 @@ def stages(model: PrivateGPRegressor, X: Any, shares: Any, groups: Any) -> Stage
     for law in laws:
         together = epsilon * kept_by(law, shares)
         asked = clone(model).set_params(mechanism=law, epsilon=together)
-        errors[law] = float(asked.plan(X, groups).expected_error())
+        errors[law] = float(asked.plan(X, groups=groups).expected_error())
     if not errors:
         raise ValueError("delta must be positive for Gaussian noise.")
     best = min(errors, key=lambda law: errors[law])

@@ -284,7 +284,9 @@ class JointPlan:
 
     def describe(self) -> str:
         """A few sentences for people."""
-        return f"{self.summary()}\nNothing has been spent: {self.parts[0].kind.unread} was read."
+        return (
+            f"{self.summary()}\nNothing has been spent: a plan needs {self.parts[0].kind.unneeded}."
+        )
 
     def summary(self) -> str:
         """What remains true after the release."""

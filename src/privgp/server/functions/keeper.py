@@ -117,7 +117,7 @@ def make(
         try:  # with nobody's values: what these are refused for may be told
             made = wanted.estimator(declared, len(X))
             inputs = X if declared.x_bounds is None else declared.middle(len(X))
-            clone(made).fit(inputs, _made_up(len(X), declared))
+            clone(made).set_params(random_state=0).fit(inputs, _made_up(len(X), declared))
         except (ValueError, ArithmeticError) as problem:
             raise Refused(422, first_line(problem)) from None
         with suppress(FileExistsError):  # another run was faster, under the same charge

@@ -43,6 +43,7 @@ from privgp.privacy.guarantee import (
 from privgp.release.certificate import utc
 from privgp.release.spendings import FROM_THEM
 from privgp.types import Array, Table
+from privgp.vault.checks.roles import check_roles
 from privgp.vault.labels import joint_data
 from privgp.vault.measure import measure
 from privgp.vault.people import count_people
@@ -74,6 +75,7 @@ def public_rows(model: Any, X: Array, groups: Any, exposed: Exposed) -> Given:
 
 def private_count(model: Any, X: Any, groups: Any) -> Given:
     """Private records: their number, or that of their people, and the declared domain."""
+    check_roles(groups, called="groups", X=X)
     pairs = domain(domain_of(records_to_plan(model)))
     count, people = row_count(X), groups is not None
     count = count_people(groups, count) if people else count
@@ -106,6 +108,7 @@ def fit_several(
     each = model._alone()
     inputs = people = None
     if model.protect == "records":
+        check_roles(groups, called="groups", X=X)
         inputs = _private_inputs(model, X)
         people, count = person_ids(groups, len(inputs)), len(inputs)
         rows = private_count(model, count, groups)
@@ -122,7 +125,7 @@ def fit_several(
             "this order. Nothing was spent."
         )
     made = replace(made, output_names=names or made.names)
-    charge(model, _promised(model, made), rows.public.inputs)
+    charge(model, _promised(model, made), rows.public.inputs, rows=count)
     bounds, strategy = cast(Any, made.y_bounds), cast(Any, made.strategy)
     measured: Any = measure(data, bounds, strategy, made.noise, simulation(model))
     del data, inputs, outputs
@@ -241,7 +244,7 @@ def predicted(model: Any, X: Table, **asked: bool) -> Any:
 
 def intervals(model: Any, X: Table, coverage: float, observation: bool) -> tuple[Array, Array]:
     """The ends of the intervals of all outputs, each (rows, outputs)."""
-    each = [one.interval(X, coverage, observation) for one in model._each]
+    each = [one.interval(X, coverage, observation=observation) for one in model._each]
     low, high = (np.stack(ends, axis=-1) for ends in zip(*each, strict=True))
     return low, high
 
