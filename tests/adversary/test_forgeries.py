@@ -125,7 +125,7 @@ PLANS: dict[str, Any] = {
 def planned(kind: str) -> Any:
     estimator, asked, people = PLANS[kind]
     fixed = {"kernel": RBF(0.3), "hyperparameters": "fixed", "epsilon": 1.0, "delta": 1e-6}
-    return estimator(**fixed, **asked).plan(X, people)
+    return estimator(**fixed, **asked).plan(X, groups=people)
 
 
 def with_strategy(plan: Any, strategy: Any) -> Any:
