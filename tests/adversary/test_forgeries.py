@@ -125,7 +125,7 @@ PLANS: dict[str, Any] = {
 def planned(kind: str) -> Any:
     estimator, asked, people = PLANS[kind]
     fixed = {"kernel": RBF(0.3), "hyperparameters": "fixed", "epsilon": 1.0, "delta": 1e-6}
-    return estimator(**fixed, **asked).plan(X, people)
+    return estimator(**fixed, **asked).plan(X, groups=people)
 
 
 def with_strategy(plan: Any, strategy: Any) -> Any:
@@ -370,7 +370,7 @@ def certified(contents: Any) -> Any:
 
 
 def test_no_forged_release_promises_more_than_its_steps(tmp_path_factory: Any) -> None:
-    """Nor does it hand a smaller promise on to an update, which adds up those of its parts."""
+    """An update adds its own steps to this promise, and weighs rows as the file says."""
     contents, outcomes = released(tmp_path_factory.mktemp("release")), Counter[str]()
     for number in range(max(50, FORGERIES // 20)):
         rng = generator("release", number)
@@ -389,7 +389,6 @@ def test_no_forged_release_promises_more_than_its_steps(tmp_path_factory: Any) -
                 continue
         outcomes["accepted"] += 1
         promised, (part,) = read.guarantee, read.spent
-        assert promised == part.guarantee
         (c,) = promised.noise_multipliers
         noise = replace(gaussian_noise(1.0, 1e-6, 1, 1.0, 0.0), std=c)
         room = promised.delta - promised.delta_slack
