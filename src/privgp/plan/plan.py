@@ -162,6 +162,7 @@ class Plan:
             and self.strategy.change == asked.change
             and (self.x_bounds is None) == public
             and (counted or not public or streams)
+            and (not counted or self._nodes_asked_for(asked.inducing))
             and (public or not counted)
             and len(self.strategy.matrix) == len(self.functionals.weights)
             and (not public or sums == functions * len(self.strategy.matrix))
@@ -173,6 +174,13 @@ class Plan:
         )
         if not fits:
             raise ValueError(NOT_TOGETHER)
+
+    def _nodes_asked_for(self, inducing: int | Array | None) -> bool:
+        """Whether no more inputs carry the function than were asked for."""
+        if inducing is None:
+            return True
+        most = len(inducing) if isinstance(inducing, np.ndarray) else inducing
+        return len(self.functionals.nodes) <= most
 
     @property
     def start(self) -> Hyperparameters:
