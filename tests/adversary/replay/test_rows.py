@@ -25,6 +25,7 @@ from tests.command.running import subcommands
 LINES = [shlex.split(line) for row in COMMANDS.values() for line in row.lines]
 NO_TABLE = {"demo", "serve", "audit trade-off", "audit membership", "paths calibrate"}
 # Options about how tables and results are written, and those that choose among public computations.
+# --keep copies private columns: the custodian's own word.
 HARMLESS = {
     "--force", "--seed", "--scheduler", "--delimiter", "--decimal-comma", "--decimal-point",
     "--encoding", "--date-format", "--numbers", "--crs", "--missing", "--name", "--units", "--holder",
@@ -32,6 +33,7 @@ HARMLESS = {
     "--label", "--coverage", "--observation", "--noise", "--noise-variance", "--vote", "--smoothing",
     "--n-paths", "--extra-noise", "--sensitivity", "--max-points", "--dominance", "--acquisition",
     "--loss", "--head", "--reserve", "--selection-share", "--further-bounds", "--noise-std",
+    "--keep",
 }  # fmt: skip
 HARMLESS_FIELDS = {"reserve", "compare", "n_paths", "max_points"}
 
