@@ -51,6 +51,11 @@ from tests.models.looking_up import Column
 BUDGET = {"y_bounds": (0, 1), "epsilon": 8.0, "delta": 0.01}
 SMALL = {**BUDGET, "epsilon": 2.5}
 FEW = INPUTS[::4]
+LABELS = INPUTS + 0.03, np.zeros(len(INPUTS), int)  # first batches, before that which is attacked
+FEW_RECORDS = np.full((200_000, 1), 0.7), np.full(200_000, 0.5)
+TWO_OUTPUTS = PrivateGPRegressor(
+    **{**BUDGET, "y_bounds": ((0, 1), (0, 1))}, mechanism="gaussian", hyperparameters="fixed"
+)
 
 
 def regressor(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measured:
@@ -101,6 +106,12 @@ def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
     settings = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", **settings}
     model = PrivateGPClassifier(classes=range(classes), **settings)
 
+    return Measured(lambda y: clone(model).fit(INPUTS, y), labels_of(model), draws)
+
+
+def labels_of(model: Any) -> Callable[[], Any]:
+    """Labels of the first class, but for the one that moves the measurement most."""
+
     def pair() -> Any:
         plan = model.plan(INPUTS)
         columns = np.abs(plan.strategy.matrix[:, plan.strategy.index])
@@ -108,34 +119,81 @@ def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
         y[1, int(np.argmax(np.linalg.norm(columns, 1 if plan.noise.pure else 2, axis=0)))] = 1
         return y[0], y[1]
 
-    return Measured(lambda y: clone(model).fit(INPUTS, y), pair, draws)
+    return pair
 
 
 def refined(law: str, groups: Any = None, *, draws: int = 3000, **budget: Any) -> Measured:
-    """The same rows measured twice: both measurements are attacked together. The hyperparameters are
-    fixed, so that the second plan does not depend on the first one's noise."""
+    """Outputs of the same rows measured twice."""
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
+    return refined_model(model, of_plan(model, groups), at_inputs, draws, groups)
+
+
+def refined_model(
+    model: Any, pair: Any, rows: Callable[[Any], Any], draws: int = 3000, groups: Any = None
+) -> Measured:
+    """The same rows measured twice: both measurements are attacked together. The hyperparameters are
+    fixed, so that the second plan does not depend on the first one's noise. ``rows``: X and y from one
+    of the two datasets."""
     half = model.epsilon / 2, model.delta / 2
 
-    def run(y: Any) -> Any:
-        fresh = (
-            clone(model).set_params(epsilon=half[0], delta=half[1]).fit(INPUTS, y, groups=groups)
-        )
-        return fresh.refine(INPUTS, y, *half, groups=groups)
+    def run(data: Any) -> Any:
+        X, y = rows(data)
+        fresh = clone(model).set_params(epsilon=half[0], delta=half[1]).fit(X, y, groups=groups)
+        return fresh.refine(X, y, *half, groups=groups)
 
-    return Measured(run, of_plan(model, groups), draws)
+    return Measured(run, pair, draws)
 
 
 def updated(law: str, *, draws: int = 3000, **budget: Any) -> Measured:
     """A person of the second batch: the first one's measurement tells nothing of them."""
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
-    first = INPUTS + 0.03
+    first = INPUTS + 0.03, np.full(len(INPUTS), 0.5)
+    return updated_model(model, of_plan(model), at_inputs, first, draws)
 
-    def run(y: Any) -> Any:
-        fresh = clone(model).fit(first, np.full(len(first), 0.5))
-        return fresh.update(INPUTS, y)
 
-    return Measured(run, of_plan(model), draws, part=1)
+def updated_model(
+    model: Any, pair: Any, rows: Callable[[Any], Any], first: Any, draws: int = 3000
+) -> Measured:
+    """Rows of the second batch are attacked by its measurement. ``first``: X and y of the first."""
+
+    def run(data: Any) -> Any:
+        return clone(model).fit(*first).update(*rows(data))
+
+    return Measured(run, pair, draws, part=1)
+
+
+def at_inputs(y: Any) -> Any:
+    return INPUTS, y
+
+
+def further_labels(
+    how: Any, classes: int, *first: Any, draws: int = 3000, **settings: Any
+) -> Measured:
+    """Labels measured twice, or of a second batch."""
+    settings = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", **settings}
+    model = PrivateGPClassifier(classes=range(classes), **settings)
+    return how(model, labels_of(model), at_inputs, *first, draws)
+
+
+def further_records(how: Any, *first: Any, draws: int, rows: int, **settings: Any) -> Measured:
+    """Records measured twice, or of a second batch: as in ``records``."""
+    model = PrivateGPRegressor(
+        ConstantKernel(0.2) * RBF(0.6),
+        protect="records",
+        x_bounds=(0, 1),
+        hyperparameters="fixed",
+        **settings,
+    )
+
+    def records_of(record: Any) -> Any:
+        X, y = np.full((rows, 1), 0.4), np.full(rows, 0.5)
+        X[0], y[0] = record
+        return X, y
+
+    stay = settings["mechanism"] in PURE
+    return how(
+        model, lambda: of_bins(model.plan(rows).strategy, stay=stay), records_of, *first, draws
+    )
 
 
 def fitted_records(model: Any, bins: Callable[[], Any], draws: int, **where: Any) -> Measured:
@@ -400,6 +458,63 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("refined, laplace", PrivateGPRegressor, refined("laplace", draws=25_000, epsilon=2.5)),
     ("updated, gaussian", PrivateGPRegressor, updated("gaussian")),
     ("updated, laplace", PrivateGPRegressor, updated("laplace", draws=11_000, epsilon=2.5)),
+    (
+        "refined, two classes, gaussian",
+        PrivateGPClassifier,
+        further_labels(refined_model, 2, mechanism="gaussian"),
+    ),
+    (
+        "refined, three classes, laplace",
+        PrivateGPClassifier,
+        further_labels(refined_model, 3, mechanism="laplace", epsilon=2.5, draws=50_000),
+    ),
+    (
+        "updated, two classes, laplace",
+        PrivateGPClassifier,
+        further_labels(updated_model, 2, LABELS, mechanism="laplace", epsilon=2.5, draws=11_000),
+    ),
+    (
+        "updated, three classes, gaussian",
+        PrivateGPClassifier,
+        further_labels(updated_model, 3, LABELS, mechanism="gaussian"),
+    ),
+    (
+        "refined, poisson, gaussian",
+        PrivateGPRegressor,
+        refined("gaussian", likelihood="poisson", max_change=0.25),
+    ),
+    (
+        "updated, poisson, laplace",
+        PrivateGPRegressor,
+        updated("laplace", likelihood="poisson", max_change=0.25, epsilon=2.5, draws=11_000),
+    ),
+    (
+        "refined, several outputs, gaussian",
+        PrivateGPRegressor,
+        refined_model(TWO_OUTPUTS, of_joint_plan(TWO_OUTPUTS), at_inputs),
+    ),
+    (
+        "updated, several outputs, gaussian",
+        PrivateGPRegressor,
+        updated_model(
+            TWO_OUTPUTS,
+            of_joint_plan(TWO_OUTPUTS),
+            at_inputs,
+            (INPUTS + 0.03, np.full((len(INPUTS), 2), 0.5)),
+        ),
+    ),
+    (
+        "refined, records, gaussian",
+        PrivateGPRegressor,
+        further_records(refined_model, draws=3000, rows=5, mechanism="gaussian", **BUDGET),
+    ),
+    (
+        "updated, records, laplace",
+        PrivateGPRegressor,
+        further_records(
+            updated_model, FEW_RECORDS, draws=25_000, rows=200_000, mechanism="laplace", **SMALL
+        ),
+    ),
     (
         "inducing",
         PrivateGPRegressor,

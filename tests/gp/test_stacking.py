@@ -18,7 +18,6 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.stacking import MOST_NODES, Stacked, _interpolation, on_common_nodes, sums_behind
 from privgp.models import regressor
-from privgp.models.kinds import updates
 
 KERNEL = ConstantKernel(400.0) * Matern(15.0, nu=2.5) + ConstantKernel(100.0)
 ROWS, NEW = 60, 30
@@ -47,8 +46,8 @@ def measured(law: str, people: bool) -> tuple[PrivateGPRegressor, list[Any], np.
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_stacked_covariances_are_those_of_the_rows(law, people, monkeypatch):
     """Two of three measurements are of the same rows: what outputs scatter is in both."""
-    for place in (regressor, updates):  # what is learned does not matter
-        monkeypatch.setattr(place, "learn", lambda f, t, priors: (priors[0].start,))
+    # what is learned does not matter
+    monkeypatch.setattr(regressor, "learn", lambda f, t, priors: (priors[0].start,))
     model, strategies, X = measured(law, people)
     rows = [s.matrix[:, s.index] * s.row_weights for s in strategies]
     W = np.zeros((sum(map(len, rows)), len(X)))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass
-from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -15,13 +14,19 @@ from privgp.gp.inference.linked import learn_linked, linked_posterior
 from privgp.gp.links import LABEL_LINKS, LINKS, Link
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.threads import laid_out, one_thread
+from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.kept import names_of
-from privgp.models.kinds.records import check_protect, fit_records, given_counts, plan_records
+from privgp.models.kinds.records import (
+    check_protect,
+    fit_records,
+    functionals_given,
+    plan_records,
+)
+from privgp.models.kinds.updates import measure_again, measure_new, stages
 from privgp.models.planned import PublicRows, accepted, bound, from_inputs_alone, named
-from privgp.models.promise import OF_LABELS, noted, regressor_guarantee, simulation
-from privgp.models.published import Published
+from privgp.models.promise import OF_LABELS, Told, simulation
+from privgp.models.published import FIRST, Further, Published
 from privgp.models.regressor import check_coverage
 from privgp.models.spending import SpendingClassifier, charge
 from privgp.models.tables import any_column, located, rows_at, rows_to_fit, rows_to_plan
@@ -32,9 +37,8 @@ from privgp.plan.inputs.arguments import check_choice
 from privgp.plan.parameters import MECHANISMS, LabelParameters
 from privgp.plan.plan import Plan
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import Guarantee
-from privgp.release.certificate import utc
-from privgp.release.classes import Probabilities, outcomes_of, per_class
+from privgp.privacy.stages import Stages
+from privgp.release.classes import Probabilities, functions_of, outcomes_of
 from privgp.release.file import LabelContents
 from privgp.release.several import OneClass, OutputContents
 from privgp.types import Array, Bounds, Column, RandomState, Table
@@ -79,6 +83,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
 
     """
 
+    _told: ClassVar[Told] = OF_LABELS
     kernel: Kernel | None = None
     _: KW_ONLY
     classes: Column | None = None
@@ -137,6 +142,36 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         self._release(plan, measurement)
         return self
 
+    def update(self, X: Table, y: Column, *, groups: Column | None = None) -> Self:
+        """Measure labels of new people and learn from all measurements together, as
+        ``PrivateGPRegressor.update`` does. Spends their budget."""
+        self._check_given(X, y, groups)
+        measure_new(self, X, y, groups, {})
+        return self
+
+    def refine(
+        self,
+        X: Table,
+        y: Column,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        groups: Column | None = None,
+    ) -> Self:
+        """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget, as
+        ``PrivateGPRegressor.refine`` does. ``guarantee_`` then states the total."""
+        self._check_given(X, y, groups)
+        measure_again(self, X, y, epsilon, delta, groups, {})
+        return self
+
+    @from_inputs_alone
+    def stages(
+        self, X: Table, *, shares: Sequence[float] = (0.5, 0.5), groups: Column | None = None
+    ) -> Stages:
+        """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows, as
+        ``PrivateGPRegressor.stages`` does. Reads no label and spends nothing."""
+        return stages(self, X, shares, groups)
+
     def predict_proba(self, X: Table) -> Array:
         """The probability of every class at the rows of X, (rows, classes). Free, deterministic."""
         X = self._asked_at(X)
@@ -186,13 +221,14 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         check_is_fitted(self)
         return rows_at(self, X)
 
-    def _plan(self, X: Any, groups: Any) -> Plan:
+    def _plan(self, X: Any, groups: Any, exposure: Any = None, earlier: Any = None) -> Plan:
+        """``earlier``: what was measured before, if anything."""
         if self.protect == "records":
-            return plan_records(self, X, groups)
+            return plan_records(self, X, groups, earlier)
         question = self._question(X.shape[1])
         people = person_ids(groups, len(X))
         with one_thread():
-            plan = make_plan(X, question, self._budget(), people)
+            plan = make_plan(X, question, self._budget(), people, earlier)
         return bound(self, plan, PublicRows.of(X, people))
 
     def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
@@ -201,6 +237,12 @@ class PrivateGPClassifier(Published, SpendingClassifier):
             return self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
         self._question(rows.columns, groups)
         return accepted(self, plan, rows)
+
+    def _checked(self, y: Any, rows: int) -> Array:
+        """Labels of a further measurement, to be handed to the vault."""
+        classes = declared_classes(self.classes)
+        y = label_codes(y, classes, rows)
+        return shares_of_second(y) if len(classes) == 2 else y
 
     def _made_up(self, rows: int) -> Any:
         """Labels to rehearse with."""
@@ -232,39 +274,25 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         asked = self._parameters(columns)
         return Question(y_bounds=(0.0, 1.0), **asked.asks())
 
-    def _promised(self, plan: Plan) -> Guarantee:
-        simulated = self.random_state is not None
-        return noted(self, regressor_guarantee(plan, simulated=simulated, told=OF_LABELS))
-
-    def _release(self, plan: Plan, measurement: Measurement) -> None:
-        """All that follows from a measurement: post-processing."""
-        self.guarantee_ = self._promised(plan)
-        self.plan_ = plan
-        # for a file, should a parameter be changed later
-        self._asked = self._parameters(plan.targets.shape[1])
-        classes = len(self._asked.classes)
-        self.released_at_ = utc(datetime.now(UTC))
-        self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
+    def _release(self, plan: Plan, measurement: Measurement, further: Further = FIRST) -> None:
+        """All that follows from a measurement: post-processing. ``further``: the measurements that it
+        is added to."""
+        functions = functions_of(len(declared_classes(self.classes)))
+        held: Sequence[OneClass | None] = self._held if further.before else (None,) * functions
+        measured = self._note(plan, measurement, functions, further)
         with one_thread():
-            functionals, priors = plan.functionals, plan.priors
-            if plan.x_bounds is not None:
-                functionals, priors = given_counts(plan, measurement)
-            self.functionals_ = laid_out(functionals)
+            self.functionals_, priors = functionals_given(plan, measured[0])
             default = self._asked.kernel is None
             latent = tuple(behind(self._link, each, default=default) for each in priors)
-            self._answer_by(
-                [
-                    OneClass(each, self._models_for(each, latent))
-                    for each in per_class(measurement, classes)
-                ]
-            )
+            each = zip(measured, held, strict=True)
+            self._answer_by([OneClass(own, self._models_for(own, latent, h)) for own, h in each])
 
     def _models_for(
-        self, measurement: Measurement, priors: tuple[Prior, ...]
+        self, measurement: Measurement, priors: tuple[Prior, ...], held: OneClass | None
     ) -> tuple[Hyperparameters, ...]:
-        """The weighted models of the function of one class."""
+        """The weighted models of the function of one class; ``held``: what was released of it before."""
         if self.hyperparameters == "fixed":
-            return (priors[0].start,)
+            return (priors[0].start,) if held is None else held.models
         return learn_linked(outcomes_of(self.functionals_, measurement, self._link), priors)
 
     @property
@@ -274,7 +302,6 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     def _answer_by(self, held: list[OneClass]) -> None:
         """Answer from what was measured and learned of every class."""
         self.classes_ = np.array(self._asked.classes)
-        self.measurements_ = tuple(each.measurement for each in held)
         functions = (
             linked_posterior(outcomes_of(self.functionals_, c.measurement, self._link), c.models)
             for c in held
@@ -288,6 +315,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         first, *further = self._held
         return LabelContents(
             measurement=first.measurement,
+            spent=self._spent,
             models=first.models,
             at_targets=None,
             noise_variance=LABEL_VARIANCE,
@@ -299,11 +327,17 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """What a file of several outcomes holds of this one."""
         first, *further = self._held
         return OutputContents(
-            first.measurement, self.functionals_, first.models, LABEL_VARIANCE, None, tuple(further)
+            measurement=first.measurement,
+            functionals=self.functionals_,
+            models=first.models,
+            noise_variance=LABEL_VARIANCE,
+            further=tuple(further),
+            spent=self._spent,
         )
 
     def _answer_from(self, held: LabelContents | OutputContents) -> None:
         """Answer as the model did whose file held this."""
+        self._hold(held.spent, tuple(each.measurement for each in held.every_class))
         self._answer_by(list(held.every_class))
 
     def _answers(self, X: Any, coverage: float, observation: bool) -> dict[str, Array]:

@@ -1,7 +1,7 @@
 """Estimators whose fitted state is private and kept by a curator, who asks it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -91,6 +91,8 @@ def names_of(named: Any) -> tuple[str, ...] | None:
     names = getattr(named, "feature_names_in_", getattr(named, "columns", None))
     if isinstance(named, Mapping):
         names = list(named)
-    if names is None or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, Iterable):  # a model may hold what its columns are under this name
+        return None
+    if not all(isinstance(name, str) for name in names):
         return None
     return tuple(map(str, names))

@@ -98,7 +98,7 @@ def _contents_of(model: Any) -> Contents | JointContents:
     if model._each:
         return joint_contents(model)
     plan, epsilon = model.plan_, model._asked.epsilon
-    if len(model.measurements_) == 1:
+    if len(model._spent) < 2:
         # The epsilon of the whole, should part of it have been spent on a choice of hyperparameters.
         epsilon = model.guarantee_.epsilon
     parts = {
@@ -129,8 +129,6 @@ def _model_from(contents: Any) -> Any:
     model._asked, model.inputs_ = c.parameters, c.parameters.columns
     remember(model, c.names, c.columns)
     model.guarantee_ = c.guarantee
-    model._measured, model._spent = c.measurement, c.spent
-    model.measurements_ = tuple(each.measurement for each in c.spent) or (c.measurement,)
     model.functionals_ = c.functionals
     answered(model, c)
     model.released_at_ = c.certificate["date"]

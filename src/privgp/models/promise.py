@@ -1,12 +1,12 @@
 """What a release of outputs or of records promises, and the noise of simulations."""
 
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import (
     COUNTS,
     LABELLED_RECORDS,
@@ -101,9 +101,10 @@ OF_LABELS = Told(
 )
 
 
-def regressor_guarantee(plan: Plan, *, simulated: bool, told: Told = VALUES) -> Guarantee:
+@singledispatch
+def regressor_guarantee(plan: Any, *, simulated: bool, told: Told = VALUES) -> Guarantee:
     """What the measurement of a plan promises, of outputs or of records."""
-    strategy: Any = plan.strategy
+    strategy = plan.strategy
     assumptions = told.assumptions
     if plan.x_bounds is not None:
         protected, assumptions = told.records, RECORDS_ASSUMPTIONS

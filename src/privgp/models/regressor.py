@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
 
@@ -27,23 +26,23 @@ from privgp.models.kinds.rates import answer_to, check_exposed, check_likelihood
 from privgp.models.kinds.records import (
     check_protect,
     fit_records,
-    given_counts,
+    functionals_given,
     plan_records,
     row_count,
 )
 from privgp.models.kinds.several.model import (
+    check_names,
     fit_several,
     intervals,
     plan_several,
     plot_several,
     predicted,
-    private_count,
-    public_rows,
 )
-from privgp.models.kinds.updates import measure_again, measure_new, spent_first, stages
+from privgp.models.kinds.several.rows import private_count, public_rows
+from privgp.models.kinds.updates import measure_again, measure_new, stages
 from privgp.models.planned import PublicRows, accepted, bound, from_inputs_alone, named
-from privgp.models.promise import noted, regressor_guarantee, simulation
-from privgp.models.published import Published
+from privgp.models.promise import simulation
+from privgp.models.published import FIRST, Further, Published
 from privgp.models.spending import SpendingRegressor, charge
 from privgp.models.tables import located, rows_at, rows_to_fit, rows_to_plan
 from privgp.plan.build import Question, make_plan
@@ -67,11 +66,9 @@ from privgp.plan.several.arguments import (
 )
 from privgp.plan.streamed.sketch import Sketch, sketch_plan, usual_inducing
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.noise import PURE
 from privgp.privacy.stages import Stages
 from privgp.release.at_targets import AtTargets, Release
-from privgp.release.certificate import utc
 from privgp.release.file import Contents
 from privgp.release.rates import learn_rates
 from privgp.release.several import OutputContents
@@ -235,7 +232,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         if are_several(self.y_bounds):
             count = row_count(X)
             private = split_columns(y, count, len(self._alone()))
-            exposed = self._exposed(exposure, count)
+            exposed = self._exposed_by(exposure, count)
             fit_several(self, X, private, column_names(y), groups, plan, exposed)
             return self
         if self.protect == "records":
@@ -255,15 +252,18 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         self._release(plan, measurement)
         return self
 
-    def update(self, X: Table, y: Column, *, groups: Column | None = None) -> Self:
+    def update(
+        self, X: Table, y: Column, *, groups: Column | None = None, exposure: Column | None = None
+    ) -> Self:
         """Measure rows of new people and learn from all measurements together. Spends their budget.
 
         Each person's data is measured once, so the promise stays (epsilon, delta) for everybody,
-        provided that nobody is in two batches. What is measured is planned knowing the release so far;
-        X, groups and parameters must not have been chosen by looking at outputs.
+        provided that nobody is in two batches. At public inputs, what is measured is planned knowing
+        the release so far; of private records, the same sums are measured as at first. X, groups,
+        exposure and parameters must not have been chosen by looking at outputs.
         """
-        self._check_given(X, y, groups)
-        measure_new(self, X, y, groups)
+        self._check_given(X, y, groups, exposure)
+        measure_new(self, X, y, groups, self._exposed_by(exposure, row_count(X)))
         return self
 
     def refine(
@@ -274,26 +274,35 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         delta: float = 0.0,
         *,
         groups: Column | None = None,
+        exposure: Column | None = None,
     ) -> Self:
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
 
-        ``guarantee_`` then states the total, which counts for all of these people. What is measured is
-        planned knowing the release so far: it looks closer where that is least certain.
+        ``guarantee_`` then states the total, which counts for all of these people. At public inputs,
+        what is measured is planned knowing the release so far: it looks closer where that is least
+        certain. Private records must be those of an earlier measurement, which cannot be checked.
         """
-        self._check_given(X, y, groups)
-        measure_again(self, X, y, epsilon, delta, groups)
+        self._check_given(X, y, groups, exposure)
+        exposed = self._exposed_by(exposure, row_count(X))
+        measure_again(self, X, y, epsilon, delta, groups, exposed)
         return self
 
     @from_inputs_alone
     def stages(
-        self, X: Table, *, shares: Sequence[float] = (0.5, 0.5), groups: Column | None = None
+        self,
+        X: Table,
+        *,
+        shares: Sequence[float] = (0.5, 0.5),
+        groups: Column | None = None,
+        exposure: Column | None = None,
     ) -> Stages:
         """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows.
 
         Laplace noise loses information when it is split and Gaussian noise does not: the noise
         distribution is chosen for all stages together. Reads no output and spends nothing.
         """
-        return stages(self, X, shares, groups)
+        given = {} if exposure is None else {"exposure": exposure}
+        return stages(self, X, shares, groups, **given)
 
     def predict(
         self,
@@ -410,24 +419,33 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         tags.target_tags.single_output = not tags.target_tags.multi_output
         return tags
 
-    def _plan(self, X: Any, groups: Any, ranked: bool = False, exposure: Any = None) -> Any:
+    def _plan(
+        self,
+        X: Any,
+        groups: Any,
+        ranked: bool = False,
+        exposure: Any = None,
+        earlier: Any = None,
+    ) -> Any:
+        """``earlier``: what was measured before, if anything."""
         check_exposed(self.likelihood, exposure)
         if are_several(self.y_bounds):
             if self.protect == "records":
                 return plan_several(self, private_count(self, X, groups))
-            exposed = self._exposed(exposure, len(X))
+            exposed = self._exposed_by(exposure, len(X))
             return plan_several(self, public_rows(self, X, groups, exposed))
         if self.protect == "records":
-            return plan_records(self, X, groups)
-        if streams(self, len(X)) and not ranked:
+            return plan_records(self, X, groups, earlier)
+        if streams(self, len(X)) and not ranked and earlier is None:
             return plan_rows(self, array_rows(self, X, groups))
         question = self._question(X.shape[1], ranked=ranked)
         # Only the other objectives have matrices so large that threads do more than wait.
         people, exposure = person_ids(groups, len(X)), self._exposure(exposure, len(X))
         if exposure is not None:
-            question = replace(question, exposures=Exposures.of(exposure, question.y_bounds))
+            unit = None if earlier is None else earlier.unit
+            question = replace(question, exposures=Exposures.of(exposure, question.y_bounds, unit))
         with one_thread() if question.objective == "posterior" else threads_for(len(X)):
-            plan = make_plan(X, question, self._budget(), people)
+            plan = make_plan(X, question, self._budget(), people, earlier)
         return plan if ranked else bound(self, plan, PublicRows.of(X, people, exposure))
 
     def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
@@ -448,10 +466,11 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         with one_thread():
             return sketch_plan(rows, question, self._budget(), given, engine)
 
-    def _exposed(self, exposure: Any, rows: int) -> dict[int, Array]:
+    def _exposed_by(self, exposure: Any, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""
         each = self._exposure(exposure, rows)
-        return {} if each is None else dict.fromkeys(range(len(self._alone())), each)
+        count = len(self.y_bounds) if are_several(self.y_bounds) else 1
+        return {} if each is None else dict.fromkeys(range(count), each)
 
     def _alone(self) -> tuple[Self, ...]:
         """An unfitted model of every output alone, with the whole budget."""
@@ -487,14 +506,26 @@ class PrivateGPRegressor(Published, SpendingRegressor):
 
     def _part_contents(self) -> OutputContents:
         """What a file of several outcomes holds of this one."""
-        unit = None if self.plan_.unit is None else self.plan_.unit
         return OutputContents(
-            self.measurements_[0], self.functionals_, self._models, self.noise_variance_, unit
+            measurement=self._as_one[0],
+            functionals=self.functionals_,
+            models=self._models,
+            noise_variance=self.noise_variance_,
+            unit_rate=self.plan_.unit,
+            spent=self._spent,
         )
 
     def _exposure(self, exposure: Any, rows: int) -> Array | None:
         """The exposure of every row where outputs are counts."""
+        check_exposed(self.likelihood, exposure)
         return checked_exposure(exposure, rows) if self.likelihood == "poisson" else None
+
+    def _checked(self, y: Any, rows: int) -> Any:
+        """Outputs of a further measurement, to be handed to the vault: of several, the columns."""
+        if not self._each:
+            return checked_outputs(y, rows)
+        check_names(self, column_names(y))
+        return split_columns(y, rows, len(self._each))
 
     def _made_up(self, rows: int) -> Array:
         """Outputs to rehearse with, in the middle of their bounds."""
@@ -542,32 +573,24 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             inducing=self._parameters(columns).inducing,
         )
 
-    def _promised(self, plan: Plan) -> Guarantee:
-        return noted(self, regressor_guarantee(plan, simulated=self.random_state is not None))
-
     def _release(
-        self, plan: Plan, measurement: Measurement, models: tuple[Hyperparameters, ...] = ()
+        self,
+        plan: Plan,
+        measurement: Measurement,
+        models: tuple[Hyperparameters, ...] = (),
+        further: Further = FIRST,
     ) -> None:
-        """All that follows from a measurement: post-processing. ``models``: given, not learned."""
-        self.guarantee_ = self._promised(plan)
-        self.plan_ = plan
-        # for a file, should a parameter be changed later
-        self._asked = self._parameters(plan.targets.shape[1])
-        measurement = plan.kind.counted(plan, measurement)
-        self.measurements_: tuple[Measurement, ...] = (measurement,)
-        self._measured = measurement  # all of them as one
-        self._spent = spent_first(plan, measurement, self.guarantee_)
-        self.released_at_ = utc(datetime.now(UTC))
-        self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
-        self.__dict__.pop("chosen_by_", None)
+        """All that follows from a measurement: post-processing. ``models``: given, not learned;
+        ``further``: the measurements that it is added to."""
+        if further.before and self.hyperparameters == "fixed":
+            models = self._models
+        (measurement,) = self._note(plan, plan.kind.counted(plan, measurement), 1, further)
         for several in ("_each", "output_names_"):
             self.__dict__.pop(several, None)
         centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
         with one_thread():  # the nodes' matrices are small
-            functionals, priors = plan.functionals, plan.priors
-            if plan.x_bounds is not None:
-                functionals, priors = given_counts(plan, measurement)
-            self.functionals_ = laid_out(functionals)
+            functionals, priors = functionals_given(plan, measurement)
+            self.functionals_ = functionals
             if plan.unbiased is not None:
                 at_targets = laid_out(AtTargets.of(plan, measurement, centre))
                 self._answer_by(at_targets, (plan.start,), at_targets)
@@ -582,7 +605,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     def _contents(self, parts: dict[str, Any]) -> Contents:
         """What a file of this model holds, ``parts`` of which every model has."""
         return Contents(
-            measurement=self._measured,
+            measurement=self._as_one[0],
             spent=self._spent,
             models=self._models,
             at_targets=self._at_targets,
@@ -593,6 +616,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
 
     def _answer_from(self, held: Contents | OutputContents) -> None:
         """Answer as the model did whose file held this."""
+        self._hold(held.spent, (held.measurement,))
         low, high = check_bounds("bounds", self.y_bounds)
         numbers = held.functionals, held.measurement, held.models
         release = held.at_targets or answer_to(*numbers, 0.5 * low + 0.5 * high, held.unit_rate)

@@ -18,7 +18,7 @@ from privgp.plan import accuracy
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.counts.rates import Rates
-from privgp.plan.designs.earlier import Earlier
+from privgp.plan.designs.earlier import Earlier, EarlierRecords
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.features.kind import FeatureRecords
 from privgp.plan.fingerprint import fingerprint
@@ -36,6 +36,12 @@ NOTICE = (
     "The file contains inputs: coordinates of the rows of X, or of inducing inputs, which count as "
     "public. Publish it only if no column of X is private, nor computed from a private one."
 )
+
+
+def check_first(plan: Any) -> None:
+    """Refuse to save a plan that cannot be carried out by itself."""
+    if plan.earlier is not None:
+        raise ValueError("a plan that builds on an earlier release cannot be saved.")
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,9 @@ class Plan:
     rival: AnyStrategy | None = field(repr=False, default=None)
     fingerprint: str = field(repr=False, default="")
     made_for: MadeFor | None = field(repr=False, default=None)
-    earlier: Earlier | None = field(repr=False, default=None, metadata={"later": True})
+    earlier: Earlier | EarlierRecords | None = field(
+        repr=False, default=None, metadata={"later": True}
+    )
 
     @property
     def inputs(self) -> Any:
@@ -125,8 +133,7 @@ class Plan:
         """Write a .plan file, for approval and ``privgp.load_plan``; warns if it holds inputs."""
         from privgp.plan.file import save_plan
 
-        if self.earlier is not None:
-            raise ValueError("a plan that builds on an earlier release cannot be saved.")
+        check_first(self)
         save_plan(self, path, overwrite=overwrite)
         if self.made_for is not None and self.made_for.parameters.protect == "outputs":
             warnings.warn(NOTICE, UserWarning, stacklevel=2)
@@ -228,10 +235,7 @@ class Plan:
             rows = mean_map(*self.together(self.start), self.start, self.targets)
         else:
             rows = self.unbiased.reconstruction
-        std = self.measured_noise_std
-        if self.earlier is not None:  # to whose noise the new numbers are scaled
-            std = self.earlier.known.measurement.noise_std
-        return np.asarray(std * np.linalg.norm(rows, axis=1))
+        return np.asarray(self.as_one.measured_noise_std * np.linalg.norm(rows, axis=1))
 
     @property
     def learns(self) -> bool:
@@ -425,19 +429,14 @@ class Plan:
     def together(self, model: Hyperparameters) -> tuple[Functionals, Measurement]:
         """All that will have been measured if this model holds, new values zero: the variances that
         they leave are exact."""
-        measured = self.kind.functionals(self, self.strategy, self.noise, model)
-        nothing = Measurement(np.zeros(len(measured.weights)), self.measured_noise_std, None, 0.0)
-        if self.earlier is None:
-            return measured, nothing
-        return self._with_earlier
+        whole = self.as_one
+        measured = whole.kind.functionals(whole, whole.strategy, whole.noise, model)
+        known = np.zeros(0) if self.earlier is None else self.earlier.values
+        values = np.append(known, np.zeros(len(measured.weights) - len(known)))
+        return measured, Measurement(values, whole.measured_noise_std, None, 0.0)
 
     @cached_property
-    def _with_earlier(self) -> tuple[Functionals, Measurement]:
-        """They depend on no model, as inputs are public. Laplace noise counts by its std."""
-        assert self.earlier is not None
-        nothing = Measurement(
-            np.zeros(len(self.functionals.weights)), self.measured_noise_std, None, 0.0
-        )
-        strategy: Any = self.strategy
-        both = self.earlier.with_another(self.functionals, nothing, strategy)
-        return both.functionals, replace(both.measurement, is_laplace=False)
+    def as_one(self) -> Plan:
+        """The plan of one measurement that tells as much as this and the earlier ones together; Laplace
+        noise counts by its std."""
+        return self if self.earlier is None else self.earlier.as_one(self)

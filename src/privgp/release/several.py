@@ -14,7 +14,8 @@ from privgp.plan.parameters import MixedParameters, Parameters
 from privgp.plan.several.arguments import checked_shares, output_bounds
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import joint_hash
-from privgp.release.stated import check_models, check_stated
+from privgp.release.spendings import AnySpending, Spending
+from privgp.release.stated import check_models, check_spent, check_stated, check_total
 from privgp.storage.archive import require
 from privgp.types import Positive, Within, later
 
@@ -40,6 +41,7 @@ class OutputContents:
     noise_variance: Positive
     unit_rate: Positive | None = later(None)
     further: tuple[OneClass, ...] = later(())
+    spent: tuple[AnySpending, ...] = later(())
 
     @property
     def every_class(self) -> tuple[OneClass, ...]:
@@ -56,6 +58,7 @@ class OutputContents:
         require(len(self.every_class) == functions, "its classes are broken")
         for each in self.every_class:
             check_models(each.models, columns)
+        check_spent(self.spent, tuple(each.measurement for each in self.every_class))
 
 
 def check_bins(f: Functionals, measurement: Measurement, *, records: bool) -> None:
@@ -97,6 +100,10 @@ class JointContents:
         require(given.reconstruct == "posterior", "its parameters are not those of its release")
         for output, asked in zip(self.outputs, given.parts(), strict=True):
             output.check_for(self.columns, asked)
+        spent = self.outputs[0].spent
+        check_total(spent, self.guarantee)
+        alike = [[_shared(each) for each in output.spent] for output in self.outputs]
+        require(all(own == alike[0] for own in alike), "its measurements are broken")
         budget = (self.guarantee.epsilon, self.guarantee.delta)
         measured = tuple(output.functionals for output in self.outputs)
         check_stated(
@@ -104,6 +111,12 @@ class JointContents:
             self.guarantee,
             given,
             joint_hash(measured, output_bounds(given.y_bounds), *budget),
+            several=len(spent) > 1,
         )
         named = self.certificate.get("outputs") == list(self.output_names)
         require(named, "its certificate is not about its contents")
+
+
+def _shared(each: Spending) -> tuple[Any, ...]:
+    """What is the same for all outcomes of one measurement."""
+    return each.batch, each.rows, each.people, each.guarantee

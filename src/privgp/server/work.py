@@ -149,7 +149,8 @@ class Work:
         X, people, y = declared.all_columns(self.settings.tables / job["asked"]["table"])
         step(0.3, "Rehearsing with made-up values")
         trial = unpacked(data).set_params(hyperparameters="fixed", random_state=0)
-        packed(_measure(trial, X, trial._made_up(len(X)), people))
+        inputs = X if trial.x_bounds is None else declared.middle(len(X))
+        packed(_measure(trial, inputs, trial._made_up(len(X)), people))
 
         def draw(account: Keyed) -> Any:
             return _measure(unpacked(data).set_params(ledger=account), X, y, people)
@@ -183,8 +184,8 @@ class Work:
 
 
 def _measure(model: Any, X: Any, y: Any, people: Any) -> Any:
-    """The model with rows of new people, whose inputs are public."""
-    measure_new(model, X, y, people)
+    """The model with rows of new people."""
+    measure_new(model, X, y, people, {})
     return model
 
 

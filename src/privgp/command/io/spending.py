@@ -67,13 +67,17 @@ def rehearse(
 ) -> None:
     """Release made-up values, measured as planned."""
     with rehearsal(model, path, plan_path) as trial:
-        declared = records_to_plan(model).inputs_ if model.protect == "records" else None
-        inputs: Any = (
-            made_up(X, model.x_bounds, (0.0, 1.0))[0]
-            if declared is None
-            else middle_rows(declared, X.height)
-        )
-        trial.fit(inputs, model._made_up(X.height), groups=people, plan=plan, **(exposures or {}))
+        inputs, values = made_up_inputs(model, X), model._made_up(X.height)
+        trial.fit(inputs, values, groups=people, plan=plan, **(exposures or {}))
+
+
+def made_up_inputs(model: Any, X: pl.DataFrame) -> Any:
+    """Inputs to rehearse with: private ones in the middle of what was declared, public ones as they
+    are."""
+    declared = records_to_plan(model).inputs_ if model.protect == "records" else None
+    if declared is None:
+        return made_up(X, model.x_bounds, (0.0, 1.0))[0]
+    return middle_rows(declared, X.height)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from privgp.models.spending import charge
 from privgp.models.tables import any_column, domain_of, records_to_plan, remember
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.build import make_records_plan
+from privgp.plan.designs.earlier import EarlierRecords
 from privgp.plan.features.features import Features
 from privgp.plan.inputs.arguments import check_choice, check_unused, domain_pairs
 from privgp.plan.inputs.inputs import Inputs
@@ -58,10 +59,13 @@ def check_protect(model: Any) -> None:
     check_unused(model, NOT_WITH[model.protect], f"protect={model.protect!r}")
 
 
-def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
+def plan_records(
+    model: PrivateGPRegressor, X: Any, groups: Any, earlier: EarlierRecords | None = None
+) -> Plan:
     """A plan from the number of records alone: ``X`` is that number, or a table of that length.
 
-    With ``groups``, one identifier per record, from the number of people alone.
+    With ``groups``, one identifier per record, from the number of people alone. ``earlier``: what was
+    measured before, whose sums are measured again.
     """
     model = records_to_plan(model)
     pairs = domain(domain_of(model))
@@ -71,6 +75,8 @@ def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
     rows = count_people(groups, row_count(X)) if people else row_count(X)
     with one_thread():
         plan = make_records_plan(rows, pairs, question, model._budget(), people=people)
+        if earlier is not None:
+            plan = earlier.repeated_by(plan)
     return bound(model, plan, PublicRows(plan.rows, len(pairs)))
 
 
@@ -82,25 +88,48 @@ def fit_records(
     model.inputs_ = None
     model.inputs_ = records_to_plan(model).inputs_
     columns = len(domain(domain_of(model)))
+    data = private_data(model, X, y, groups)
     if model.inputs_ is None:
-        inputs = checked_inputs(X, columns)
         validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
     else:
-        inputs = private_rows(X, model.inputs_)
         remember(model, model.inputs_.names, columns)
-    y = checked_outputs(y, len(inputs))
-    people = person_ids(groups, len(inputs))
-    count = len(inputs) if people is None else count_people(groups, len(inputs))
-    plan = plan_records(model, len(inputs), groups) if plan is None else plan
+    rows, people = row_count(X), groups is not None
+    count = count_people(groups, rows) if people else rows
+    plan = plan_records(model, rows, groups) if plan is None else plan
     plan = model._plan_for(PublicRows(count, columns), groups, plan)
     strategy: Any = plan.strategy
-    if strategy.whole_people != (people is not None):
+    if strategy.whole_people != people:
         raise ValueError(OTHER)
-    data = (inputs, y) if people is None else (inputs, y, people)
     charge(model, model._promised(plan), rows=plan.rows)
     measurement = measure(data, plan.y_bounds, strategy, plan.noise, simulation(model))
-    del data, inputs, X, y, people, groups
+    del data, X, y, groups
     model._release(plan, measurement)
+
+
+def private_inputs(model: Any, X: Any) -> Any:
+    """Where the kernel has private inputs: for the vault alone."""
+    if model.inputs_ is None:
+        return checked_inputs(X, len(domain(domain_of(model))))
+    return private_rows(X, model.inputs_)
+
+
+def private_data(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> Any:
+    """What the vault measures of records: inputs, outputs, and whose they are where all records of a
+    person are protected together."""
+    inputs = private_inputs(model, X)
+    y = checked_outputs(y, len(inputs))
+    people = person_ids(groups, len(inputs))
+    return (inputs, y) if people is None else (inputs, y, people)
+
+
+def functionals_given(
+    plan: Plan, measurement: Measurement
+) -> tuple[Functionals, tuple[Prior, ...]]:
+    """What was measured of f, and the priors of its hyperparameters, earlier measurements included."""
+    whole = plan.as_one
+    if whole.x_bounds is None:
+        return laid_out(whole.functionals), whole.priors
+    return given_counts(whole, measurement)
 
 
 def given_counts(plan: Plan, measurement: Measurement) -> tuple[Functionals, tuple[Prior, ...]]:

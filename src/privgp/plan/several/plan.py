@@ -13,7 +13,7 @@ import numpy as np
 
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.parameters import MadeFor
-from privgp.plan.plan import NOTICE, Plan
+from privgp.plan.plan import NOTICE, Plan, check_first
 from privgp.plan.several.arguments import checked_shares, factors
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import NOT_TOGETHER
@@ -144,6 +144,7 @@ class JointPlan:
         """Write a .plan file, for approval and ``privgp.load_plan``; warns that it holds inputs."""
         from privgp.plan.file import save_plan
 
+        check_first(self)
         save_plan(self, path, overwrite=overwrite)
         if self.inputs is not None:
             warnings.warn(NOTICE, UserWarning, stacklevel=2)
@@ -258,7 +259,12 @@ class JointPlan:
     @property
     def can_plan_again(self) -> bool:
         """Whether the plan holds what it was made for, so that ``at`` can plan again."""
-        return self.made_for is not None
+        return self.made_for is not None and self.earlier is None
+
+    @property
+    def earlier(self) -> Any:
+        """What was measured of the first outcome before, if anything."""
+        return self.parts[0].earlier
 
     @property
     def is_quick(self) -> bool:

@@ -34,7 +34,6 @@ def answer_from(model: Any, contents: JointContents, answered: Any) -> None:
     model.guarantee_ = c.guarantee
     for one, held, asked in zip(each, c.outputs, c.parameters.parts(), strict=True):
         one._asked, one.inputs_ = asked, model.inputs_
-        one.measurements_ = (held.measurement,)
         one.functionals_ = held.functionals
         answered(one, held)
     answer_by(model, each, c.output_names)
