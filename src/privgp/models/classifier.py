@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from privgp.gp.functionals import Functionals
 from privgp.gp.inference.linked import learn_linked, linked_posterior
 from privgp.gp.links import LABEL_LINKS, LINKS, Link
 from privgp.gp.measurement import Measurement
@@ -18,7 +19,12 @@ from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.threads import laid_out, one_thread
 from privgp.ledger.account import Account
 from privgp.models.kept import names_of
-from privgp.models.kinds.records import check_protect, fit_records, given_counts, plan_records
+from privgp.models.kinds.records import (
+    check_protect,
+    fit_records,
+    measured_functions,
+    plan_records,
+)
 from privgp.models.planned import PublicRows, accepted, bound, from_inputs_alone, named
 from privgp.models.promise import OF_LABELS, noted, regressor_guarantee, simulation
 from privgp.models.published import Published
@@ -39,7 +45,7 @@ from privgp.release.file import LabelContents
 from privgp.release.several import OneClass, OutputContents
 from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.checks.roles import check_order
-from privgp.vault.labels import label_codes, shares_of_second
+from privgp.vault.labels import values_of
 from privgp.vault.measure import measure
 from privgp.vault.validate import person_ids
 
@@ -57,7 +63,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     x_bounds : (low, high), or one such pair per input, for ``protect="records"``: public bounds of the
         inputs. Inputs outside are moved to them.
     epsilon, delta : the budget that one ``fit`` spends.
-    protect : "outputs": labels are private; or "records": inputs and labels are, of two classes.
+    protect : "outputs": labels are private; or "records": inputs and labels are.
     targets : points where the release should be accurate; None: the rows of X.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : the number of inputs that carry the function, or points whose nearest inputs do. None: all
@@ -113,7 +119,8 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     ) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
 
-        ``groups``: public person identifiers; all rows of one person are protected together.
+        ``groups``: person identifiers, public unless records are protected; all rows of one person
+        are protected together.
         ``plan``: what ``plan(X, groups=groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
         """
@@ -121,14 +128,11 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         if self.protect == "records":
             column = any_column(X)
             rows = len(column) if isinstance(column, Sized) else 0
-            y = label_codes(y, self._declared(groups), rows)
-            fit_records(self, X, shares_of_second(y), groups, plan)
+            y = values_of(y, declared_classes(self.classes), rows)
+            fit_records(self, X, y, groups, plan)
             return self
         X = rows_to_fit(self, X)
-        classes = declared_classes(self.classes)
-        y = label_codes(y, classes, len(X))
-        if len(classes) == 2:
-            y = shares_of_second(y)
+        y = values_of(y, declared_classes(self.classes), len(X))
         public = PublicRows.of(X, person_ids(groups, len(X)))
         plan = self._plan_for(public, groups, plan)
         charge(self, self._promised(plan), public.inputs, rows=len(X))
@@ -199,7 +203,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """A new plan for these rows, or the given one if it was made for them."""
         if plan is None:
             return self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
-        self._question(rows.columns, groups)
+        self._question(rows.columns)
         return accepted(self, plan, rows)
 
     def _made_up(self, rows: int) -> Any:
@@ -209,21 +213,10 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     def _parameters(self, columns: int) -> LabelParameters:
         return LabelParameters.of(self.get_params(deep=False) | located(self), columns)
 
-    def _declared(self, groups: Any) -> Classes:
-        """The classes, if what is to be protected goes with them and with the groups."""
-        classes = declared_classes(self.classes)
-        if self.protect == "records" and len(classes) > 2:
-            raise ValueError("protect='records' takes two classes: merge some of them.")
-        if self.protect == "records" and groups is not None:
-            raise ValueError(
-                "groups is not available for labels with protect='records': leave groups=None."
-            )
-        return classes
-
-    def _question(self, columns: int, groups: Any = None) -> Question:
+    def _question(self, columns: int) -> Question:
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
-        self._declared(groups)
+        declared_classes(self.classes)
         check_protect(self)
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
@@ -246,26 +239,26 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         self.released_at_ = utc(datetime.now(UTC))
         self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
         with one_thread():
-            functionals, priors = plan.functionals, plan.priors
-            if plan.x_bounds is not None:
-                functionals, priors = given_counts(plan, measurement)
-            self.functionals_ = laid_out(functionals)
+            parts = per_class(measurement, classes)
+            found, priors = measured_functions(plan, measurement, parts)
+            functionals = [laid_out(each) for each in found]
+            self.functionals_ = functionals[0]
             default = self._asked.kernel is None
             latent = tuple(behind(self._link, each, default=default) for each in priors)
             self._answer_by(
                 [
-                    OneClass(each, self._models_for(each, latent))
-                    for each in per_class(measurement, classes)
+                    OneClass(part, self._models_for(f, part, latent), f.fixed_gram)
+                    for f, part in zip(functionals, parts, strict=True)
                 ]
             )
 
     def _models_for(
-        self, measurement: Measurement, priors: tuple[Prior, ...]
+        self, functionals: Functionals, measurement: Measurement, priors: tuple[Prior, ...]
     ) -> tuple[Hyperparameters, ...]:
         """The weighted models of the function of one class."""
         if self.hyperparameters == "fixed":
             return (priors[0].start,)
-        return learn_linked(outcomes_of(self.functionals_, measurement, self._link), priors)
+        return learn_linked(outcomes_of(functionals, measurement, self._link), priors)
 
     @property
     def _link(self) -> Link:
@@ -276,7 +269,9 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         self.classes_ = np.array(self._asked.classes)
         self.measurements_ = tuple(each.measurement for each in held)
         functions = (
-            linked_posterior(outcomes_of(self.functionals_, c.measurement, self._link), c.models)
+            linked_posterior(
+                outcomes_of(c.functionals(self.functionals_), c.measurement, self._link), c.models
+            )
             for c in held
         )
         self.release_, self._held = Probabilities(tuple(functions), self._link), tuple(held)

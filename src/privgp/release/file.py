@@ -109,14 +109,17 @@ class LabelContents(Contents):
 
     @property
     def every_class(self) -> tuple[OneClass, ...]:
-        return OneClass(self.measurement, self.models), *self.further
+        first = OneClass(self.measurement, self.models, self.functionals.fixed_gram)
+        return first, *self.further
 
     def check(self) -> None:
         super().check()
         classes = len(self.parameters.classes)
         _holds(len(self.further) == (0 if classes == 2 else classes - 1), "classes are broken")
+        private = self.functionals.fixed_gram is not None
         for each in self.further:
             check_models(each.models, self.columns)
+            _holds((each.fixed_gram is not None) == private, "classes are broken")
 
 
 def _holds(holds: Any, problem: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,8 @@ from privgp.plan.features.features import Features
 from privgp.plan.inputs.arguments import check_choice, check_unused, domain_pairs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
-from privgp.release.features import functionals_given_gram, part_ranked_by_masses
-from privgp.release.records import functionals_of, part_ranked_by_counts
+from privgp.release.features import RecordsAtPoints
+from privgp.release.records import RecordsInBins
 from privgp.vault.checks.roles import check_roles
 from privgp.vault.measure import measure
 from privgp.vault.people import count_people
@@ -103,37 +104,38 @@ def fit_records(
     model._release(plan, measurement)
 
 
-def given_counts(plan: Plan, measurement: Measurement) -> tuple[Functionals, tuple[Prior, ...]]:
-    """What was measured of f, and the priors of its hyperparameters, once it is known where records
-    are."""
-    functionals, ranked = placed(plan.strategy, plan, measurement)
-    return laid_out(functionals), ranked if plan.kind.default_kernel else plan.priors
+def measured_functions(
+    plan: Plan, measurement: Measurement, parts: Sequence[Measurement]
+) -> tuple[list[Functionals], tuple[Prior, ...]]:
+    """What was measured of every function, and the priors of their hyperparameters.
+
+    ``parts``: the measurement of each function, all of one ``measurement``. Where inputs are private,
+    that tells first where records are.
+    """
+    if plan.x_bounds is None:
+        return [plan.functionals] * len(parts), plan.priors
+    where = locate(plan.strategy, measurement, plan.noise.std)
+    each = [laid_out(where.functionals(part, plan.start, plan.unit)) for part in parts]
+    ranked = where.priors(plan.priors[0], _inputs(plan))
+    return each, ranked if plan.kind.default_kernel else plan.priors
 
 
 @singledispatch
-def placed(
-    strategy: Any, plan: Plan, measurement: Measurement
-) -> tuple[Functionals, tuple[Prior, ...]]:
-    """What was measured of f, and the priors for part-ranked inputs, as the places of records are
-    known from the measurement."""
+def locate(
+    strategy: Any, measurement: Measurement, noise_std: float
+) -> RecordsInBins | RecordsAtPoints:
+    """Where records are, as far as the measurement tells."""
     raise TypeError("this strategy does not tell where records are.")
 
 
-@placed.register
-def _(bins: Bins, plan: Plan, measurement: Measurement) -> tuple[Functionals, tuple[Prior, ...]]:
-    noise_std = bins.sum_std(plan.noise.std)
-    functionals, counts = functionals_of(bins, measurement, noise_std, plan.start)
-    return functionals, part_ranked_by_counts(bins, counts, plan.priors[0], _inputs(plan))
+@locate.register
+def _(strategy: Bins, measurement: Measurement, noise_std: float) -> RecordsInBins:
+    return RecordsInBins.of(strategy, measurement, noise_std)
 
 
-@placed.register
-def _(
-    features: Features, plan: Plan, measurement: Measurement
-) -> tuple[Functionals, tuple[Prior, ...]]:
-    found = functionals_given_gram(features, measurement, plan.noise.std, plan.priors[0])
-    functionals, points, masses = found
-    ranked = part_ranked_by_masses(features, points, masses, plan.priors[0], _inputs(plan))
-    return functionals, ranked
+@locate.register
+def _(strategy: Features, measurement: Measurement, noise_std: float) -> RecordsAtPoints:
+    return RecordsAtPoints.of(strategy, measurement, noise_std)
 
 
 def _inputs(plan: Plan) -> Inputs | None:
