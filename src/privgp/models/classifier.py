@@ -48,6 +48,11 @@ from privgp.vault.labels import values_of
 from privgp.vault.measure import measure
 from privgp.vault.validate import person_ids
 
+NO_OBSERVATION = (
+    "observation=True is for numbers and counts: a new label is one of the classes, and predict_proba has "
+    "the probability of each (docs/proofs/classes.md)."
+)
+
 
 @dataclass(eq=False, repr=False)
 class PrivateGPClassifier(Published, SpendingClassifier):
@@ -182,9 +187,14 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)]
 
-    def interval(self, X: Table, coverage: float = 0.9) -> tuple[Array, Array]:
+    def interval(
+        self, X: Table, coverage: float = 0.9, observation: bool = False
+    ) -> tuple[Array, Array]:
         """The ends (low, high), each (rows, classes), of an interval that holds the probability of a
-        class, the function behind it, with this coverage. Free, like ``predict``."""
+        class, the function behind it, with this coverage. Free, like ``predict``. ``observation``: refused,
+        as a new label is no number."""
+        if observation:
+            raise ValueError(NO_OBSERVATION)
         levels = check_coverage(coverage)
         X = self._asked_at(X)
         with one_thread():

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
 MOST_INPUTS = 20
+INDUCING = (
+    "inducing inputs are inputs of rows, which protect='records' keeps private "
+    "(docs/proofs/records.md): leave inducing=None. Sums over the declared domain are measured, however "
+    "many rows there are."
+)
 NOT_WITH = {
     "outputs": ("x_bounds",),
     "records": ("inducing", "objective", "reconstruct", "most_rows"),
@@ -57,6 +62,8 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
 def check_protect(model: Any) -> None:
     """Refuse what is to be protected, unless it is known and goes with the other parameters."""
     check_choice("protect", model.protect, tuple(NOT_WITH))
+    if model.protect == "records" and getattr(model, "inducing", None) is not None:
+        raise ValueError(INDUCING)
     check_unused(model, NOT_WITH[model.protect], f"protect={model.protect!r}")
 
 
