@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import repeatable
 from hypothesis import settings
+
+import repeatable
 
 repeatable.install()
 os.environ.update(repeatable.environment())  # of the processes that tests start

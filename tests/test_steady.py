@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import repeatable
 from opendp import measurements
 
+import repeatable
 from privgp import PrivateGPRegressor, PrivateGridSearchCV
 from privgp.privacy.noise import gaussian_noise, laplace_noise
 from privgp.vault.noise import add_noise

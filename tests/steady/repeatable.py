@@ -43,6 +43,7 @@ def start(failure: float | None = None) -> None:
     ----------
     failure : the probability, at most 1e-6, with which the test fails by chance; its noise is then
         the one that protects. None: noise that repeats.
+
     """
     global _protecting
     if failure is not None and not 0 < failure <= MOST_LIKELY_FAILURE:
@@ -91,6 +92,7 @@ class _Repeatable:
     sound : the measurement
     draw : from the exact values and a generator to what is released
     key : what the generator depends on
+
     """
 
     def __init__(self, sound: Any, draw: Callable[[Any, Any], Any], *key: Any) -> None:
