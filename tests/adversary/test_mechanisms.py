@@ -62,7 +62,7 @@ def attacked(request) -> Looked | Chosen | Released:
     return mechanism.looked() if isinstance(mechanism, Measured) else mechanism
 
 
-@pytest.mark.statistical
+@pytest.mark.statistical(failure=1e-6)
 def test_the_promise_holds(attacked):
     if not isinstance(attacked, Looked):
         assert attacked.holds(1.0)
@@ -72,7 +72,7 @@ def test_the_promise_holds(attacked):
     assert wastes_no_noise(result), result.describe()
 
 
-@pytest.mark.statistical
+@pytest.mark.statistical(failure=1e-6)
 def test_noise_a_fifth_too_small_is_found(attacked):
     assert not attacked.holds(0.8)
 

@@ -28,7 +28,7 @@ from privgp.vault.measure import measure
 from privgp.vault.noise import add_noise
 from tests.releases import releases
 
-pytestmark = pytest.mark.statistical
+pytestmark = pytest.mark.statistical(failure=1e-6)
 DRAWS = 60_000
 Z90 = 1.6448536269514722
 

@@ -20,7 +20,7 @@ from privgp.vault import search as vault
 from privgp.vault.scores import checked_validation, make_loss
 from tests.models.looking_up import Column, records
 
-pytestmark = pytest.mark.statistical
+pytestmark = pytest.mark.statistical(failure=1e-6)
 LOSS = make_loss("accuracy")
 
 

@@ -217,7 +217,7 @@ def test_the_promise_is_about_all_outputs_of_a_row_or_person(fitted):
     assert model(mechanism="laplace").fit(X, Y).guarantee_.delta == 0.0
 
 
-@pytest.mark.statistical
+@pytest.mark.statistical(failure=1e-6)
 def test_an_audit_attacks_the_plan():
     """3,500 draws of four numbers; it would fail with probability below 1e-6."""
     few, both = X[::30], np.tile(np.mean(BOUNDS, axis=1), (2, 2, 1))
