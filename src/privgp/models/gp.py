@@ -140,7 +140,9 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         """
         given = named_columns(table)
         self._check_domain()
-        private, X, groups, exposed = self._all_columns(given, y, inputs)
+        private = self._outcome_columns(given, y)
+        X, groups, exposed = self._rows(given, self._input_names(given, inputs))
+        self._check_columns(given, X, y, groups)
         fit_several(self, X, private, tuple(self._declared()), groups, plan, exposed)
         return self
 
@@ -158,7 +160,9 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         given = named_columns(table)
-        private, X, groups, exposed = self._all_columns(given, y, [*self._inputs_of(given)])
+        private = self._outcome_columns(given, y)
+        X, groups, exposed = self._rows(given, [*self._inputs_of(given)])
+        self._check_columns(given, X, y, groups)
         measure_new(self, X, private, groups, exposed)
         return self
 
@@ -177,7 +181,9 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         given = named_columns(table)
-        private, X, groups, exposed = self._all_columns(given, y, [*self._inputs_of(given)])
+        private = self._outcome_columns(given, y)
+        X, groups, exposed = self._rows(given, [*self._inputs_of(given)])
+        self._check_columns(given, X, y, groups)
         measure_again(self, X, private, epsilon, delta, groups, exposed)
         return self
 
@@ -264,24 +270,23 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             raise ValueError("table must have at least one input column.")
         return tuple(names)
 
-    def _all_columns(
-        self, given: Mapping[str, Any], y: Any, inputs: Sequence[str] | None
-    ) -> tuple[list[Any], Any, Any, Exposed]:
-        """The private columns, one per outcome, or ``y`` where the outcome has no name; the inputs by
-        name, the groups, and the exposures of counts."""
+    def _outcome_columns(self, given: Mapping[str, Any], y: Any) -> list[Any]:
+        """The private columns of a table, one per outcome, or ``y`` where the outcome has no name."""
         declared, has_names = self._declared(), isinstance(self.outcomes, Mapping)
         if has_names and y is not None:
             raise ValueError("outcomes has names, so the table holds their columns: leave y=None.")
         missing = absent(given, [*declared]) if has_names else []
         if missing:
             raise ValueError(f"table has no column {missing[0]!r}, which outcomes declares.")
-        private = [given[name] for name in declared] if has_names else [y]
-        X, groups, exposed = self._rows(given, self._input_names(given, inputs))
+        return [given[name] for name in declared] if has_names else [y]
+
+    def _check_columns(self, given: Mapping[str, Any], X: Any, y: Any, groups: Any) -> None:
+        """Refuse outcomes that are public elsewhere in the table, or in another order."""
+        declared, has_names = self._declared(), isinstance(self.outcomes, Mapping)
         counted = {one.exposure for one in declared.values()}
         exposures = {name: given[name] for name in given if name in counted}
         outcomes = {name: given[name] for name in declared} if has_names else y
         self._check_given(X, outcomes, groups, exposures)
-        return private, X, groups, exposed
 
     def _checked(self, y: Any, rows: int) -> Any:
         """Outcomes of a further measurement, one column each: the vault reads each by itself."""
