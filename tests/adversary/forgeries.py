@@ -249,15 +249,19 @@ def _(strategy: JointSums) -> Exact:
     return Exact(np.linalg.norm(reached, order_of(strategy), axis=0), top)
 
 
+def _labels(classes: int) -> np.ndarray:
+    """What some labels add, each a row: further classes are like these. The last is of no class."""
+    return np.vstack([np.eye(classes)[:3], np.full(classes, 1.0 / classes)])
+
+
 def _bins(strategy: Bins, parts: Any) -> Exact:
     """A record in any bin with any output becomes another."""
     B = fractions(strategy.matrix)
     (B, w), exponent = together(B, fractions([strategy.energy_weight]))
-    outputs = (-1.0, -0.5, 0.0, 0.6, 1.0)
-    added = np.array(
-        [[*(B[:, j] * f for f in parts(u)), w * u * u] for j in range(B.shape[1]) for u in outputs],
-        dtype=object,
-    )
+    outputs = [(parts(u), u) for u in (-1.0, -0.5, 0.0, 0.6, 1.0)]
+    if strategy.classes > 1:
+        outputs = [(v, place) for place, v in enumerate(_labels(strategy.classes))]
+    added = [[*(B[:, j] * f for f in v), w * u * u] for j in range(B.shape[1]) for v, u in outputs]
     flat = np.array([np.concatenate(list(each)) for each in added], dtype=float)
     apart = flat[:, None, :] - flat[None, :, :]
     return Exact([float(np.linalg.norm(apart, order_of(strategy), axis=2).max())], exponent)
@@ -287,10 +291,13 @@ def _(strategy: Features) -> Exact:
     pairs = np.triu_indices(phi.shape[1])
     twice = np.where(pairs[0] == pairs[1], 1.0, math.sqrt(2.0))
     gram = strategy.gram_weight * scale * twice * phi[:, pairs[0]] * phi[:, pairs[1]]
+    outcomes, k = np.array([[-1.0], [0.0], [1.0]]), strategy.classes
+    if k > 1:
+        outcomes = (_labels(k) - 1.0 / k) / math.sqrt(1.0 - 1.0 / k)
     flat = np.array([
-        np.concatenate([g, scale * f * u, [scale * strategy.energy_weight * u * u]])
+        np.concatenate([g, scale * np.kron(v, f), [scale * strategy.energy_weight * v[0] ** 2]])
         for g, f in zip(gram, phi, strict=True)
-        for u in (-1.0, 0.0, 1.0)
+        for v in outcomes
     ])  # fmt: skip
     apart = flat[:, None, :] - flat[None, :, :]
     return Exact([float(np.linalg.norm(apart, axis=2).max())], exponent)

@@ -24,7 +24,9 @@ class Measurement:
     ``gram``: (measured, measured), the sums of products of two features plus noise, where inputs are
     private and many;
     ``is_laplace``: whether the noise on ``values`` is Laplace noise, not normal; one answer for all of
-    them, or one for each.
+    them, or one for each;
+    ``centre``: of outcomes with a link, what was subtracted from each before it was summed; None: what
+    is usual for their kind.
     """
 
     values: Annotated[Array, "measured"]
@@ -34,6 +36,7 @@ class Measurement:
     counts: Annotated[Array, "measured"] | None = None
     is_laplace: bool | tuple[bool, ...] = later(False)
     gram: Annotated[Array, "measured measured"] | None = later(None)
+    centre: float | None = later(None)
 
     def check(self) -> None:
         """Refuse another number of answers than of values, as only a file can have it."""
@@ -76,4 +79,4 @@ def _weighted(each: Sequence[Measurement], weights: Array, std: float) -> Measur
     values = total([one.values for one in each])
     assert values is not None
     counts, gram = total([one.counts for one in each]), total([one.gram for one in each])
-    return Measurement(values, std, None, 0.0, counts, gram=gram)
+    return Measurement(values, std, None, 0.0, counts, gram=gram, centre=each[0].centre)

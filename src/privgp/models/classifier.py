@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from privgp.gp.functionals import Functionals
 from privgp.gp.inference.linked import learn_linked, linked_posterior
 from privgp.gp.links import LABEL_LINKS, LINKS, Link
 from privgp.gp.measurement import Measurement
@@ -20,7 +21,7 @@ from privgp.models.kept import names_of
 from privgp.models.kinds.records import (
     check_protect,
     fit_records,
-    functionals_given,
+    measured_functions,
     plan_records,
 )
 from privgp.models.kinds.updates import measure_again, measure_new, stages
@@ -43,7 +44,7 @@ from privgp.release.file import LabelContents
 from privgp.release.several import OneClass, OutputContents
 from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.checks.roles import check_order
-from privgp.vault.labels import label_codes, shares_of_second
+from privgp.vault.labels import values_of
 from privgp.vault.measure import measure
 from privgp.vault.validate import person_ids
 
@@ -61,7 +62,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     x_bounds : (low, high), or one such pair per input, for ``protect="records"``: public bounds of the
         inputs. Inputs outside are moved to them.
     epsilon, delta : the budget that one ``fit`` spends.
-    protect : "outputs": labels are private; or "records": inputs and labels are, of two classes.
+    protect : "outputs": labels are private; or "records": inputs and labels are.
     targets : points where the release should be accurate; None: the rows of X.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : the number of inputs that carry the function, or points whose nearest inputs do. None: all
@@ -118,7 +119,8 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     ) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
 
-        ``groups``: public person identifiers; all rows of one person are protected together.
+        ``groups``: person identifiers, public unless records are protected; all rows of one person
+        are protected together.
         ``plan``: what ``plan(X, groups=groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
         """
@@ -126,14 +128,11 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         if self.protect == "records":
             column = any_column(X)
             rows = len(column) if isinstance(column, Sized) else 0
-            y = label_codes(y, self._declared(groups), rows)
-            fit_records(self, X, shares_of_second(y), groups, plan)
+            y = values_of(y, declared_classes(self.classes), rows)
+            fit_records(self, X, y, groups, plan)
             return self
         X = rows_to_fit(self, X)
-        classes = declared_classes(self.classes)
-        y = label_codes(y, classes, len(X))
-        if len(classes) == 2:
-            y = shares_of_second(y)
+        y = values_of(y, declared_classes(self.classes), len(X))
         public = PublicRows.of(X, person_ids(groups, len(X)))
         plan = self._plan_for(public, groups, plan)
         charge(self, self._promised(plan), public.inputs, rows=len(X))
@@ -235,14 +234,12 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """A new plan for these rows, or the given one if it was made for them."""
         if plan is None:
             return self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
-        self._question(rows.columns, groups)
+        self._question(rows.columns)
         return accepted(self, plan, rows)
 
     def _checked(self, y: Any, rows: int) -> Array:
         """Labels of a further measurement, to be handed to the vault."""
-        classes = declared_classes(self.classes)
-        y = label_codes(y, classes, rows)
-        return shares_of_second(y) if len(classes) == 2 else y
+        return values_of(y, declared_classes(self.classes), rows)
 
     def _made_up(self, rows: int) -> Any:
         """Labels to rehearse with."""
@@ -251,21 +248,10 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     def _parameters(self, columns: int) -> LabelParameters:
         return LabelParameters.of(self.get_params(deep=False) | located(self), columns)
 
-    def _declared(self, groups: Any) -> Classes:
-        """The classes, if what is to be protected goes with them and with the groups."""
-        classes = declared_classes(self.classes)
-        if self.protect == "records" and len(classes) > 2:
-            raise ValueError("protect='records' takes two classes: merge some of them.")
-        if self.protect == "records" and groups is not None:
-            raise ValueError(
-                "groups is not available for labels with protect='records': leave groups=None."
-            )
-        return classes
-
-    def _question(self, columns: int, groups: Any = None) -> Question:
+    def _question(self, columns: int) -> Question:
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
-        self._declared(groups)
+        declared_classes(self.classes)
         check_protect(self)
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
@@ -281,19 +267,28 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         held: Sequence[OneClass | None] = self._held if further.before else (None,) * functions
         measured = self._note(plan, measurement, functions, further)
         with one_thread():
-            self.functionals_, priors = functionals_given(plan, measured[0])
+            found, priors = measured_functions(plan, measured)
+            self.functionals_ = found[0]
             default = self._asked.kernel is None
             latent = tuple(behind(self._link, each, default=default) for each in priors)
-            each = zip(measured, held, strict=True)
-            self._answer_by([OneClass(own, self._models_for(own, latent, h)) for own, h in each])
+            self._answer_by(
+                [
+                    OneClass(own, self._models_for(f, own, latent, before), f.fixed_gram)
+                    for f, own, before in zip(found, measured, held, strict=True)
+                ]
+            )
 
     def _models_for(
-        self, measurement: Measurement, priors: tuple[Prior, ...], held: OneClass | None
+        self,
+        functionals: Functionals,
+        measurement: Measurement,
+        priors: tuple[Prior, ...],
+        held: OneClass | None,
     ) -> tuple[Hyperparameters, ...]:
         """The weighted models of the function of one class; ``held``: what was released of it before."""
         if self.hyperparameters == "fixed":
             return (priors[0].start,) if held is None else held.models
-        return learn_linked(outcomes_of(self.functionals_, measurement, self._link), priors)
+        return learn_linked(outcomes_of(functionals, measurement, self._link), priors)
 
     @property
     def _link(self) -> Link:
@@ -303,7 +298,9 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """Answer from what was measured and learned of every class."""
         self.classes_ = np.array(self._asked.classes)
         functions = (
-            linked_posterior(outcomes_of(self.functionals_, c.measurement, self._link), c.models)
+            linked_posterior(
+                outcomes_of(c.functionals(self.functionals_), c.measurement, self._link), c.models
+            )
             for c in held
         )
         self.release_, self._held = Probabilities(tuple(functions), self._link), tuple(held)

@@ -12,6 +12,7 @@ from privgp.privacy.guarantee import (
     LABELLED_RECORDS,
     LABELS,
     OUTPUTS,
+    PEOPLE_LABELLED_RECORDS,
     PEOPLE_RECORDS,
     PERSON,
     PERSON_COUNTS,
@@ -78,6 +79,7 @@ class Told:
     outputs: Protected
     person: Protected
     records: Protected
+    people_records: Protected
     values: str
     limited: str
     assumptions: tuple[str, ...]
@@ -87,6 +89,7 @@ VALUES = Told(
     OUTPUTS,
     PERSON,
     RECORDS,
+    PEOPLE_RECORDS,
     "values",
     "each value clipped to the declared range",
     OUTPUTS_ASSUMPTIONS,
@@ -95,6 +98,7 @@ OF_LABELS = Told(
     LABELS,
     PERSON_LABELS,
     LABELLED_RECORDS,
+    PEOPLE_LABELLED_RECORDS,
     "labels",
     "each label counted in its declared class",
     LABELS_ASSUMPTIONS,
@@ -109,7 +113,7 @@ def regressor_guarantee(plan: Any, *, simulated: bool, told: Told = VALUES) -> G
     if plan.x_bounds is not None:
         protected, assumptions = told.records, RECORDS_ASSUMPTIONS
         if strategy.whole_people:
-            protected, assumptions = PEOPLE_RECORDS, PEOPLE_ASSUMPTIONS
+            protected, assumptions = told.people_records, PEOPLE_ASSUMPTIONS
     else:
         protected = told.outputs if strategy.people is None else told.person
         if plan.max_change is not None:

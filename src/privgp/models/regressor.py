@@ -22,11 +22,16 @@ from privgp.ledger.account import Account
 from privgp.models.files import FileInputs, fit_table, plan_table
 from privgp.models.kept import names_of
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows, streams
-from privgp.models.kinds.rates import answer_to, check_exposed, check_likelihood
+from privgp.models.kinds.rates import (
+    answer_to,
+    check_exposed,
+    check_likelihood,
+    record_exposures,
+)
 from privgp.models.kinds.records import (
     check_protect,
     fit_records,
-    functionals_given,
+    measured_functions,
     plan_records,
     row_count,
 )
@@ -224,7 +229,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         ``exposure``: with ``likelihood="poisson"``, what every count is counted over, such as a
         population or days at risk: public, positive, one per row. None: 1 each.
         """
-        check_exposed(self.likelihood, exposure)
+        check_exposed(self, exposure)
         self._check_given(X, y, groups, exposure)
         if isinstance(X, FileInputs):
             fit_table(self, X, y, groups, plan)
@@ -428,7 +433,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         earlier: Any = None,
     ) -> Any:
         """``earlier``: what was measured before, if anything."""
-        check_exposed(self.likelihood, exposure)
+        check_exposed(self, exposure)
         if are_several(self.y_bounds):
             if self.protect == "records":
                 return plan_several(self, private_count(self, X, groups))
@@ -517,7 +522,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
 
     def _exposure(self, exposure: Any, rows: int) -> Array | None:
         """The exposure of every row where outputs are counts."""
-        check_exposed(self.likelihood, exposure)
+        check_exposed(self, exposure)
         return checked_exposure(exposure, rows) if self.likelihood == "poisson" else None
 
     def _checked(self, y: Any, rows: int) -> Any:
@@ -569,6 +574,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             ranked=ranked,
             max_change=check_change(self.max_change, self.protect),
             squares=self.likelihood != "poisson",
+            exposures=record_exposures(self, bounds),
             inputs=self.inputs_,
             inducing=self._parameters(columns).inducing,
         )
@@ -589,7 +595,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             self.__dict__.pop(several, None)
         centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
         with one_thread():  # the nodes' matrices are small
-            functionals, priors = functionals_given(plan, measurement)
+            (functionals,), priors = measured_functions(plan, (measurement,))
             self.functionals_ = functionals
             if plan.unbiased is not None:
                 at_targets = laid_out(AtTargets.of(plan, measurement, centre))

@@ -106,11 +106,8 @@ class Plan:
 
     @property
     def exposures(self) -> Exposures | None:
-        """The unit rate and expected counts, where outputs are counts at public inputs."""
-        expected = getattr(self.strategy, "expected", None)
-        if self.unit is None or expected is None:
-            return None
-        return Exposures(self.unit, expected)
+        """The unit rate and expected counts, where outputs are counts."""
+        return self.kind.exposures(self)
 
     @property
     def design_gap(self) -> float | None:

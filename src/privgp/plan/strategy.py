@@ -90,6 +90,11 @@ class Sums:
     energy_weight: float
     change: Change = WHOLE
 
+    @property
+    def centre(self) -> float | None:
+        """About which outcomes are summed, where that is not the middle of their bounds."""
+        return None
+
     def sum_std(self, noise_std: float) -> float:
         return noise_std
 
@@ -102,7 +107,7 @@ class Sums:
         sums, counts = self.sums_and_counts(numbers)
         std = self.sum_std(noise.std) * half_width
         laplace = counts is None and noise.law == LAPLACE  # others are sums of several numbers
-        return Measurement(sums * half_width, std, *energy, counts, laplace)
+        return Measurement(sums * half_width, std, *energy, counts, laplace, centre=self.centre)
 
     def reach(self) -> Array:
         """How far each person can move the sums: all alike where nothing tells people apart, (1,)."""

@@ -88,6 +88,11 @@ PEOPLE_RECORDS = Protected(
     "datasets with the same number of people that differ in all records of one person: how many there "
     "are, their inputs and their outputs, within the declared bounds",
 )
+PEOPLE_LABELLED_RECORDS = Protected(
+    "all records of one person (inputs and labels)",
+    "datasets with the same number of people that differ in all records of one person: how many there "
+    "are, their inputs, within the declared bounds, and their labels",
+)
 VALIDATION = Protected(
     "one whole validation record (inputs and output)",
     "validation sets with the same number of records that differ in one record, its inputs and its "

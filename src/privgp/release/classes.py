@@ -32,7 +32,7 @@ def functions_of(classes: int) -> int:
 
 def outcomes_of(functionals: Functionals, measurement: Measurement, link: Link) -> Outcomes:
     """What was measured of the labels of one class."""
-    return Outcomes(functionals, measurement, link, MIDDLE)
+    return Outcomes(functionals, measurement, link, measurement.centre or MIDDLE)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class Contents:
     @property
     def every_class(self) -> tuple[OneClass, ...]:
         """What was measured and learned of every function, of which there is one."""
-        return (OneClass(self.measurement, self.models),)
+        return (OneClass(self.measurement, self.models, self.functionals.fixed_gram),)
 
     def _check_functionals(self) -> None:
         """What goes with private inputs is there with them, and nowhere else."""
@@ -105,8 +105,10 @@ class LabelContents(Contents):
         super().check()
         classes = len(self.parameters.classes)
         _holds(len(self.further) == (0 if classes == 2 else classes - 1), "classes are broken")
+        private = self.functionals.fixed_gram is not None
         for each in self.further:
             check_models(each.models, self.columns)
+            _holds((each.fixed_gram is not None) == private, "classes are broken")
 
 
 def _holds(holds: Any, problem: str) -> None:

@@ -135,7 +135,7 @@ class RatePosterior:
 def _outcomes(functionals: Functionals, measurement: Measurement, dispersion: float) -> Outcomes:
     """Sums of counts whose variance is ``dispersion`` times their mean."""
     scattered = replace(functionals, noise_gram=dispersion * functionals.noise_gram)
-    return Outcomes(scattered, measurement, LOG, 0.0)
+    return Outcomes(scattered, measurement, LOG, measurement.centre or 0.0)
 
 
 def learn_rates(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -17,15 +17,23 @@ from privgp.release.certificate import joint_hash
 from privgp.release.spendings import AnySpending, Spending
 from privgp.release.stated import check_models, check_spent, check_stated, check_total
 from privgp.storage.archive import require
-from privgp.types import Positive, Within, later
+from privgp.types import Array, Positive, Within, later
 
 
 @dataclass(frozen=True)
 class OneClass:
-    """What was measured of one class, and the models that were learned from it."""
+    """What was measured of one class, and the models that were learned from it.
+
+    ``fixed_gram``: where inputs are private, the effect of uncertain counts on this class's sums.
+    """
 
     measurement: Measurement
     models: tuple[Hyperparameters, ...]
+    fixed_gram: Annotated[Array, "measured measured"] | None = later(None)
+
+    def functionals(self, of_first: Functionals) -> Functionals:
+        """What was measured of this class's function, given that of the first class."""
+        return replace(of_first, fixed_gram=self.fixed_gram)
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,8 @@ class OutputContents:
 
     @property
     def every_class(self) -> tuple[OneClass, ...]:
-        return OneClass(self.measurement, self.models), *self.further
+        first = OneClass(self.measurement, self.models, self.functionals.fixed_gram)
+        return first, *self.further
 
     def check_for(self, columns: int, given: Parameters) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
@@ -56,8 +65,10 @@ class OutputContents:
         classes = len(given.labels() or ())
         functions = classes if classes > 2 else 1
         require(len(self.every_class) == functions, "its classes are broken")
+        private = self.functionals.fixed_gram is not None
         for each in self.every_class:
             check_models(each.models, columns)
+            require((each.fixed_gram is not None) == private, "its classes are broken")
         check_spent(self.spent, tuple(each.measurement for each in self.every_class))
 
 

@@ -233,3 +233,40 @@ def test_tables_without_rows_or_columns(tmp_path: Path) -> None:
     options = ["--inputs", many, "--output", "cost", "--protect", "records"]
     pairs = ["--x-bounds", "0", "1"] * 21
     assert_refused(run("plan", data, *options, *pairs, *BUDGET), "at most 20 inputs")
+
+
+def test_private_records_of_labels_and_of_counts_from_plan_to_predictions(tmp_path: Path) -> None:
+    """Three classes, and counts of people's records; the command gives what the library gives."""
+    rng = np.random.default_rng(0)
+    table, x = tmp_path / "people.csv", rng.uniform(0, 9, 60).round(2)
+    pl.DataFrame(
+        {
+            "x": x,
+            "mood": rng.choice(["good", "fair", "bad"], 60),
+            "visits": rng.poisson(4.0, 60),
+            "who": np.repeat(np.arange(20), 3),
+        }
+    ).write_csv(table)
+    shared = ["--inputs", "x", "--protect", "records", "--x-bounds", "0", "9"]
+    budget = ["--epsilon", "2", "--delta", "1e-5", *QUICK]
+    kinds = {
+        "mood": ["--classes", "good,fair,bad"],
+        "visits": ["--bounds", "0", "20", "--likelihood", "poisson", "--groups", "who"],
+    }
+    for output, options in kinds.items():
+        plan, out, told = (tmp_path / f"{output}.{end}" for end in ("plan", "privgp", "parquet"))
+        made = run("plan", table, *shared, *options, *budget, "-o", plan)
+        assert made.code == 0, made
+        done = run("release", table, "--plan", plan, "--output", output, "-o", out)
+        assert done.code == 0, done
+        whose = "all records of one person" if "--groups" in options else "one whole record"
+        assert whose in done.out
+        asked = run("predict", out, table, "--inputs", "x", "-o", told)
+        assert asked.code == 0, asked
+        assert pl.read_parquet(told).height == 60
+    refused = run(
+        "plan", table, *shared, "--bounds", "0", "20", "--likelihood", "poisson", "--exposure", "who",
+        *budget,
+    )  # fmt: skip
+    assert refused.code == 2
+    assert "--exposure does not go with --protect records" in refused.err

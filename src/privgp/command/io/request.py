@@ -231,6 +231,11 @@ class Request(ReleaseOptions):
         if self.inputs_are_private:
             declared = self.private_inputs()
             self._check_domain(self.domain() if declared is None else declared.domain)
+            if self.exposure is not None:
+                raise Refusal(
+                    "--exposure does not go with --protect records: exposures are public, and that of "
+                    "a private record is as private as the record."
+                )
             if self.inducing is not None:
                 raise Refusal(
                     "--inducing does not go with --protect records, which measures sums, whose "

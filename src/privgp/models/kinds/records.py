@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,8 @@ from privgp.plan.features.features import Features
 from privgp.plan.inputs.arguments import check_choice, check_unused, domain_pairs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
-from privgp.release.features import functionals_given_gram, part_ranked_by_masses
-from privgp.release.records import functionals_of, part_ranked_by_counts
+from privgp.release.features import RecordsAtPoints
+from privgp.release.records import RecordsInBins
 from privgp.vault.checks.roles import check_roles
 from privgp.vault.measure import measure
 from privgp.vault.people import count_people
@@ -122,47 +123,40 @@ def private_data(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> Any:
     return (inputs, y) if people is None else (inputs, y, people)
 
 
-def functionals_given(
-    plan: Plan, measurement: Measurement
-) -> tuple[Functionals, tuple[Prior, ...]]:
-    """What was measured of f, and the priors of its hyperparameters, earlier measurements included."""
+def measured_functions(
+    plan: Plan, parts: Sequence[Measurement]
+) -> tuple[list[Functionals], tuple[Prior, ...]]:
+    """What was measured of every function, earlier measurements included, and the priors of their
+    hyperparameters.
+
+    ``parts``: the measurement of each function. Where inputs are private, what all of them share tells
+    first where records are.
+    """
     whole = plan.as_one
     if whole.x_bounds is None:
-        return laid_out(whole.functionals), whole.priors
-    return given_counts(whole, measurement)
-
-
-def given_counts(plan: Plan, measurement: Measurement) -> tuple[Functionals, tuple[Prior, ...]]:
-    """What was measured of f, and the priors of its hyperparameters, once it is known where records
-    are."""
-    functionals, ranked = placed(plan.strategy, plan, measurement)
-    return laid_out(functionals), ranked if plan.kind.default_kernel else plan.priors
+        return [laid_out(whole.functionals)] * len(parts), whole.priors
+    where = locate(whole.strategy, parts[0], whole.noise.std)
+    each = [laid_out(where.functionals(part, whole.start, whole.unit)) for part in parts]
+    ranked = where.priors(whole.priors[0], _inputs(whole))
+    return each, ranked if whole.kind.default_kernel else whole.priors
 
 
 @singledispatch
-def placed(
-    strategy: Any, plan: Plan, measurement: Measurement
-) -> tuple[Functionals, tuple[Prior, ...]]:
-    """What was measured of f, and the priors for part-ranked inputs, as the places of records are
-    known from the measurement."""
+def locate(
+    strategy: Any, measurement: Measurement, noise_std: float
+) -> RecordsInBins | RecordsAtPoints:
+    """Where records are, as far as the measurement tells."""
     raise TypeError("this strategy does not tell where records are.")
 
 
-@placed.register
-def _(bins: Bins, plan: Plan, measurement: Measurement) -> tuple[Functionals, tuple[Prior, ...]]:
-    noise_std = bins.sum_std(plan.noise.std)
-    functionals, counts = functionals_of(bins, measurement, noise_std, plan.start)
-    return functionals, part_ranked_by_counts(bins, counts, plan.priors[0], _inputs(plan))
+@locate.register
+def _(strategy: Bins, measurement: Measurement, noise_std: float) -> RecordsInBins:
+    return RecordsInBins.of(strategy, measurement, noise_std)
 
 
-@placed.register
-def _(
-    features: Features, plan: Plan, measurement: Measurement
-) -> tuple[Functionals, tuple[Prior, ...]]:
-    found = functionals_given_gram(features, measurement, plan.noise.std, plan.priors[0])
-    functionals, points, masses = found
-    ranked = part_ranked_by_masses(features, points, masses, plan.priors[0], _inputs(plan))
-    return functionals, ranked
+@locate.register
+def _(strategy: Features, measurement: Measurement, noise_std: float) -> RecordsAtPoints:
+    return RecordsAtPoints.of(strategy, measurement, noise_std)
 
 
 def _inputs(plan: Plan) -> Inputs | None:
