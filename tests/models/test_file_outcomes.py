@@ -100,7 +100,16 @@ def answers(model: Any, X: Any) -> Any:
 
 
 def outputs(data: pl.DataFrame, columns: Any) -> Any:
-    return data[columns] if isinstance(columns, list) else data[columns].to_numpy()
+    return data[columns] if isinstance(columns, list) else np.array(data[columns].to_list())
+
+
+def _problem(call: Callable[..., Any], *given: Any, **named: Any) -> str:
+    """What a call is refused with; nothing if it is not."""
+    try:
+        call(*given, **named)
+    except ValueError as problem:
+        return str(problem)
+    return ""
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -109,19 +118,12 @@ def test_files_and_memory_give_the_same_release(data, tmp_path, outcome, unit):
     model, columns = OUTCOMES[outcome]
     settings, groups = UNITS[unit]
     X, y = data[NAMES], outputs(data, columns)
-    y = y.astype(str) if y.__class__ is np.ndarray and y.dtype == object else y
     people = None if groups is None else data[groups].to_list()
-
-    def fitted() -> Any:
-        return model(**settings).fit(X, y, groups=people)
-
-    try:
-        known = fitted()
-    except ValueError as problem:  # what memory refuses, files refuse in the same words
+    known = model(**settings)
+    refused = _problem(known.fit, X, y, groups=people)
+    if refused:  # what memory refuses, files refuse in the same words
         table = open_table(write(data, tmp_path / "t", 3, "csv"), NAMES, columns, groups)
-        with pytest.raises(ValueError) as caught:
-            model(**settings).fit(table.inputs, table.output, groups=table.groups)
-        assert str(caught.value) == str(problem)
+        assert refused == _problem(model(**settings).fit, table.inputs, table.output)
         return
     for ending in ("csv", "parquet"):
         table = open_table(write(data, tmp_path / ending, 3, ending), NAMES, columns, groups)
@@ -149,10 +151,7 @@ def test_columns_of_every_kind(data, tmp_path, outcome, private):
         {"protect": "records", "x_bounds": bounds} if private else {}
     )
     names = ["a", "when", "region"]
-    y = outputs(data, columns)
-    known = model(**settings).fit(
-        data[names], y.astype(str) if getattr(y, "dtype", None) == object else y
-    )
+    known = model(**settings).fit(data[names], outputs(data, columns))
     write(data[:30], tmp_path / "t" / "a", 2, "csv")  # one half as text, the other typed
     write(data[30:], tmp_path / "t" / "b", 1, "parquet")
     table = open_table(tmp_path / "t", names, columns)
@@ -286,9 +285,8 @@ def test_private_inputs_are_refused_in_one_sentence(data, tmp_path):
             .alias(name)
         )  # fmt: skip
         table = open_table(write(wrong, tmp_path / f"{place}", 3, "csv"), NAMES, "cost")
-        with pytest.raises(ValueError) as caught:
-            regressor(**DOMAIN).fit(table.inputs, table.output)
-        assert str(caught.value) == "the input columns must hold a finite number in every row."
+        said = _problem(regressor(**DOMAIN).fit, table.inputs, table.output)
+        assert said == "the input columns must hold a finite number in every row."
         bounds = {"a": (0, 10), "b": (0, 10)}
         with pytest.raises(ValueError, match="hold a value of its kind") as caught:
             regressor(protect="records", x_bounds=bounds).fit(table.inputs, table.output)
@@ -303,7 +301,7 @@ def test_a_changed_file_is_refused_before_anything_is_charged(data, tmp_path, ou
     touched(tmp_path / "t" / "01.csv")
     with pytest.raises(ValueError, match="was changed since the table was opened"):
         model(ledger=account).fit(table.inputs, table.output)
-    assert len([*account.entries()]) == 1  # that it was opened
+    assert not [*account.entries()]
 
 
 def test_the_number_of_outputs_must_be_that_of_the_bounds(data, tmp_path):

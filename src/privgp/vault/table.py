@@ -88,6 +88,9 @@ class Numbers:
     def shape(self) -> tuple[int, ...]:
         return self.values.shape
 
+    def __len__(self) -> int:
+        return len(self.values)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)
 

@@ -75,6 +75,9 @@ class Table:
         """As arrays have it."""
         return self.rows, len(self.names)
 
+    def __len__(self) -> int:
+        return self.rows
+
     def column(self, name: str) -> Any:
         return self.cells[self.names.index(name)]
 
