@@ -44,7 +44,6 @@ PRIVATE_PARAMETERS = {
 # Parameters that may hold private inputs and are not followed further, and why.
 TRUSTED_PARAMETERS = {
     "make_plan X": "with --protect records, which makes inputs private, it takes their number alone",
-    "fit_several X": "with protect='records' it hands them to the vault",
     "_check X": "a grid search protects outputs alone, so its inputs are public",
     "_measure X": "an update hands it on as it is: the vault reads it where it is private",
 }
@@ -65,6 +64,7 @@ RELEASED = {
 # Elements of a result that are public, by function and place.
 PUBLIC_ELEMENTS = {
     ("root_utilities", 1), ("load_whole", 0), ("all_columns", 1), ("_inputs_and_people", 1),
+    ("_all_columns", 1), ("_all_columns", 2), ("_all_columns", 3),
     ("columns_to_fit", 0), ("columns_to_fit", 2), ("columns_to_fit", 3),
 }  # fmt: skip
 # Classes of the vault that hold nothing private.

@@ -286,11 +286,11 @@ class FileColumns(Mapping[str, Any]):
         found = cls(table, {name: (c, one._classes()) for name, c, one in each}, model.groups)
         counted = (one.exposure for one in model._declared().values())
         over = tuple(name for name in counted if name is not None)
-        check_roles(found.private, groups=found.people, exposure=FileInputs(found._files, over))
+        check_roles(found._private, groups=found.people, exposure=FileInputs(found._files, over))
         return found
 
     @property
-    def private(self) -> TableOutput:
+    def _private(self) -> TableOutput:
         """All outcomes, none of which may be anything else."""
         return TableOutput(self._files, tuple(column for column, _ in self.outcomes.values()))
 
@@ -301,7 +301,7 @@ class FileColumns(Mapping[str, Any]):
     def inputs(self, names: Sequence[str]) -> FileInputs:
         """The input columns of these names."""
         X = replace(self.table.inputs, names=tuple(names))
-        check_roles(self.private, X=X)
+        check_roles(self._private, X=X)
         return X
 
     @cached_property
@@ -320,8 +320,8 @@ class FileColumns(Mapping[str, Any]):
             return _numbers(FileInputs(self._files, (name,)))
         column, classes = self.outcomes[name]
         self._files.check([column])
-        outputs = TableOutput(self._files, (column,))
-        return gather_outputs(outputs, self._files, classes, self.groups, self.codes)
+        one = TableOutput(self._files, (column,))
+        return gather_outputs(one, self._files, classes, self.groups, self.codes)
 
     def __contains__(self, name: object) -> bool:
         column = self.outcomes[name][0] if name in self.outcomes else name  # type: ignore[index]

@@ -286,11 +286,12 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         if missing:
             raise ValueError(f"table has no column {missing[0]!r}, which outcomes declares.")
         X, groups, exposed = self._rows(given, self._input_names(given, inputs), inputs_to_fit)
+        private = [given[name] for name in declared] if has_names else [y]
         counted = {one.exposure for one in declared.values()}
         exposures = {name: given[name] for name in given if name in counted}
         outcomes = {name: given[name] for name in declared} if has_names else y
         self._check_given(X, outcomes, groups, exposures)
-        return [*outcomes.values()] if has_names else [y], X, groups, exposed
+        return private, X, groups, exposed
 
     def _checked(self, y: Any, rows: int) -> Any:
         """Outcomes of a further measurement, one column each: the vault reads each by itself."""
