@@ -174,7 +174,7 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         measure_new(self, X, private, groups, exposed)
         return self
 
-    def refine(self, table: Any, epsilon: float, delta: float = 0.0, y: Any = None) -> Self:
+    def refine(self, table: Any, epsilon: float, delta: float = 0.0, *, y: Any = None) -> Self:
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
 
         ``guarantee_`` then states the total, which counts for all of these people.
@@ -262,7 +262,14 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[str, ...]:
         """The names of the input columns, none of which is private or names people."""
         named = self._declared()
-        others = {*named, *(each.exposure for each in named.values()), self.groups}
+        public = {*(each.exposure for each in named.values()), self.groups}
+        twice = [name for name in named if name in public]
+        if twice:
+            raise ValueError(
+                f"{twice[0]!r} is a private outcome: it cannot be an exposure or groups too. "
+                "Nothing was spent."
+            )
+        others = {*named, *public}
         asked = self.inputs if inputs is None else inputs
         if isinstance(asked, str):
             asked = [asked]
