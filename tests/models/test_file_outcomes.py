@@ -124,6 +124,8 @@ def test_files_and_memory_give_the_same_release(data, tmp_path, outcome, unit):
     if refused:  # what memory refuses, files refuse in the same words
         table = open_table(write(data, tmp_path / "t", 3, "csv"), NAMES, columns, groups)
         assert refused == _problem(model(**settings).fit, table.inputs, table.output)
+        assert "inducing" in outcome
+        assert "records" in unit
         return
     for ending in ("csv", "parquet"):
         table = open_table(write(data, tmp_path / ending, 3, ending), NAMES, columns, groups)
@@ -198,7 +200,7 @@ MIXED = {
 @pytest.mark.parametrize("groups", [None, "who"])
 @pytest.mark.parametrize("private", [False, True])
 def test_outcomes_by_the_names_of_their_columns(data, tmp_path, private, groups):
-    declared = {"cost": Number(-1, 1), "pay": Number(0, 1)} if private else MIXED
+    declared = {**MIXED, "visits": Count(high=20)} if private else MIXED
     settings = {"protect": "records", "x_bounds": {"a": (0, 10), "b": (0, 10)}} if private else {}
 
     def model() -> PrivateGP:
@@ -221,6 +223,13 @@ def test_outcomes_by_the_names_of_their_columns(data, tmp_path, private, groups)
             PrivateGP(declared, **BUDGET, **settings).fit(alone)
     with pytest.raises(ValueError, match="no column 'absent'"):
         PrivateGP({"absent": Number(0, 1)}, **BUDGET, **settings).fit(table)
+    with pytest.raises(ValueError, match="which is a private outcome"):
+        model().fit(table, inputs=["a", "cost"])
+    twice = {"cost": Number(-1, 1), "visits": Count(high=20, exposure="cost")}
+    with pytest.raises(ValueError, match="y is called 'cost', like a column of exposure"):
+        PrivateGP(twice, **BUDGET, **settings).plan(table)
+    with pytest.raises(ValueError, match="y is called 'cost', like a column of X"):
+        PrivateGP(Number(-1, 1), groups=groups, **BUDGET).plan(alone, inputs=["cost"])
 
 
 def test_private_inputs_are_read_by_the_vault_alone(data, tmp_path, monkeypatch):
@@ -293,6 +302,12 @@ def test_private_inputs_are_refused_in_one_sentence(data, tmp_path):
         assert "secret7" not in str(caught.value)
 
 
+def test_people_are_no_private_inputs(data, tmp_path):
+    table = open_table(write(data, tmp_path / "t", 3, "csv"), NAMES, "cost", "a")
+    with pytest.raises(ValueError, match="groups is called 'a', like a column of X"):
+        regressor(**DOMAIN).fit(table.inputs, table.output)
+
+
 @pytest.mark.parametrize("outcome", ["two classes", "counts", "several"])
 def test_a_changed_file_is_refused_before_anything_is_charged(data, tmp_path, outcome):
     model, columns = OUTCOMES[outcome]
@@ -316,16 +331,26 @@ def test_the_number_of_outputs_must_be_that_of_the_bounds(data, tmp_path):
         several().fit(one.inputs, one.output)
 
 
-def test_what_was_fitted_from_files_is_updated_and_refined_from_files(data, tmp_path):
-    table = open_table(write(data[:40], tmp_path / "t", 2, "csv"), NAMES, "cost")
-    more = open_table(write(data[40:], tmp_path / "more", 2, "parquet"), NAMES, "cost")
-    known = regressor().fit(data[:40][NAMES], data["cost"][:40].to_numpy())
-    known.update(data[40:][NAMES], data["cost"][40:].to_numpy())
-    found = regressor().fit(table.inputs, table.output).update(more.inputs, more.output)
-    assert np.array_equal(found.predict(data[NAMES]), known.predict(data[NAMES]))
-    known.refine(data[:40][NAMES], data["cost"][:40].to_numpy(), 1.0, 1e-6)
-    found.refine(table.inputs, table.output, 1.0, 1e-6)
-    assert np.array_equal(found.predict(data[NAMES]), known.predict(data[NAMES]))
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("outcome", ["number", "three classes", "counts", "several"])
+def test_what_was_fitted_from_files_is_updated_and_refined_from_files(
+    data, tmp_path, outcome, unit
+):
+    (model, columns), (settings, groups) = OUTCOMES[outcome], UNITS[unit]
+
+    def held(part: pl.DataFrame) -> tuple[Any, Any, dict[str, Any]]:
+        people = {} if groups is None else {"groups": part[groups].to_list()}
+        return part[NAMES], outputs(part, columns), people
+
+    first, more = data[:36], data[36:]
+    (X, y, who), (X2, y2, who2) = held(first), held(more)
+    known = model(**settings).fit(X, y, **who).update(X2, y2, **who2).refine(X, y, 1.0, 1e-6, **who)
+    table = open_table(write(first, tmp_path / "t", 2, "csv"), NAMES, columns, groups)
+    further = open_table(write(more, tmp_path / "more", 2, "parquet"), NAMES, columns, groups)
+    found = model(**settings).fit(table.inputs, table.output)
+    found.update(further.inputs, further.output).refine(table.inputs, table.output, 1.0, 1e-6)
+    assert np.array_equal(answers(found, data[NAMES]), answers(known, data[NAMES]))
+    assert found.guarantee_ == known.guarantee_
 
 
 OPTIONS = ["--epsilon", "2", "--delta", "1e-5", "--hyperparameters", "fixed", "--seed", "0"]
