@@ -193,7 +193,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         return self.classes_[np.argmax(probabilities, axis=1)]
 
     def interval(
-        self, X: Table, coverage: float = 0.9, observation: bool = False
+        self, X: Table, coverage: float = 0.9, *, observation: bool = False
     ) -> tuple[Array, Array]:
         """The ends (low, high), each (rows, classes), of an interval that holds the probability of a
         class, the function behind it, with this coverage. Free, like ``predict``. ``observation``: refused,
