@@ -24,7 +24,7 @@ from privgp.models.kinds.updates import measure_again, measure_new
 from privgp.models.planned import from_inputs_alone, named
 from privgp.models.published import Published
 from privgp.models.spending import SpendsAtFit
-from privgp.models.tables import located, rows_at, rows_to_plan
+from privgp.models.tables import located, records_to_plan, rows_at, rows_to_plan
 from privgp.plan.counts.exposures import checked_exposure
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.replan import check_error, least_epsilon
@@ -273,6 +273,8 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         asked = self.inputs if inputs is None else inputs
         if isinstance(asked, str):
             asked = [asked]
+        if self.protect == "records":
+            asked = self._private_names(asked)
         names = [name for name in given if name not in others] if asked is None else [*asked]
         missing = absent(given, names)
         if missing:
@@ -285,6 +287,17 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         if not names:
             raise ValueError("table must have at least one input column.")
         return tuple(names)
+
+    def _private_names(self, asked: Sequence[str] | None) -> Sequence[str]:
+        """The names of private inputs: those that are declared."""
+        self._check_domain()
+        kinds = records_to_plan(self).inputs_
+        if asked is not None and {*asked} != {*kinds.names}:
+            raise ValueError(
+                f"inputs must be the private inputs that x_bounds and columns declare: "
+                f"{', '.join(kinds.names)}."
+            )
+        return kinds.names if asked is None else asked
 
     def _outcome_columns(self, given: Mapping[str, Any], y: Any) -> list[Any]:
         """The private columns of a table, one per outcome, or ``y`` where the outcome has no name."""
