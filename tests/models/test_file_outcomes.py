@@ -21,6 +21,7 @@ from privgp import (
     load,
     open_table,
 )
+from privgp.models import files
 from privgp.models.files import FileInputs
 from privgp.plan.inputs import file_kinds, file_rows
 from tests.command.running import assert_refused, run
@@ -223,7 +224,7 @@ def test_outcomes_by_the_names_of_their_columns(data, tmp_path, private, groups)
             PrivateGP(declared, **BUDGET, **settings).fit(alone)
     with pytest.raises(ValueError, match="no column 'absent'"):
         PrivateGP({"absent": Number(0, 1)}, **BUDGET, **settings).fit(table)
-    with pytest.raises(ValueError, match="which is a private outcome"):
+    with pytest.raises(ValueError, match=r"a private outcome|private inputs that x_bounds"):
         model().fit(table, inputs=["a", "cost"])
     twice = {"cost": Number(-1, 1), "visits": Count(high=20, exposure="cost")}
     with pytest.raises(ValueError, match="y is called 'cost', like a column of exposure"):
@@ -317,6 +318,30 @@ def test_a_changed_file_is_refused_before_anything_is_charged(data, tmp_path, ou
     with pytest.raises(ValueError, match="was changed since the table was opened"):
         model(ledger=account).fit(table.inputs, table.output)
     assert not [*account.entries()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_that_changes_once_inputs_are_read_is_refused(data, tmp_path, monkeypatch, name):
+    """Private columns are read last, and then the files are compared."""
+    table = open_table(write(data, tmp_path / "t", 3, "csv"), name)
+    read, gather = files.inputs_to_fit, files.gather_outputs
+    order = []
+
+    def inputs(*given: Any) -> Any:
+        order.append("inputs")
+        held = read(*given)
+        touched(tmp_path / "t" / "01.csv")
+        return held
+
+    def outcomes(*given: Any) -> Any:
+        order.append("outcome")
+        return gather(*given)
+
+    monkeypatch.setattr("privgp.models.gp.inputs_to_fit", inputs)
+    monkeypatch.setattr(files, "gather_outputs", outcomes)
+    with pytest.raises(ValueError, match="was changed since the table was opened"):
+        PrivateGP(MIXED, **BUDGET).fit(table)
+    assert order == ["inputs", "outcome"]
 
 
 def test_the_number_of_outputs_must_be_that_of_the_bounds(data, tmp_path):

@@ -148,8 +148,8 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         """
         given = columns_of(self, table)
         self._check_domain()
-        private = self._outcome_columns(given, y)
         X, groups, exposed = self._rows(given, self._input_names(given, inputs), inputs_to_fit)
+        private = self._outcome_columns(given, y)
         self._check_columns(given, X, y, groups)
         fit_several(self, X, private, tuple(self._declared()), groups, plan, exposed)
         return self
@@ -168,8 +168,8 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         given = columns_of(self, table)
-        private = self._outcome_columns(given, y)
         X, groups, exposed = self._rows(given, self._known_names(given), inputs_to_fit)
+        private = self._outcome_columns(given, y)
         self._check_columns(given, X, y, groups)
         measure_new(self, X, private, groups, exposed)
         return self
@@ -189,8 +189,8 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         given = columns_of(self, table)
-        private = self._outcome_columns(given, y)
         X, groups, exposed = self._rows(given, self._known_names(given), inputs_to_fit)
+        private = self._outcome_columns(given, y)
         self._check_columns(given, X, y, groups)
         measure_again(self, X, private, epsilon, delta, groups, exposed)
         return self
