@@ -162,8 +162,10 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        table, y
+        table : data frame, dict of columns, or what ``open_table`` returned
             As for ``fit``, with the same columns.
+        y : column, optional
+            As for ``fit``.
 
         """
         check_is_fitted(self)
@@ -181,10 +183,12 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        table, y
+        table : data frame, dict of columns, or what ``open_table`` returned
             As for ``fit``: the same rows, in the same order. Private records are not compared.
         epsilon, delta : float
             The further budget.
+        y : column, optional
+            As for ``fit``.
 
         """
         check_is_fitted(self)

@@ -282,7 +282,7 @@ class Request(ReleaseOptions):
         if self.groups is not None and not self.groups:
             raise Refusal("--groups must name a column.")
         if self.exposure is not None and self.likelihood != "poisson":
-            raise Refusal("--exposure is for --likelihood poisson only.")
+            raise Refusal("--exposure is for counts only, whose likelihood is poisson.")
         if self.exposure is not None and not self.exposure:
             raise Refusal("--exposure must name a column.")
         if self.max_change is not None and not 0 < self.max_change < math.inf:
