@@ -352,10 +352,18 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         return asked, public_rows(asked, rows, groups, exposed)
 
     def _check_domain(self) -> None:
-        if self.protect == "records" and not isinstance(self.x_bounds, Mapping):
+        """Refuse what does not go with private records."""
+        if self.protect != "records":
+            return
+        if not isinstance(self.x_bounds, Mapping):
             raise ValueError(
                 "x_bounds must have a pair for every private input, by its name, such as "
                 "{'age': (0, 90)}: bounds of private inputs are declared, never read from the data."
+            )
+        if any(each.exposure is not None for each in self._declared().values()):
+            raise ValueError(
+                "the exposure of a private record is as private as the record (docs/proofs/counts.md): "
+                "declare Count without exposure, so that every record counts over one unit."
             )
 
     def _exposed(self, given: Mapping[str, Any], rows: int) -> Exposed:
