@@ -158,3 +158,9 @@ def test_a_named_outcome_is_in_the_table():
         model().fit(TABLE, TABLE["height"])
     with pytest.raises(ValueError, match="data frame"):
         model().fit(TABLE.to_numpy())
+
+
+def test_columns_that_were_not_named_as_inputs_are_told_before_they_are_public():
+    made = model({"height": Number(60, 200)}, inputs=None)
+    with pytest.warns(UserWarning, match="'age', 'visits'.* Name the inputs"):
+        made.plan(TABLE[["age", "visits", "height"]])

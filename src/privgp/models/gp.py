@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from importlib import import_module
@@ -34,6 +35,10 @@ from privgp.question.outcomes import CLASSIFIER, REGRESSOR, Outcome
 from privgp.tables.frames import absent, frame_like, named_columns
 from privgp.types import Array, Bounds, RandomState, Table
 
+PUBLIC = (
+    "inputs was not given, so every column that is no outcome counts as a public input, and the release "
+    "will hold it: {}. Name the inputs if one of these is private."
+)
 ALONE = "output"  # the name of an outcome that is declared without one
 HOMES = {REGRESSOR: "privgp.models.regressor", CLASSIFIER: "privgp.models.classifier"}
 SHARED = (
@@ -283,6 +288,8 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         missing = absent(given, names)
         if missing:
             raise ValueError(f"table has no column {missing[0]!r}, which inputs names.")
+        if asked is None and isinstance(self.outcomes, Mapping):
+            warnings.warn(PUBLIC.format(", ".join(map(repr, names))), UserWarning, stacklevel=3)
         private = [name for name in names if name in named]
         if private:
             raise ValueError(
