@@ -88,6 +88,28 @@ def test_a_planted_cycle_is_found():
     assert "privgp.vault.noise" in order.cycle(order.module_graph(between_modules))
 
 
+# the one path that spends
+
+
+def test_nothing_but_publish_charges_an_account():
+    assert order.charging(HOUSE) == {"privgp.publish"}
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("privgp.models.regressor", "def pay(model):\n    model.ledger.charge(model.guarantee_)"),
+        ("privgp.command.release", "from privgp.publish import charge\n\ncharge(None)"),
+        (
+            "privgp.server.work",
+            "def pay(account):\n    return account.answer(None, '', b'', bytes)",
+        ),
+    ],
+)
+def test_a_planted_charge_is_found(module, text):
+    assert order.charging(HOUSE.planted(module, text)) == {"privgp.publish", module}
+
+
 # its size
 
 

@@ -13,7 +13,7 @@ from tests.house.source import PACKAGE, SOURCE, House, room_of, within
 
 ORDER = (
     "types", "storage", "pictures", "engine", "tables", "gp", "privacy", "question", "plan", "vault", "release", "ledger",
-    "models", "audit", "server", "command",
+    "publish", "models", "audit", "server", "command",
 )  # fmt: skip
 ALONE = ("storage", "pictures")  # know no other room than types
 BESIDE = ("papers", "benchmarks", "tests")  # not installed
@@ -41,6 +41,19 @@ def upward_imports(house: House) -> set[tuple[str, str]]:
             if upwards or (here in ALONE and there not in (here, "types")):
                 found.add((module.name, needed))
     return found
+
+
+def charging(house: House) -> set[str]:
+    """Modules that charge an account; ``ledger`` itself, whose accounts pass it on, is left out."""
+    return {
+        module.name
+        for module in house.modules.values()
+        if room_of(module.name) != "ledger"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition(".")[2] in ("charge", "answer")
+        and not ast.unparse(node.func).startswith("super()")
+    }
 
 
 def cycle(graph: Mapping[str, Iterable[str]]) -> list[str]:

@@ -56,7 +56,7 @@ READERS = {
 # Functions of the vault whose result may be published: noise or a private choice is in it, or it is
 # about public arguments only.
 RELEASED = {
-    "measure", "measure_rows", "measured_loss", "kusner_search", "choose",
+    "measure", "measured_loss", "kusner_search", "choose",
     "choose_by_validation", "choose_by_residuals", "ask", "unanswered",
     "person_ids", "person_codes", "table_people", "count_people", "column_names", "make_loss",
     "score_sensitivity", "parameters", "fingerprint", "written_classes", "complete_rows",
@@ -73,7 +73,7 @@ PUBLIC_CLASSES = {"Loss", "Finished"}
 PUBLIC_ATTRIBUTES = {
     "rows", "height", "model", "points", "answers", "guarantee", "names", "noise", "y_bounds",
     "norm", "seed", "epsilon", "delta", "sensitivity", "dominance", "dtype", "columns",
-    "numbers", "most", "ask", "loss",
+    "numbers", "most", "ask", "loss", "totals",
 }  # fmt: skip
 # Private objects may be given to these, which write them through the vault's own codecs.
 KEEPERS = {"create"}
@@ -327,7 +327,7 @@ class Flow:
     def _kind_of_call(self, call: ast.Call) -> int:
         names = self.callees(call)
         last = {name.rpartition(".")[2] for name in names}
-        if last & (RELEASED | READERS | PUBLIC_CLASSES | {"len", "isinstance", "fit"}):
+        if last & (RELEASED | READERS | PUBLIC_CLASSES | {"len", "isinstance", "fit", "update"}):
             return 0
         if last & TABLES and any(within(name, each) for name in names for each in LOADING):
             return RAW
@@ -421,8 +421,8 @@ class Flow:
             return node is not parent.test or self.reads  # whether there are any
         if isinstance(parent, ast.comprehension | ast.For | ast.Subscript | ast.Slice):
             return self.reads
-        if isinstance(parent, ast.BoolOp):
-            return self.kind(node) == KEPT  # whether there is one
+        if isinstance(parent, ast.BoolOp | ast.Lambda):
+            return self.kind(node) == KEPT  # whether there is one; drawn once it is paid for
         if isinstance(parent, ast.BinOp | ast.UnaryOp | ast.If | ast.While | ast.Assert):
             return False
         if isinstance(
@@ -458,7 +458,7 @@ class Flow:
         last = {name.rpartition(".")[2] for name in names}
         if all(room_of(name) == "vault" for name in names) and names:
             return True
-        if last <= {"len", "isinstance", "fit"} | KEEPERS | READERS:
+        if last <= {"len", "isinstance", "fit", "update"} | KEEPERS | READERS:
             return True
         if last == {"validate_data"}:
             return any(word.arg == "skip_check_array" for word in call.keywords)

@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validat
 import privgp
 from privgp import BudgetExceeded, Ledger, LedgerError, PrivateGPRegressor, open_table
 from privgp.models.load import notice
-from privgp.models.spending import FITS, Fits, unrecorded
+from privgp.publish import FITS, Fits, unrecorded
 from tests.ledger.test_estimators import MADE
 
 RNG = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def fit(model: Any, X: Any, y: Any) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in MADE if kind != "any outcomes"])
 def test_no_estimator_takes_its_output_among_its_inputs(kind, monkeypatch):
-    monkeypatch.setattr("privgp.models.spending.charge", None)
+    monkeypatch.setattr("privgp.models.spending.publish", None)
     output = SECOND.get(kind, "cost")
     y = FRAME[output]
     for X in (FRAME, pl.from_pandas(FRAME), FRAME.to_dict("list")):

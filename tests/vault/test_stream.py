@@ -18,7 +18,7 @@ from privgp.plan.streamed.sketch import sketch_plan
 from privgp.plan.streamed.sums import ENERGIES
 from privgp.vault.masked import Key
 from privgp.vault.people import person_codes
-from privgp.vault.stream import ArrayOutputs, Measured, measure_rows
+from privgp.vault.stream import ArrayOutputs, Measured, sum_rows
 from tests.budgets import SetNoise
 
 BOUNDS = (10.0, 30.0)
@@ -39,7 +39,9 @@ def sketch_of(X, multiplier=None, **settings):
 def measured(sketch, X, y, size=64, seed=None):
     rng = None if seed is None else np.random.default_rng(seed)
     rows = ArrayRows(X, size=size)
-    return measure_rows(rows, ArrayOutputs.of(y, rows), BOUNDS, sketch.columns, sketch.finish, rng)
+    sums = sum_rows(rows, ArrayOutputs.of(y, rows), BOUNDS, sketch.columns)
+    plan = sketch.finish(sums.totals)
+    return plan, sums.measure(plan, rng)
 
 
 def test_measured_are_sums_of_columns_and_the_energy_in_units_of_y(data):
@@ -127,7 +129,7 @@ def test_no_rows_are_refused(data):
     sketch = sketch_of(X)
     nothing = ArrayRows(np.empty((0, 2)))
     with pytest.raises(ValueError, match="no rows"):
-        measure_rows(nothing, ArrayOutputs(np.empty(0)), BOUNDS, sketch.columns, sketch.finish)
+        sum_rows(nothing, ArrayOutputs(np.empty(0)), BOUNDS, sketch.columns)
 
 
 @pytest.mark.parametrize("also", ["1", " 1", "1.0", "01", 1.0, True, Decimal("1.00"), b"1"])

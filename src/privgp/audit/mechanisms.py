@@ -28,11 +28,11 @@ from privgp.models.search.bayes import PrivateBayesSearchCV
 from privgp.models.search.bayes_plan import guarantee_of
 from privgp.models.search.candidates import candidates_of
 from privgp.models.search.grid import PrivateGridSearchCV
-from privgp.models.spending import unrecorded
 from privgp.plan.functions.paths import MOST_PATHS
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.plan import Plan
 from privgp.plan.several.plan import JointPlan
+from privgp.publish import unrecorded
 from privgp.types import Array, Random
 from privgp.vault.measure import exact
 from privgp.vault.scores import score_sensitivity

@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
@@ -18,7 +18,7 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.promise import simulation
-from privgp.models.spending import SpendingRegressor, charge
+from privgp.models.spending import SpendingRegressor
 from privgp.models.tables import numbers_only
 from privgp.plan.bins.bins import Bins, BinSums, Grid, HalvedBins
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
@@ -87,7 +87,6 @@ class BinnedMeans(SpendingRegressor):
         check_choice("protect", self.protect, ("outputs", "records"))
         release = self._measure_records if self.protect == "records" else self._measure_outputs
         release(X, y)
-        self._learn()
         return self
 
     def predict(self, X: Table) -> Array:
@@ -110,9 +109,12 @@ class BinnedMeans(SpendingRegressor):
         bins, index = np.unique(grid.of(X), return_inverse=True)
         counts = np.bincount(index).astype(float)
         what = f"the sums of the clipped outputs over {len(bins)} bins"
-        measured = self._measured(y, len(X), BinSums(self.noise, index, len(bins)), what)
-        means = self._middle_and_half()[0] + measured.values / counts
-        self._keep(grid, bins, counts, means, measured.noise_std / counts)
+
+        def keep(measured: Measurement) -> None:
+            means = self._middle_and_half()[0] + measured.values / counts
+            self._keep(grid, bins, counts, means, measured.noise_std / counts)
+
+        self._publish_sums(y, len(X), BinSums(self.noise, index, len(bins)), what, keep)
 
     def _measure_records(self, X: Any, y: Any) -> None:
         """Counts and sums per bin. Inputs and outputs go to the vault."""
@@ -131,19 +133,29 @@ class BinnedMeans(SpendingRegressor):
         what = (
             f"counts and sums of the clipped outputs over {grid.count} bins of the declared domain"
         )
-        measured = self._measured((inputs, y), len(inputs), strategy, what)
-        assert measured.counts is not None
-        middle, half = self._middle_and_half()
-        bins = np.flatnonzero(measured.counts > FEWEST * measured.noise_std / half)
-        counts = measured.counts[bins]
-        bounds = check_bounds("y_bounds", self.y_bounds)
-        means = np.clip(middle + measured.values[bins] / counts, *bounds)
-        # the error of a ratio: of its numerator, and of its denominator times itself
-        spread = measured.noise_std * np.sqrt(1.0 + ((means - middle) / half) ** 2)
-        self._keep(grid, bins, counts, means, spread / counts)
 
-    def _measured(self, data: Any, rows: int, strategy: Strategy, what: str) -> Measurement:
-        """Spend the budget, and say what it promises."""
+        def keep(measured: Measurement) -> None:
+            assert measured.counts is not None
+            middle, half = self._middle_and_half()
+            bins = np.flatnonzero(measured.counts > FEWEST * measured.noise_std / half)
+            counts = measured.counts[bins]
+            bounds = check_bounds("y_bounds", self.y_bounds)
+            means = np.clip(middle + measured.values[bins] / counts, *bounds)
+            # the error of a ratio: of its numerator, and of its denominator times itself
+            spread = measured.noise_std * np.sqrt(1.0 + ((means - middle) / half) ** 2)
+            self._keep(grid, bins, counts, means, spread / counts)
+
+        self._publish_sums((inputs, y), len(inputs), strategy, what, keep)
+
+    def _publish_sums(
+        self,
+        data: Any,
+        rows: int,
+        strategy: Strategy,
+        what: str,
+        keep: Callable[[Measurement], None],
+    ) -> None:
+        """Spend the budget on these sums, which ``what`` describes; ``keep`` takes the noisy ones."""
         noise = noise_of(strategy, float(self.epsilon), float(self.delta))
         bounds = check_bounds("y_bounds", self.y_bounds)
         records = self.protect == "records"
@@ -156,10 +168,16 @@ class BinnedMeans(SpendingRegressor):
             sampler=noise.sampler,
             simulated=self.random_state is not None,
         )
-        charge(self, promised, rows=rows)
-        measured = measure(data, bounds, strategy, noise, simulation(self))
-        self.guarantee_ = promised
-        return measured
+        rng = simulation(self)
+
+        def learn(measured: Measurement) -> None:
+            self.guarantee_ = promised
+            keep(measured)
+            self._learn()
+
+        self._publish(
+            promised, lambda: measure(data, bounds, strategy, noise, rng), learn, rows=rows
+        )
 
     def _keep(self, grid: Grid, bins: Integers, counts: Array, means: Array, std: Array) -> None:
         self._grid, self._bins = grid, bins

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -17,26 +17,23 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
-from privgp.models.files import columns_to_fit, columns_to_plan
-from privgp.models.kept import names_of
 from privgp.models.kinds.records import (
     check_protect,
-    fit_records,
     measured_functions,
-    plan_records,
 )
-from privgp.models.kinds.updates import measure_again, measure_new, stages
-from privgp.models.planned import PublicRows, accepted, bound, from_inputs_alone, named
-from privgp.models.promise import OF_LABELS, Told, simulation
-from privgp.models.published import FIRST, Further, Published
+from privgp.models.kinds.updates import stages
+from privgp.models.planned import from_inputs_alone
+from privgp.models.promise import OF_LABELS, Told
+from privgp.models.published import FIRST, Further
 from privgp.models.regressor import check_coverage
-from privgp.models.spending import SpendingClassifier, charge
-from privgp.models.tables import any_column, located, rows_at, rows_to_fit, rows_to_plan
-from privgp.plan.build import Question, make_plan
+from privgp.models.rows import RowsModel
+from privgp.models.spending import SpendingClassifier
+from privgp.models.tables import rows_at
+from privgp.plan.build import Question
 from privgp.plan.classes.declared import Classes, declared_classes
 from privgp.plan.classes.latent import LABEL_VARIANCE, behind
 from privgp.plan.inputs.arguments import check_choice
-from privgp.plan.parameters import MECHANISMS, LabelParameters
+from privgp.plan.parameters import MECHANISMS, LabelParameters, Parameters
 from privgp.plan.plan import Plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.stages import Stages
@@ -44,10 +41,7 @@ from privgp.release.classes import Probabilities, functions_of, outcomes_of
 from privgp.release.file import LabelContents
 from privgp.release.several import OneClass, OutputContents
 from privgp.types import Array, Bounds, Column, RandomState, Table
-from privgp.vault.checks.roles import check_order
 from privgp.vault.labels import values_of
-from privgp.vault.measure import measure
-from privgp.vault.validate import person_ids
 
 NO_OBSERVATION = (
     "observation=True is for numbers and counts: a new label is one of the classes, and predict_proba has "
@@ -56,7 +50,7 @@ NO_OBSERVATION = (
 
 
 @dataclass(eq=False, repr=False)
-class PrivateGPClassifier(Published, SpendingClassifier):
+class PrivateGPClassifier(RowsModel, SpendingClassifier):
     """Gaussian-process classification of private labels, (epsilon, delta)-private.
 
     Parameters
@@ -91,6 +85,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     """
 
     _told: ClassVar[Told] = OF_LABELS
+    _declares: ClassVar[type[Parameters]] = LabelParameters
     kernel: Kernel | None = None
     _: KW_ONLY
     classes: Column | None = None
@@ -114,12 +109,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used.
         """
-        check_order(X=X, groups=groups)
-        names, asked = names_of(X), self
-        X, groups, _ = columns_to_plan(self, X, groups)
-        if self.protect != "records":
-            asked, X = rows_to_plan(self, X)
-        return named(asked._plan(X, groups), names)
+        return self._plan_table(X, groups)
 
     def fit(
         self, X: Table, y: Column, *, groups: Column | None = None, plan: Plan | None = None
@@ -131,31 +121,12 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         ``plan``: what ``plan(X, groups=groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
         """
-        self._check_given(X, y, groups)
-        X, y, groups, _ = columns_to_fit(self, X, y, groups)
-        if self.protect == "records":
-            column = any_column(X)
-            rows = len(column) if isinstance(column, Sized) else 0
-            y = values_of(y, declared_classes(self.classes), rows)
-            fit_records(self, X, y, groups, plan)
-            return self
-        X = rows_to_fit(self, X)
-        y = values_of(y, declared_classes(self.classes), len(X))
-        public = PublicRows.of(X, person_ids(groups, len(X)))
-        plan = self._plan_for(public, groups, plan)
-        charge(self, self._promised(plan), public.inputs, rows=len(X))
-        measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
-        del y
-        self._release(plan, measurement)
-        return self
+        return self._fit(X, y, groups, plan)
 
     def update(self, X: Table, y: Column, *, groups: Column | None = None) -> Self:
         """Measure labels of new people and learn from all measurements together, as
         ``PrivateGPRegressor.update`` does. Spends their budget."""
-        self._check_given(X, y, groups)
-        X, y, groups, _ = columns_to_fit(self, X, y, groups)
-        measure_new(self, X, y, groups, {})
-        return self
+        return self._fit_further(X, y, groups, None)
 
     def refine(
         self,
@@ -168,10 +139,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     ) -> Self:
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget, as
         ``PrivateGPRegressor.refine`` does. ``guarantee_`` then states the total."""
-        self._check_given(X, y, groups)
-        X, y, groups, _ = columns_to_fit(self, X, y, groups)
-        measure_again(self, X, y, epsilon, delta, groups, {})
-        return self
+        return self._fit_further(X, y, groups, (epsilon, delta))
 
     @from_inputs_alone
     def stages(
@@ -235,23 +203,6 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         check_is_fitted(self)
         return rows_at(self, X)
 
-    def _plan(self, X: Any, groups: Any, exposure: Any = None, earlier: Any = None) -> Plan:
-        """``earlier``: what was measured before, if anything."""
-        if self.protect == "records":
-            return plan_records(self, X, groups, earlier)
-        question = self._question(X.shape[1])
-        people = person_ids(groups, len(X))
-        with one_thread():
-            plan = make_plan(X, question, self._budget(), people, earlier)
-        return bound(self, plan, PublicRows.of(X, people))
-
-    def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
-        """A new plan for these rows, or the given one if it was made for them."""
-        if plan is None:
-            return self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
-        self._question(rows.columns)
-        return accepted(self, plan, rows)
-
     def _checked(self, y: Any, rows: int) -> Array:
         """Labels of a further measurement, to be handed to the vault."""
         return values_of(y, declared_classes(self.classes), rows)
@@ -259,9 +210,6 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     def _made_up(self, rows: int) -> Any:
         """Labels to rehearse with."""
         return np.full(rows, declared_classes(self.classes)[0])
-
-    def _parameters(self, columns: int) -> LabelParameters:
-        return LabelParameters.of(self.get_params(deep=False) | located(self), columns)
 
     def _question(self, columns: int) -> Question:
         """The parameters, checked, for this many input columns."""

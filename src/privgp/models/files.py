@@ -32,7 +32,7 @@ from privgp.vault.checks.roles import check_roles
 from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, table_people
 
 if TYPE_CHECKING:
-    from privgp.models.regressor import PrivateGPRegressor
+    from privgp.models.rows import RowsModel
 
 NOT_OURS = "y must be the output of the table whose inputs are X."
 
@@ -373,7 +373,7 @@ def is_streamed(X: Any, model: Any) -> TypeGuard[FileInputs]:
     return isinstance(X, FileInputs) and bool(model._streams(len(X)))
 
 
-def plan_table(model: PrivateGPRegressor, X: FileInputs, groups: Any) -> Plan:
+def plan_table(model: RowsModel, X: FileInputs, groups: Any) -> Plan:
     """What a fit on a streamed table would measure."""
     X, model = X.known_by(model.columns), copy(model)
     groups = X.people(groups)
@@ -382,7 +382,7 @@ def plan_table(model: PrivateGPRegressor, X: FileInputs, groups: Any) -> Plan:
 
 
 def fit_table(
-    model: PrivateGPRegressor, X: FileInputs, y: Any, groups: Any, plan: Any, watch: Any = None
+    model: RowsModel, X: FileInputs, y: Any, groups: Any, plan: Any, watch: Any = None
 ) -> None:
     """Measure a streamed table once. Spends."""
     X = X.known_by(model.columns)
@@ -395,7 +395,7 @@ def fit_table(
     fit_rows(model, X.rows(groups, most_rows(model, groups)), y, plan, watch)
 
 
-def rehearse_table(model: PrivateGPRegressor, table: Table, plan: Any) -> None:
+def rehearse_table(model: RowsModel, table: Table, plan: Any) -> None:
     """Fit made-up outputs, measured as planned: whatever would stop a release stops this first."""
     X, groups = table.inputs.known_by(model.columns), table.groups
     if is_streamed(X, model):

@@ -21,10 +21,9 @@ from privgp.models.files import (
 )
 from privgp.models.kinds.several.model import fit_several, plan_several, plot_several
 from privgp.models.kinds.several.rows import Exposed, private_count, public_rows
-from privgp.models.kinds.updates import measure_again, measure_new
+from privgp.models.kinds.updates import measure_further
 from privgp.models.planned import from_inputs_alone, named
 from privgp.models.published import Published
-from privgp.models.spending import SpendsAtFit
 from privgp.models.tables import located, records_to_plan, rows_at, rows_to_plan
 from privgp.plan.counts.exposures import checked_exposure
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
@@ -48,7 +47,7 @@ SHARED = (
 
 
 @dataclass(eq=False, repr=False)
-class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
+class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     """Gaussian-process curves and maps of any private outcomes, (epsilon, delta)-private together.
 
     Parameters
@@ -173,13 +172,7 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             As for ``fit``.
 
         """
-        check_is_fitted(self)
-        given = columns_of(self, table)
-        X, groups, exposed = self._rows(given, self._known_names(given), inputs_to_fit)
-        private = self._outcome_columns(given, y)
-        self._check_columns(given, X, y, groups)
-        measure_new(self, X, private, groups, exposed)
-        return self
+        return self._fit_further(table, y, None)
 
     def refine(self, table: Any, epsilon: float, delta: float = 0.0, *, y: Any = None) -> Self:
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
@@ -196,12 +189,16 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             As for ``fit``.
 
         """
+        return self._fit_further(table, y, (epsilon, delta))
+
+    def _fit_further(self, table: Any, y: Any, budget: tuple[float, float] | None) -> Self:
+        """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
         check_is_fitted(self)
         given = columns_of(self, table)
         X, groups, exposed = self._rows(given, self._known_names(given), inputs_to_fit)
         private = self._outcome_columns(given, y)
         self._check_columns(given, X, y, groups)
-        measure_again(self, X, private, epsilon, delta, groups, exposed)
+        measure_further(self, X, private, groups, exposed, budget)
         return self
 
     def epsilon_for(self, table: Any, error: float) -> float:  # type: ignore[override]

@@ -11,7 +11,6 @@ from sklearn.utils.validation import validate_data
 
 from privgp.ledger.account import Account
 from privgp.models.kept import KeptEstimator, names_of
-from privgp.models.spending import charge
 from privgp.models.tables import numbers_only
 from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
 from privgp.privacy.guarantee import Guarantee
@@ -87,11 +86,14 @@ class PosteriorPaths(KeptEstimator):
         y = checked_outputs(y, len(inputs))
         validate_data(tried, X, skip_check_array=True)  # remembers the names of the columns
         n = check_count(len(inputs))
-        draws = first_path_draws(inputs, y, model, seed)
-        del inputs, X, y
         promised = model.guarantee(n, simulated=seed is not None)
-        charge(self, promised, rows=n)
-        self._take(Kept.new(PathContents(promised, names_of(tried), model, draws), PATHS, state))
+        names = names_of(tried)
+        self._publish_kept(
+            promised,
+            n,
+            lambda: PathContents(promised, names, model, first_path_draws(inputs, y, model, seed)),
+            state,
+        )
         return self
 
     def release(self, X_new: Table) -> Array:

@@ -62,9 +62,11 @@ def generator(seed: Any) -> np.random.Generator | None:
     return None if seed is None else np.random.default_rng(seed)
 
 
-def simulation(model: Any) -> np.random.Generator | None:
-    """The generator of a simulation's noise; None for the noise that protects."""
-    return generator(*seeds(model))
+def simulation(model: Any, before: int = 0) -> np.random.Generator | None:
+    """The generator of a simulation's noise, another one after every earlier measurement; None for the
+    noise that protects."""
+    (seed,) = seeds(model)
+    return generator([seed, before] if before and seed is not None else seed)
 
 
 def noted(model: Any, guarantee: Guarantee) -> Guarantee:

@@ -7,13 +7,15 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import singledispatch
 from typing import Any, ClassVar, Self
 
 from sklearn.base import clone
 
 from privgp.gp.measurement import Measurement
 from privgp.models.kinds.further import spendings_of
-from privgp.models.promise import VALUES, Told, noted, regressor_guarantee
+from privgp.models.promise import VALUES, Told, noted, regressor_guarantee, simulation
+from privgp.models.spending import SpendsAtFit
 from privgp.plan.build import Budget
 from privgp.plan.plan import Plan
 from privgp.plan.replan import check_error, least_epsilon
@@ -22,6 +24,7 @@ from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import utc
 from privgp.release.spendings import Spending, as_one, promised
 from privgp.types import Array
+from privgp.vault.measure import measure
 
 LONGEST = 200
 
@@ -39,7 +42,13 @@ class Further:
 FIRST = Further()
 
 
-class Published:
+@singledispatch
+def learn_release(plan: Any, model: Any, measured: Any, further: Further) -> None:
+    """All that follows from the measurement of a plan: post-processing."""
+    model._release(plan, measured, further=further)
+
+
+class Published(SpendsAtFit):
     _each: tuple[Any, ...] = ()  # the fitted models of several outputs
     _spent: tuple[Any, ...] = ()  # every measurement, where more may follow
     _held: tuple[Any, ...] = ()  # what was measured and learned of every class of labels
@@ -129,6 +138,38 @@ class Published:
         simulated = self.random_state is not None
         return noted(self, regressor_guarantee(plan, simulated=simulated, told=self._told))
 
+    def _publish_plan(
+        self,
+        plan: Any,
+        data: Any,
+        *,
+        inputs: Array | None = None,
+        rows: int | None = None,
+        further: Further = FIRST,
+    ) -> None:
+        """Charge for a plan, measure it once and learn from the measurement.
+
+        Parameters
+        ----------
+        plan : Plan or JointPlan
+            What to measure, and the noise.
+        data : object
+            The private values, as the vault measures them.
+        inputs, rows
+            As ``SpendsAtFit._publish`` has them.
+        further : Further
+            The measurements that this one is added to.
+
+        """
+        random_state = simulation(self, len(further.before))
+        self._publish(
+            self._promised(plan),
+            lambda: measure(data, plan.y_bounds, plan.strategy, plan.noise, random_state),
+            lambda measured: learn_release(plan, self, measured, further),
+            inputs=inputs,
+            rows=rows,
+        )
+
     def _note(
         self, plan: Plan, measurement: Measurement, functions: int, further: Further
     ) -> tuple[Measurement, ...]:
@@ -156,6 +197,10 @@ class Published:
         each = [one.measurement.parts(len(measured)) for one in spent] or [measured]
         self.measurements_ = tuple(one for function in zip(*each, strict=True) for one in function)
         self._spent, self._as_one = spent, measured
+
+    def _classes(self) -> Any:
+        """The declared classes of a label; None where outputs are numbers."""
+        return None
 
     def _streams(self, rows: int) -> bool:
         """Whether so many rows are read in blocks, so that they need not be in memory."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, Self
 
@@ -17,18 +17,12 @@ from privgp.engine.cluster import engine_of
 from privgp.gp.inference.learning import learn
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.gp.threads import laid_out, one_thread, threads_for
+from privgp.gp.threads import laid_out, one_thread
 from privgp.ledger.account import Account
 from privgp.models.files import (
-    columns_to_fit,
-    columns_to_plan,
     exposure_of,
-    fit_table,
-    is_streamed,
-    plan_table,
 )
-from privgp.models.kept import names_of
-from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows, streams
+from privgp.models.kinds.inducing import streams
 from privgp.models.kinds.rates import (
     answer_to,
     check_exposed,
@@ -37,9 +31,7 @@ from privgp.models.kinds.rates import (
 )
 from privgp.models.kinds.records import (
     check_protect,
-    fit_records,
     measured_functions,
-    plan_records,
     row_count,
 )
 from privgp.models.kinds.several.model import (
@@ -51,14 +43,14 @@ from privgp.models.kinds.several.model import (
     predicted,
 )
 from privgp.models.kinds.several.rows import private_count, public_rows
-from privgp.models.kinds.updates import measure_again, measure_new, stages
-from privgp.models.planned import PublicRows, accepted, bound, from_inputs_alone, named
-from privgp.models.promise import simulation
-from privgp.models.published import FIRST, Further, Published
-from privgp.models.spending import SpendingRegressor, charge
-from privgp.models.tables import located, rows_at, rows_to_fit, rows_to_plan
-from privgp.plan.build import Question, make_plan
-from privgp.plan.counts.exposures import Exposures, checked_exposure
+from privgp.models.kinds.updates import stages
+from privgp.models.planned import from_inputs_alone
+from privgp.models.published import FIRST, Further
+from privgp.models.rows import RowsModel
+from privgp.models.spending import SpendingRegressor
+from privgp.models.tables import located, rows_at
+from privgp.plan.build import Question
+from privgp.plan.counts.exposures import checked_exposure
 from privgp.plan.inputs.arguments import (
     check_bounds,
     check_change,
@@ -68,7 +60,7 @@ from privgp.plan.inputs.arguments import (
     target_points,
 )
 from privgp.plan.inputs.rows import Rows
-from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Parameters
+from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import (
     are_several,
@@ -85,11 +77,8 @@ from privgp.release.file import Contents
 from privgp.release.rates import learn_rates
 from privgp.release.several import OutputContents
 from privgp.types import Array, Bounds, Column, RandomState, Table
-from privgp.vault.checks.roles import check_order
 from privgp.vault.labels import split_columns
-from privgp.vault.measure import measure
-from privgp.vault.stream import ArrayOutputs
-from privgp.vault.validate import checked_outputs, column_names, person_ids
+from privgp.vault.validate import checked_outputs, column_names
 
 INTERVAL_ROWS = 8192  # at a time: every model of the mixture has a mean and a variance at each
 
@@ -103,7 +92,7 @@ def check_coverage(coverage: Any) -> tuple[float, float]:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateGPRegressor(Published, SpendingRegressor):
+class PrivateGPRegressor(RowsModel, SpendingRegressor):
     """Gaussian-process regression of private outputs, (epsilon, delta)-private.
 
     Parameters
@@ -194,16 +183,9 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
         ``groups`` but the number of people. ``exposure``: as ``fit`` has it.
         """
-        check_order(X=X, groups=groups, exposure=exposure)
         exposure = exposure_of(X, exposure)
         check_exposed(self, exposure)
-        if is_streamed(X, self):
-            return plan_table(self, X, groups)
-        names, asked = names_of(X), self
-        X, groups, exposure = columns_to_plan(self, X, groups, exposure)
-        if self.protect != "records":
-            asked, X = rows_to_plan(self, X)
-        return named(asked._plan(X, groups, exposure=exposure), names)
+        return self._plan_table(X, groups, exposure)
 
     def epsilon_for(
         self,
@@ -241,33 +223,17 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         """
         exposure = exposure_of(X, exposure)
         check_exposed(self, exposure)
-        self._check_given(X, y, groups, exposure)
-        if is_streamed(X, self):
-            fit_table(self, X, y, groups, plan)
-            return self
-        X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
-        if are_several(self.y_bounds):
-            count = row_count(X)
-            private = split_columns(y, count, len(self._alone()))
-            exposed = self._exposed_by(exposure, count)
-            fit_several(self, X, private, column_names(y), groups, plan, exposed)
-            return self
-        if self.protect == "records":
-            fit_records(self, X, y, groups, plan)
-            return self
-        X = rows_to_fit(self, X)
-        y = checked_outputs(y, len(X))
-        if streams(self, len(X)):
-            rows = array_rows(self, X, groups)
-            fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)
-            return self
-        public = PublicRows.of(X, person_ids(groups, len(X)), self._exposure(exposure, len(X)))
-        plan = self._plan_for(public, groups, plan)
-        charge(self, self._promised(plan), public.inputs, rows=len(X))
-        measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
-        del y
-        self._release(plan, measurement)
-        return self
+        return self._fit(X, y, groups, plan, exposure)
+
+    def _fit_columns(self, X: Any, y: Any, groups: Any, exposure: Any, plan: Any) -> None:
+        """Measure one output, or several together."""
+        if not are_several(self.y_bounds):
+            super()._fit_columns(X, y, groups, exposure, plan)
+            return
+        count = row_count(X)
+        private = split_columns(y, count, len(self._alone()))
+        exposed = self._exposed_by(exposure, count)
+        fit_several(self, X, private, column_names(y), groups, plan, exposed)
 
     def update(
         self, X: Table, y: Column, *, groups: Column | None = None, exposure: Column | None = None
@@ -279,10 +245,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         the release so far; of private records, the same sums are measured as at first. X, groups,
         exposure and parameters must not have been chosen by looking at outputs.
         """
-        self._check_given(X, y, groups, exposure)
-        X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure_of(X, exposure))
-        measure_new(self, X, y, groups, self._exposed_by(exposure, row_count(X)))
-        return self
+        return self._fit_further(X, y, groups, None, exposure_of(X, exposure))
 
     def refine(
         self,
@@ -300,11 +263,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         what is measured is planned knowing the release so far: it looks closer where that is least
         certain. Private records must be those of an earlier measurement, which cannot be checked.
         """
-        self._check_given(X, y, groups, exposure)
-        X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure_of(X, exposure))
-        exposed = self._exposed_by(exposure, row_count(X))
-        measure_again(self, X, y, epsilon, delta, groups, exposed)
-        return self
+        return self._fit_further(X, y, groups, (epsilon, delta), exposure_of(X, exposure))
 
     @from_inputs_alone
     def stages(
@@ -446,35 +405,14 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         exposure: Any = None,
         earlier: Any = None,
     ) -> Any:
-        """``earlier``: what was measured before, if anything."""
+        """A plan for one output, or for several together."""
         check_exposed(self, exposure)
-        if are_several(self.y_bounds):
-            if self.protect == "records":
-                return plan_several(self, private_count(self, X, groups))
-            exposed = self._exposed_by(exposure, len(X))
-            return plan_several(self, public_rows(self, X, groups, exposed))
+        if not are_several(self.y_bounds):
+            return super()._plan(X, groups, ranked, exposure, earlier)
         if self.protect == "records":
-            return plan_records(self, X, groups, earlier)
-        if streams(self, len(X)) and not ranked and earlier is None:
-            return plan_rows(self, array_rows(self, X, groups))
-        question = self._question(X.shape[1], ranked=ranked)
-        # Only the other objectives have matrices so large that threads do more than wait.
-        people, exposure = person_ids(groups, len(X)), self._exposure(exposure, len(X))
-        if exposure is not None:
-            unit = None if earlier is None else earlier.unit
-            question = replace(question, exposures=Exposures.of(exposure, question.y_bounds, unit))
-        with one_thread() if question.objective == "posterior" else threads_for(len(X)):
-            plan = make_plan(X, question, self._budget(), people, earlier)
-        return plan if ranked else bound(self, plan, PublicRows.of(X, people, exposure))
-
-    def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
-        """A new plan for these rows, or the given one if it was made for them."""
-        if plan is None:
-            inputs = rows.count if rows.inputs is None else rows.inputs
-            made: Plan = self._plan(inputs, groups, exposure=rows.exposure)
-            return made
-        self._question(rows.columns)
-        return accepted(self, plan, rows)
+            return plan_several(self, private_count(self, X, groups))
+        exposed = self._exposed_by(exposure, len(X))
+        return plan_several(self, public_rows(self, X, groups, exposed))
 
     def _sketch(self, rows: Rows) -> Sketch:
         """What is measured of a row, with inducing inputs, for rows in memory or in a file."""
@@ -513,10 +451,6 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         low, high = self.interval(X, coverage, observation=observation)
         return {"mean": mean, "std": std, "low": low, "high": high}
 
-    def _classes(self) -> None:
-        """Outputs are numbers."""
-        return None
-
     def _streams(self, rows: int) -> bool:
         return streams(self, rows)
 
@@ -544,7 +478,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
 
     def _checked(self, y: Any, rows: int) -> Any:
         """Outputs of a further measurement, to be handed to the vault: of several, the columns."""
-        if not self._each:
+        if not are_several(self.y_bounds):
             return checked_outputs(y, rows)
         check_names(self, column_names(y))
         return split_columns(y, rows, len(self._each))
@@ -554,10 +488,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         low, high = np.array(self.y_bounds, dtype=float).T
         return np.full((rows, *np.shape(low)), 0.5 * low + 0.5 * high)
 
-    def _parameters(self, columns: int) -> Parameters:
-        return Parameters.of(self.get_params(deep=False) | located(self), columns)
-
-    def _question(self, columns: int, ranked: bool = False) -> Question:
+    def _question(self, columns: int) -> Question:
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         bounds = check_bounds("y_bounds", self.y_bounds)
@@ -588,7 +519,6 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             reconstruct=self.reconstruct,
             learned=self.hyperparameters == "learned",
             mechanism=self.mechanism,
-            ranked=ranked,
             max_change=check_change(self.max_change, self.protect),
             squares=self.likelihood != "poisson",
             exposures=record_exposures(self, bounds),

@@ -20,7 +20,7 @@ from privgp.ledger.account import Account
 from privgp.ledger.chain import Entry
 from privgp.ledger.filter import Spent
 from privgp.ledger.ledger import Ledger
-from privgp.models.kinds.updates import check_updatable, measure_new
+from privgp.models.kinds.updates import check_updatable
 from privgp.models.load import estimator_for, packed, unpacked
 from privgp.plan.file import packed_plan, unpacked_plan
 from privgp.privacy.guarantee import Guarantee
@@ -150,10 +150,10 @@ class Work:
         step(0.3, "Rehearsing with made-up values")
         trial = unpacked(data).set_params(hyperparameters="fixed", random_state=0)
         inputs = X if trial.x_bounds is None else declared.middle(len(X))
-        packed(_measure(trial, inputs, trial._made_up(len(X)), people))
+        packed(trial.update(inputs, trial._made_up(len(X)), groups=people))
 
         def draw(account: Keyed) -> Any:
-            return _measure(unpacked(data).set_params(ledger=account), X, y, people)
+            return unpacked(data).set_params(ledger=account).update(X, y, groups=people)
 
         request = f"update of {previous['id']} by {job['asked']['table']}"
         return self._answered(job, request, draw, previous["id"], step)
@@ -181,12 +181,6 @@ class Work:
             id=job["id"], dataset=job["dataset"], ledger_key=key, previous=previous
         )
         return str(job["id"])
-
-
-def _measure(model: Any, X: Any, y: Any, people: Any) -> Any:
-    """The model with rows of new people."""
-    measure_new(model, X, y, people, {})
-    return model
 
 
 def _told(plan: Any, declared: Declared, asked: PlanAsked, step: Step) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Sums over rows that stream past, plus noise: a measurement in one pass over inputs and outputs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -72,33 +72,45 @@ class ArrayOutputs:
         """They are in memory."""
 
 
-def measure_rows(
+@dataclass(frozen=True, repr=False)
+class RowSums:
+    """Sums over rows without noise, of which ``totals`` alone are public: those of the columns."""
+
+    totals: Totals
+    columns: Columns
+    bounds: Pair
+    masked: Masked
+    key: Key
+
+    def measure(self, plan: Plan, random_state: Random = None) -> Measurement:
+        """Spend the budget once: add the noise of a plan that was made of the totals."""
+        private = self.masked.opened(self.key)
+        sums = self.columns.lattice("absolute").join(private[:, :-1])
+        energy = float(ENERGIES.join(private[:, -1]))
+        numbers = add_noise(plan.strategy.with_energy(sums, energy), plan.noise, random_state)
+        half_width = 0.5 * self.bounds[1] - 0.5 * self.bounds[0]
+        return plan.strategy.read(numbers, plan.noise, half_width)
+
+
+def sum_rows(
     rows: Rows,
     outputs: Outputs,
     bounds: Pair,
     columns: Columns,
-    finish: Callable[[Totals], Plan],
-    random_state: Random = None,
     *,
     engine: Engine | None = None,
     whole: bool = True,
     change: float = 2.0,
     watch: Any = None,
-) -> tuple[Plan, Measurement]:
-    """Spend the budget once: validate, clip, add up, finish the plan, add noise. The plan is made of
-    the columns' public totals: of the very numbers that the outputs were multiplied by; of all of
-    them if ``whole``. Before the last block nothing is released, and noise is drawn here alone."""
+) -> RowSums:
+    """Validate, clip and add up, in one pass. A plan is made of the columns' public totals: of the very
+    numbers that the outputs were multiplied by; of all of them if ``whole``. Nothing is released."""
     engine, key = engine or Threads(), Key.new()
     blocks = outputs.beside(rows, block_number(rows.count, engine))
     function = Measured(columns, bounds, whole, change, key)
     added, masked = summed(function, _plus, blocks, engine, watch)
     outputs.check_unchanged()
-    plan = finish(columns.joined(added))
-    private = masked.opened(key)
-    sums = columns.lattice("absolute").join(private[:, :-1])
-    energy = float(ENERGIES.join(private[:, -1]))
-    numbers = add_noise(plan.strategy.with_energy(sums, energy), plan.noise, random_state)
-    return plan, plan.strategy.read(numbers, plan.noise, 0.5 * bounds[1] - 0.5 * bounds[0])
+    return RowSums(columns.joined(added), columns, bounds, masked, key)
 
 
 @dataclass(frozen=True, repr=False)

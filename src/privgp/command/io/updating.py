@@ -23,8 +23,7 @@ from privgp.models.kinds.updates import (
     KINDS,
     OTHER_UNIT,
     check_updatable,
-    measure_again,
-    measure_new,
+    measure_further,
 )
 from privgp.models.load import load, save
 from privgp.storage.parts import part_beside
@@ -188,7 +187,4 @@ def _measure(
     """New people's rows, or the same again with a further budget."""
     rows = as_table(model, X)  # under the names that the model knows
     exposed = model._exposed_by(exposures.get("exposure"), row_count(rows))
-    if further is None:
-        measure_new(model, rows, y, people, exposed)
-    else:
-        measure_again(model, rows, y, *further, people, exposed)
+    measure_further(model, rows, y, people, exposed, further)

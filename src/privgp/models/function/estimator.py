@@ -18,7 +18,6 @@ from privgp.gp.smoothers import choose_nodes
 from privgp.gp.threads import threads_for
 from privgp.ledger.account import Account
 from privgp.models.kept import KeptEstimator, names_of
-from privgp.models.spending import charge
 from privgp.models.tables import numbers_only
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
@@ -103,9 +102,7 @@ class PrivateFunction(KeptEstimator):
         tried, seed = self._prepared(X, y, state)
         check_choice("protect", self.protect, ("outputs", "records"))
         fit = self._fit_records if self.protect == "records" else self._fit_outputs
-        contents = fit(X, y, tried, seed)
-        charge(self, contents.guarantee, rows=contents.model.rows)
-        self._take(Kept.new(contents, FUNCTIONS, state))
+        fit(X, y, tried, seed, state)
         return self
 
     def release(self, X_new: Table) -> Array:
@@ -130,7 +127,9 @@ class PrivateFunction(KeptEstimator):
     # From arguments and data to a function of which nothing has been asked. ``tried`` is an estimator
     # that is told the names of the columns.
 
-    def _fit_outputs(self, X: Any, y: Any, tried: Self, seed: int | None) -> OutputsContents:
+    def _fit_outputs(
+        self, X: Any, y: Any, tried: Self, seed: int | None, state: str | os.PathLike[str] | None
+    ) -> None:
         numbers_only(self, X)
         X = validate_data(tried, X, dtype=np.float64) + 0.0  # no negative zeros
         y = checked_outputs(y, len(X))
@@ -144,13 +143,16 @@ class PrivateFunction(KeptEstimator):
         if not (np.isfinite(norm) and norm > 0):
             raise ValueError("the sensitivity is not finite: choose other units for the kernel.")
         noise = model.noise(asked["epsilon"], asked["delta"], norm)
-        draws = first_draws(y, asked["y_bounds"], index, noise, norm, seed, model.columns)
-        del y
         how, when = LAZILY, [ONCE, NOT_TIMED]
         if model.nodes is not None:  # all numbers are drawn at once
             how, when = "in {:,} numbers through inducing inputs", [ONCE]
         promised = self._promised(OUTPUTS, (*OUTPUTS_ASSUMPTIONS, *when), noise, how)
-        return OutputsContents(promised, names_of(tried), model, draws, norm=norm, **asked)
+
+        def draw() -> OutputsContents:
+            draws = first_draws(y, asked["y_bounds"], index, noise, norm, seed, model.columns)
+            return OutputsContents(promised, names_of(tried), model, draws, norm=norm, **asked)
+
+        self._publish_kept(promised, model.rows, draw, state)
 
     def _outputs_model(self, inputs: Array, counts: Array) -> FunctionModel:
         """The public model on these distinct inputs, each of which occurs ``counts`` times."""
@@ -171,7 +173,9 @@ class PrivateFunction(KeptEstimator):
             nodes = inputs[choose_nodes(kernel, inputs, nodes)]
         return FunctionModel(kernel, noise, inputs, counts, nodes)
 
-    def _fit_records(self, X: Any, y: Any, tried: Self, seed: int | None) -> RecordsContents:
+    def _fit_records(
+        self, X: Any, y: Any, tried: Self, seed: int | None, state: str | os.PathLike[str] | None
+    ) -> None:
         asked = self._asked()
         inputs = checked_inputs(X, len(domain_pairs("domain", self.domain)))
         y = checked_outputs(y, len(inputs))
@@ -179,11 +183,14 @@ class PrivateFunction(KeptEstimator):
         model = self._records_model(len(inputs))
         norm = model.norm(self.sensitivity)
         noise = model.noise(asked["epsilon"], asked["delta"], norm)
-        with threads_for(model.rows), np.errstate(all="ignore"):
-            draws = first_record_draws(inputs, y, model, asked["y_bounds"], noise, seed)
-        del inputs, X, y
         promised = self._promised(RECORDS, (*RECORDS_ASSUMPTIONS, ONCE, NOT_TIMED), noise, LAZILY)
-        return RecordsContents(promised, names_of(tried), model, draws, norm=norm, **asked)
+
+        def draw() -> RecordsContents:
+            with threads_for(model.rows), np.errstate(all="ignore"):
+                draws = first_record_draws(inputs, y, model, asked["y_bounds"], noise, seed)
+            return RecordsContents(promised, names_of(tried), model, draws, norm=norm, **asked)
+
+        self._publish_kept(promised, model.rows, draw, state)
 
     def _records_model(self, rows: int) -> RecordsModel:
         """The public model, from the arguments and the number of records alone."""

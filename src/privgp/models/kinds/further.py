@@ -243,9 +243,9 @@ class PrivateRecords:
 
     def _data(self, model: Any, X: Any, y: Any, groups: Any) -> Any:
         """What the vault measures."""
-        y = model._checked(y, self.planned)
         if not model._each:
             return private_data(model, X, y, groups)
+        y = model._checked(y, self.planned)
         classes, people = [one._classes() for one in model._each], person_ids(groups, self.planned)
         return joint_data(y, classes, self.planned, private_inputs(model, X), people)
 

@@ -18,10 +18,10 @@ from privgp.release.rates import RatePosterior, rate_posterior
 from privgp.types import Pair
 
 if TYPE_CHECKING:
-    from privgp.models.regressor import PrivateGPRegressor
+    from privgp.models.rows import RowsModel
 
 
-def check_likelihood(model: PrivateGPRegressor, bounds: Pair) -> None:
+def check_likelihood(model: RowsModel, bounds: Pair) -> None:
     """Refuse what counts do not go with."""
     check_choice("likelihood", model.likelihood, LIKELIHOODS)
     if model.likelihood == "gaussian":
@@ -31,7 +31,7 @@ def check_likelihood(model: PrivateGPRegressor, bounds: Pair) -> None:
     check_unused(model, ("most_rows", "objective", "reconstruct"), "likelihood='poisson'")
 
 
-def check_exposed(model: PrivateGPRegressor, exposure: Any) -> None:
+def check_exposed(model: RowsModel, exposure: Any) -> None:
     if exposure is None:
         return
     if model.likelihood != "poisson":
@@ -43,7 +43,7 @@ def check_exposed(model: PrivateGPRegressor, exposure: Any) -> None:
         )
 
 
-def record_exposures(model: PrivateGPRegressor, bounds: Pair) -> Exposures | None:
+def record_exposures(model: RowsModel, bounds: Pair) -> Exposures | None:
     """What private records count over, where outputs are counts: one unit each."""
     counts = model.likelihood == "poisson" and model.protect == "records"
     return Exposures.of(np.ones(1), bounds) if counts else None

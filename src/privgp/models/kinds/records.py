@@ -14,8 +14,6 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Prior
 from privgp.gp.threads import laid_out, one_thread
 from privgp.models.planned import OTHER, PublicRows, bound
-from privgp.models.promise import simulation
-from privgp.models.spending import charge
 from privgp.models.tables import any_column, domain_of, records_to_plan, remember
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.build import make_records_plan
@@ -27,13 +25,12 @@ from privgp.plan.plan import Plan
 from privgp.release.features import RecordsAtPoints
 from privgp.release.records import RecordsInBins
 from privgp.vault.checks.roles import check_roles
-from privgp.vault.measure import measure
 from privgp.vault.people import count_people
 from privgp.vault.tables import private_rows
-from privgp.vault.validate import checked_inputs, checked_outputs, column_names, person_ids
+from privgp.vault.validate import checked_inputs, column_names, person_ids
 
 if TYPE_CHECKING:
-    from privgp.models.regressor import PrivateGPRegressor
+    from privgp.models.rows import RowsModel
 
 MOST_INPUTS = 20
 INDUCING = (
@@ -68,7 +65,7 @@ def check_protect(model: Any) -> None:
 
 
 def plan_records(
-    model: PrivateGPRegressor, X: Any, groups: Any, earlier: EarlierRecords | None = None
+    model: RowsModel, X: Any, groups: Any, earlier: EarlierRecords | None = None
 ) -> Plan:
     """A plan from the number of records alone: ``X`` is that number, or a table of that length.
 
@@ -88,9 +85,7 @@ def plan_records(
     return bound(model, plan, PublicRows(plan.rows, len(pairs)))
 
 
-def fit_records(
-    model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Plan | None = None
-) -> None:
+def fit_records(model: RowsModel, X: Any, y: Any, groups: Any, plan: Plan | None = None) -> None:
     """Measure once, with noise, and learn from the measurement. Inputs and outputs go to the vault."""
     check_roles(groups, called="groups", X=X)
     model.inputs_ = None
@@ -108,10 +103,7 @@ def fit_records(
     strategy: Any = plan.strategy
     if strategy.whole_people != people:
         raise ValueError(OTHER)
-    charge(model, model._promised(plan), rows=plan.rows)
-    measurement = measure(data, plan.y_bounds, strategy, plan.noise, simulation(model))
-    del data, X, y, groups
-    model._release(plan, measurement)
+    model._publish_plan(plan, data, rows=plan.rows)
 
 
 def private_inputs(model: Any, X: Any) -> Any:
@@ -121,11 +113,11 @@ def private_inputs(model: Any, X: Any) -> Any:
     return private_rows(X, model.inputs_)
 
 
-def private_data(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> Any:
+def private_data(model: RowsModel, X: Any, y: Any, groups: Any) -> Any:
     """What the vault measures of records: inputs, outputs, and whose they are where all records of a
     person are protected together."""
     inputs = private_inputs(model, X)
-    y = checked_outputs(y, len(inputs))
+    y = model._checked(y, len(inputs))
     people = person_ids(groups, len(inputs))
     return (inputs, y) if people is None else (inputs, y, people)
 

@@ -14,24 +14,19 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.models.kinds.further import Rows, rows_of
-from privgp.models.kinds.several.model import plan_several, release_several
+from privgp.models.kinds.further import rows_of
+from privgp.models.kinds.several.model import plan_several
 from privgp.models.kinds.several.rows import Exposed
-from privgp.models.promise import seeds
 from privgp.models.published import Further
-from privgp.models.spending import charge
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.stages import Stages, check_shares, kept_by, shared_out
 from privgp.release.spendings import Spending
-from privgp.types import Random
-from privgp.vault.measure import measure
 
 if TYPE_CHECKING:
-    from privgp.models.classifier import PrivateGPClassifier
     from privgp.models.gp import PrivateGP
-    from privgp.models.regressor import PrivateGPRegressor
+    from privgp.models.rows import RowsModel
 
-    Model: TypeAlias = PrivateGPRegressor | PrivateGPClassifier | PrivateGP
+    Model: TypeAlias = RowsModel | PrivateGP
 
 KINDS = (
     "only a release that was made with reconstruct='posterior' and without inducing inputs can be "
@@ -73,25 +68,47 @@ def check_updatable(model: Model) -> None:
                 raise ValueError(OTHER_PARAMETERS.format(name))
 
 
-def measure_new(model: Model, X: Any, y: Any, groups: Any, exposed: Exposed) -> None:
-    """Measure rows of people who were in no batch before. ``exposed``: the exposures of counts."""
-    rows = _rows(model, X, groups, exposed)
-    _measure(model, model, rows, X, y, groups, again=False)
-
-
-def measure_again(
+def measure_further(
     model: Model,
     X: Any,
     y: Any,
-    epsilon: float,
-    delta: float,
     groups: Any,
     exposed: Exposed,
+    budget: tuple[float, float] | None = None,
 ) -> None:
-    """Measure the rows of one batch again, with a further budget."""
-    rows = _rows(model, X, groups, exposed)
-    asking = copy(model).set_params(epsilon=epsilon, delta=delta)
-    _measure(model, asking, rows, X, y, groups, again=True)
+    """Measure rows once more, and learn from all measurements together.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted one, which then holds the new release.
+    X, y, groups : object
+        The rows, their private outputs, and whose they are.
+    exposed : mapping
+        The exposures of counts, by the place of the output.
+    budget : (epsilon, delta), optional
+        A further budget for rows that were measured before. None: the model's own, for rows of people
+        who were in no batch before.
+
+    """
+    check_updatable(model)
+    rows = rows_of(model, X, groups, exposed)
+    if (rows.people is None) != (model._spent[0].people is None):
+        raise ValueError(OTHER_UNIT)
+    data, parts, again = rows._data(model, X, y, groups), _parts(model), budget is not None
+    batch = max(rows.batch(one, place, again=again) for place, one in enumerate(parts))
+    earlier = tuple(rows.earlier(one, place, batch) for place, one in enumerate(parts))
+    asking: Any = model
+    if budget is not None:
+        asking = copy(model).set_params(epsilon=budget[0], delta=budget[1])
+    plan: Any
+    if model._each:
+        plan = plan_several(asking, rows.given(asking, groups), earlier)
+        plan = replace(plan, output_names=model.output_names_)
+    else:
+        given: Any = {"exposure": rows.exposed.get(0), "earlier": earlier[0]}
+        plan = asking._plan(rows.planned, groups, **given)
+    model._publish_plan(plan, data, inputs=rows.inputs, further=Further(_so_far(model), batch))
 
 
 def stages(model: Model, X: Any, shares: Any, groups: Any, **given: Any) -> Stages:
@@ -118,39 +135,6 @@ def stages(model: Model, X: Any, shares: Any, groups: Any, **given: Any) -> Stag
     return Stages(best, shared_out(best, epsilon, delta, shares), errors)
 
 
-def _rows(model: Model, X: Any, groups: Any, exposed: Exposed) -> Rows:
-    """The rows to be measured, checked."""
-    check_updatable(model)
-    rows = rows_of(model, X, groups, exposed)
-    if (rows.people is None) != (model._spent[0].people is None):
-        raise ValueError(OTHER_UNIT)
-    return rows
-
-
-def _measure(
-    model: Model, asking: Model, rows: Rows, X: Any, y: Any, groups: Any, *, again: bool
-) -> None:
-    """Measure these rows with the budget of ``asking``, and learn from all measurements together."""
-    data, parts = rows._data(model, X, y, groups), _parts(model)
-    batch = max(rows.batch(one, place, again=again) for place, one in enumerate(parts))
-    earlier = tuple(rows.earlier(one, place, batch) for place, one in enumerate(parts))
-    plan: Any
-    if model._each:
-        plan = plan_several(asking, rows.given(asking, groups), earlier)
-        plan = replace(plan, output_names=model.output_names_)
-    else:
-        given: Any = {"exposure": rows.exposed.get(0), "earlier": earlier[0]}
-        plan = asking._plan(rows.planned, groups, **given)
-    charge(model, model._promised(plan), rows.inputs)
-    measured: Any = measure(data, plan.y_bounds, plan.strategy, plan.noise, _simulation(model))
-    del data, y, X
-    further = Further(_so_far(model), batch)
-    if model._each:
-        release_several(model, plan, measured, further)
-    else:
-        model._release(plan, measured, further=further)
-
-
 def _parts(model: Model) -> tuple[Any, ...]:
     """The models of several outputs, or the model itself."""
     return model._each or (model,)
@@ -160,9 +144,3 @@ def _so_far(model: Model) -> tuple[Spending, ...]:
     """The measurements so far; the promise of a single one may include a choice of hyperparameters."""
     first, *others = model._spent
     return tuple(model._spent) if others else (replace(first, guarantee=model.guarantee_),)
-
-
-def _simulation(model: Model) -> Random:
-    """Other noise at every measurement, also from one seed."""
-    (seed,) = seeds(model)
-    return None if seed is None else np.random.default_rng([seed, len(model._spent)])

@@ -17,9 +17,10 @@ from privgp.models.promise import generator, seeds
 from privgp.models.search.bayes_plan import check_arguments, guarantee_of, plan_of
 from privgp.models.search.candidates import loss_of
 from privgp.models.search.state import SearchState, fingerprint
-from privgp.models.spending import SpendsAtFit, charge, check_ledger
+from privgp.models.spending import SpendsAtFit
 from privgp.plan.search.acquisition import best_setting, next_setting
 from privgp.plan.search.plan import SearchPlan
+from privgp.publish import Receipt
 from privgp.types import Bounds, Column, RandomState, Table
 from privgp.vault.scores import Loss, Validation, checked_validation
 from privgp.vault.search import Objective, kusner_search, measured_loss
@@ -137,35 +138,50 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
     ) -> Any:
         """Measure, choose by the noisy scores, measure again; then the best once more, reported
         alone, so that its error is the noise. Returns the model that it measured, if any."""
-        points, loss, model = plan.space.points, validation.loss, None
+        points, loss = plan.space.points, validation.loss
         steps = len(plan.noise) - plan.has_final
         prior = robust_prior(points.shape[1], scores=len(plan.noise), settings=len(points))
         surrogate = Surrogate(points, prior)
         with closing(SearchState(self.state_file, self._question(plan, loss, seed))) as state:
             state.check(len(plan.noise), len(plan.space))
-            account = check_ledger(self)
-            if account is not None and account.knows(state.charged.get("head")):
-                self.charged_ = state.charged
-            else:
-                fresh = None if state.settings else validation.rows
-                charge(self, guarantee_of(plan, simulated=seed is not None), rows=fresh)
-                state.pay(vars(self).get("charged_"))
-            for step, noise in enumerate(plan.noise):
-                if step == len(state.settings):
-                    if step < steps:
-                        how = self.acquisition, float(self.exploration)
-                        setting = next_setting(surrogate, state.settings, *how)
-                    else:
-                        setting = best_setting(surrogate)
-                    model = train(setting)
-                    rng = generator(None if seed is None else [seed, step])
-                    state.ask(setting)
-                    state.got(measured_loss(model, validation, noise, rng))
-                if step < steps and not np.isnan(state.values[step]):
-                    # from a loss in [0, 1] to a score in [-1, 1]
-                    score = 1.0 - 2.0 * state.values[step]
-                    surrogate.observe(state.settings[step], score, 2.0 * noise.std)
-                report(step + 1)
+
+            def keep(receipt: Receipt | None) -> None:
+                self._keep_receipt(receipt)
+                state.pay(receipt)
+
+            def draw() -> Any:
+                model = None
+                for step, noise in enumerate(plan.noise):
+                    if step == len(state.settings):
+                        if step < steps:
+                            how = self.acquisition, float(self.exploration)
+                            setting = next_setting(surrogate, state.settings, *how)
+                        else:
+                            setting = best_setting(surrogate)
+                        model = train(setting)
+                        rng = generator(None if seed is None else [seed, step])
+                        state.ask(setting)
+                        state.got(measured_loss(model, validation, noise, rng))
+                    if step < steps and not np.isnan(state.values[step]):
+                        # from a loss in [0, 1] to a score in [-1, 1]
+                        score = 1.0 - 2.0 * state.values[step]
+                        surrogate.observe(state.settings[step], score, 2.0 * noise.std)
+                    report(step + 1)
+                return model
+
+            return self._publish(
+                guarantee_of(plan, simulated=seed is not None),
+                draw,
+                lambda model: self._choose(plan, loss, surrogate, state, model),
+                rows=None if state.settings else validation.rows,
+                receipt=state.charged,
+                keep=keep,
+            )
+
+    def _choose(
+        self, plan: SearchPlan, loss: Loss, surrogate: Surrogate, state: SearchState, model: Any
+    ) -> Any:
+        """The best setting by the noisy scores; returns the model of the last one, if it is that."""
         tried, losses = state.settings, np.array(state.values)
         mean, std = surrogate.posterior()
         mean, std = loss.score(0.5 - 0.5 * np.clip(mean, -1.0, 1.0)), 0.5 * plan.width * std
@@ -190,14 +206,21 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         """Kusner's algorithm 1 or 2. Its course stays in the vault; the setting and a value return."""
         assert plan.constants is not None
         assert plan.prior is not None
-        charge(self, guarantee_of(plan, simulated=seed is not None), rows=validation.rows)
         objective = Objective(train, validation, plan.prior_mean, plan.prior_std)
-        self.best_index_, value = kusner_search(
-            objective, plan.space.points, plan.prior, plan.constants, report, generator(seed)
+        known, rng = (plan.space.points, plan.prior, plan.constants), generator(seed)
+
+        def learn(found: tuple[int, float]) -> None:
+            self.best_index_, value = found
+            self.best_score_ = plan.prior_mean + plan.prior_std * value
+            self.best_score_std_ = plan.score_std
+            self.cv_results_ = {"params": [dict(plan.space.settings[self.best_index_])]}
+
+        self._publish(
+            guarantee_of(plan, simulated=seed is not None),
+            lambda: kusner_search(objective, *known, report, rng),
+            learn,
+            rows=validation.rows,
         )
-        self.best_score_ = plan.prior_mean + plan.prior_std * value
-        self.best_score_std_ = plan.score_std
-        self.cv_results_ = {"params": [dict(plan.space.settings[self.best_index_])]}
 
     def _question(self, plan: SearchPlan, loss: Loss, seed: Seed) -> dict[str, Any]:
         """What tells this search from others; public."""

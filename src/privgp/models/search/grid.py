@@ -20,7 +20,7 @@ from privgp.models.search.candidates import (
     loss_of,
 )
 from privgp.models.search.outputs import fit_by_cross_validation, fit_by_evidence
-from privgp.models.spending import SpendsAtFit, charge, refuse_spending
+from privgp.models.spending import SpendsAtFit, refuse_spending
 from privgp.plan.inputs.arguments import check_choice, check_unused, is_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import VALIDATION, Event, promise
@@ -137,11 +137,18 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             sampler=SELECTION_SAMPLER,
             simulated=rng is not None,
         )
-        charge(self, promised, rows=validation.rows)
-        best = choose_by_validation(self.method, models, validation, epsilon, rng)
-        self.guarantee_ = promised
-        sensitivity = loss.width * score_sensitivity(validation.rows)
-        self._keep(best, models[best], {"sensitivity": np.full(len(params), sensitivity)})
+
+        def keep(best: int) -> None:
+            self.guarantee_ = promised
+            sensitivity = loss.width * score_sensitivity(validation.rows)
+            self._keep(best, models[best], {"sensitivity": np.full(len(params), sensitivity)})
+
+        self._publish(
+            promised,
+            lambda: choose_by_validation(self.method, models, validation, epsilon, rng),
+            keep,
+            rows=validation.rows,
+        )
 
     def _keep(
         self, best: int, model: Any, results: dict[str, Any], chosen_by: str | None = None

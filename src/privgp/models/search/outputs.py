@@ -20,7 +20,6 @@ from privgp.gp.threads import one_thread
 from privgp.models.promise import generator, regressor_guarantee, seeds, simulation
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
-from privgp.models.spending import charge
 from privgp.models.tables import numbers_only
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan
@@ -51,23 +50,32 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) ->
     planner = clone(search.estimator).set_params(**start, **budget, hyperparameters="learned")
     plan = planner._plan(rows, groups, ranked=True)
     (seed,) = seeds(search)
-    charge(search, _guarantee(search, [plan], plan), rows, rows=len(rows))
-    measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, generator(seed))
-    del y
-    search.guarantee_ = _guarantee(search, [plan], plan)
-    with one_thread():
-        evidence = np.array([_evidence(plan, measurement, model) for model in models])
-    best = int(np.argmax(evidence))
-    if evidence[best] == -np.inf:
-        raise RuntimeError("no candidate explains the measurement: count the budget as spent.")
-    model = clone(search.estimator).set_params(
-        **params[best], **budget, hyperparameters="fixed", random_state=seed
+    promised = _guarantee(search, [plan], plan)
+
+    def learn(measurement: Measurement) -> None:
+        search.guarantee_ = promised
+        with one_thread():
+            evidence = np.array([_evidence(plan, measurement, model) for model in models])
+        best = int(np.argmax(evidence))
+        if evidence[best] == -np.inf:
+            raise RuntimeError("no candidate explains the measurement: count the budget as spent.")
+        model = clone(search.estimator).set_params(
+            **params[best], **budget, hyperparameters="fixed", random_state=seed
+        )
+        validate_data(model, X, dtype=np.float64)
+        model._release(plan, measurement, (models[best],))
+        ranks = rankdata(-evidence, method="ordinal").astype(int)
+        results = {"log_evidence": evidence, "rank_test_score": ranks}
+        how = "the private measurement itself, at no cost to the budget"
+        search._keep(best, model, results, how)
+
+    search._publish(
+        promised,
+        lambda: measure(y, plan.y_bounds, plan.strategy, plan.noise, generator(seed)),
+        learn,
+        inputs=rows,
+        rows=len(rows),
     )
-    validate_data(model, X, dtype=np.float64)
-    model._release(plan, measurement, (models[best],))
-    ranks = rankdata(-evidence, method="ordinal").astype(int)
-    results = {"log_evidence": evidence, "rank_test_score": ranks}
-    search._keep(best, model, results, "the private measurement itself, at no cost to the budget")
 
 
 def _searched(
@@ -109,22 +117,35 @@ def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups:
     noise = (np.sqrt(tested * added) / half).tolist()
     folds = (folds_of(model, rows, splits) for model in models)
     candidates, rng = zip(folds, noise, strict=True), generator(selection_seed)
-    charge(search, _guarantee(search, plans, plans[0], spent), rows, rows=len(rows))
-    with one_thread():
-        best, sensitivity = choose_by_residuals(
-            search.method, y, bounds, candidates, people, spent, rng
-        )
-    # from here on it counts as spent, whatever happens
-    search.guarantee_ = _guarantee(search, plans, plans[best], spent)
-    plan = plans[best]
-    model = trials[best].set_params(epsilon=plan.epsilon, mechanism=plan.noise.law)
-    validate_data(model, X, dtype=np.float64)
-    measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(model))
-    del y
-    model._release(plan, measurement)
-    sensitivities = np.full(len(params), sensitivity * half)
-    results = {"noise_std": np.sqrt(added), "sensitivity": sensitivities}
-    search._keep(best, model, results, f"{search.method}, with epsilon = {spent:g}")
+
+    def choose_and_measure() -> tuple[int, float, Measurement]:
+        with one_thread():
+            best, sensitivity = choose_by_residuals(
+                search.method, y, bounds, candidates, people, spent, rng
+            )
+        # from here on it counts as spent, whatever happens
+        search.guarantee_ = _guarantee(search, plans, plans[best], spent)
+        plan = plans[best]
+        drawn = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(trials[best]))
+        return best, sensitivity, drawn
+
+    def learn(found: tuple[int, float, Measurement]) -> None:
+        best, sensitivity, measurement = found
+        plan = plans[best]
+        model = trials[best].set_params(epsilon=plan.epsilon, mechanism=plan.noise.law)
+        validate_data(model, X, dtype=np.float64)
+        model._release(plan, measurement)
+        sensitivities = np.full(len(params), sensitivity * half)
+        results = {"noise_std": np.sqrt(added), "sensitivity": sensitivities}
+        search._keep(best, model, results, f"{search.method}, with epsilon = {spent:g}")
+
+    search._publish(
+        _guarantee(search, plans, plans[0], spent),
+        choose_and_measure,
+        learn,
+        inputs=rows,
+        rows=len(rows),
+    )
 
 
 def _planned(

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Mapping
 from typing import IO, Any
 
 from privgp.plan.search.space import Space
@@ -45,11 +46,11 @@ class SearchState:
         if len(self.settings) > steps or any(not 0 <= k < settings for k in self.settings):
             raise ValueError(f"{self._name} is damaged.")
 
-    def pay(self, charged: dict[str, Any] | None) -> None:
+    def pay(self, charged: Mapping[str, Any] | None) -> None:
         """Say that a ledger was charged: a search that goes on is not charged again."""
-        if charged is not None:
+        if charged not in (None, self.charged):
             self._append({"charged": charged})
-            self.charged = charged
+            self.charged = dict(charged or {})
 
     def ask(self, setting: int) -> None:
         """Say that a step is about to be drawn: from here on it counts as spent."""

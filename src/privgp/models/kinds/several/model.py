@@ -25,10 +25,8 @@ from privgp.models.promise import (
     VALUES,
     Told,
     regressor_guarantee,
-    simulation,
 )
-from privgp.models.published import FIRST, Further
-from privgp.models.spending import charge
+from privgp.models.published import Further, learn_release
 from privgp.models.tables import domain_of, records_to_plan, remember, rows_to_fit
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.several.arguments import checked_shares
@@ -49,7 +47,6 @@ from privgp.release.spendings import FROM_THEM
 from privgp.types import Array, Table
 from privgp.vault.checks.roles import check_roles
 from privgp.vault.labels import joint_data
-from privgp.vault.measure import measure
 from privgp.vault.validate import column_names, person_ids
 
 
@@ -78,7 +75,6 @@ def fit_several(
 
     ``outputs``: one column each, in the order of the models; ``names``: theirs, if known.
     """
-    each = model._alone()
     inputs = people = None
     if model.protect == "records":
         check_roles(groups, called="groups", X=X)
@@ -88,8 +84,7 @@ def fit_several(
     else:
         X = rows_to_fit(model, X)
         rows, count = public_rows(model, X, groups, exposed or {}), len(X)
-    for one in each:
-        one.inputs_ = model.inputs_
+    each = model._alone()
     data = joint_data(outputs, [one._classes() for one in each], count, inputs, people)
     made = _plan_for(model, rows, plan)
     if names is not None and made.output_names not in (None, names):
@@ -98,11 +93,7 @@ def fit_several(
             "this order. Nothing was spent."
         )
     made = replace(made, output_names=names or made.names)
-    charge(model, model._promised(made), rows.public.inputs, rows=count)
-    bounds, strategy = cast(Any, made.y_bounds), cast(Any, made.strategy)
-    measured: Any = measure(data, bounds, strategy, made.noise, simulation(model))
-    del data, inputs, outputs
-    release_several(model, made, measured, each=each)
+    model._publish_plan(made, data, inputs=rows.public.inputs, rows=count)
 
 
 def _private_inputs(model: Any, X: Any) -> Any:
@@ -135,16 +126,11 @@ def check_names(model: Any, names: tuple[str, ...] | None) -> None:
         )
 
 
-def release_several(
-    model: Any,
-    plan: JointPlan,
-    measured: Sequence[Any],
-    further: Further = FIRST,
-    each: Sequence[Any] = (),
-) -> None:
-    """All that follows from the measurement: post-processing. ``further``: the measurements that it is
-    added to, those of the first outcome; ``each``: unfitted models of the outcomes, if it is the first."""
-    each, columns = each or model._each, plan.targets.shape[1]
+@learn_release.register(JointPlan)
+def _(plan: JointPlan, model: Any, measured: Sequence[Any], further: Further) -> None:
+    """All that follows from the measurement of several outcomes: post-processing. ``further``: the
+    measurements that it is added to, those of the first outcome."""
+    each, columns = model._each if further.before else model._alone(), plan.targets.shape[1]
     further = replace(further, guarantee=model._promised(plan))
     model._asked = model._parameters(columns)
     made = plan.made_for

@@ -1,0 +1,168 @@
+"""The one path that spends a budget: rehearse, charge, measure, learn, in that order."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from privgp.privacy.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from privgp.ledger.account import Account
+
+Measured = TypeVar("Measured")
+Released = TypeVar("Released")
+Receipt = Mapping[str, Any]  # the dataset, the entry's number, and the head of its chain
+AGAIN = (
+    "this process made such a fit before, to the same public inputs or to as many rows under the same "
+    "declared bounds. If both are about the same people, each spends its whole budget: compose() adds "
+    "their guarantees up, and a ledger limits the total. cross_val_score and GridSearchCV fit once per "
+    "fold and candidate: give a random_state to try things out on data that are not private, and use "
+    "PrivateGridSearchCV to choose within one budget. This warning is given once."
+)
+
+
+@dataclass(frozen=True)
+class Payer:
+    """Who pays for a draw, and how a draw that repeats another is recognised.
+
+    Attributes
+    ----------
+    account : Account or None
+        The account to charge; None: no ledger is kept.
+    marks : frozenset
+        Public facts about a first fit. A later fit with one of them warns; empty: no fit does.
+    fingerprint : str or None
+        The fingerprint of the public inputs, for the ledger.
+    receipt : mapping or None
+        The receipt of an earlier charge for the same draw: nothing is charged if the account has it.
+
+    """
+
+    account: Account | None
+    marks: frozenset[Hashable] = frozenset()
+    fingerprint: str | None = None
+    receipt: Receipt | None = None
+
+
+def publish(
+    guarantee: Guarantee,
+    payer: Payer,
+    measure: Callable[[], Measured],
+    learn: Callable[[Measured], Released],
+    *,
+    keep: Callable[[Receipt | None], None],
+    rehearse: Callable[[], object] | None = None,
+) -> Released:
+    """Spend a budget once. Nothing else charges an account.
+
+    A simulation is charged too, as its numbers depend on private values. What fails after the charge
+    still counts as spent.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        What the draw guarantees, and so what it costs.
+    payer : Payer
+        Who is charged.
+    measure : callable
+        Draws the noise: the first call that does, and the last one that holds private values.
+    learn : callable
+        Takes what was measured, and nothing private.
+    keep : callable
+        Takes the receipt of the charge before anything is drawn, or None without an account.
+    rehearse : callable, optional
+        Does with simulated values what follows the measurement, so that whatever would stop it stops
+        it before anything is spent.
+
+    Returns
+    -------
+    object
+        What ``learn`` returns.
+
+    """
+    if rehearse is not None:
+        rehearse()
+    keep(_charge(guarantee, payer))
+    measured = measure()
+    del measure  # it holds private values
+    return learn(measured)
+
+
+def _charge(guarantee: Guarantee, payer: Payer) -> Receipt | None:
+    """Charge the account and return the receipt; warn of a fit that repeats another."""
+    account, fits = payer.account, FITS.get()
+    if account is not None and payer.receipt and account.knows(payer.receipt.get("head")):
+        return payer.receipt
+    marks = frozenset[Hashable]() if guarantee.is_simulation else payer.marks
+    fits.warn_of(marks)
+    receipt = None if account is None else _receipt(account, guarantee, payer.fingerprint)
+    fits.marks |= marks
+    return receipt
+
+
+def _receipt(account: Account, guarantee: Guarantee, public: str | None) -> Receipt:
+    from privgp.ledger.errors import BudgetExceeded, ChargeRefused  # slow to import
+
+    try:
+        entry = account.charge(guarantee, fingerprint=public)
+    except ChargeRefused as refused:
+        if _in_model_selection():
+            raise BudgetExceeded(*refused.args) from None
+        raise
+    return {"dataset": entry.dataset, "entry": entry.number, "head": entry.hash}
+
+
+def _in_model_selection() -> bool:
+    """Whether scikit-learn fits this model, and may take an ``Exception`` for a score."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def check_account(account: Any) -> Account | None:
+    """The argument ``ledger`` of a model, if it can be charged."""
+    if account is None:
+        return None
+    from privgp.ledger.account import Account  # slow to import
+
+    if not isinstance(account, Account):
+        raise ValueError(
+            "ledger must be an Account, such as Ledger(url).account(dataset), or None."
+        )
+    return account
+
+
+@dataclass
+class Fits:
+    """Fits that protect, known by what is public of them; ``warned``: of one that repeats another."""
+
+    marks: set[Hashable] = field(default_factory=set)
+    warned: bool = False
+
+    def warn_of(self, marks: frozenset[Hashable]) -> None:
+        """Warn once if an earlier fit had one of these marks."""
+        if not self.warned and not self.marks.isdisjoint(marks):
+            self.warned = True
+            warnings.warn(AGAIN, UserWarning, stacklevel=7)
+
+
+FITS = ContextVar("FITS", default=Fits())  # noqa: B039 - of the whole process
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """Fits to simulated data in here spend nobody's budget: they are forgotten, and warn of nothing."""
+    token = FITS.set(Fits(warned=True))
+    try:
+        yield
+    finally:
+        FITS.reset(token)
