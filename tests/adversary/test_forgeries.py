@@ -361,13 +361,14 @@ def released(folder: Path) -> Any:
 
 def certified(contents: Any) -> Any:
     """The contents with a certificate that says what their guarantee says."""
-    promised, stated = contents.guarantee, dict(contents.certificate)
+    promised, stated = contents.guarantee, dict(contents.facts.certificate)
     stated |= {"epsilon": promised.epsilon, "delta": promised.delta, "mu": promised.mu}
     stated["mechanism"] = {**stated["mechanism"], **steps_of(promised.events[0])}
     stated["curve"] = [[e, promised.delta_at(e)] for e, _ in stated["curve"]]
     stated["best_guess"] = 0.5 + 0.5 * promised.delta_at(0.0)
     given = replace(contents.parameters, epsilon=promised.epsilon, delta=promised.delta)
-    return replace(contents, certificate=stated, parameters=given)
+    facts = replace(contents.facts, certificate=stated)
+    return replace(contents, facts=facts, parameters=given)
 
 
 def test_no_forged_release_promises_more_than_its_steps(tmp_path_factory: Any) -> None:
@@ -380,9 +381,9 @@ def test_no_forged_release_promises_more_than_its_steps(tmp_path_factory: Any) -
             guarantee = forge(contents.guarantee, rng) if rng.integers(3) else contents.guarantee
             forged = replace(contents, guarantee=guarantee)
             if rng.integers(2):  # the same in all places, as a careful forger would
-                forged = put(forged, ("spent", 0, "guarantee"), guarantee)
+                forged = put(forged, ("parts", 0, "spent", 0, "guarantee"), guarantee)
             else:
-                forged = put(forged, ("spent", 0), forge(contents.spent[0], rng))
+                forged = put(forged, ("parts", 0, "spent", 0), forge(contents.spent[0], rng))
             try:
                 read = RELEASES.decode(RELEASES.encode(certified(forged)))
             except (ValueError, TypeError, ArithmeticError):

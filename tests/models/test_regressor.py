@@ -353,7 +353,7 @@ def test_bad_settings_are_refused_before_anything_is_spent(settings, words, monk
     def spend(*_args, **_kwargs):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr("privgp.models.regressor.measure", spend)
+    monkeypatch.setattr("privgp.models.published.measure", spend)
     X, y = some_data(10)
     model = regressor(**settings)
     for call in (lambda: model.fit(X, y), lambda: model.plan(X)):
@@ -382,7 +382,7 @@ def test_bad_outputs_are_refused_without_being_quoted(y, monkeypatch):
     def spend(*_args, **_kwargs):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr("privgp.models.regressor.measure", spend)
+    monkeypatch.setattr("privgp.models.published.measure", spend)
     X, _ = some_data(10)
     with pytest.raises(ValueError, match="y") as caught:
         regressor().fit(X, y)

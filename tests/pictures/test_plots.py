@@ -18,11 +18,12 @@ from privgp import PrivateGPRegressor, load
 from privgp.command.errors import Failure, Refusal
 from privgp.command.io.files import PICTURES, check_files
 from privgp.command.io.results import write_picture
-from privgp.models.picture import part_of, privacy_range, ranges, rate_of
+from privgp.models.picture import part_of, ranges, rate_of
 from privgp.pictures.maps import EMPTY
 from privgp.pictures.numbers import number
 from privgp.pictures.released import OUTPUTS, TOTAL, input_names
 from privgp.pictures.style import budget_text, limits
+from privgp.release.prediction import ReleasedFunction
 
 BOUNDS = (0.0, 10.0)
 ROWS = 24
@@ -133,9 +134,10 @@ def test_a_single_distinct_input_is_drawn(columns, reconstruct, rows):
 def test_the_band_of_privacy_is_inside_the_band_of_everything(columns, reconstruct):
     X = inputs(columns)
     model = fitted(X, reconstruct=reconstruct, random_state=0)
-    mean, bands = ranges(model, X, observation=True)
+    function = ReleasedFunction.of(model._released)
+    mean, bands = ranges(function, X, observation=True)
     assert list(bands) == [OUTPUTS, TOTAL]
-    low, high = privacy_range(model, X, mean, bands[TOTAL])
+    low, high = part_of(bands[TOTAL], mean, function.privacy_share(X))
     assert (low < mean).all()
     assert (mean < high).all()
     assert (bands[TOTAL][0] < low).all()
@@ -167,7 +169,8 @@ def test_the_part_of_privacy_is_its_noise_where_the_posterior_is_normal():
     mean = model.predict(X)
     reach, variance = 1.6448536269514722, model.release_.mean_and_variance(X)[1]
     whole = reach * np.sqrt(variance)
-    low, high = privacy_range(model, X, mean, (mean - whole, mean + whole))
+    share = ReleasedFunction.of(model._released).privacy_share(X)
+    low, high = part_of((mean - whole, mean + whole), mean, share)
     own = reach * np.sqrt(model.release_.privacy_variance(X))
     np.testing.assert_allclose([mean - low, high - mean], [own, own], rtol=1e-6)
 

@@ -115,6 +115,9 @@ LATER = {
     "plan",
     "utility",
     "others",
+    "further",
+    "at_targets",
+    "fixed_gram",
 }
 LATER_PARAMETERS = {"columns", "most_rows", "shares"}
 
@@ -135,6 +138,7 @@ def test_a_missing_or_unknown_name_is_refused(folder, data):
     assert_refused({**saved(), name: edited}, folder)
 
 
+PART = ("parts", 0)  # where a file has what was released of the only outcome
 BUMP = {"type": "WrittenChange", "kind": "bump", "centre": [1.0], "slopes": [[2.0]], "std": 1.0}
 BROKEN_CHANGES = [
     [BUMP] * 3,
@@ -155,18 +159,18 @@ BROKEN_CHANGES = [
     None,
 ]
 EDITS = [
-    *((("models", 0, "changes"), changes) for changes in BROKEN_CHANGES),
-    (("measurement", "is_laplace"), 1),
-    (("measurement", "is_laplace"), None),
+    *(((*PART, "models", 0, "changes"), changes) for changes in BROKEN_CHANGES),
+    ((*PART, "measurement", "is_laplace"), 1),
+    ((*PART, "measurement", "is_laplace"), None),
     (("type",), "Guarantee"),
-    (("models", 0, "type"), "Prior"),
-    (("models", 0, "kernel", "type"), "DotProduct"),
-    (("models", 0, "weight"), 0.5),
-    (("models", 0, "noise_variance"), -1.0),
-    (("models", 0, "input_map", "share"), 0.5),
-    (("models", 0, "input_map", "knots"), {"zeros": [3, 2]}),
-    (("measurement", "noise_std"), 10**400),
-    (("measurement", "counts"), {"array": "measurement_values"}),
+    ((*PART, "models", 0, "type"), "Prior"),
+    ((*PART, "models", 0, "kernel", "type"), "DotProduct"),
+    ((*PART, "models", 0, "weight"), 0.5),
+    ((*PART, "models", 0, "noise_variance"), -1.0),
+    ((*PART, "models", 0, "input_map", "share"), 0.5),
+    ((*PART, "models", 0, "input_map", "knots"), {"zeros": [3, 2]}),
+    ((*PART, "measurement", "noise_std"), 10**400),
+    ((*PART, "measurement", "counts"), {"array": "parts_0_measurement_values"}),
     (("guarantee", "epsilon"), 1.0),
     (("guarantee", "delta"), 0.5),
     (("guarantee", "delta"), 0.0),
@@ -176,20 +180,20 @@ EDITS = [
     (("parameters", "y_bounds"), [-2.0, 3.0]),
     (("parameters", "x_bounds"), [[0.0, 1.0], [0.0, 1.0]]),
     (("parameters", "epsilon"), 2e4),
-    (("parameters", "inducing"), {"array": "functionals_weights"}),
+    (("parameters", "inducing"), {"array": "parts_0_functionals_weights"}),
     (("parameters", "reconstruct"), "unbiased"),
     (("parameters", "protect"), "records"),
     (("columns",), 2),
     (("names",), ["a", "b"]),
-    (("at_targets",), {}),
-    (("functionals", "residual_gram"), {"zeros": [2**14, 2**14]}),
-    (("functionals", "residual_gram"), {"zeros": [-1, 3]}),
-    (("functionals", "energy_gram", "form"), "full"),
-    (("functionals", "energy_gram", "form"), "lower"),
-    (("functionals", "energy_gram", "array"), "functionals_noise_gram"),
-    (("functionals", "energy_gram", "array"), "../functionals_noise_gram"),
-    (("functionals", "shares"), {"array": "measurement_values"}),
-    (("models",), []),
+    ((*PART, "at_targets"), {}),
+    ((*PART, "functionals", "residual_gram"), {"zeros": [2**14, 2**14]}),
+    ((*PART, "functionals", "residual_gram"), {"zeros": [-1, 3]}),
+    ((*PART, "functionals", "energy_gram", "form"), "full"),
+    ((*PART, "functionals", "energy_gram", "form"), "lower"),
+    ((*PART, "functionals", "energy_gram", "array"), "parts_0_functionals_noise_gram"),
+    ((*PART, "functionals", "energy_gram", "array"), "../parts_0_functionals_noise_gram"),
+    ((*PART, "functionals", "shares"), {"array": "parts_0_measurement_values"}),
+    ((*PART, "models"), []),
 ]
 
 
@@ -201,7 +205,9 @@ def test_a_value_that_does_not_fit_the_rest_is_refused(path, value, folder):
 
 def test_changes_of_a_file_are_those_of_its_model(folder):
     path = folder / "changed.privgp"
-    document = replaced(json.loads(saved()["release.json"]), ("models", 0, "changes"), [BUMP] * 2)
+    document = replaced(
+        json.loads(saved()["release.json"]), (*PART, "models", 0, "changes"), [BUMP] * 2
+    )
     path.write_bytes(pack({**saved(), "release.json": json.dumps(document).encode()}))
     (component,) = load(path).release_.components
     assert [change.kind for change in component.model.changes] == ["bump", "bump"]
@@ -227,10 +233,10 @@ def test_broken_json_is_refused(text, folder):
 
 def test_a_kernel_without_end_is_refused(folder):
     document = json.loads(saved()["release.json"])
-    leaf = document["models"][0]["kernel"]
+    leaf = document["parts"][0]["models"][0]["kernel"]
     for _ in range(300):
         leaf = {"type": "Sum", "k1": leaf, "k2": leaf["k2"]}
-    document["models"][0]["kernel"] = leaf
+    document["parts"][0]["models"][0]["kernel"] = leaf
     assert_refused({**saved(), "release.json": json.dumps(document).encode()}, folder)
 
 
@@ -242,10 +248,10 @@ def npy(values, version=(1, 0), **options) -> bytes:
 
 @pytest.mark.parametrize("name", ["weights", "nodes", "noise_gram", "energy_gram"])
 def test_broken_arrays_are_refused(name, folder):
-    good = np.load(io.BytesIO(saved()[f"functionals_{name}.npy"]))
+    good = np.load(io.BytesIO(saved()[f"parts_0_functionals_{name}.npy"]))
     spoilt = good.copy()
     spoilt.flat[0] = np.nan
-    huge = saved()[f"functionals_{name}.npy"].replace(b"(", b"(9999999999999, ", 1)
+    huge = saved()[f"parts_0_functionals_{name}.npy"].replace(b"(", b"(9999999999999, ", 1)
     for data in (
         b"",
         b"\x93NUMPY",
@@ -262,7 +268,7 @@ def test_broken_arrays_are_refused(name, folder):
         npy(good)[:-1],
         huge,
     ):
-        assert_refused({**saved(), f"functionals_{name}.npy": data}, folder)
+        assert_refused({**saved(), f"parts_0_functionals_{name}.npy": data}, folder)
 
 
 @pytest.mark.parametrize("case", ["fixed", "kernel"])

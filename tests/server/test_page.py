@@ -276,7 +276,7 @@ def test_names_in_pictures_are_text(browser, tmp_path, inputs):
     given = {"epsilon": 1.0, "delta": 1e-5, "hyperparameters": "fixed"}
     model = unpacked(packed(PrivateGPRegressor(y_bounds=(0, 1), **given).fit(X, np.zeros(30))))
     path = tmp_path / "page.html"
-    path.write_text(published(model, link.format("output"), "names"), encoding="utf-8")
+    path.write_text(published(model._released, link.format("output"), "names"), encoding="utf-8")
     page, _, complaints = opened(browser, LIGHT)
     page.goto(path.as_uri())
     page.locator(".plot .main-svg").first.wait_for()

@@ -68,7 +68,7 @@ def models():
 
 @pytest.mark.parametrize("kind", INPUTS)
 def test_a_view_is_what_the_model_predicts(models, kind):
-    model, shown = models[kind], view(models[kind], "cost")
+    model, shown = models[kind], view(models[kind]._released, "cost")
     assert (shown["kind"], shown["inputs"]) == (kind, INPUTS[kind])
     assert len(shown["panels"]) == (3 if kind == "slices" else 1)
     for panel in shown["panels"]:
@@ -93,7 +93,7 @@ def parts_lie_inside(panel):
 
 def test_the_parts_of_an_interval_lie_in_it_where_the_mean_does_not():
     """Intervals keep to the bounds of the outputs, means do not."""
-    panel = view(fitted(["age"], random_state=11), "cost")["panels"][0]
+    panel = view(fitted(["age"], random_state=11)._released, "cost")["panels"][0]
     assert min(panel["mean"]) < 0 <= min(panel["low"])
     parts_lie_inside(panel)
 
@@ -110,7 +110,10 @@ def test_privacy_noise_never_makes_more_than_all_of_the_range():
 
 
 def test_labels_and_several_outputs_have_a_panel_each(models):
-    of_labels, both = view(models["labels"], "kind"), view(models["several"], "")
+    of_labels, both = (
+        view(models["labels"]._released, "kind"),
+        view(models["several"]._released, ""),
+    )
     assert of_labels["outputs"] == [f"probability of kind = {each}" for each in ("a<b", "c", "d")]
     assert [panel["output"] for panel in both["panels"]] == ["cost", "days"]
     assert "privacy_low" not in of_labels["panels"][0]
@@ -125,7 +128,7 @@ def test_the_script_repeats_the_table(models, kind, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.save(tmp_path / "a.privgp")
-    text = script_of(model, "cost' \n", "a.privgp")
+    text = script_of(model._released, "cost' \n", "a.privgp")
     assert "y_bounds=" in text or "classes=" in text
     (tmp_path / "a.py").write_text(text, encoding="utf-8")
     if kind == "map":  # one of them as a person would
@@ -142,7 +145,7 @@ def test_the_script_repeats_the_table(models, kind, tmp_path):
             patch.chdir(tmp_path)
             exec(compile(text, "a.py", "exec"), {})
     repeated = pl.read_csv(tmp_path / "repeated.csv")
-    table = pl.read_csv(io.StringIO(csv_of(model, "cost")))
+    table = pl.read_csv(io.StringIO(csv_of(model._released, "cost")))
     assert repeated.height == table.height
     ours = [name for name in table.columns if name.startswith("mean of")]
     theirs = [name for name in repeated.columns if name.startswith(("mean", "probability"))]
@@ -152,7 +155,7 @@ def test_the_script_repeats_the_table(models, kind, tmp_path):
 
 
 def test_the_script_refuses_another_release(models, tmp_path):
-    text = script_of(models["curve"], "cost", "a.privgp")
+    text = script_of(models["curve"]._released, "cost", "a.privgp")
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
         models["slices"].save(tmp_path / "a.privgp")
@@ -163,7 +166,7 @@ def test_the_script_refuses_another_release(models, tmp_path):
 
 def test_geojson_has_longitude_first_whatever_the_order_of_the_inputs(models):
     model = models["map"]  # latitude comes first there
-    shown, found = view(model, "cost"), json.loads(geojson_of(model, "cost"))
+    shown, found = view(model._released, "cost"), json.loads(geojson_of(model._released, "cost"))
     assert shown["places"] == [1, 0]
     (ring,) = found["features"][-1]["geometry"]["coordinates"]
     lon, lat = np.mean(ring[:4], axis=0)
@@ -175,13 +178,13 @@ def test_geojson_has_longitude_first_whatever_the_order_of_the_inputs(models):
     assert properties["mean"] == pytest.approx(model.predict(at)[0], rel=1e-6)
     assert found["privgp"]["epsilon"] == 2.0
     with pytest.raises(Refused, match="longitude and latitude"):
-        geojson_of(models["slices"], "cost")
+        geojson_of(models["slices"]._released, "cost")
 
 
 def test_names_of_columns_may_be_anything(tmp_path):
     X = inputs(["mean of cost"])
     model = unpacked(packed(PrivateGPRegressor(y_bounds=(0, 200), **BUDGET).fit(X, outputs(X))))
-    columns = pl.read_csv(io.StringIO(csv_of(model, "cost"))).columns
+    columns = pl.read_csv(io.StringIO(csv_of(model._released, "cost"))).columns
     assert len({*columns}) == len(columns) == 8
 
 
@@ -189,12 +192,12 @@ def test_values_at_targets_alone_are_refused():
     targets = [[20.0], [30.0]]
     model = fitted(["age"], reconstruct="unbiased", targets=targets, mechanism="gaussian")
     with pytest.raises(Refused, match="targets alone"):
-        view(model, "cost")
+        view(model._released, "cost")
 
 
 @pytest.mark.parametrize("kind", [*INPUTS, "labels", "several"])
 def test_a_published_page_is_complete(models, kind):
-    text = page.published(models[kind], "</script><b>", "A & <B>")
+    text = page.published(models[kind]._released, "</script><b>", "A & <B>")
     assert text.count("<script>") == text.count("</script>") - 1 == 2
     assert "<h1>A &amp; &lt;B&gt;</h1>" in text
     for tag in ('rel="stylesheet"', "src=", 'href="http', "@import"):
@@ -202,12 +205,12 @@ def test_a_published_page_is_complete(models, kind):
     assert "What is not protected" in text
     start = text.index('id="view-data">') + len('id="view-data">')
     shown = json.loads(text[start : text.index("</script>", start)])
-    assert shown == json.loads(json.dumps(view(models[kind], "</script><b>")))
+    assert shown == json.loads(json.dumps(view(models[kind]._released, "</script><b>")))
 
 
 def test_a_simulation_says_so_everywhere():
     model = fitted(["lon", "lat"], random_state=0)
-    assert "simulation" in pl.read_csv(io.StringIO(csv_of(model, "cost"))).columns
-    assert json.loads(geojson_of(model, "cost"))["privgp"]["simulation"]
-    assert 'class="simulation"' in page.published(model, "cost", "name")
-    assert "imulation" in script_of(model, "cost", "a.privgp")
+    assert "simulation" in pl.read_csv(io.StringIO(csv_of(model._released, "cost"))).columns
+    assert json.loads(geojson_of(model._released, "cost"))["privgp"]["simulation"]
+    assert 'class="simulation"' in page.published(model._released, "cost", "name")
+    assert "imulation" in script_of(model._released, "cost", "a.privgp")

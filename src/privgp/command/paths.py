@@ -160,6 +160,7 @@ def excursion(
     from privgp.command.io.results import drawn, write_picture
     from privgp.command.io.states import answers, asking
     from privgp.command.io.tables import write_table
+    from privgp.models.kept import names_of
     from privgp.release.excursions import check_vote
 
     if plot is not None and len(names) > 2:
@@ -170,7 +171,7 @@ def excursion(
         answers(paths, where, step)
         step("Voting")
         with answering():
-            table = as_table(paths, where)
+            table = as_table(names_of(paths), where)
             voted = paths.excursion(table, threshold, vote=vote, smoothing=smoothing)
         step("Writing")
         frame = _table([*names, "share", "inside"], [*where.T, voted.share, voted.inside])

@@ -102,7 +102,7 @@ def predict(
     from privgp.command.io.results import drawn, write_picture
     from privgp.command.io.tables import Form, write_table
     from privgp.models.load import load as load_release
-    from privgp.models.regressor import check_coverage
+    from privgp.release.prediction import check_coverage
 
     with answering():
         check_coverage(coverage)
@@ -111,14 +111,14 @@ def predict(
     answer, lattice = answer_of(model), None
     warnings: list[str] = []
     if data is None:
-        lattice = grid_of(model, release, grid, grid_bounds)
+        lattice = grid_of(model._released, grid, grid_bounds)
         X = whole = lattice.table()
     else:
         form = Form(delimiter, decimal_comma, encoding, date_format)
         X, whole = asked_rows(model, release, data, inputs, form), DataFrame()
         keep = not _hides_inputs(model) if keep is None else keep
         if keep:
-            whole = kept_columns(model, data, X.columns, form)
+            whole = kept_columns(model._released, data, X.columns, form)
         if _hides_inputs(model):
             warnings = [(KEPT if keep else NOT_KEPT).format(out=out)]
     if observation and answer.of_labels:
@@ -133,18 +133,20 @@ def predict(
         step("Writing")
         values = dict(zip(names, predicted, strict=True))
         if lattice is not None and out.suffix in GRIDDED:
-            columns = write_gridded(model, lattice, values, out, answer.mapped(names), asked)
+            columns = write_gridded(
+                model._released, lattice, values, out, answer.mapped(names), asked
+            )
         else:
             frame = DataFrame({**whole.to_dict(), **values})
             columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
             write_picture(answer.plot(observation, X if lattice is None and keep else None), plot)
         if page is not None:
-            write_page(model, page, release.stem, label)
+            write_page(model._released, page, release.stem, label)
     lines = [
         f"Predicted {counted(X.height, 'row')} into {out}: {answer.told(names, observation)}",
         f"{answer.interval(names)} of probability {coverage:g}.",
-        *_unknown_levels(model, X),
+        *_unknown_levels(model.inputs_, X),
     ]
     if asked is not None:
         shown = listed([*answer.mapped(names)])
@@ -189,18 +191,18 @@ def _only_pages(
     with progress(1) as step:
         step("Drawing")
         if page is not None:
-            write_page(model, page, release.stem, label)
+            write_page(model._released, page, release.stem, label)
         if plot is not None:
             write_picture(answer_of(model).plot(observation), plot)
     facts = {"page": page, "plot": plot}
     tell(facts, [*drawn(page), *drawn(plot)], model.guarantee_, as_json=json)
 
 
-def _unknown_levels(model: Any, X: Any) -> list[str]:
+def _unknown_levels(inputs: Any, X: Any) -> list[str]:
     """A sentence about rows whose category has a level that the release does not know."""
-    if model.inputs_ is None:
+    if inputs is None:
         return []
-    rows = model.inputs_.unknown_rows(X.to_dict(as_series=False))
+    rows = inputs.unknown_rows(X.to_dict(as_series=False))
     if not rows:
         return []
     return [
@@ -263,35 +265,28 @@ def certificate(
     tell({"certificate": out}, [f"Certificate: {out}"], model.guarantee_, as_json=json)
 
 
-def _reach(model: Any) -> list[str]:
-    """How far public inputs reach, where they are not all numbers."""
-    if model.inputs_ is None or _hides_inputs(model):
-        return []
-    return list(model.inputs_.ranges((model._each or (model,))[0].functionals_.nodes))
-
-
 def _description(model: Any) -> list[str]:
     from privgp.command.io.answers import answer_of
-    from privgp.models.kept import names_of
     from privgp.release.certificate.wording import called
     from privgp.release.spendings import described
 
-    names = names_of(model)
-    inputs = f"{model.n_features_in_} without names" if names is None else listed(names)
-    if model.inputs_ is not None:
-        inputs = "; ".join(model.inputs_.describe())
-    reach = _reach(model)
-    output = [] if model.output_ is None else [f"Output: {called(model.output_)}."]
-    contains = "none" if _hides_inputs(model) else "their values"
+    release, hidden = model._released, _hides_inputs(model)
+    names, kinds, name = release.names, release.parameters.columns, release.facts.called
+    inputs, reach = f"{release.columns} without names" if names is None else listed(names), []
+    if kinds is not None:
+        inputs = "; ".join(kinds.describe())
+        reach = [] if hidden else [*kinds.ranges(release.parts[0].functionals.nodes)]
+    output = [] if name is None else [f"Output: {called(name)}."]
+    contains = "none" if hidden else "their values"
     return [
         model.guarantee_.describe(),
         "",
-        *described(model._spent),
+        *described(release.spent),
         f"Inputs: {inputs}; the file contains {contains}.",
         *([f"They have {'; '.join(reach)}."] if reach else []),
         *output,
         *answer_of(model).described(),
         "",
         "The plan it was made with:",
-        *str(model.plan_summary_).splitlines(),
+        *release.facts.plan_summary.splitlines(),
     ]

@@ -10,36 +10,27 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.functionals import Functionals
-from privgp.gp.inference.linked import learn_linked, linked_posterior
-from privgp.gp.links import LABEL_LINKS, LINKS, Link
-from privgp.gp.measurement import Measurement
-from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.links import LABEL_LINKS
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.kinds.records import (
     check_protect,
-    measured_functions,
 )
 from privgp.models.kinds.updates import stages
 from privgp.models.planned import from_inputs_alone
 from privgp.models.promise import OF_LABELS, Told
-from privgp.models.published import FIRST, Further
-from privgp.models.regressor import check_coverage
 from privgp.models.rows import RowsModel
 from privgp.models.spending import SpendingClassifier
 from privgp.models.tables import rows_at
 from privgp.plan.build import Question
 from privgp.plan.classes.declared import Classes, declared_classes
-from privgp.plan.classes.latent import LABEL_VARIANCE, behind
 from privgp.plan.inputs.arguments import check_choice
 from privgp.plan.parameters import MECHANISMS, LabelParameters, Parameters
 from privgp.plan.plan import Plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.stages import Stages
-from privgp.release.classes import Probabilities, functions_of, outcomes_of
-from privgp.release.file import LabelContents
-from privgp.release.several import OneClass, OutputContents
+from privgp.release.prediction import check_coverage
+from privgp.release.release import Release
 from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.labels import values_of
 
@@ -153,7 +144,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         """The probability of every class at the rows of X, (rows, classes). Free, deterministic."""
         X = self._asked_at(X)
         with one_thread():
-            return self.release_.at(X)
+            return np.asarray(self.release_.at(X))
 
     def predict(self, X: Table) -> Any:
         """The most probable class at every row of X."""
@@ -171,7 +162,8 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         levels = check_coverage(coverage)
         X = self._asked_at(X)
         with one_thread():
-            return self.release_.between(X, levels)
+            low, high = self.release_.between(X, levels)
+        return low, high
 
     def plot(
         self,
@@ -195,8 +187,8 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         places = np.flatnonzero(self.classes_ == label)
         if len(places) != 1:
             raise ValueError("label must be one of the classes.")
-        output = self._called("") if output is None else output
-        released = released_probability(self, int(places[0]), output)
+        output = self._released.label("") if output is None else output
+        released = released_probability(self._released, int(places[0]), output)
         return plot_released(on_paper(self, released, points), ax, figure)
 
     def _asked_at(self, X: Any) -> Array:
@@ -223,97 +215,12 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         asked = self._parameters(columns)
         return Question(y_bounds=(0.0, 1.0), **asked.asks())
 
-    def _release(self, plan: Plan, measurement: Measurement, further: Further = FIRST) -> None:
-        """All that follows from a measurement: post-processing. ``further``: the measurements that it
-        is added to."""
-        functions = functions_of(len(declared_classes(self.classes)))
-        held: Sequence[OneClass | None] = self._held if further.before else (None,) * functions
-        measured = self._note(plan, measurement, functions, further)
-        with one_thread():
-            found, priors = measured_functions(plan, measured)
-            self.functionals_ = found[0]
-            default = self._asked.kernel is None
-            latent = tuple(behind(self._link, each, default=default) for each in priors)
-            each = zip(found, measured, held, strict=True)
-            self._answer_by(
-                [OneClass(m, self._models_for(f, m, latent, h), f.fixed_gram) for f, m, h in each]
-            )
-
-    def _models_for(
-        self,
-        functionals: Functionals,
-        measurement: Measurement,
-        priors: tuple[Prior, ...],
-        held: OneClass | None,
-    ) -> tuple[Hyperparameters, ...]:
-        """The weighted models of the function of one class; ``held``: what was released of it before."""
-        if self.hyperparameters == "fixed":
-            return (priors[0].start,) if held is None else held.models
-        return learn_linked(outcomes_of(functionals, measurement, self._link), priors)
-
-    @property
-    def _link(self) -> Link:
-        return LINKS[self._asked.link]
-
-    def _answer_by(self, held: list[OneClass]) -> None:
-        """Answer from what was measured and learned of every class."""
-        self.classes_ = np.array(self._asked.classes)
-        functions = (
-            linked_posterior(
-                outcomes_of(c.functionals(self.functionals_), c.measurement, self._link), c.models
-            )
-            for c in held
-        )
-        self.release_, self._held = Probabilities(tuple(functions), self._link), tuple(held)
-        self.kernel_ = held[0].models[0].kernel
-        self.input_map_ = held[0].models[0].input_map
-
-    def _contents(self, parts: dict[str, Any]) -> LabelContents:
-        """What a file of this model holds, ``parts`` of which every model has."""
-        first, *further = self._held
-        return LabelContents(
-            measurement=first.measurement,
-            spent=self._spent,
-            models=first.models,
-            at_targets=None,
-            noise_variance=LABEL_VARIANCE,
-            further=tuple(further),
-            **parts,
-        )
-
-    def _part_contents(self) -> OutputContents:
-        """What a file of several outcomes holds of this one."""
-        first, *further = self._held
-        return OutputContents(
-            measurement=first.measurement,
-            functionals=self.functionals_,
-            models=first.models,
-            noise_variance=LABEL_VARIANCE,
-            further=tuple(further),
-            spent=self._spent,
-        )
-
-    def _answer_from(self, held: LabelContents | OutputContents) -> None:
-        """Answer as the model did whose file held this."""
-        self._hold(held.spent, tuple(each.measurement for each in held.every_class))
-        self._answer_by(list(held.every_class))
-
-    def _answers(self, X: Any, coverage: float, observation: bool) -> dict[str, Array]:
-        """What a table of predictions holds of this label, by the names of its columns."""
-        probabilities = self.predict_proba(X)
-        low, high = self.interval(X, coverage)
-        found = {"label": self.classes_[np.argmax(probabilities, axis=1)]}
-        for name, of_all in (("probability", probabilities), ("low", low), ("high", high)):
-            each = zip(self.classes_, of_all.T, strict=True)
-            found |= {f"{name}_{label}": column for label, column in each}
-        return found
+    def _hold(self, release: Release) -> Self:
+        super()._hold(release)
+        asked: Any = release.parameters
+        self.classes_ = np.array(asked.classes)
+        return self
 
     def _classes(self) -> Classes:
         """The declared classes."""
         return declared_classes(self.classes)
-
-    def _pictured(self, output: str, observation: bool) -> Any:
-        """What a picture among those of several outcomes shows: the probability of the last class."""
-        from privgp.models.picture import released_probability
-
-        return released_probability(self, len(self.classes_) - 1, output)

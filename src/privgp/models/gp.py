@@ -11,6 +11,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.files import (
     FileColumns,
@@ -31,6 +32,7 @@ from privgp.plan.replan import check_error, least_epsilon
 from privgp.plan.several.arguments import checked_shares
 from privgp.plan.several.plan import JointPlan
 from privgp.question.outcomes import CLASSIFIER, REGRESSOR, Outcome
+from privgp.release.prediction import check_coverage, table_columns
 from privgp.tables.frames import absent, frame_like, named_columns
 from privgp.types import Array, Bounds, RandomState, Table
 
@@ -240,11 +242,12 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         given = named_columns(table)
         X: Any = {name: given[name] for name in self._known_names(given)}
-        X = rows_at(self, X) if self.inputs_ is None else X
+        X, levels = rows_at(self, X), check_coverage(coverage)
         found: dict[str, Any] = {}
-        for name, one in zip(self.output_names_, self._each, strict=True):
+        for name, one in zip(self.output_names_, self._released.each, strict=True):
             prefix = f"{name}_" if isinstance(self.outcomes, Mapping) else ""
-            answers = one._answers(X, coverage, observation)
+            with one_thread():
+                answers = table_columns(one.parameters, one, X, levels, observation)
             found |= {f"{prefix}{column}": values for column, values in answers.items()}
         return frame_like(table, found)
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from privgp.gp.kernels.evaluate import variance as kernel_variance
-from privgp.models.tables import domain_of, rows_at
+from privgp.models.tables import rows_at
 from privgp.pictures.numbers import number
 from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
 from privgp.pictures.style import REACH, budget_text, limits
 from privgp.release.exports.geojson import places_in
+from privgp.release.prediction import ReleasedFunction
+from privgp.release.release import Release
 from privgp.types import Array
 
 if TYPE_CHECKING:
-    from privgp.models.classifier import PrivateGPClassifier
-    from privgp.models.regressor import PrivateGPRegressor
     from privgp.plan.inputs.inputs import Inputs
     from privgp.privacy.guarantee import Guarantee
     from privgp.vault.states.kept import Kept
@@ -35,58 +35,67 @@ def rate_of(output: str) -> str:
     return output if " (per " in output else f"{output} per unit of exposure"
 
 
-def released_model(model: PrivateGPRegressor, output: str, observation: bool) -> Released:
+def released_function_of(release: Release, output: str, observation: bool) -> Released:
     """The mean with the 90% interval of the latent function and, inside it, that of the privacy noise.
 
     ``output``: the name on the axis; ``observation``: also the interval of new outputs (not on a map).
     """
-    inputs = _inputs_of(model)
-    is_map = inputs == 2
+    is_map = _inputs_of(release) == 2
+    function = ReleasedFunction.of(release)
 
     def values(X: Array) -> tuple[Array, dict[str, Band]]:
-        mean, bands = ranges(model, X, observation and not is_map)
+        mean, bands = ranges(function, X, observation and not is_map)
         # on a map the band of privacy is not drawn, and costs as much as the rest
         return mean, bands if is_map else bands | {
-            PRIVACY: privacy_range(model, X, mean, bands[TOTAL])
+            PRIVACY: part_of(bands[TOTAL], mean, function.privacy_share(X))
         }
 
-    released = Released(
-        values=values,
-        points=MODEL_POINTS[min(inputs, 3) - 1],
-        **_shown_of_inputs(model),
-        names=getattr(model, "feature_names_in_", None),
-        output=rate_of(output) if model.likelihood == "poisson" else output,
-        curve="mean",
-        simulation=model.guarantee_.is_simulation,
-        targets=None if model._at_targets is None else model._at_targets.targets,
-    )
-    return in_numbers(released, model.inputs_)
+    output = rate_of(output) if function.is_rate else output
+    return _released(release, values, output, "mean")
 
 
-def released_probability(model: PrivateGPClassifier, place: int, output: str) -> Released:
+def released_probability(release: Release, place: int, output: str) -> Released:
     """The probability of the class at this place, with its 90% interval. ``output``: the label's name."""
+    answer: Any = release.answers[0]
 
     def values(X: Array) -> tuple[Array, dict[str, Band]]:
-        low, high = model.release_.between(X, (0.05, 0.95))
-        return model.release_.at(X)[:, place], {TOTAL: (low[:, place], high[:, place])}
+        low, high = answer.between(X, (0.05, 0.95))
+        return answer.at(X)[:, place], {TOTAL: (low[:, place], high[:, place])}
 
-    what = f"{output} = {model.classes_[place]}" if output else str(model.classes_[place])
-    released = Released(
+    label = (release.parameters.labels() or [])[place]
+    what = f"{output} = {label}" if output else label
+    return _released(release, values, f"probability of {what}", "probability")
+
+
+def picture_of(release: Release, output: str, observation: bool) -> Released:
+    """The picture of one outcome; of a label, of the probability of its last class."""
+    classes = len(release.parameters.labels() or ())
+    if classes:
+        return released_probability(release, classes - 1, output)
+    return released_function_of(release, output, observation)
+
+
+def _released(release: Release, values: Any, output: str, curve: str) -> Released:
+    """A picture of a release over its inputs as people know them."""
+    at_targets = release.parts[0].at_targets
+    shown = Released(
         values=values,
-        points=MODEL_POINTS[min(_inputs_of(model), 3) - 1],
-        **_shown_of_inputs(model),
-        names=getattr(model, "feature_names_in_", None),
-        output=f"probability of {what}",
-        curve="probability",
-        simulation=model.guarantee_.is_simulation,
+        points=MODEL_POINTS[min(_inputs_of(release), 3) - 1],
+        **_shown_of_inputs(release),
+        names=release.names,
+        output=output,
+        curve=curve,
+        simulation=release.guarantee.is_simulation,
+        targets=None if at_targets is None else at_targets.targets,
     )
-    return in_numbers(released, model.inputs_)
+    return in_numbers(shown, release.parameters.columns)
 
 
 def on_paper(model: Any, released: Released, points: Any = None) -> Released:
     """The same with what a reader needs who has the picture alone: what is shown, of how many, what is
     promised to whom; places with north upwards. ``points``: rows to mark, as ``predict`` takes them."""
-    data, nodes = model.certificate()["data"], released.public_inputs
+    release: Release = model._released
+    data, nodes = release.facts.stated(release)["data"], released.public_inputs
     chosen = nodes is not None and data["distinct_inputs"] != len(nodes)
     made = replace(
         released,
@@ -170,9 +179,8 @@ def _shown_points(model: Any, released: Released, points: Any) -> Array | None:
     return np.asarray(rows)
 
 
-def kernel_points(model: Any, X: Array) -> Array:
-    """Where the kernel of a model has points of a picture, (points, inputs as drawn)."""
-    inputs = model.inputs_
+def kernel_points(inputs: Inputs | None, X: Array) -> Array:
+    """Where the kernel has points of a picture, (points, inputs as drawn)."""
     return X if inputs is None else inputs.coordinates(X[:, np.argsort(inputs.drawn)])
 
 
@@ -205,22 +213,22 @@ def in_numbers(released: Released, inputs: Inputs | None) -> Released:
     )
 
 
-def _inputs_of(model: PrivateGPRegressor | PrivateGPClassifier) -> int:
-    inputs = model.inputs_
-    return int(model.functionals_.nodes.shape[1]) if inputs is None else len(inputs.names)
+def _inputs_of(release: Release) -> int:
+    return release.parameters.inputs_of(release.columns)
 
 
-def _shown_of_inputs(model: PrivateGPRegressor | PrivateGPClassifier) -> dict[str, Any]:
+def _shown_of_inputs(release: Release) -> dict[str, Any]:
     """Where the function is drawn: over the public inputs, or over the domain of private ones."""
-    nodes = model.functionals_.nodes
-    if model.protect == "outputs":
+    nodes, asked = release.parts[0].functionals.nodes, release.parameters
+    if asked.protect == "outputs":
         return {
             "extent": _range_of(nodes),
             "held_at": np.median(nodes, axis=0),
             "held": "at their median",
             "public_inputs": nodes,
         }
-    bounds = np.reshape(np.asarray(domain_of(model), dtype=float), (-1, 2))
+    declared = asked.x_bounds if asked.columns is None else asked.columns.domain
+    bounds = np.reshape(np.asarray(declared, dtype=float), (-1, 2))
     extent = np.broadcast_to(bounds, (nodes.shape[1], 2))
     return {
         "extent": extent,
@@ -230,25 +238,16 @@ def _shown_of_inputs(model: PrivateGPRegressor | PrivateGPClassifier) -> dict[st
     }
 
 
-def ranges(model: PrivateGPRegressor, X: Array, observation: bool) -> tuple[Array, dict[str, Band]]:
+def ranges(
+    released: ReleasedFunction, X: Array, observation: bool
+) -> tuple[Array, dict[str, Band]]:
     """Mean at the rows of X, and the 90% intervals of ``model.interval``, the widest first."""
-    mixture = model.release_.mixture(X)
+    mixture = released.answer.mixture(X)
     bands = {}
     for name, of_outputs in ((OUTPUTS, True), (TOTAL, False))[not observation :]:
-        low, high = model._quantiles(mixture, (0.05, 0.95), of_outputs)
+        low, high = released.quantiles(mixture, (0.05, 0.95), of_outputs)
         bands[name] = low, high
     return mixture.mean, bands
-
-
-def privacy_range(model: PrivateGPRegressor, X: Array, mean: Array, total: Band) -> Band:
-    """The part of an interval that the noise for privacy makes: see ``part_of``."""
-    return part_of(total, mean, privacy_share(model, X))
-
-
-def privacy_share(model: PrivateGPRegressor, X: Array) -> Array:
-    """The share of the variance at every point that the noise for privacy makes: 0 to 1, (points,)."""
-    privacy, whole = model.release_.privacy_variance(X), model.release_.mean_and_variance(X)[1]
-    return np.minimum(privacy / np.maximum(whole, np.finfo(float).tiny), 1.0)
 
 
 def part_of(total: Band, mean: Array, share: Array) -> Band:

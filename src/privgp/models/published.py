@@ -5,53 +5,39 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import singledispatch
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from sklearn.base import clone
 
 from privgp.gp.measurement import Measurement
-from privgp.models.kinds.further import spendings_of
+from privgp.gp.priors import Hyperparameters
+from privgp.models.kept import names_of
 from privgp.models.promise import VALUES, Told, noted, regressor_guarantee, simulation
 from privgp.models.spending import SpendsAtFit
+from privgp.models.tables import remember
 from privgp.plan.build import Budget
 from privgp.plan.plan import Plan
 from privgp.plan.replan import check_error, least_epsilon
 from privgp.plan.several.plan import JointPlan
 from privgp.privacy.guarantee import Guarantee
+from privgp.publish import Receipt
 from privgp.release.certificate import utc
-from privgp.release.spendings import Spending, as_one, promised
+from privgp.release.learn import learn_part, parts_of
+from privgp.release.release import Planned, Release
+from privgp.release.spendings import Spending, promised
 from privgp.types import Array
 from privgp.vault.measure import measure
 
 LONGEST = 200
 
 
-@dataclass(frozen=True)
-class Further:
-    """What a measurement is added to: ``before``: those so far; ``batch``: of its people;
-    ``guarantee``: what it promises alone; None: as its plan has it."""
-
-    before: tuple[Spending, ...] = ()
-    batch: int = 0
-    guarantee: Guarantee | None = None
-
-
-FIRST = Further()
-
-
-@singledispatch
-def learn_release(plan: Any, model: Any, measured: Any, further: Further) -> None:
-    """All that follows from the measurement of a plan: post-processing."""
-    model._release(plan, measured, further=further)
+FITTED = ("release_", "functionals_", "noise_variance_", "output_names_")
 
 
 class Published(SpendsAtFit):
-    _each: tuple[Any, ...] = ()  # the fitted models of several outputs
-    _spent: tuple[Any, ...] = ()  # every measurement, where more may follow
-    _held: tuple[Any, ...] = ()  # what was measured and learned of every class of labels
+    _released: Release
     inputs_: Any = None  # what the columns are, where they are not all numbers
     output_: Any = None  # what the output is called, and its units
     _noted: tuple[str, ...] = ()  # what the promise assumes besides
@@ -61,6 +47,10 @@ class Published(SpendsAtFit):
     plan: Any
     plan_: Any
     random_state: Any
+    release_: Any  # what predicts
+    kernel_: Any
+    input_map_: Any
+    noise_variance_: Any
     _told: ClassVar[Told] = VALUES  # what the promise says of outputs
     _parameters: Any
 
@@ -103,31 +93,22 @@ class Published(SpendsAtFit):
     def name_output(self, name: str, units: str | None = None, column: str | None = None) -> Self:
         """Say what the output is called, in which units it is, and in which column of the table: for
         the file, pictures and certificate. It tells nothing of its values."""
-        said = {"name": name, "units": units, "column": column}
+        said: dict[str, Any] = {"name": name, "units": units, "column": column}
         given = {key: text for key, text in said.items() if text is not None or key == "name"}
         for what, text in given.items():
             if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
                 raise ValueError(f"{what} must be a text of at most {LONGEST} characters.")
-        if self._each:
+        if vars(self).get("output_names_"):
             raise ValueError("several outputs have the names of the columns of y.")
         self.output_ = given
-        loaded = vars(self).get("loaded_")
-        if loaded is not None:
-            self.loaded_ = replace(loaded, certificate={**loaded.certificate, "output": given})
+        if "_released" in vars(self):
+            self._released = self._released.stating(self._released.facts.naming(given))
         return self
-
-    def _called(self, otherwise: str) -> str:
-        """What the output is called on pictures."""
-        if self.output_ is None:
-            return otherwise
-        units = self.output_.get("units")
-        return f"{self.output_['name']} ({units})" if units else str(self.output_["name"])
 
     @property
     def plan_summary_(self) -> str:
         """What the plan said of itself; also where only a file is left of it."""
-        loaded = vars(self).get("loaded_")
-        return str(self.plan_.summary() if loaded is None else loaded.plan_summary)
+        return self._released.facts.plan_summary
 
     def _exposed_by(self, exposure: Any, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output that is counted; labels are not."""
@@ -145,7 +126,7 @@ class Published(SpendsAtFit):
         *,
         inputs: Array | None = None,
         rows: int | None = None,
-        further: Further = FIRST,
+        batch: int | None = None,
     ) -> None:
         """Charge for a plan, measure it once and learn from the measurement.
 
@@ -157,46 +138,111 @@ class Published(SpendsAtFit):
             The private values, as the vault measures them.
         inputs, rows
             As ``SpendsAtFit._publish`` has them.
-        further : Further
-            The measurements that this one is added to.
+        batch : int or None
+            The batch of people, if this is added to what was released before.
 
         """
-        random_state = simulation(self, len(further.before))
+        random_state = simulation(self, 0 if batch is None else len(self._spent))
         self._publish(
             self._promised(plan),
             lambda: measure(data, plan.y_bounds, plan.strategy, plan.noise, random_state),
-            lambda measured: learn_release(plan, self, measured, further),
+            lambda measured: self._learn(plan, measured, batch),
             inputs=inputs,
             rows=rows,
         )
 
-    def _note(
-        self, plan: Plan, measurement: Measurement, functions: int, further: Further
-    ) -> tuple[Measurement, ...]:
-        """Take over a plan and what was measured; returns all measurements as one, of every function."""
-        guarantee = further.guarantee or self._promised(plan)
-        new = spendings_of(plan.strategy, plan, measurement, guarantee, further.batch)
-        self._spent = (*further.before, *new)
-        self.guarantee_ = promised(self._spent) if further.before else guarantee
-        self.plan_ = plan
-        # for a file, should a parameter be changed later
-        self._asked = self._parameters(plan.targets.shape[1])
-        self.released_at_ = utc(datetime.now(UTC))
-        loaded = self.__dict__.pop("loaded_", None)  # a file is no longer what was released
-        if not further.before:
-            self.__dict__.pop("chosen_by_", None)
-        elif loaded is not None:
-            self.chosen_by_ = loaded.certificate["hyperparameters"]["source"]
-        spent = self._spent
-        measured = as_one(spent, functions) if spent else measurement.parts(functions)
-        self._hold(spent, measured)
-        return measured
+    def _learn(
+        self,
+        plan: Any,
+        measured: Any,
+        batch: int | None = None,
+        models: tuple[Hyperparameters, ...] = (),
+    ) -> None:
+        """All that follows from the measurement of a plan: post-processing.
 
-    def _hold(self, spent: tuple[Spending, ...], measured: tuple[Measurement, ...]) -> None:
-        """Keep what was measured; ``measured``: all of it as one, of every function."""
-        each = [one.measurement.parts(len(measured)) for one in spent] or [measured]
-        self.measurements_ = tuple(one for function in zip(*each, strict=True) for one in function)
-        self._spent, self._as_one = spent, measured
+        Parameters
+        ----------
+        plan : Plan or JointPlan
+            What was measured.
+        measured : Measurement, or one of each outcome
+            The noisy numbers.
+        batch : int or None
+            The batch of people, if this is added to what was released before.
+        models : tuple of Hyperparameters
+            Models that are given, not learned.
+
+        """
+        columns = plan.targets.shape[1]
+        asked, guarantee = self._parameters(columns), self._promised(plan)
+        before = None if batch is None else self._released
+        found = []
+        for place, (part, own, declared) in enumerate(parts_of(plan, measured, asked)):
+            known = None if before is None else before.parts[place]
+            so_far = () if known is None else known.so_far(self.guarantee_)
+            given: Any = {"before": known, "so_far": so_far, "batch": batch or 0, "models": models}
+            found.append(learn_part(part, own, declared, guarantee, **given))
+        parts, answers = zip(*found, strict=True)
+        chosen_by = None if before is None else before.facts.chosen_by
+        facts = Planned(
+            plan, utc(datetime.now(UTC)), vars(self).get("charged_"), chosen_by, self.output_
+        )
+        release = Release(
+            parameters=asked,
+            columns=columns,
+            names=names_of(self),
+            output_names=getattr(plan, "names", None),
+            guarantee=guarantee if before is None else promised(parts[0].spent),
+            parts=parts,
+            facts=cast(Any, facts),
+        )
+        vars(release)["answers"] = answers
+        self._hold(release)
+        self.plan_ = plan
+        if chosen_by is None:
+            self.__dict__.pop("chosen_by_", None)
+        else:
+            self.chosen_by_ = chosen_by
+
+    def _hold(self, release: Release) -> Self:
+        """Become what was released, just now or in a file."""
+        self._released, self.inputs_ = release, release.parameters.columns
+        remember(self, release.names, release.columns)
+        self.guarantee_, self.released_at_ = release.guarantee, release.facts.date
+        self.output_ = release.facts.called
+        self.measurements_ = tuple(each for part in release.parts for each in part.measurements)
+        for name in FITTED:
+            self.__dict__.pop(name, None)
+        first = [part.models[0] for part in release.parts]
+        kernels, maps = tuple(m.kernel for m in first), tuple(m.input_map for m in first)
+        asked = zip(release.parameters.parts(), release.parts, strict=True)
+        noises = tuple(part.noise_variance if own.scatters else None for own, part in asked)
+        if release.output_names is not None:
+            self.kernel_, self.input_map_, self.noise_variance_ = kernels, maps, noises
+            self.output_names_ = release.output_names
+            return self
+        self.release_, self.functionals_ = release.answers[0], release.parts[0].functionals
+        self.kernel_, self.input_map_ = kernels[0], maps[0]
+        if noises[0] is not None:
+            self.noise_variance_ = noises[0]
+        return self
+
+    def _state(self, guarantee: Guarantee, receipt: Receipt | None, chosen_by: str) -> None:
+        """State the guarantee and the charge of a search that this model was chosen by."""
+        facts: Any = self._released.facts
+        facts = replace(facts, receipt=receipt, chosen_by=chosen_by)
+        self._released = self._released.stating(facts, guarantee)
+        self.guarantee_ = guarantee
+        self._keep_receipt(receipt)
+
+    @property
+    def _spent(self) -> tuple[Spending, ...]:
+        """Every measurement, where more may follow."""
+        return self._released.spent
+
+    @property
+    def _as_one(self) -> tuple[Measurement, ...]:
+        """All measurements of every function as one."""
+        return tuple(each.measurement for each in self._released.parts[0].functions)
 
     def _classes(self) -> Any:
         """The declared classes of a label; None where outputs are numbers."""

@@ -14,38 +14,30 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.engine.cluster import engine_of
-from privgp.gp.inference.learning import learn
-from privgp.gp.measurement import Measurement
-from privgp.gp.priors import Hyperparameters
-from privgp.gp.threads import laid_out, one_thread
+from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.files import (
     exposure_of,
 )
 from privgp.models.kinds.inducing import streams
 from privgp.models.kinds.rates import (
-    answer_to,
     check_exposed,
     check_likelihood,
     record_exposures,
 )
 from privgp.models.kinds.records import (
     check_protect,
-    measured_functions,
     row_count,
 )
 from privgp.models.kinds.several.model import (
     check_names,
     fit_several,
-    intervals,
     plan_several,
     plot_several,
-    predicted,
 )
 from privgp.models.kinds.several.rows import private_count, public_rows
 from privgp.models.kinds.updates import stages
 from privgp.models.planned import from_inputs_alone
-from privgp.models.published import FIRST, Further
 from privgp.models.rows import RowsModel
 from privgp.models.spending import SpendingRegressor
 from privgp.models.tables import located, rows_at
@@ -72,23 +64,12 @@ from privgp.plan.streamed.sketch import Sketch, sketch_plan, usual_inducing
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.privacy.stages import Stages
-from privgp.release.at_targets import AtTargets, Release
-from privgp.release.file import Contents
-from privgp.release.rates import learn_rates
-from privgp.release.several import OutputContents
+from privgp.release.prediction import ReleasedFunction, check_coverage
 from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.labels import split_columns
 from privgp.vault.validate import checked_outputs, column_names
 
 INTERVAL_ROWS = 8192  # at a time: every model of the mixture has a mean and a variance at each
-
-
-def check_coverage(coverage: Any) -> tuple[float, float]:
-    """The levels of the ends of an interval with this probability, both inside of 0 and 1."""
-    low = 0.5 * (1.0 - float(coverage)) if isinstance(coverage, Real) else 0.0
-    if not 0.0 < low < 0.5 or 1.0 - low == 1.0:
-        raise ValueError(f"coverage must lie between 0 and 1, got {coverage!r}.")
-    return low, 1.0 - low
 
 
 @dataclass(eq=False, repr=False)
@@ -299,23 +280,25 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         if return_std and return_cov:
             raise ValueError("ask for return_std or return_cov, not both.")
         check_is_fitted(self)
-        at = rows_at(self, X)
-        if self._each:
-            asked = {"return_std": return_std, "return_cov": return_cov}
-            X = at if self.inputs_ is None else X
-            return predicted(self, X, **asked, observation=observation)
-        X = at
+        X, functions = rows_at(self, X), self._functions()
         with one_thread():
             if return_cov:
-                mean, covariance = self.release_.mean_and_covariance(X)
-                if observation:
-                    latent = np.diag(covariance).copy()
-                    np.fill_diagonal(covariance, self._observed(mean, latent))
-                return mean, covariance
-            mean, variance = self.release_.mean_and_variance(X)
-        if observation:
-            variance = self._observed(mean, variance)
-        return (mean, np.sqrt(variance)) if return_std else mean
+                found = [each.mean_and_covariance(X, observation) for each in functions]
+            else:
+                found = [each.mean_and_std(X, observation) for each in functions]
+        mean, spread = self._joined(found)
+        return (mean, spread) if return_std or return_cov else mean
+
+    def _functions(self) -> list[ReleasedFunction]:
+        """The released function of every output."""
+        return [ReleasedFunction.of(one) for one in self._released.each]
+
+    def _joined(self, found: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+        """What all functions answer; of several outputs, with an axis for them at the end."""
+        if self._released.output_names is None:
+            return found[0]
+        first, second = (np.stack(each, axis=-1) for each in zip(*found, strict=True))
+        return first, second
 
     def interval(
         self, X: Table, coverage: float = 0.9, *, observation: bool = False
@@ -328,37 +311,11 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         """
         check_is_fitted(self)
         levels = check_coverage(coverage)
-        at = rows_at(self, X)
-        if self._each:
-            return intervals(self, at if self.inputs_ is None else X, coverage, observation)
-        X = at
-        ends = np.empty((2, len(X)))
+        X = rows_at(self, X)
         with one_thread():
-            for first in range(0, len(X), INTERVAL_ROWS):
-                rows = slice(first, first + INTERVAL_ROWS)
-                ends[:, rows] = self._quantiles(self.release_.mixture(X[rows]), levels, observation)
-        return ends[0], ends[1]
-
-    def _quantiles(self, mixture: Any, levels: Sequence[float], observation: bool) -> Array:
-        """Of the function, or of outputs: both lie within their bounds.
-
-        An unbiased release may lie beyond them, and so may its intervals; rates are no outputs.
-        """
-        low, high = check_bounds("y_bounds", self.y_bounds)
-        mixture = mixture.of_outputs(low, high) if observation else mixture
-        if self._at_targets is not None or self.likelihood == "poisson":
-            return np.asarray(mixture.quantiles(levels))
-        if observation:  # clipped, so that many may lie on a bound
-            return np.asarray(np.clip(mixture.quantiles(levels), low, high))
-        return np.asarray(mixture.quantiles_within(levels, low, high))
-
-    def _observed(self, mean: Array, variance: Array) -> Array:
-        """The variance of an output: at most (mean - low)(high - mean), as values in bounds have."""
-        if self.likelihood == "poisson":  # at one unit of exposure, whatever bounds the counts have
-            return variance + self.noise_variance_ * mean
-        low, high = check_bounds("y_bounds", self.y_bounds)
-        most = (mean - low) * (high - mean)
-        return np.maximum(variance, np.minimum(variance + self.noise_variance_, most))
+            return self._joined(
+                [each.interval(X, levels, observation) for each in self._functions()]
+            )
 
     def plot(
         self,
@@ -373,14 +330,15 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
         ``output``: its name on the picture; None: as ``name_output`` said. ``points``: rows to mark.
         """
-        from privgp.models.picture import on_paper, released_model
+        from privgp.models.picture import on_paper, released_function_of
         from privgp.pictures.curves import plot_released
 
         check_is_fitted(self)
-        if self._each:
+        if self._released.output_names is not None:
             return plot_several(self, ax, figure, observation, points)
-        output = self._called("output") if output is None else output
-        released = on_paper(self, released_model(self, output, observation), points)
+        output = self._released.label("output") if output is None else output
+        released = released_function_of(self._released, output, observation)
+        released = on_paper(self, released, points)
         return plot_released(released, ax, figure)
 
     def __sklearn_clone__(self) -> Self:
@@ -431,6 +389,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def _alone(self) -> tuple[Self, ...]:
         """An unfitted model of every output alone, with the whole budget."""
+        if not are_several(self.y_bounds):
+            return (self,)
         check_unused(self, ("objective", "reconstruct", "most_rows"), "several outputs")
         bounds = output_bounds(self.y_bounds, least=2)
         checked_shares(self.shares, len(bounds))
@@ -445,31 +405,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
             one.inputs_ = self.inputs_
         return each
 
-    def _answers(self, X: Any, coverage: float, observation: bool) -> dict[str, Array]:
-        """What a table of predictions holds of this output, by the names of its columns."""
-        mean, std = self.predict(X, return_std=True, observation=observation)
-        low, high = self.interval(X, coverage, observation=observation)
-        return {"mean": mean, "std": std, "low": low, "high": high}
-
     def _streams(self, rows: int) -> bool:
         return streams(self, rows)
-
-    def _pictured(self, output: str, observation: bool) -> Any:
-        """What a picture among those of several outcomes shows."""
-        from privgp.models.picture import released_model
-
-        return released_model(self, output, observation)
-
-    def _part_contents(self) -> OutputContents:
-        """What a file of several outcomes holds of this one."""
-        return OutputContents(
-            measurement=self._as_one[0],
-            functionals=self.functionals_,
-            models=self._models,
-            noise_variance=self.noise_variance_,
-            unit_rate=self.plan_.unit,
-            spent=self._spent,
-        )
 
     def _exposure(self, exposure: Any, rows: int) -> Array | None:
         """The exposure of every row where outputs are counts."""
@@ -481,7 +418,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         if not are_several(self.y_bounds):
             return checked_outputs(y, rows)
         check_names(self, column_names(y))
-        return split_columns(y, rows, len(self._each))
+        return split_columns(y, rows, len(self.output_names_))
 
     def _made_up(self, rows: int) -> Array:
         """Outputs to rehearse with, in the middle of their bounds."""
@@ -525,65 +462,3 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
             inputs=self.inputs_,
             inducing=self._parameters(columns).inducing,
         )
-
-    def _release(
-        self,
-        plan: Plan,
-        measurement: Measurement,
-        models: tuple[Hyperparameters, ...] = (),
-        further: Further = FIRST,
-    ) -> None:
-        """All that follows from a measurement: post-processing. ``models``: given, not learned;
-        ``further``: the measurements that it is added to."""
-        if further.before and self.hyperparameters == "fixed":
-            models = self._models
-        (measurement,) = self._note(plan, plan.kind.counted(plan, measurement), 1, further)
-        for several in ("_each", "output_names_"):
-            self.__dict__.pop(several, None)
-        centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
-        with one_thread():  # the nodes' matrices are small
-            (functionals,), priors = measured_functions(plan, (measurement,))
-            self.functionals_ = functionals
-            if plan.unbiased is not None:
-                at_targets = laid_out(AtTargets.of(plan, measurement, centre))
-                self._answer_by(at_targets, (plan.start,), at_targets)
-                return
-            learning = learn if plan.unit is None else learn_rates
-            if not models and self.hyperparameters == "learned":
-                models = learning(functionals, measurement, priors)
-            models = models or (plan.start,)
-            answer = answer_to(self.functionals_, measurement, models, centre, plan.unit)
-            self._answer_by(answer, models)
-
-    def _contents(self, parts: dict[str, Any]) -> Contents:
-        """What a file of this model holds, ``parts`` of which every model has."""
-        return Contents(
-            measurement=self._as_one[0],
-            spent=self._spent,
-            models=self._models,
-            at_targets=self._at_targets,
-            noise_variance=self.noise_variance_,
-            unit_rate=self.plan_.unit,
-            **parts,
-        )
-
-    def _answer_from(self, held: Contents | OutputContents) -> None:
-        """Answer as the model did whose file held this."""
-        self._hold(held.spent, (held.measurement,))
-        low, high = check_bounds("bounds", self.y_bounds)
-        numbers = held.functionals, held.measurement, held.models
-        release = held.at_targets or answer_to(*numbers, 0.5 * low + 0.5 * high, held.unit_rate)
-        self._answer_by(release, held.models, held.at_targets)
-        self.noise_variance_ = held.noise_variance
-
-    def _answer_by(
-        self,
-        release: Release,
-        models: tuple[Hyperparameters, ...],
-        at_targets: AtTargets | None = None,
-    ) -> None:
-        """``at_targets``: the release, if it answers at the targets alone."""
-        self.release_, self._models, self._at_targets = release, models, at_targets
-        self.kernel_ = models[0].kernel
-        self.input_map_ = models[0].input_map
-        self.noise_variance_ = release.noise_variance

@@ -37,9 +37,7 @@ class RowsModel(Published):
     _question: Any
     _checked: Any
     _sketch: Any
-    _alone: Any
     _made_up: Any
-    _release: Any
     fit: Any
     get_params: Any
     set_params: Any
@@ -135,6 +133,10 @@ class RowsModel(Published):
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
         measure_further(self, X, y, groups, self._exposed_by(exposure, row_count(X)), budget)
         return self
+
+    def _alone(self) -> tuple[Any, ...]:
+        """An unfitted model of every output alone, with the whole budget."""
+        return (self,)
 
     def _exposure(self, exposure: Any, rows: int) -> Array | None:
         """The exposure of every row where outputs are counts."""

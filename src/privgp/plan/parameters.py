@@ -92,6 +92,8 @@ class Parameters:
 
     def parts(self) -> tuple[Parameters, ...]:
         """The parameters that each output alone would have."""
+        if not are_several(self.y_bounds):
+            return (self,)
         bounds = output_bounds(self.y_bounds)
         kernels = per_output("kernel", self.kernel, len(bounds))
         noises = per_output("noise_variance", self.noise_variance, len(bounds))
@@ -180,6 +182,8 @@ class Parameters:
         if self.columns is not None and self.columns.width != columns:
             raise ValueError("columns are broken.")
         target_points(self.targets, columns)
+        if self.inducing is not None:
+            inducing_inputs(self.inducing, columns)
         if self.x_bounds is not None:  # one pair stands for all columns
             every = None if np.ndim(self.x_bounds) == 1 else columns
             domain_pairs("bounds", self.x_bounds, every)

@@ -64,6 +64,4 @@ class AtTargets:
             ) from None
 
 
-Release = (
-    AtTargets | Posterior | RatePosterior
-)  # what predicts after a release, whatever was measured
+Answer = AtTargets | Posterior | RatePosterior  # what predicts a number, a count or a rate

@@ -1,4 +1,4 @@
-"""Files of privgp 0.1 turned into the members that a release has now, to be checked like those."""
+"""Files of earlier versions turned into the members that a release has now, to be checked like those."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,12 @@ from typing import Any
 from privgp.storage.archive import DamagedFile, dump, parse
 from privgp.storage.fields import array
 
-OLD, CERTIFICATE = "model.json", "certificate.json"
+OLD, CERTIFICATE, RELEASE = "model.json", "certificate.json", "release.json"
+FACTS = ("plan_summary", "certificate")
+PART = (
+    *("measurement", "functionals", "models", "noise_variance", "at_targets", "unit_rate"),
+    *("further", "spent"),
+)
 NOTHING = {"zeros": [0, 0]}
 FUNCTIONALS = (
     *("nodes", "weights", "noise_gram", "energy_cross", "energy_noise_gram"),
@@ -15,15 +20,37 @@ FUNCTIONALS = (
 
 
 def renewed(members: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The members of a file of any version, as they are now."""
     try:
-        tree, certificate = parse(members[OLD]), parse(members[CERTIFICATE])
-        release = {**_release(tree, members), "certificate": certificate}
         kept = {name: data for name, data in members.items() if name not in (OLD, CERTIFICATE)}
-        return {"release.json": dump(release), **kept}
+        if OLD in members:
+            tree = _release(parse(members[OLD]), members)
+            tree["certificate"] = parse(members[CERTIFICATE])
+        else:
+            tree = parse(kept[RELEASE])
+        return {**kept, RELEASE: dump(_in_parts(tree)) if "facts" not in tree else kept[RELEASE]}
     except DamagedFile:
         raise
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
         raise DamagedFile("it does not have the parts it should") from None
+
+
+def _in_parts(tree: dict[str, Any]) -> dict[str, Any]:
+    """A release as the parts that it has had since format 4; before, one outcome stood by itself."""
+    rest = dict(tree)
+    kind, facts = rest.pop("type"), {name: rest.pop(name) for name in FACTS if name in rest}
+    if kind == "JointContents":
+        outputs = rest.pop("outputs")
+    elif kind in ("Contents", "LabelContents"):
+        outputs = [{name: rest.pop(name) for name in PART if name in rest}]
+        rest["output_names"] = None
+    else:
+        raise DamagedFile("it does not say what was released")
+    parts = [{**each, "type": "Part"} for each in outputs]
+    for part in parts:
+        more = part.get("further", [])
+        part["further"] = [{**each, "type": "Function"} for each in more]
+    return {**rest, "type": "Release", "parts": parts, "facts": {"type": "Facts", **facts}}
 
 
 def _release(tree: Any, members: Mapping[str, bytes]) -> dict[str, Any]:

@@ -278,7 +278,7 @@ def file(s: Served, who: Anybody, number: str) -> Response:
 def table(s: Served, who: Anybody, number: str) -> Response:
     """The view's numbers."""
     row = s.store.release(who, number)
-    text = exports.csv_of(s.model(row), s.work.declared(row["dataset"]).output)
+    text = exports.csv_of(s.model(row)._released, s.work.declared(row["dataset"]).output)
     return _download(text.encode("utf-8"), f"{number}.csv", "text/csv; charset=utf-8")
 
 
@@ -286,7 +286,7 @@ def table(s: Served, who: Anybody, number: str) -> Response:
 def map_geojson(s: Served, who: Anybody, number: str) -> Response:
     """The map's cells, if the inputs are longitude and latitude."""
     row = s.store.release(who, number)
-    text = exports.geojson_of(s.model(row), s.work.declared(row["dataset"]).output)
+    text = exports.geojson_of(s.model(row)._released, s.work.declared(row["dataset"]).output)
     return _download(text.encode("utf-8"), f"{number}.geojson", "application/geo+json")
 
 
@@ -295,7 +295,7 @@ def script(s: Served, who: Anybody, number: str) -> Response:
     """Python that repeats the view from the .privgp file."""
     row = s.store.release(who, number)
     output = s.work.declared(row["dataset"]).output
-    text = exports.script_of(s.model(row), output, f"{number}.privgp")
+    text = exports.script_of(s.model(row)._released, output, f"{number}.privgp")
     return _download(text.encode("utf-8"), f"{number}.py", "text/x-python; charset=utf-8")
 
 
@@ -304,7 +304,7 @@ def published_page(s: Served, who: Anybody, number: str) -> Response:
     """The page of the release as one file, for publishing."""
     row = s.store.release(who, number)
     output = s.work.declared(row["dataset"]).output
-    text = published(s.model(row), output, row["dataset"])
+    text = published(s.model(row)._released, output, row["dataset"])
     return _download(text.encode("utf-8"), f"{number}.html", "text/html; charset=utf-8")
 
 

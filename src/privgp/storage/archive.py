@@ -19,7 +19,7 @@ from privgp.storage.parts import PUBLIC, PathLike, part_beside, remove_stale
 
 FORMAT = "privgp"
 PLAN = "plan"  # the other public form
-VERSION = 3
+VERSION = 4
 MANIFEST = "manifest.json"
 LARGEST_FILE = 2**30
 LARGEST_JSON = 2**24

@@ -27,11 +27,11 @@ from privgp import (
 )
 from privgp.gp.inference.linked import Outcomes
 from privgp.gp.links import LOGIT
-from privgp.models.kinds import updates
-from privgp.models.load import _contents_of
+from privgp.models import published
 from privgp.plan import build
 from privgp.release.certificate import certificate, page, validate
 from privgp.release.file import CODEC, decode
+from privgp.release.learn import parts_of
 from privgp.release.spendings import (
     ONE_BATCH_EACH,
     ONE_BATCH_OF_RECORDS,
@@ -163,7 +163,7 @@ def test_promises_and_files_of_every_kind(kind, people, tmp_path):
 
 
 def _functions(model: Any) -> int:
-    return sum(len(one._as_one) for one in model._each or (model,))
+    return sum(len(part.functions) for part in model._released.parts)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -204,10 +204,11 @@ def test_sums_of_records_are_added_and_averaged(kind):
     """Of different records they add up, of the same ones they are averaged by their precision."""
     model, batch = made(kind)
     model.fit(*batch(0)).update(*batch(1, 60)).refine(*batch(0), 2.0, 1e-5)
-    for one in model._each or (model,):
-        first, second, again = one._spent
+    parts = parts_of(model.plan_, model.plan_.y_bounds, model._released.parameters)
+    for one, (plan, *_) in zip(model._released.parts, parts, strict=True):
+        first, second, again = one.spent
         w = first.noise_std**-2 / (first.noise_std**-2 + again.noise_std**-2)
-        (whole,) = one._as_one
+        whole = one.measurement
         for name in ("values", "counts", "gram"):
             a, b, c = (getattr(each, name) for each in (first, second, again))
             if a is None:
@@ -216,9 +217,9 @@ def test_sums_of_records_are_added_and_averaged(kind):
             assert_allclose(getattr(whole, name), w * a + (1 - w) * c + b, rtol=1e-12, atol=1e-9)
         variance = 1.0 / (first.noise_std**-2 + again.noise_std**-2) + second.noise_std**2
         assert whole.noise_std == pytest.approx(variance**0.5)
-        assert one.plan_.as_one.strategy.rows == 140
-        assert one.plan_.as_one.measured_noise_std == pytest.approx(whole.noise_std)
-        assert_array_equal(one.plan_.strategy.matrix, first.strategy.matrix)
+        assert plan.as_one.strategy.rows == 140
+        assert plan.as_one.measured_noise_std == pytest.approx(whole.noise_std)
+        assert_array_equal(plan.strategy.matrix, first.strategy.matrix)
 
 
 def test_one_measurement_of_all_records_tells_as_much():
@@ -228,7 +229,7 @@ def test_one_measurement_of_all_records_tells_as_much():
     (whole,) = model._as_one
     alone, _ = made("bins")
     alone.fit(*batch(0))
-    alone._release(model.plan_.as_one, whole)
+    alone._learn(model.plan_.as_one, whole)
     mean, std = model.predict(PLACES, return_std=True)
     same_mean, same_std = alone.predict(PLACES, return_std=True)
     assert_allclose(mean, same_mean, rtol=1e-9)
@@ -328,7 +329,7 @@ def test_a_plan_behind_a_link_knows_what_was_measured(kind, monkeypatch):
 def test_rows_at_public_inputs_are_compared(kind, monkeypatch):
     model, batch = made(kind)
     model.fit(*batch(0))
-    monkeypatch.setattr(updates, "measure", None)
+    monkeypatch.setattr(published, "measure", None)
     with pytest.raises(ValueError, match="measured already"):
         model.update(*batch(0))
     with pytest.raises(ValueError, match="must be the rows of one earlier measurement"):
@@ -346,7 +347,7 @@ def test_private_records_are_not_compared(kind, monkeypatch):
     deepcopy(model).refine(*batch(7), 0.5, 1e-5)  # others than those of the first batch
     deepcopy(model).update(*batch(0))  # the very records of the first batch
     twice = deepcopy(model).update(*batch(2))
-    monkeypatch.setattr(updates, "measure", None)
+    monkeypatch.setattr(published, "measure", None)
     with pytest.raises(ValueError, match=r"several batches have this many records.*Nothing was"):
         twice.refine(*batch(2), 0.5, 1e-5)
     with pytest.raises(ValueError, match=r"as many records.*Nothing was spent"):
@@ -432,7 +433,7 @@ def test_mixed_outcomes(tmp_path):
 @pytest.mark.parametrize("kind", ["three classes", "several", "bins"])
 def test_a_file_whose_measurements_differ_is_refused(kind):
     model, batch = made(kind)
-    contents: Any = _contents_of(model.fit(*batch(0)).update(*batch(1, 60)))
+    contents: Any = model.fit(*batch(0)).update(*batch(1, 60))._released.stored()
     decode(CODEC.encode(contents))
     forged = []
     for change in (
@@ -454,11 +455,9 @@ def test_a_file_whose_measurements_differ_is_refused(kind):
 
 def _with_last(contents: Any, change: Callable[[Any], Any]) -> Any:
     """The contents with the last measurement, of several outputs that of the last, changed."""
-    if hasattr(contents, "outputs"):
-        *others, last = contents.outputs
-        return replace(contents, outputs=(*others, _with_last(last, change)))
-    *before, last = contents.spent
-    return replace(contents, spent=(*before, change(last)))
+    *others, part = contents.parts
+    *before, last = part.spent
+    return replace(contents, parts=(*others, replace(part, spent=(*before, change(last)))))
 
 
 @pytest.mark.parametrize("kind", ["three classes", "several", "halved bins"])
@@ -488,5 +487,5 @@ def test_stages_divide_the_budget_of_every_kind(kind):
 
 def test_learned_models_are_learned_from_all_measurements():
     model, batch = made("two classes", hyperparameters="learned", epsilon=3.0)
-    first = model.fit(*batch(0, 200))._held
-    assert model.update(*batch(1, 200))._held[0].models != first[0].models
+    first = model.fit(*batch(0, 200))._released.parts[0]
+    assert model.update(*batch(1, 200))._released.parts[0].models != first.models

@@ -13,9 +13,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from privgp import PrivateGPRegressor, compose, load
-from privgp.models import regressor
+from privgp.models import published
 from privgp.models.kinds import updates
-from privgp.models.load import _contents_of
 from privgp.plan import build
 from privgp.release.certificate import certificate, page, validate
 from privgp.release.file import CODEC, decode
@@ -116,9 +115,10 @@ def test_a_batch_is_read_once(monkeypatch):
     the same to the last bit, and so is its noise."""
     seen, released = [], fitted(None, mechanism="gaussian").measurements_[0]
     X, y = batch(0)
-    monkeypatch.setattr(regressor, "measure", lambda *arguments: released)
     for shift in (0.0, 40.0):
-        model = fitted(None, mechanism="gaussian").fit(X, np.clip(y - shift, 60, 200))
+        with monkeypatch.context() as patched:
+            patched.setattr(published, "measure", lambda *arguments: released)
+            model = fitted(None, mechanism="gaussian").fit(X, np.clip(y - shift, 60, 200))
         with watched() as events:
             model.update(*batch(1))
         seen.append(events)
@@ -139,7 +139,7 @@ def test_measured_with_both_noise_distributions(tmp_path):
 
 
 def test_a_file_whose_parts_do_not_make_up_the_whole_is_refused():
-    contents = _contents_of(fitted().update(*batch(1)))
+    contents = fitted().update(*batch(1))._released.stored()
     assert decode(CODEC.encode(contents)).guarantee == contents.guarantee
     one, two = contents.spent
     cheaper = replace(one.guarantee, epsilon=2.0)
@@ -149,12 +149,13 @@ def test_a_file_whose_parts_do_not_make_up_the_whole_is_refused():
         (replace(two, guarantee=cheaper), "guarantee"),
         (replace(two, batch=0), "guarantee"),
     ):
+        part = replace(contents.parts[0], spent=(one, changed))
         with pytest.raises(DamagedFile, match=word):
-            decode(CODEC.encode(replace(contents, spent=(one, changed))))
+            decode(CODEC.encode(replace(contents, parts=(part,))))
 
 
 def test_a_promise_may_have_been_composed_on_another_machine():
-    contents = _contents_of(fitted(mechanism="gaussian").refine(*batch(0), 0.5, 1e-5))
+    contents = fitted(mechanism="gaussian").refine(*batch(0), 0.5, 1e-5)._released.stored()
     for factor in (1.0, 1.0 - 1e-13, 1.0 + 1e-13):
         epsilon = factor * contents.guarantee.epsilon
         check_total(contents.spent, replace(contents.guarantee, epsilon=epsilon))
@@ -216,12 +217,13 @@ def test_the_certificate_tells_of_every_batch():
     ],
 )
 def test_a_certificate_that_says_more_than_was_promised_is_refused(told):
-    contents = _contents_of(fitted(mechanism="gaussian"))
+    contents = fitted(mechanism="gaussian")._released.stored()
     decode(CODEC.encode(contents))
     ((name, value),) = told.items()
-    held = contents.certificate
+    held = contents.facts.certificate
     value = {**held[name], **value} if isinstance(value, dict) else value
-    forged = replace(contents, certificate={**held, name: value})
+    facts = replace(contents.facts, certificate={**held, name: value})
+    forged = replace(contents, facts=facts)
     with pytest.raises(DamagedFile, match="not about its contents"):
         decode(CODEC.encode(forged))
 
@@ -297,7 +299,7 @@ def test_there_are_no_stages_for_what_cannot_be_refined(changed):
 def test_rows_are_checked_before_anything_is_spent(monkeypatch):
     model = fitted()
     before = model.measurements_
-    monkeypatch.setattr(updates, "measure", None)
+    monkeypatch.setattr(published, "measure", None)
     with pytest.raises(ValueError, match="measured already"):
         model.update(*batch(0))
     with pytest.raises(ValueError, match="must be the rows of one earlier measurement"):

@@ -13,6 +13,7 @@ from privgp.command.errors import Refusal, listed
 from privgp.command.io.columns import answering, in_blocks
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import Step
+from privgp.release.release import Release
 
 BLOCK = 4096
 ERROR_BARS = "Error bars: 'privgp predict' gives intervals of the function, of new outputs with --observation."
@@ -39,7 +40,7 @@ class OfFunction:
     def at(self, X: Any, step: Step, coverage: float, observation: bool) -> list[Any]:
         """A column for every name, by blocks of rows, so that any number fits into memory."""
         parts = []
-        for rows in in_blocks(self.model, X, BLOCK, step, "Predicting row"):
+        for rows in in_blocks(self.model._released.names, X, BLOCK, step, "Predicting row"):
             with answering():
                 parts.append(self._block(rows, coverage, observation))
         columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
@@ -74,7 +75,7 @@ class OfFunction:
         return dict(zip(self.names, names, strict=True))
 
     def described(self) -> list[str]:
-        return [*learned(self.model), ERROR_BARS]
+        return [*learned(self.model._released), ERROR_BARS]
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class OfSeveral(OfFunction):
         return {name: [*names[place::4]] for place, name in enumerate(super().names)}
 
     def described(self) -> list[str]:
-        each = zip(self.model._each, self.model.output_names_, strict=True)
+        each = zip(self.model._released.each, self.model.output_names_, strict=True)
         return [*(line for one, name in each for line in learned(one, name)), ERROR_BARS]
 
 
@@ -143,7 +144,7 @@ class OfLabels(OfFunction):
 
     def described(self) -> list[str]:
         return [
-            kernel_line(self.model),
+            kernel_line(self.model._released),
             f"Classes: {listed(self.classes)}.",
             "Error bars: 'privgp predict' gives the probability of every class and its interval.",
         ]
@@ -153,20 +154,22 @@ def answer_of(model: Any) -> OfFunction:
     """What is written of this model."""
     if is_classifier(model):
         return OfLabels(model)
-    return OfSeveral(model) if model._each else OfFunction(model)
+    return OfFunction(model) if model._released.output_names is None else OfSeveral(model)
 
 
-def kernel_line(model: Any, of: str = "") -> str:
-    kernel = model.kernel_ if model.inputs_ is None else model.inputs_.narrowed(model.kernel_)
+def kernel_line(release: Release, of: str = "") -> str:
+    kernel, inputs = release.parts[0].models[0].kernel, release.parameters.columns
+    kernel = kernel if inputs is None else inputs.narrowed(kernel)
     return f"Most plausible kernel{of}: {write_kernel(kernel, figures=4)}."
 
 
-def learned(model: Any, output: str = "") -> list[str]:
+def learned(release: Release, output: str = "") -> list[str]:
     """What was learned of an output; ``output``: its name where there are several."""
     scattered = f"{output or 'an output'} about the function"
-    if model.likelihood == "poisson":
+    (part,) = release.parts
+    if part.unit_rate is not None:
         scattered = "a count over its mean"
     return [
-        kernel_line(model, f" of {output}" if output else ""),
-        f"Variance of {scattered}: {model.noise_variance_:.4g}.",
+        kernel_line(release, f" of {output}" if output else ""),
+        f"Variance of {scattered}: {part.noise_variance:.4g}.",
     ]

@@ -15,8 +15,10 @@ from privgp.command.io.cells.numerals import OTHERWISE
 from privgp.command.io.screen import Step
 from privgp.command.io.tables import Form, Source, batches, load, open_table
 from privgp.models.kept import names_of
+from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import BLOCK
 from privgp.plan.several.arguments import are_several
+from privgp.release.release import Release
 from privgp.types import Array
 from privgp.vault.tables import complete_rows
 from privgp.vault.validate import column_labels, column_numbers
@@ -36,19 +38,21 @@ def split_names(text: str, option: str = "--inputs") -> list[str]:
     return names
 
 
-def as_table(model: Any, X: Any) -> Any:
+def as_table(names: Sequence[str] | None, X: Any) -> Any:
     """Rows under the names that a model knows its inputs by, if any."""
-    names = names_of(model)  # without orient, a square array would be read by columns
+    # without orient, a square array would be read by columns
     if isinstance(X, pl.DataFrame):
         return X.to_numpy() if names is None else X.rename(dict(zip(X.columns, names, strict=True)))
     return X if names is None else pl.DataFrame(X, schema=list(names), orient="row")
 
 
-def in_blocks(model: Any, X: Any, size: int, step: Step, doing: str) -> Iterator[Any]:
+def in_blocks(
+    names: Sequence[str] | None, X: Any, size: int, step: Step, doing: str
+) -> Iterator[Any]:
     """The rows as above, some at a time; every block is a step of a bar."""
     for start in range(0, len(X), size):
         step(f"{doing} {start + 1} of {len(X)}")
-        yield as_table(model, X[start : start + size])
+        yield as_table(names, X[start : start + size])
 
 
 @contextmanager
@@ -71,23 +75,23 @@ def asked_rows(
         raise Refusal(f"'{path}' does not name its {counted(count, 'input')}: do so with --inputs.")
     if len(names) != count:
         raise Refusal(f"'{path}' has {counted(count, 'input')}, but --inputs names {len(names)}.")
-    return read_inputs(table, names, known_kinds(model, names), form)
+    return read_inputs(table, names, known_kinds(getattr(model, "inputs_", None), names), form)
 
 
 def kept_columns(
-    model: Any, table: Path, names: Sequence[str], form: Form | None = None
+    release: Release, table: Path, names: Sequence[str], form: Form | None = None
 ) -> pl.DataFrame:
     """All columns of a new table as they are, the inputs ``names`` among them; but not one that has the
     name of the private output, as the table may be the custodian's."""
-    source = open_table(table, _with_texts(form, known_kinds(model, names) or {}), names)
-    private = {*getattr(model, "output_names_", ()), (model.output_ or {}).get("column")}
+    kinds = known_kinds(release.parameters.columns, names)
+    source = open_table(table, _with_texts(form, kinds or {}), names)
+    private = {*(release.output_names or ()), (release.facts.called or {}).get("column")}
     kept = [name for name in source.names if name not in private and source.names.count(name) == 1]
     return load(source, kept)
 
 
-def known_kinds(model: Any, names: Sequence[str]) -> Kinds | None:
+def known_kinds(inputs: Inputs | None, names: Sequence[str]) -> Kinds | None:
     """What the columns of these names are, which stand in the place of those in the model's file."""
-    inputs = getattr(model, "inputs_", None)
     if inputs is None:
         return None
     known = kinds_of(inputs)

@@ -1,15 +1,15 @@
 """A release as one page for publishing."""
 
 from pathlib import Path
-from typing import Any
 
 from privgp.command.errors import Failure, Refusal
 from privgp.command.io.files import whole_file
+from privgp.release.release import Release
 
 NEEDS = "--page needs more packages: pip install privgp[server]."
 
 
-def write_page(model: Any, path: Path, name: str, label: str | None) -> None:
+def write_page(release: Release, path: Path, name: str, label: str | None) -> None:
     """The same view as the server's page, in one file. ``name``: its title; ``label``: the output's."""
     try:
         from privgp.server.errors import Refused
@@ -17,7 +17,7 @@ def write_page(model: Any, path: Path, name: str, label: str | None) -> None:
     except ImportError:
         raise Failure(NEEDS) from None
     try:
-        text = published(model, label or model._called(""), name)
+        text = published(release, label or release.label(""), name)
     except Refused as refused:
         raise Refusal(refused.sentence) from None
     except ModuleNotFoundError:  # the plotting script, which is a package's data

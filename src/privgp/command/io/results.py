@@ -41,7 +41,9 @@ class Results:
 
     def write(self, model: Any, output: str, saved: list[Path], step: Step) -> None:
         """Write what was asked for; the release comes first and is noted once it is complete."""
-        if not model._each and (self.name is not None or model.output_ is None):
+        if model._released.output_names is None and (
+            self.name is not None or model.output_ is None
+        ):
             model.name_output(self.name or output, self.units, output)
         step("Writing the release")
         save(model, self.release, overwrite=self.force)

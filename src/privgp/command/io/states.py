@@ -59,7 +59,7 @@ def answers(kept: Kept, points: Array, step: Step) -> Array:
     """What is released at the points, (..., points), asked a block at a time."""
     _check_room(kept, points)
     parts = []
-    for block in in_blocks(kept, points, BLOCK, step, "Drawing from point"):
+    for block in in_blocks(names_of(kept), points, BLOCK, step, "Drawing from point"):
         with answering():
             parts.append(kept.release(block))
     return np.concatenate(parts, axis=-1)

@@ -85,7 +85,7 @@ class UpdateRequest(Request):
         with _told_as_options():
             check_updatable(model)
         epsilon, delta = further or (model.epsilon, model.delta)
-        asked = model.loaded_.parameters
+        asked = model._released.parameters
         labels = asked.labels()
         if labels is not None and labels != list(asked.arguments()["classes"]):
             raise Refusal(f"'{release}' is for labels that are numbers: update it in Python.")
@@ -99,11 +99,11 @@ class UpdateRequest(Request):
 
     @property
     def y_bounds(self) -> Any:
-        return self.released.loaded_.parameters.y_bounds
+        return self.released._released.parameters.y_bounds
 
     @property
     def class_names(self) -> list[str] | None:
-        labels: list[str] | None = self.released.loaded_.parameters.labels()
+        labels: list[str] | None = self.released._released.parameters.labels()
         return labels
 
     @property
@@ -111,7 +111,7 @@ class UpdateRequest(Request):
         return [*self.names]
 
     def domain(self) -> Any:
-        return self.released.loaded_.parameters.x_bounds
+        return self.released._released.parameters.x_bounds
 
     def private_inputs(self) -> Any:
         """What was declared of private inputs, under the names that they have in the table."""
@@ -124,7 +124,7 @@ class UpdateRequest(Request):
 
     @property
     def kinds(self) -> Kinds | None:
-        return known_kinds(self.released, self.names)
+        return known_kinds(self.released.inputs_, self.names)
 
     @property
     def levels(self) -> dict[str, list[str]]:
@@ -185,6 +185,6 @@ def _measure(
     model: Any, X: Any, y: Any, people: Any, further: Further, exposures: Mapping[str, Array]
 ) -> None:
     """New people's rows, or the same again with a further budget."""
-    rows = as_table(model, X)  # under the names that the model knows
+    rows = as_table(model._released.names, X)  # under the names that the model knows
     exposed = model._exposed_by(exposures.get("exposure"), row_count(rows))
     measure_further(model, rows, y, people, exposed, further)

@@ -98,7 +98,7 @@ def fit_rows(
     model._publish(
         model._promised(plan),
         lambda: sums.measure(plan, random_state),
-        lambda measured: model._release(plan, measured),
+        lambda measured: model._learn(plan, measured),
         rows=rows.count,
     )
 
@@ -111,7 +111,7 @@ def rehearse_rows(model: RowsModel, plan: Plan, rows: Rows) -> None:
     if strategy.mark != marked(rows, engine_of(model.engine)):
         raise ValueError(OTHER)
     zeros = strategy.read(np.zeros(strategy.size), plan.noise, plan.half_width)
-    model._release(plan, zeros)
+    model._learn(plan, zeros)
 
 
 def _public(rows: Rows) -> PublicRows:

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import singledispatch
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import _num_samples
 
-from privgp.gp.functionals import Functionals
-from privgp.gp.measurement import Measurement
-from privgp.gp.priors import Prior
-from privgp.gp.threads import laid_out, one_thread
+from privgp.gp.threads import one_thread
 from privgp.models.planned import OTHER, PublicRows, bound
 from privgp.models.tables import any_column, domain_of, records_to_plan, remember
-from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.build import make_records_plan
 from privgp.plan.designs.earlier import EarlierRecords
-from privgp.plan.features.features import Features
 from privgp.plan.inputs.arguments import check_choice, check_unused, domain_pairs
-from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
-from privgp.release.features import RecordsAtPoints
-from privgp.release.records import RecordsInBins
 from privgp.vault.checks.roles import check_roles
 from privgp.vault.people import count_people
 from privgp.vault.tables import private_rows
@@ -120,46 +110,6 @@ def private_data(model: RowsModel, X: Any, y: Any, groups: Any) -> Any:
     y = model._checked(y, len(inputs))
     people = person_ids(groups, len(inputs))
     return (inputs, y) if people is None else (inputs, y, people)
-
-
-def measured_functions(
-    plan: Plan, parts: Sequence[Measurement]
-) -> tuple[list[Functionals], tuple[Prior, ...]]:
-    """What was measured of every function, earlier measurements included, and the priors of their
-    hyperparameters.
-
-    ``parts``: the measurement of each function. Where inputs are private, it tells first where records
-    are.
-    """
-    whole = plan.as_one
-    if whole.x_bounds is None:
-        return [laid_out(whole.functionals)] * len(parts), whole.priors
-    where = locate(whole.strategy, parts[0], whole.noise.std)
-    each = [laid_out(where.functionals(part, whole.start, whole.unit)) for part in parts]
-    ranked = where.priors(whole.priors[0], _inputs(whole))
-    return each, ranked if whole.kind.default_kernel else whole.priors
-
-
-@singledispatch
-def locate(
-    strategy: Any, measurement: Measurement, noise_std: float
-) -> RecordsInBins | RecordsAtPoints:
-    """Where records are, as far as the measurement tells."""
-    raise TypeError("this strategy does not tell where records are.")
-
-
-@locate.register
-def _(strategy: Bins, measurement: Measurement, noise_std: float) -> RecordsInBins:
-    return RecordsInBins.of(strategy, measurement, noise_std)
-
-
-@locate.register
-def _(strategy: Features, measurement: Measurement, noise_std: float) -> RecordsAtPoints:
-    return RecordsAtPoints.of(strategy, measurement, noise_std)
-
-
-def _inputs(plan: Plan) -> Inputs | None:
-    return None if plan.made_for is None else plan.made_for.parameters.columns
 
 
 def row_count(X: Any) -> int:

@@ -17,10 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.models.kinds.further import rows_of
 from privgp.models.kinds.several.model import plan_several
 from privgp.models.kinds.several.rows import Exposed
-from privgp.models.published import Further
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.stages import Stages, check_shares, kept_by, shared_out
-from privgp.release.spendings import Spending
 
 if TYPE_CHECKING:
     from privgp.models.gp import PrivateGP
@@ -53,16 +51,13 @@ KEPT = (
 def check_updatable(model: Model) -> None:
     """Refuse a release of a kind that no further measurement can be added to."""
     check_is_fitted(model)
-    loaded = vars(model).get("loaded_")
-    before: Any = model._asked if loaded is None else loaded.parameters
+    before: Any = model._released.parameters
     if not model._spent:
-        old = loaded is not None and (before.reconstruct, before.inducing) == ("posterior", None)
+        loaded = not hasattr(model, "plan_")
+        old = loaded and (before.reconstruct, before.inducing) == ("posterior", None)
         raise ValueError(OLD_FILE if old else KINDS)
-    now = model._parameters(_parts(model)[0].functionals_.nodes.shape[1])
-    pairs = [(now, before)]
-    if model._each:
-        pairs += zip(now.parts(), before.parts(), strict=False)
-    for one, other in pairs:
+    now = model._parameters(model._released.columns)
+    for one, other in [(now, before), *zip(now.parts(), before.parts(), strict=False)]:
         for name in KEPT:
             if getattr(one, name, None) != getattr(other, name, None):
                 raise ValueError(OTHER_PARAMETERS.format(name))
@@ -95,20 +90,22 @@ def measure_further(
     rows = rows_of(model, X, groups, exposed)
     if (rows.people is None) != (model._spent[0].people is None):
         raise ValueError(OTHER_UNIT)
-    data, parts, again = rows._data(model, X, y, groups), _parts(model), budget is not None
-    batch = max(rows.batch(one, place, again=again) for place, one in enumerate(parts))
-    earlier = tuple(rows.earlier(one, place, batch) for place, one in enumerate(parts))
+    data, again = rows._data(model, X, y, groups), budget is not None
+    each = [*enumerate(model._released.each)]
+    batch = max(rows.batch(one, place, again=again) for place, one in each)
+    questions = [one._question(model._released.columns) for one in model._alone()]
+    earlier = tuple(rows.earlier(one, place, batch, questions[place]) for place, one in each)
     asking: Any = model
     if budget is not None:
         asking = copy(model).set_params(epsilon=budget[0], delta=budget[1])
     plan: Any
-    if model._each:
+    if model._released.output_names is not None:
         plan = plan_several(asking, rows.given(asking, groups), earlier)
         plan = replace(plan, output_names=model.output_names_)
     else:
         given: Any = {"exposure": rows.exposed.get(0), "earlier": earlier[0]}
         plan = asking._plan(rows.planned, groups, **given)
-    model._publish_plan(plan, data, inputs=rows.inputs, further=Further(_so_far(model), batch))
+    model._publish_plan(plan, data, inputs=rows.inputs, batch=batch)
 
 
 def stages(model: Model, X: Any, shares: Any, groups: Any, **given: Any) -> Stages:
@@ -133,14 +130,3 @@ def stages(model: Model, X: Any, shares: Any, groups: Any, **given: Any) -> Stag
         raise ValueError("delta must be positive for Gaussian noise.")
     best = min(errors, key=lambda law: errors[law])
     return Stages(best, shared_out(best, epsilon, delta, shares), errors)
-
-
-def _parts(model: Model) -> tuple[Any, ...]:
-    """The models of several outputs, or the model itself."""
-    return model._each or (model,)
-
-
-def _so_far(model: Model) -> tuple[Spending, ...]:
-    """The measurements so far; the promise of a single one may include a choice of hyperparameters."""
-    first, *others = model._spent
-    return tuple(model._spent) if others else (replace(first, guarantee=model.guarantee_),)

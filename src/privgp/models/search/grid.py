@@ -157,10 +157,8 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         params = candidates_of(self.param_grid)
         self.best_index_, self.best_params_, self.best_estimator_ = best, params[best], model
         if chosen_by is not None:  # by outputs, which the model releases too
-            model.guarantee_ = self.guarantee_
-            if "charged_" in vars(self):
-                model.charged_ = self.charged_
             model.chosen_by_ = f"chosen among {len(params)} candidates by {chosen_by}"
+            model._state(self.guarantee_, vars(self).get("charged_"), model.chosen_by_)
         self.cv_results_: dict[str, Any] = {"params": params}
         for name in sorted({name for each in params for name in each}):
             values = np.empty(len(params), dtype=object)

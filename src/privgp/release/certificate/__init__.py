@@ -2,10 +2,8 @@
 
 from privgp.release.certificate.document import (
     certificate,
-    joint_hash,
     plan_hash,
     steps_of,
-    stored,
     utc,
 )
 from privgp.release.certificate.page import page
@@ -14,11 +12,9 @@ from privgp.release.certificate.schema import SCHEMA, validate, validate_stored
 __all__ = [
     "SCHEMA",
     "certificate",
-    "joint_hash",
     "page",
     "plan_hash",
     "steps_of",
-    "stored",
     "utc",
     "validate",
     "validate_stored",

@@ -1,5 +1,7 @@
 """The certificate of a release, written from its plan and its guarantee."""
 
+from __future__ import annotations
+
 import hashlib
 import platform
 from collections.abc import Mapping, Sequence
@@ -7,33 +9,43 @@ from copy import deepcopy
 from dataclasses import fields
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.functionals import Functionals
 from privgp.plan.fingerprint import fingerprint
-from privgp.plan.plan import Plan
-from privgp.privacy.guarantee import Event, Guarantee
+from privgp.privacy.guarantee import Event
 from privgp.release.certificate import wording
-from privgp.release.certificate.schema import DERIVED
 from privgp.release.spendings import totals
 from privgp.types import Pair
+
+if TYPE_CHECKING:
+    from privgp.release.release import Planned, Release
 
 COVERAGE = 0.9  # that of intervals, unless another is asked for
 PACKAGES = ("privgp", "numpy", "scipy", "scikit-learn", "opendp", "dp-accounting")
 
 
 def certificate(
-    model: Any, *, holder: Mapping[str, str] | None = None, date: datetime | None = None
+    released: Any, *, holder: Mapping[str, str] | None = None, date: datetime | None = None
 ) -> dict[str, Any]:
-    """What a fitted or loaded model promises, as JSON that ``SCHEMA`` describes. ``holder``: what
-    only the data holder knows, by the names in ``wording.HOLDER``; the page asks for what is left
-    out. ``date``: of the release, with its time zone; of the fit unless given."""
-    check_is_fitted(model)
-    known, loaded = filled_in(holder), vars(model).get("loaded_")
-    written = _core(model) if loaded is None else deepcopy(loaded.certificate)
+    """The guarantee of a release as JSON that ``SCHEMA`` describes.
+
+    Parameters
+    ----------
+    released : Release or fitted model
+        What was published.
+    holder : mapping, optional
+        What only the data holder knows, by the names in ``wording.HOLDER``; the page asks for what is
+        left out.
+    date : datetime, optional
+        The date of the release, with its time zone; None: that of the fit.
+
+    """
+    release: Release = released if hasattr(released, "parts") else _held_by(released)
+    known, written = filled_in(holder), deepcopy(release.facts.stated(release))
     if date is not None:
         written["date"] = utc(date)
     return {
@@ -44,9 +56,11 @@ def certificate(
     }
 
 
-def stored(model: Any) -> dict[str, Any]:
-    """The certificate as files have it: without what is derived from the rest."""
-    return {name: part for name, part in certificate(model).items() if name not in DERIVED}
+def _held_by(model: Any) -> Release:
+    """What a fitted model released."""
+    check_is_fitted(model)
+    release: Release = model._released
+    return release
 
 
 def utc(date: datetime) -> str:
@@ -70,42 +84,29 @@ def plan_hash(
     return digest.hexdigest()
 
 
-def joint_hash(
-    measured: Sequence[Functionals], y_bounds: Sequence[Pair], epsilon: float, delta: float
-) -> str:
-    """The same of several outputs that are measured together."""
-    pairs = zip(measured, y_bounds, strict=True)
-    return fingerprint([plan_hash(each, pair, epsilon, delta) for each, pair in pairs])
-
-
-def _core(model: Any) -> dict[str, Any]:
-    """The certificate of a fitted model without what the holder adds."""
-    plan: Plan = model.plan_
-    promised: Guarantee = model.guarantee_
+def core_of(release: Release, facts: Planned) -> dict[str, Any]:
+    """The certificate of a release without what the holder adds."""
+    plan, promised, asked = facts.plan, release.guarantee, release.parameters
     strategy, people, records = plan.strategy, plan.strategy.people, plan.x_bounds is not None
     whole = bool(getattr(strategy, "whole_people", False))
     whose = wording.BY_PERSON if plan.max_change is None else wording.BY_GROUP
-    at_targets, names = plan.unbiased is not None, getattr(model, "feature_names_in_", ())
-    learned = model.hyperparameters == "learned" and not at_targets
+    at_targets, names = plan.unbiased is not None, release.names or ()
+    learned = asked.hyperparameters == "learned" and not at_targets
     fixed = wording.FIXED_RECORDS if records else wording.FIXED
     epsilons = [0.0, *(promised.epsilon * 2.0 ** (k / 4.0) for k in range(-16, 9))]
     inputs = f"inputs ({', '.join(map(str, names))})" if len(names) else "inputs"
-    several: tuple[Any, ...] = model._each  # the models of several outputs, if there are any
-    classes = model._asked.labels() or []
+    several, called = release.output_names or (), facts.called
+    classes = asked.labels() or []
     output = "the label" if classes else "the output"
-    output = f"the outputs ({', '.join(model.output_names_)})" if several else output
-    called: dict[str, str] | None = getattr(model, "output_", None)
+    output = f"the outputs ({', '.join(several)})" if several else output
     output = f"{output} ({wording.called(called)})" if called else output
     private = f"the {inputs} and {output}" if records else output
     bounds: dict[str, Any] = {"outputs": np.array(plan.y_bounds).tolist()}
     bounds["source"] = wording.BOUNDS_SOURCE
     if classes:
         bounds["classes"] = classes
-    labels = {
-        name: [str(each) for each in one.classes_]
-        for name, one in zip(getattr(model, "output_names_", ()), several, strict=False)
-        if hasattr(one, "classes_")
-    }
+    labels = {name: own.labels() for name, own in zip(several, asked.parts(), strict=False)}
+    labels = {name: own for name, own in labels.items() if own is not None}
     if labels:
         bounds["labels"] = labels
     if plan.x_bounds is not None:
@@ -113,7 +114,7 @@ def _core(model: Any) -> dict[str, Any]:
     return {
         "certificate": "privgp",
         "version": 1,
-        "date": model.released_at_,
+        "date": facts.date,
         "simulation": promised.is_simulation,
         "epsilon": promised.epsilon,
         "delta": promised.delta,
@@ -133,13 +134,13 @@ def _core(model: Any) -> dict[str, Any]:
             "the noisy measurement and all that follows from it",
         ],
         "private": [f"{private} of every row"],
-        **({"outputs": list(model.output_names_)} if several else {}),
+        **({"outputs": list(several)} if several else {}),
         **({"output": called} if called else {}),
-        **({} if model.inputs_ is None else {"inputs": model.inputs_.describe()}),
+        **({} if asked.columns is None else {"inputs": asked.columns.describe()}),
         "bounds": bounds,
         "hyperparameters": {
-            "source": vars(model).get("chosen_by_") or (wording.LEARNED if learned else fixed),
-            **_each_or_one([_learned(one) for one in several or (model,)]),
+            "source": facts.chosen_by or (wording.LEARNED if learned else fixed),
+            **_each_or_one([_learned(one) for one in release.each]),
         },
         "mechanism": {
             "description": promised.mechanism,
@@ -156,7 +157,7 @@ def _core(model: Any) -> dict[str, Any]:
             "released": wording.released(
                 len(several), classes, at_targets=at_targets, rates=plan.unit is not None
             ),
-            **totals(model._spent),
+            **totals(release.spent),
         },
         "utility": {
             "expected_error": np.asarray(plan.expected_error()).tolist(),
@@ -164,9 +165,9 @@ def _core(model: Any) -> dict[str, Any]:
             "interval_coverage": COVERAGE,
         },
         "software": _software(),
-        "plan_hash": _measured(model, promised),
+        "plan_hash": hash_of(release),
         "plan": plan.hash,
-        **({"ledger": model.charged_} if "charged_" in vars(model) else {}),
+        **({} if facts.receipt is None else {"ledger": dict(facts.receipt)}),
         "not_protected": wording.not_protected(
             promised.is_simulation,
             whole or people is not None,
@@ -178,13 +179,14 @@ def _core(model: Any) -> dict[str, Any]:
     }
 
 
-def _learned(model: Any) -> dict[str, Any]:
+def _learned(release: Release) -> dict[str, Any]:
     """The most plausible model of one output, and how many are averaged."""
-    noise, inputs = vars(model).get("noise_variance_"), model.inputs_  # labels have no noise
+    (part,), (answer,), asked = release.parts, release.answers, release.parameters
+    kernel, inputs = part.models[0].kernel, asked.columns
     return {
-        "kernel": str(model.kernel_ if inputs is None else inputs.narrowed(model.kernel_)),
-        **({} if noise is None else {"noise_variance": float(noise)}),
-        "models": len(model.release_.components) if vars(model).get("_at_targets") is None else 1,
+        "kernel": str(kernel if inputs is None else inputs.narrowed(kernel)),
+        **({"noise_variance": float(part.noise_variance)} if asked.scatters else {}),
+        "models": len(getattr(answer, "components", (answer,))),
     }
 
 
@@ -205,12 +207,12 @@ def steps_of(event: Event) -> dict[str, Any]:
     }
 
 
-def _measured(model: Any, promised: Guarantee) -> str:
+def hash_of(release: Release) -> str:
     """The hash of what was measured."""
-    budget, bounds = (promised.epsilon, promised.delta), model.plan_.y_bounds
-    if not model._each:
-        return plan_hash(model.functionals_, bounds, *budget)
-    return joint_hash([one.functionals_ for one in model._each], bounds, *budget)
+    budget = release.guarantee.epsilon, release.guarantee.delta
+    pairs = zip(release.parameters.parts(), release.parts, strict=True)
+    each = [plan_hash(part.functionals, cast(Pair, own.y_bounds), *budget) for own, part in pairs]
+    return each[0] if release.output_names is None else fingerprint(each)
 
 
 def filled_in(given: Mapping[str, str] | None) -> dict[str, str]:

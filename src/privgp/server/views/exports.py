@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from privgp.release.certificate import certificate
 from privgp.release.exports import geojson
+from privgp.release.release import Release
 from privgp.server.errors import Refused
 from privgp.server.views.view import COLUMNS, view
 
@@ -18,9 +20,9 @@ NO_PLACES = (
 MOST_SHOWN = 20  # entries of an array in a comment
 
 
-def csv_of(model: Any, output: str) -> str:
+def csv_of(release: Release, output: str) -> str:
     """The points of the view with the numbers of every output."""
-    shown = view(model, output)
+    shown = view(release, output)
     count = 1 if shown["kind"] != "slices" else len(shown["inputs"])
     frames = []
     for place in range(count):
@@ -36,9 +38,9 @@ def csv_of(model: Any, output: str) -> str:
     return pl.concat(frames).write_csv()
 
 
-def geojson_of(model: Any, output: str) -> str:
+def geojson_of(release: Release, output: str) -> str:
     """The map's cells with the numbers of every output; inputs must be longitude and latitude."""
-    shown = view(model, output)
+    shown = view(release, output)
     if not shown["places"]:
         raise Refused(422, NO_PLACES)
     first, second = shown["places"]
@@ -50,7 +52,7 @@ def geojson_of(model: Any, output: str) -> str:
             values = np.reshape(panel[name], shape)
             title = f"{name} of {panel['output']}" if several else name
             columns[title] = values if first < second else values.T
-    promise = model.guarantee_
+    promise = release.guarantee
     about = {
         "output": ", ".join(shown["outputs"]),
         "coverage": 0.9,
@@ -61,10 +63,10 @@ def geojson_of(model: Any, output: str) -> str:
     return geojson.cells(axes[first], axes[second], columns, about)
 
 
-def script_of(model: Any, output: str, file: str) -> str:
+def script_of(release: Release, output: str, file: str) -> str:
     """Python that makes the view's numbers and a picture out of the published file alone, and says
     how that was made. ``file``: its name."""
-    shown, promise, facts = view(model, output), model.guarantee_, model.certificate()
+    shown, promise, facts = view(release, output), release.guarantee, certificate(release)
     axes = ", ".join(
         f"np.linspace({axis[0]!r}, {axis[-1]!r}, {len(axis)})" for axis in shown["axes"]
     )
@@ -86,10 +88,10 @@ def script_of(model: Any, output: str, file: str) -> str:
         *_comment(promise.describe().splitlines()),
         "#",
         "# How it was made, by whoever holds the private table:",
-        *_comment(_made_by(model)),
+        *_comment(_made_by(release)),
         "#",
         "# What the plan said before anything was spent:",
-        *_comment(model.plan_summary_.splitlines()),
+        *_comment(release.facts.plan_summary.splitlines()),
         "",
         f"FILE, OUTPUT = {file!r}, {output!r}",
         f"CERTIFIED = {told!r}",
@@ -111,7 +113,7 @@ def script_of(model: Any, output: str, file: str) -> str:
         "",
         "table = pl.DataFrame(X, schema=INPUTS, orient='row')",
         "asked = X if not hasattr(model, 'feature_names_in_') else table",
-        *_asked(model),
+        *_asked(release),
         "low, high = model.interval(asked, 0.9)",
         "columns = {'low': low, 'high': high, **found}",
         "for name, values in columns.items():",
@@ -147,8 +149,8 @@ def _comment(lines: list[str]) -> Iterator[str]:
         yield f"# {text}".rstrip()
 
 
-def _made_by(model: Any) -> list[str]:
-    parameters = model.loaded_.parameters
+def _made_by(release: Release) -> list[str]:
+    parameters = release.parameters
     given = [f"    {name}={_short(value)}," for name, value in parameters.arguments().items()]
     return [
         f"model = {parameters.estimator}(",
@@ -179,8 +181,8 @@ def _points(shown: dict[str, Any]) -> list[str]:
     ]
 
 
-def _asked(model: Any) -> list[str]:
-    if hasattr(model, "predict_proba"):
+def _asked(release: Release) -> list[str]:
+    if release.parameters.labels() is not None:
         return [
             "print('Classes, in the order of the columns:', [str(each) for each in model.classes_])",
             "found = {'probability': model.predict_proba(asked)}",

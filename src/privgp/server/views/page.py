@@ -12,7 +12,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
 
+from privgp.release.certificate import certificate
 from privgp.release.certificate.page import promise_of, sections
+from privgp.release.release import Release
 from privgp.server.views.view import view
 
 PLOTTING = "plotly.js"
@@ -41,11 +43,11 @@ def certified(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def published(model: Any, output: str, name: str) -> str:
+def published(release: Release, output: str, name: str) -> str:
     """The HTML of a release. ``output``: its name on the axes; ``name``: what it is called."""
     styles = [_inside("page.css", "style"), _inside("plot.css", "style")]
     scripts = [_inside(PLOTTING, "script"), _inside("view.js", "script")]
-    numbers = json.dumps(view(model, output), allow_nan=False).replace("<", "\\u003c")
+    numbers = json.dumps(view(release, output), allow_nan=False).replace("<", "\\u003c")
     # These scripts alone may run, and nothing may be fetched; the plotting script writes styles.
     policy = (
         f"default-src 'none'; script-src {_hashes(scripts)}; style-src 'unsafe-inline'; "
@@ -60,7 +62,7 @@ def published(model: Any, output: str, name: str) -> str:
             styles=styles,
             scripts=scripts,
             numbers=Markup(numbers),
-            **certified(model.certificate()),
+            **certified(certificate(release)),
         )
     )
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from privgp.models.kept import names_of
 from privgp.models.picture import (
     kernel_points,
     part_of,
-    privacy_share,
-    released_model,
+    released_function_of,
     released_probability,
 )
 from privgp.pictures.released import TOTAL, Released
 from privgp.release.exports.geojson import places_in
+from privgp.release.prediction import ReleasedFunction
+from privgp.release.release import Release
 from privgp.server.errors import Refused
 from privgp.types import Array
 
@@ -28,7 +28,7 @@ AT_TARGETS = "This release has values at its targets alone: there is no curve or
 TOO_LARGE = "The numbers are too large or too small: choose other units or bounds."
 
 
-def view(model: Any, output: str) -> dict[str, Any]:
+def view(release: Release, output: str) -> dict[str, Any]:
     """A panel for every output, of labels for every class (of two, for the last one); over more than
     two inputs, for every input as well.
 
@@ -36,11 +36,11 @@ def view(model: Any, output: str) -> dict[str, Any]:
     and the part that the model makes, which is there without any noise: variances add up.
     Probabilities have the interval only.
     """
-    each = _shown(model, output)
-    first = each[0]
+    each = _shown(release, output)
+    first = each[0][1]
     if first.targets is not None:
         raise Refused(422, AT_TARGETS)
-    known = names_of(model) if model.inputs_ is None else first.names
+    known = release.names if release.parameters.columns is None else first.names
     names = [str(name) for name in known or [f"input {k}" for k in range(len(first.extent))]]
     ticks = first.ticks or (None,) * len(names)
     count = MAP if len(names) == 2 else CURVE
@@ -50,13 +50,13 @@ def view(model: Any, output: str) -> dict[str, Any]:
     kind = {1: "curve", 2: "map"}.get(len(names), "slices")
     panels = [
         {"output": shown.output, "input": place, "points": X.tolist(), **_numbers(one, shown, X)}
-        for one, shown in zip(model._each or (model,) * len(each), each, strict=True)
+        for one, shown in each
         for place, X in _panels(axes, first.held_at)
     ]
     return {
         "kind": kind,
         "inputs": names,
-        "outputs": [shown.output for shown in each],
+        "outputs": [shown.output for _, shown in each],
         "curve": first.curve,
         "places": places_of(names, axes),
         "axes": [axis.tolist() for axis in axes],
@@ -85,15 +85,16 @@ def _axis(low: float, high: float, count: int, ticks: Any) -> Array:
     return np.linspace(low, high, count) - 360.0 * turns
 
 
-def _shown(model: Any, output: str) -> list[Released]:
-    if hasattr(model, "predict_proba"):
-        count = len(model.classes_)
-        places = [1] if count == 2 else range(count)
-        return [released_probability(model, place, output) for place in places]
-    if model._each:
-        pairs = zip(model._each, model.output_names_, strict=True)
-        return [released_model(one, str(name), False) for one, name in pairs]
-    return [released_model(model, output or "output", False)]
+def _shown(release: Release, output: str) -> list[tuple[Release, Released]]:
+    """What is shown of every outcome, with the release of that outcome alone."""
+    found = []
+    for one, name in zip(release.each, release.output_names or (output,), strict=True):
+        count = len(one.parameters.labels() or ())
+        for place in [1] if count == 2 else range(count):
+            found.append((one, released_probability(one, place, name)))
+        if not count:
+            found.append((one, released_function_of(one, name or "output", False)))
+    return found
 
 
 def _panels(axes: list[Array], held: Array) -> list[tuple[int, Array]]:
@@ -109,13 +110,14 @@ def _panels(axes: list[Array], held: Array) -> list[tuple[int, Array]]:
     return made
 
 
-def _numbers(model: Any, shown: Released, X: Array) -> dict[str, list[float]]:
+def _numbers(release: Release, shown: Released, X: Array) -> dict[str, list[float]]:
     with np.errstate(all="ignore"):
         mean, bands = shown.values(X)
         total = bands[TOTAL]
         columns = [mean, *total]
-        if not hasattr(model, "predict_proba"):
-            share = privacy_share(model, kernel_points(model, X))
+        if release.parameters.scatters:
+            at = kernel_points(release.parameters.columns, X)
+            share = ReleasedFunction.of(release).privacy_share(at)
             columns += [*part_of(total, mean, share), *part_of(total, mean, 1.0 - share)]
     if not all(np.all(np.isfinite(column)) for column in columns):
         raise Refused(422, TOO_LARGE)

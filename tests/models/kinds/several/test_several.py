@@ -127,7 +127,7 @@ def test_every_output_is_what_its_own_model_makes_of_its_part(groups, monkeypatc
         alone = model(mechanism="gaussian", y_bounds=BOUNDS[place])
         y = Y[:, place]
         numbers = exact(part.strategy, y, part.y_bounds)
-        alone._release(part, part.strategy.read(numbers, part.noise, part.half_width))
+        alone._learn(part, part.strategy.read(numbers, part.noise, part.half_width))
         alone.n_features_in_ = 1
         assert_allclose(both.predict(NEW)[:, place], alone.predict(NEW), rtol=1e-9)
         assert_allclose(
@@ -263,13 +263,13 @@ def test_a_file_whose_parts_do_not_belong_together_is_refused(fitted, tmp_path, 
     if change == "name":
         tree["output_names"].pop()
     elif change == "output":
-        tree["outputs"].pop()
+        tree["parts"].pop()
     elif change == "bounds":
         tree["parameters"]["y_bounds"][1] = [60.0, 201.0]
     elif change == "shares":
         tree["parameters"]["shares"] = [1.0, 2.0, 3.0]
     else:
-        tree["certificate"]["outputs"] = ["a", "b"]
+        tree["facts"]["certificate"]["outputs"] = ["a", "b"]
     path.write_bytes(pack({**members, "release.json": json.dumps(tree).encode()}))
     with pytest.raises(DamagedFile):
         load(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ import polars as pl
 
 from privgp.command.errors import Refusal, listed
 from privgp.gp.columns.kinds import Number
-from privgp.models.kept import names_of
 from privgp.plan.inputs.inputs import Inputs
+from privgp.release.release import Release
 from privgp.types import Array
 
 MOST_POINTS = 1_000_000
@@ -39,16 +38,16 @@ class Grid:
         return pl.DataFrame(self.inputs.table(numbers))
 
 
-def grid_of(model: Any, path: Path, count: int | None, bounds: str | None) -> Grid:
+def grid_of(release: Release, count: int | None, bounds: str | None) -> Grid:
     """``count`` points along every input of a release, over its range unless bounds are given."""
-    nodes = (model._each[0] if model._each else model).functionals_.nodes
-    inputs = _inputs(model, path, nodes.shape[1])
-    given = _bounds(bounds, inputs)
-    numbers = nodes if model.inputs_ is None else inputs.back(nodes)
+    nodes, asked = release.parts[0].functionals.nodes, release.parameters
+    names = release.names or tuple(f"x{k + 1}" for k in range(release.columns))
+    inputs = asked.columns or Inputs(tuple(Number((name,)) for name in names))
+    given, plain = _bounds(bounds, inputs), asked.columns is None
+    numbers = nodes if plain else inputs.back(nodes)
     ends = inputs.ends(numbers)
-    if model.protect == "records":  # whose nodes lie inside of the declared bounds
-        plain = model.inputs_ is None
-        declared = np.reshape(model.x_bounds, (-1, 2)) if plain else inputs.declared_ends()
+    if asked.protect == "records":  # whose nodes lie inside of the declared bounds
+        declared = np.array(asked.x_bounds).reshape(-1, 2) if plain else inputs.declared_ends()
         ends = np.broadcast_to(declared, ends.shape)
     axes, place = [], 0
     for column in inputs.columns:
@@ -65,14 +64,6 @@ def grid_of(model: Any, path: Path, count: int | None, bounds: str | None) -> Gr
             "give a smaller --grid."
         )
     return Grid(inputs, tuple(axes))
-
-
-def _inputs(model: Any, path: Path, columns: int) -> Inputs:
-    if model.inputs_ is not None:
-        known: Inputs = model.inputs_
-        return known
-    names = names_of(model) or tuple(f"x{k + 1}" for k in range(columns))
-    return Inputs(tuple(Number((name,)) for name in names))
 
 
 def _bounds(text: str | None, inputs: Inputs) -> dict[str, str]:

@@ -11,6 +11,7 @@ import numpy as np
 from privgp.command.errors import Refusal, refusal
 from privgp.command.io.cells.grid import Grid
 from privgp.command.io.files import whole_file
+from privgp.release.release import Release
 from privgp.types import Array
 
 MOST_BANDS = 50
@@ -43,7 +44,7 @@ def read_contours(text: str) -> Asked:
 
 
 def write_gridded(
-    model: Any,
+    release: Release,
     grid: Grid,
     values: Mapping[str, Any],
     path: Path,
@@ -56,7 +57,7 @@ def write_gridded(
     numbers = {name: column for name, column in values.items() if column.dtype.kind == "f"}
     if path.suffix == ".geojson":
         try:
-            text, columns = _geojson(model, grid, numbers, mapped, contours)
+            text, columns = _geojson(release, grid, numbers, mapped, contours)
         except ValueError as problem:
             raise refusal(problem) from None
         with whole_file(path) as part:
@@ -65,26 +66,26 @@ def write_gridded(
     from privgp.command.io.cells.netcdf import write_netcdf
 
     facts = {
-        "title": _title(model),
-        "comment": model.guarantee_.describe(),
-        "simulation": str(model.guarantee_.is_simulation).lower(),
+        "title": _title(release),
+        "comment": release.guarantee.describe(),
+        "simulation": str(release.guarantee.is_simulation).lower(),
     }
-    units = (model.output_ or {}).get("units", "1")
+    units = (release.facts.called or {}).get("units", "1")
     with whole_file(path) as part:
         write_netcdf(part, grid, numbers, facts, units)
     return [*grid.inputs.names, *numbers]
 
 
-def _title(model: Any) -> str:
+def _title(release: Release) -> str:
     """What is shown: of counts their rate."""
     from privgp.models.picture import rate_of
 
-    called = str(model._called("output"))
-    return rate_of(called) if getattr(model, "likelihood", None) == "poisson" else called
+    called = release.label("output")
+    return rate_of(called) if release.parameters.likelihood == "poisson" else called
 
 
 def _geojson(
-    model: Any,
+    release: Release,
     grid: Grid,
     numbers: Mapping[str, Any],
     mapped: Mapping[str, str],
@@ -99,9 +100,9 @@ def _geojson(
     columns = {
         name: np.reshape(column, grid.shape).transpose(order) for name, column in numbers.items()
     }
-    promise = model.guarantee_
+    promise = release.guarantee
     about = {
-        "output": _title(model),
+        "output": _title(release),
         "epsilon": promise.epsilon,
         "delta": promise.delta,
         "simulation": promise.is_simulation,
@@ -111,7 +112,7 @@ def _geojson(
         corners = _mesh(grid, order, *spread(grid.axes[east], grid.axes[north]))
         return quads(corners, columns, about), [*grid.inputs.names, *numbers]
     mesh = _mesh(grid, order, grid.axes[east], grid.axes[north])
-    units = (model.output_ or {}).get("units")
+    units = (release.facts.called or {}).get("units")
     features = []
     for name, column in mapped.items():
         found = columns[column]

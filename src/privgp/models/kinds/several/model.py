@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, cast
-
-import numpy as np
 
 from privgp.gp.threads import one_thread
 from privgp.models.kinds.records import domain, private_inputs
@@ -26,7 +23,6 @@ from privgp.models.promise import (
     Told,
     regressor_guarantee,
 )
-from privgp.models.published import Further, learn_release
 from privgp.models.tables import domain_of, records_to_plan, remember, rows_to_fit
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.several.arguments import checked_shares
@@ -42,9 +38,8 @@ from privgp.privacy.guarantee import (
     exactly,
     promise,
 )
-from privgp.release.certificate import utc
+from privgp.release.release import Release
 from privgp.release.spendings import FROM_THEM
-from privgp.types import Array, Table
 from privgp.vault.checks.roles import check_roles
 from privgp.vault.labels import joint_data
 from privgp.vault.validate import column_names, person_ids
@@ -126,42 +121,6 @@ def check_names(model: Any, names: tuple[str, ...] | None) -> None:
         )
 
 
-@learn_release.register(JointPlan)
-def _(plan: JointPlan, model: Any, measured: Sequence[Any], further: Further) -> None:
-    """All that follows from the measurement of several outcomes: post-processing. ``further``: the
-    measurements that it is added to, those of the first outcome."""
-    each, columns = model._each if further.before else model._alone(), plan.targets.shape[1]
-    further = replace(further, guarantee=model._promised(plan))
-    model._asked = model._parameters(columns)
-    made = plan.made_for
-    assert made is not None
-    for one, part, own, asked in zip(each, plan.parts, measured, model._asked.parts(), strict=True):
-        before = one._spent if further.before else ()
-        bound_part = replace(part, made_for=replace(made, parameters=asked))
-        one._release(bound_part, own, further=replace(further, before=before))
-    model.guarantee_ = each[0].guarantee_
-    model.plan_ = plan
-    model.released_at_ = utc(datetime.now(UTC))
-    loaded = model.__dict__.pop("loaded_", None)
-    if further.before and loaded is not None:
-        model.chosen_by_ = loaded.certificate["hyperparameters"]["source"]
-    answer_by(model, each, plan.names)
-
-
-def answer_by(model: Any, each: Sequence[Any], names: tuple[str, ...]) -> None:
-    """Predict by these fitted models, one per outcome."""
-    for single in ("release_", "functionals_", "_models", "_at_targets"):
-        model.__dict__.pop(single, None)  # of an earlier fit to one output
-    for one in each:
-        one.guarantee_ = model.guarantee_
-        remember(one, None, model.n_features_in_)
-    model._each, model.output_names_, model._spent = tuple(each), names, each[0]._spent
-    model.measurements_ = tuple(measurement for one in each for measurement in one.measurements_)
-    model.kernel_ = tuple(one.kernel_ for one in each)
-    model.input_map_ = tuple(one.input_map_ for one in each)
-    model.noise_variance_ = tuple(vars(one).get("noise_variance_") for one in each)
-
-
 @regressor_guarantee.register(JointPlan)
 def joint_guarantee(plan: JointPlan, *, simulated: bool, told: Told = VALUES) -> Guarantee:
     """What the measurement of several outcomes guarantees."""
@@ -210,32 +169,16 @@ def _protected(plan: JointPlan) -> tuple[Protected, tuple[str, ...]]:
     return protected, assumptions
 
 
-def predicted(model: Any, X: Table, **asked: bool) -> Any:
-    """What the models of all outputs predict, with one more axis, of the outputs, at the end."""
-    each = [one.predict(X, **asked) for one in model._each]
-    if not (asked["return_std"] or asked["return_cov"]):
-        return np.stack(each, axis=-1)
-    means, spreads = zip(*each, strict=True)
-    return np.stack(means, axis=-1), np.stack(spreads, axis=-1)
-
-
-def intervals(model: Any, X: Table, coverage: float, observation: bool) -> tuple[Array, Array]:
-    """The ends of the intervals of all outputs, each (rows, outputs)."""
-    each = [one.interval(X, coverage, observation=observation) for one in model._each]
-    low, high = (np.stack(ends, axis=-1) for ends in zip(*each, strict=True))
-    return low, high
-
-
 def plot_several(model: Any, ax: Any, figure: Any, observation: bool, points: Any = None) -> Any:
     """The curve, map or slices of every output, one above the other."""
-    from privgp.models.picture import on_paper
+    from privgp.models.picture import on_paper, picture_of
     from privgp.pictures.several import plot_each
 
     if ax is not None:
         raise ValueError("several outputs are drawn in several panels: give figure, not ax.")
-    names = getattr(model, "feature_names_in_", None)
-    shown = zip(model._each, model.output_names_, strict=True)
-    released = [one._pictured(name, observation) for one, name in shown]
+    release: Release = model._released
+    shown = zip(release.each, release.output_names or (), strict=True)
+    released = [picture_of(one, name, observation) for one, name in shown]
     if model.inputs_ is None:
-        released = [replace(one, names=names) for one in released]
+        released = [replace(one, names=release.names) for one in released]
     return plot_each([on_paper(model, one, points) for one in released], figure)

@@ -1,0 +1,266 @@
+"""From a measurement to a release: all of it post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from privgp.gp.functionals import Functionals
+from privgp.gp.inference.learning import learn
+from privgp.gp.inference.linked import learn_linked
+from privgp.gp.links import LINKS
+from privgp.gp.measurement import Measurement
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.threads import laid_out, one_thread
+from privgp.plan.bins.bins import Bins
+from privgp.plan.classes.latent import LABEL_VARIANCE, behind
+from privgp.plan.features.features import Features
+from privgp.plan.fingerprint import fingerprint
+from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.parameters import LabelParameters, Parameters
+from privgp.plan.plan import Plan
+from privgp.plan.several.plan import JointPlan
+from privgp.plan.strategy import OutputSums
+from privgp.privacy.guarantee import Guarantee
+from privgp.release.at_targets import AtTargets
+from privgp.release.classes import functions_of, outcomes_of
+from privgp.release.features import RecordsAtPoints
+from privgp.release.parts import Function, Part, answer_of
+from privgp.release.rates import learn_rates
+from privgp.release.records import RecordsInBins
+from privgp.release.spendings import RecordsSpending, Spending, as_one
+from privgp.types import Array, Integers
+
+Models = tuple[Hyperparameters, ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the models of one outcome are learned from.
+
+    Attributes
+    ----------
+    plan : Plan
+        What was measured.
+    functionals, measured : sequence
+        What was measured of every function, earlier measurements included, and the noisy numbers.
+    priors : tuple of Prior
+        The priors of the hyperparameters.
+    spent : tuple of Spending
+        Every measurement by itself.
+    before : Part or None
+        What was released of the outcome before.
+    models : tuple of Hyperparameters
+        Models that are given, not learned.
+
+    """
+
+    plan: Plan
+    functionals: Sequence[Functionals]
+    measured: Sequence[Measurement]
+    priors: tuple[Prior, ...]
+    spent: tuple[Spending, ...]
+    before: Part | None
+    models: Models = ()
+
+
+@singledispatch
+def parts_of(plan: Any, measured: Any, asked: Parameters) -> list[tuple[Plan, Any, Parameters]]:
+    """The plan of every outcome, what was measured of it, and what was declared."""
+    return [(plan, measured, asked)]
+
+
+@parts_of.register
+def _(plan: JointPlan, measured: Any, asked: Parameters) -> list[tuple[Plan, Any, Parameters]]:
+    return [*zip(plan.parts, measured, asked.parts(), strict=True)]
+
+
+def learn_part(
+    plan: Plan,
+    measured: Measurement,
+    asked: Parameters,
+    guarantee: Guarantee,
+    *,
+    before: Part | None = None,
+    so_far: tuple[Spending, ...] = (),
+    batch: int = 0,
+    models: Models = (),
+) -> tuple[Part, Any]:
+    """What is released of one outcome, given a measurement of it, and what predicts it.
+
+    Parameters
+    ----------
+    plan : Plan
+        What was measured.
+    measured : Measurement
+        The noisy numbers.
+    asked : Parameters
+        What was declared of the outcome.
+    guarantee : Guarantee
+        What this measurement guarantees.
+    before : Part, optional
+        What was released of the outcome before.
+    so_far : tuple of Spending
+        The measurements before.
+    batch : int
+        The batch of people that was measured.
+    models : tuple of Hyperparameters
+        Models that are given, not learned.
+
+    """
+    measured = plan.kind.counted(plan, measured)
+    spent = (*so_far, *spendings_of(plan.strategy, plan, measured, guarantee, batch))
+    functions = functions_of(len(asked.labels() or (0, 1)))
+    each = as_one(spent, functions) if spent else measured.parts(functions)
+    with one_thread():  # the nodes' matrices are small
+        found, priors = measured_functions(plan, each, asked.columns)
+        return learn_models(asked, Task(plan, found, each, priors, spent, before, models))
+
+
+@singledispatch
+def learn_models(asked: Any, task: Task) -> tuple[Part, Any]:
+    """The part of a release that a number or a count is, and what predicts it."""
+    plan, (f,), (measured,) = task.plan, task.functionals, task.measured
+    centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
+    if plan.unbiased is not None:
+        found = laid_out(AtTargets.of(plan, measured, centre))
+        variance = found.noise_variance
+        return Part(measured, f, (plan.start,), variance, found, spent=task.spent), found
+    models = task.models
+    if asked.hyperparameters == "fixed" and task.before is not None:
+        models = task.before.models
+    elif asked.hyperparameters == "learned" and not models:
+        models = (learn if plan.unit is None else learn_rates)(f, measured, task.priors)
+    models = models or (plan.start,)
+    part = Part(measured, f, models, 1.0, unit_rate=plan.unit, spent=task.spent)
+    answer: Any = answer_of(asked, part)
+    return replace(part, noise_variance=answer.noise_variance), answer
+
+
+@learn_models.register
+def _(asked: LabelParameters, task: Task) -> tuple[Part, Any]:
+    link, default = LINKS[asked.link], asked.kernel is None
+    latent = tuple(behind(link, each, default=default) for each in task.priors)
+    held = None if task.before is None else task.before.functions
+    found = []
+    for place, (f, measured) in enumerate(zip(task.functionals, task.measured, strict=True)):
+        if asked.hyperparameters == "learned":
+            models = learn_linked(outcomes_of(f, measured, link), latent)
+        else:
+            models = (latent[0].start,) if held is None else held[place].models
+        found.append(Function(measured, models, f.fixed_gram))
+    first, *further = found
+    known = first.measurement, task.functionals[0], first.models, LABEL_VARIANCE
+    part = Part(*known, further=tuple(further), spent=task.spent)
+    return part, answer_of(asked, part)
+
+
+def measured_functions(
+    plan: Plan, parts: Sequence[Measurement], inputs: Inputs | None
+) -> tuple[list[Functionals], tuple[Prior, ...]]:
+    """What was measured of every function, earlier measurements included, and the priors of their
+    hyperparameters.
+
+    ``parts``: the measurement of each function. Where inputs are private, it tells first where records
+    are. ``inputs``: what the columns are, where they are not all numbers.
+    """
+    whole = plan.as_one
+    if whole.x_bounds is None:
+        return [laid_out(whole.functionals)] * len(parts), whole.priors
+    where = locate(whole.strategy, parts[0], whole.noise.std)
+    each = [laid_out(where.functionals(part, whole.start, whole.unit)) for part in parts]
+    ranked = where.priors(whole.priors[0], inputs)
+    return each, ranked if whole.kind.default_kernel else whole.priors
+
+
+@singledispatch
+def locate(
+    strategy: Any, measurement: Measurement, noise_std: float
+) -> RecordsInBins | RecordsAtPoints:
+    """Where records are, as far as the measurement tells."""
+    raise TypeError("this strategy does not tell where records are.")
+
+
+@locate.register
+def _(strategy: Bins, measurement: Measurement, noise_std: float) -> RecordsInBins:
+    return RecordsInBins.of(strategy, measurement, noise_std)
+
+
+@locate.register
+def _(strategy: Features, measurement: Measurement, noise_std: float) -> RecordsAtPoints:
+    return RecordsAtPoints.of(strategy, measurement, noise_std)
+
+
+@singledispatch
+def spendings_of(
+    strategy: Any, plan: Plan, measured: Measurement, guarantee: Guarantee, batch: int
+) -> tuple[Spending, ...]:
+    """A measurement as later ones need it; none where there can be no later ones."""
+    return ()
+
+
+@spendings_of.register
+def _(
+    strategy: OutputSums, plan: Plan, measured: Measurement, guarantee: Guarantee, batch: int
+) -> tuple[Spending, ...]:
+    people, weights = strategy.people, strategy.row_weights
+    if plan.unbiased is not None:
+        return ()
+    found = Spending(
+        fingerprint=fingerprints(plan.inputs[strategy.index], people, strategy.expected)[0],
+        people=None if people is None else int(people.max()) + 1,
+        row_weights=None if np.all(weights == 1.0) else weights,
+        **_of_all(strategy, measured, guarantee, batch),
+    )
+    return (found,)
+
+
+@spendings_of.register(Bins)
+@spendings_of.register(Features)
+def _(
+    strategy: Any, plan: Plan, measured: Measurement, guarantee: Guarantee, batch: int
+) -> tuple[Spending, ...]:
+    found = RecordsSpending(
+        fingerprint="",
+        people=strategy.rows if strategy.whole_people else None,
+        row_weights=None,
+        strategy=strategy,
+        counts=measured.counts,
+        gram=measured.gram,
+        centre=measured.centre,
+        **_of_all(strategy, measured, guarantee, batch),
+    )
+    return (found,)
+
+
+def _of_all(
+    strategy: Any, measured: Measurement, guarantee: Guarantee, batch: int
+) -> dict[str, Any]:
+    """What is kept of every measurement."""
+    return {
+        "batch": batch,
+        "rows": strategy.rows,
+        "values": measured.values,
+        "noise_std": measured.noise_std,
+        "energy": measured.energy,
+        "energy_noise_std": measured.energy_noise_std,
+        "is_laplace": bool(measured.laplace.all()),
+        "guarantee": guarantee,
+    }
+
+
+def fingerprints(
+    X: Array, people: Integers | None, expected: Array | None = None
+) -> tuple[str, str]:
+    """Of the rows with people numbered as they come, whatever identifiers are written as, and 0 for -0;
+    and as earlier versions have it in their files. ``expected``: of counts, at the unit rate."""
+    more = () if expected is None else (expected,)
+    if people is None:
+        return fingerprint(X + 0.0, None, *more), fingerprint(X, None, *more)
+    firsts, places = np.unique(people, return_index=True, return_inverse=True)[1:]
+    numbered = np.argsort(np.argsort(firsts))[places]
+    return fingerprint(X + 0.0, numbered, *more), fingerprint(X, people, *more)

@@ -1,0 +1,166 @@
+"""What was released of every outcome: noisy sums, the models learned from them, and what predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from privgp.gp.functionals import Functionals
+from privgp.gp.inference.linked import linked_posterior
+from privgp.gp.inference.posterior import posterior
+from privgp.gp.links import LINKS
+from privgp.gp.measurement import Measurement
+from privgp.gp.priors import Hyperparameters
+from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.parameters import LabelParameters, Parameters
+from privgp.privacy.guarantee import Guarantee
+from privgp.release.at_targets import Answer, AtTargets
+from privgp.release.classes import Probabilities, functions_of, outcomes_of
+from privgp.release.rates import rate_posterior
+from privgp.release.spendings import AnySpending, Spending
+from privgp.release.stated import check_models, check_spent
+from privgp.storage.archive import require
+from privgp.types import Array, Positive, later
+
+
+@dataclass(frozen=True)
+class Function:
+    """One released function of the inputs.
+
+    Attributes
+    ----------
+    measurement : Measurement
+        All measurements of it as one.
+    models : tuple of Hyperparameters
+        The weighted models that were learned, the most plausible first.
+    fixed_gram : array (measured, measured), optional
+        Where inputs are private: the effect of uncertain counts on this function's sums.
+
+    """
+
+    measurement: Measurement
+    models: tuple[Hyperparameters, ...]
+    fixed_gram: Annotated[Array, "measured measured"] | None = later(None)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One released outcome: a number or a count has one function, a label of several classes one each.
+
+    Attributes
+    ----------
+    measurement, models
+        Of the first function, as in ``Function``.
+    functionals : Functionals
+        What was measured of the functions.
+    noise_variance : float
+        The expected variance of an output about the function.
+    at_targets : AtTargets, optional
+        What predicts, if that is possible at the targets only.
+    unit_rate : float, optional
+        The rate that rates are multiples of, where outputs are counts.
+    further : tuple of Function
+        The functions after the first.
+    spent : tuple of Spending
+        Each measurement by itself, where more may follow.
+
+    """
+
+    _own_axes: ClassVar[bool] = True
+    measurement: Measurement
+    functionals: Functionals
+    models: tuple[Hyperparameters, ...]
+    noise_variance: Positive
+    at_targets: AtTargets | None = later(None)
+    unit_rate: Positive | None = later(None)
+    further: tuple[Function, ...] = later(())
+    spent: tuple[AnySpending, ...] = later(())
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """All functions of the outcome."""
+        first = Function(self.measurement, self.models, self.functionals.fixed_gram)
+        return first, *self.further
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """Every measurement of every function, those of one function together."""
+        whole = tuple(each.measurement for each in self.functions)
+        each = [one.measurement.parts(len(whole)) for one in self.spent] or [whole]
+        return tuple(one for function in zip(*each, strict=True) for one in function)
+
+    def so_far(self, guarantee: Guarantee) -> tuple[Spending, ...]:
+        """The measurements so far. That of a single one may include a choice of hyperparameters, as the
+        ``guarantee`` of the release does."""
+        if len(self.spent) != 1:
+            return self.spent
+        return (replace(self.spent[0], guarantee=guarantee),)
+
+    def check_for(self, columns: int, asked: Parameters) -> None:
+        """Refuse what does not belong together, as only a file can have it."""
+        require(self.functionals.nodes.shape[1] == columns, "its number of columns is broken")
+        _check_bins(self.functionals, self.measurement, records=asked.protect == "records")
+        counts = asked.likelihood == "poisson"
+        require((self.unit_rate is not None) == counts, "its unit of rates is broken")
+        made, unbiased = self.at_targets, asked.reconstruct == "unbiased"
+        require((made is not None) == unbiased, "its parameters are not those of its release")
+        if made is not None:
+            require(made.noise_variance == self.noise_variance, "its noise variance is broken")
+            require(bool(np.all(made.model_variance >= 0.0)), "its variance is broken")
+        classes = len(asked.labels() or (0, 1))
+        require(len(self.functions) == functions_of(classes), "its classes are broken")
+        private = self.functionals.fixed_gram is not None
+        for each in self.functions:
+            check_models(each.models, columns)
+            require((each.fixed_gram is not None) == private, "its classes are broken")
+        check_spent(self.spent, tuple(each.measurement for each in self.functions))
+
+
+def _check_bins(f: Functionals, measurement: Measurement, *, records: bool) -> None:
+    """Refuse what goes with private inputs where these are public, and the other way round."""
+    counted = measurement.counts is not None or measurement.gram is not None
+    extra = (f.fixed_gram is not None, f.scatter is not None, f.shares is not None)
+    require(all(part == records for part in (counted, *extra)), "its bins are broken")
+    if f.scatter is not None and f.shares is not None:
+        require(f.scatter.shape[1] * len(f.shares) == len(f.nodes), "its bins are broken")
+        whole = abs(float(f.shares.sum()) - 1.0) <= 1e-9
+        require(whole and bool(np.all(f.shares >= 0.0)), "its bins are broken")
+
+
+@singledispatch
+def answer_of(asked: Any, part: Part) -> Answer | Probabilities:
+    """What predicts an outcome: the function itself, a rate, or the values at the targets.
+
+    Parameters
+    ----------
+    asked : Parameters
+        What was declared of the outcome.
+    part : Part
+        What was released of it.
+
+    """
+    if part.at_targets is not None:
+        return part.at_targets
+    if part.unit_rate is not None:
+        return rate_posterior(part.functionals, part.measurement, part.models, part.unit_rate)
+    low, high = check_bounds("bounds", asked.y_bounds)
+    return posterior(part.functionals, part.measurement, part.models, 0.5 * low + 0.5 * high)
+
+
+@answer_of.register
+def _(asked: LabelParameters, part: Part) -> Probabilities:
+    """The probability of every class."""
+    link = LINKS[asked.link]
+    functions = (
+        linked_posterior(
+            outcomes_of(
+                replace(part.functionals, fixed_gram=each.fixed_gram), each.measurement, link
+            ),
+            each.models,
+        )
+        for each in part.functions
+    )
+    return Probabilities(tuple(functions), link)

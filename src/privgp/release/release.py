@@ -1,0 +1,210 @@
+"""A release: all that was published, as one value. None of it is private, none of it is per row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any, cast
+
+from privgp.plan.parameters import LabelParameters, MixedParameters, Parameters
+from privgp.plan.several.arguments import checked_shares
+from privgp.privacy.guarantee import Guarantee
+from privgp.release.at_targets import Answer
+from privgp.release.certificate.document import core_of, filled_in, hash_of
+from privgp.release.classes import Probabilities
+from privgp.release.parts import Part, answer_of
+from privgp.release.spendings import Spending
+from privgp.release.stated import check_stated, check_total
+from privgp.storage.archive import require
+from privgp.types import Within
+
+MOST_COLUMNS = 10_000
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a file states of a release besides its numbers."""
+
+    plan_summary: str
+    certificate: dict[str, Any]
+
+    @property
+    def date(self) -> str:
+        return str(self.certificate["date"])
+
+    @property
+    def called(self) -> dict[str, str] | None:
+        """What the output is called, and its units."""
+        return self.certificate.get("output")
+
+    @property
+    def chosen_by(self) -> str | None:
+        """How the hyperparameters were chosen."""
+        return str(self.certificate["hyperparameters"]["source"])
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether rows were read in blocks, through inducing inputs that nobody asked for."""
+        return False
+
+    def stated(self, release: Release) -> dict[str, Any]:
+        """The certificate, without what the custodian adds."""
+        return self.certificate
+
+    def stored(self, release: Release) -> Release:
+        """The release as a file holds it."""
+        return release
+
+    def naming(self, called: dict[str, str]) -> Facts:
+        """The same with a name of the output."""
+        return replace(self, certificate={**self.certificate, "output": called})
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The same facts of a release that was just made, computed from its plan once they are needed.
+
+    Attributes
+    ----------
+    plan : Plan or JointPlan
+        The plan that was carried out, the last one where there were several.
+    date : str
+        When the release was made.
+    receipt : mapping, optional
+        What the ledger wrote of the charge.
+    chosen_by : str, optional
+        How the hyperparameters were chosen, if not by learning from the measurement.
+    called : dict, optional
+        What the output is called, and its units.
+
+    """
+
+    plan: Any
+    date: str
+    receipt: Mapping[str, Any] | None = None
+    chosen_by: str | None = None
+    called: dict[str, str] | None = None
+
+    @property
+    def plan_summary(self) -> str:
+        return str(self.plan.summary())
+
+    @property
+    def is_streamed(self) -> bool:
+        return self.plan.strategy.distinct_inputs is None
+
+    def stated(self, release: Release) -> dict[str, Any]:
+        return core_of(release, self)
+
+    def stored(self, release: Release) -> Release:
+        asked = release.parameters
+        if release.output_names is None:
+            # The epsilon of the whole, should part of it have been spent on a choice.
+            epsilon = release.guarantee.epsilon if len(release.spent) < 2 else asked.epsilon
+            asked = replace(asked, epsilon=epsilon, x_bounds=self.plan.x_bounds or asked.x_bounds)
+        stated = {**self.stated(release), "holder": filled_in(None)}
+        return replace(release, parameters=asked, facts=Facts(self.plan_summary, stated))
+
+    def naming(self, called: dict[str, str]) -> Planned:
+        return replace(self, called=called)
+
+
+@dataclass(frozen=True)
+class Release:
+    """All that was published at once.
+
+    Attributes
+    ----------
+    parameters : Parameters
+        What the custodian declared.
+    columns : int
+        The number of coordinates that the kernel has.
+    names : tuple of str, optional
+        The names of the input columns.
+    output_names : tuple of str, optional
+        The names of several outcomes; None where there is one, which ``facts`` may name.
+    guarantee : Guarantee
+        What all measurements together guarantee.
+    parts : tuple of Part
+        What was released of every outcome.
+    facts : Facts or Planned
+        What is stated besides: the summary of the plan, and the certificate.
+
+    """
+
+    parameters: Parameters | LabelParameters | MixedParameters
+    columns: Annotated[int, Within(1, MOST_COLUMNS)]
+    names: tuple[str, ...] | None
+    output_names: tuple[str, ...] | None
+    guarantee: Guarantee
+    parts: tuple[Part, ...]
+    facts: Facts
+
+    @property
+    def spent(self) -> tuple[Spending, ...]:
+        """Every measurement, where more may follow; of several outcomes, that of the first."""
+        return self.parts[0].spent
+
+    @cached_property
+    def answers(self) -> tuple[Answer | Probabilities, ...]:
+        """What predicts every outcome."""
+        each = zip(self.parameters.parts(), self.parts, strict=True)
+        return tuple(answer_of(asked, part) for asked, part in each)
+
+    @property
+    def each(self) -> tuple[Release, ...]:
+        """Every outcome as a release of its own, under the guarantee of all."""
+        found = []
+        pairs = zip(self.parameters.parts(), self.parts, strict=True)
+        for place, (asked, part) in enumerate(pairs):
+            one = replace(self, parameters=asked, names=None, output_names=None, parts=(part,))
+            if "answers" in vars(self):
+                vars(one)["answers"] = self.answers[place : place + 1]
+            found.append(one)
+        return tuple(found)
+
+    def stating(self, facts: Facts | Planned, guarantee: Guarantee | None = None) -> Release:
+        """The same numbers with other facts, or another guarantee."""
+        made = replace(self, facts=cast(Facts, facts), guarantee=guarantee or self.guarantee)
+        vars(made)["answers"] = self.answers
+        return made
+
+    def label(self, otherwise: str) -> str:
+        """What the output is called on pictures, with its units."""
+        called = self.facts.called
+        if called is None:
+            return otherwise
+        return f"{called['name']} ({called['units']})" if "units" in called else called["name"]
+
+    def stored(self) -> Release:
+        """The same as a file holds it."""
+        return self.facts.stored(self)
+
+    def check(self) -> None:
+        """Refuse parts that do not belong together, as only a file can have them."""
+        asked, count, names = self.parameters, len(self.parts), self.output_names
+        asked.check_for(self.columns)
+        require(count == len(asked.parts()), "its outputs are not one per pair")
+        if names is not None:
+            require(count == len(names), "its outputs are not one per pair")
+            require(len({*names}) == count, "its outputs do not have names of their own")
+            checked_shares(asked.shares, count)
+            require(asked.reconstruct == "posterior", "its parameters are not those of its release")
+        named = asked.inputs_of(self.columns)
+        fits = self.names is None or len(self.names) == named
+        require(fits, "its column names are not one per column")
+        for part, own in zip(self.parts, asked.parts(), strict=True):
+            part.check_for(self.columns, own)
+        check_total(self.spent, self.guarantee)
+        alike = [[_shared(each) for each in part.spent] for part in self.parts]
+        require(all(own == alike[0] for own in alike), "its measurements are broken")
+        stated, several = self.facts.certificate, len(self.spent) > 1
+        check_stated(stated, self.guarantee, asked, hash_of(self), several=several)
+        told = stated.get("outputs") == (None if names is None else list(names))
+        require(told, "its certificate is not about its contents")
+
+
+def _shared(each: Spending) -> tuple[Any, ...]:
+    """What is the same for all outcomes of one measurement."""
+    return each.batch, each.rows, each.people, each.guarantee
