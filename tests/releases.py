@@ -15,10 +15,6 @@ def releases(
 ) -> Iterator[PrivateGPRegressor]:
     """One simulated fit per seed. The inputs are the same, so they are planned for once."""
     first = PrivateGPRegressor(**settings)
-    if first.inducing is None:
-        plan = first._plan(X if first.protect == "outputs" else len(X), None)
+    plan = first.plan(X)
     for seed in seeds:
-        model = PrivateGPRegressor(**settings, random_state=seed)
-        if first.inducing is None:
-            model._plan = lambda *_, **__: plan  # type: ignore[method-assign]
-        yield model.fit(X, y)
+        yield PrivateGPRegressor(**settings, random_state=seed).fit(X, y, plan=plan)

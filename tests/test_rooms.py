@@ -285,7 +285,7 @@ def count(y):
     return len(y)
 
 def fit_others(model, X, y, groups):
-    fit_records(model, X, y, groups)
+    fit_columns(model, X, y, groups, None, {})
     fit_rows(model, X, ArrayOutputs.of(y, X))
 """
 

@@ -100,7 +100,7 @@ def test_a_failure_after_the_draw_quotes_nothing(monkeypatch):
     def fail(*_args, **_kwargs):
         raise RuntimeError("no room left")
 
-    monkeypatch.setattr("privgp.models.regressor.learn", fail)
+    monkeypatch.setattr("privgp.release.learn.learn", fail)
     model = PrivateGPRegressor(y_bounds=(-2, 2))
     with pytest.raises(RuntimeError) as caught:
         model.fit(np.arange(5.0)[:, None], [*SENTINELS, 0.0, 0.0])

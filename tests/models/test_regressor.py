@@ -19,9 +19,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 from privgp import PrivateGPRegressor
 from privgp.gp.inference.posterior import posterior
-from privgp.models.regressor import check_coverage
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.release.at_targets import AtTargets
+from privgp.release.prediction import check_coverage
 from privgp.vault.measure import measure
 from tests.budgets import SetNoise
 from tests.models import FITS_AN_INPUT

@@ -2,7 +2,8 @@
 
 They were written by that version: nine rows of made-up data, `sin` of the input. Files of format 2
 were written before models had changes and Laplace noise was taken for what it is: they say neither,
-and predict what they predicted.
+and predict what they predicted. In files of format 3, one outcome stood beside what is said of the
+whole release.
 """
 
 from __future__ import annotations
@@ -10,17 +11,28 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from privgp import PosteriorPaths, PrivateFunction, PrivateGPRegressor, load, load_plan
+from privgp import (
+    PosteriorPaths,
+    PrivateFunction,
+    PrivateGP,
+    PrivateGPClassifier,
+    PrivateGPRegressor,
+    load,
+    load_plan,
+)
 from privgp.models.load import save
 from privgp.storage.archive import DamagedFile, pack, unpack
 
 FOLDER = Path(__file__).parent / "files_of_0_1"
 FORMAT_2 = Path(__file__).parent / "files_of_format_2"
+FORMAT_3 = Path(__file__).parent / "files_of_format_3"
+PREDICTED_3 = json.loads((FORMAT_3 / "predictions.json").read_text())
 PREDICTED_2 = json.loads((FORMAT_2 / "predictions.json").read_text())
 PREDICTED = json.loads((FOLDER / "predictions.json").read_text())
 
@@ -54,6 +66,38 @@ def test_a_release_of_format_2_predicts_what_it_predicted(case, tmp_path):
         assert not any(c.model.changes for c in one.release_.components)
         low, high = one.interval(X)
         assert np.all((low < mean) & (mean < high))
+
+
+def predictions(model: Any) -> dict[str, Any]:
+    X = np.array([[1.0], [5.0]])
+    if isinstance(model, PrivateGP):
+        found: dict[str, Any] = model.predict({"x": X[:, 0]}).to_dict(as_series=False)
+        return found
+    if isinstance(model, PrivateGPClassifier):
+        return {"probability": model.predict_proba(X)}
+    return dict(zip(("mean", "std"), model.predict(X, return_std=True), strict=True))
+
+
+@pytest.mark.parametrize("case", PREDICTED_3)
+def test_a_release_of_format_3_predicts_what_it_predicted(case, tmp_path):
+    model = load(FORMAT_3 / f"{case}.privgp")
+    save(model, tmp_path / "new.privgp")
+    again = load(tmp_path / "new.privgp")
+    assert again.certificate() == model.certificate()
+    for one in (model, again):
+        found = predictions(one)
+        assert found.keys() == PREDICTED_3[case].keys()
+        for name, values in found.items():
+            told = PREDICTED_3[case][name]
+            same = values == told if name == "l_label" else np.allclose(values, told, rtol=1e-10)
+            assert same, name
+
+
+def test_an_update_goes_on_with_a_release_of_format_3():
+    model = load(FORMAT_3 / "number.privgp")
+    X = np.arange(9.0)[:, None] * 1.25
+    model.set_params(random_state=2).update(X + 0.2, np.sin(X[:, 0]))
+    assert [each.batch for each in model._spent] == [0, 1, 2]
 
 
 def test_only_what_came_later_may_be_missing(tmp_path):

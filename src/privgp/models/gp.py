@@ -20,8 +20,14 @@ from privgp.models.files import (
     inputs_to_plan,
     rows_in,
 )
-from privgp.models.kinds.several.model import fit_several, plan_several, plot_several
-from privgp.models.kinds.several.rows import Exposed, private_count, public_rows
+from privgp.models.kinds.fit import (
+    Exposed,
+    fit_columns,
+    plan_given,
+    private_count,
+    public_rows,
+)
+from privgp.models.kinds.several.model import plot_several
 from privgp.models.kinds.updates import measure_further
 from privgp.models.planned import from_inputs_alone, named
 from privgp.models.published import Published
@@ -35,6 +41,7 @@ from privgp.question.outcomes import CLASSIFIER, REGRESSOR, Outcome
 from privgp.release.prediction import check_coverage, table_columns
 from privgp.tables.frames import absent, frame_like, named_columns
 from privgp.types import Array, Bounds, RandomState, Table
+from privgp.vault.labels import joint_data
 
 PUBLIC = (
     "inputs was not given, so every column that is no outcome counts as a public input, and the release "
@@ -125,8 +132,8 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         given = columns_of(self, table)
         names = self._input_names(given, inputs)
         asked, rows = self._planned(given, names)
-        made = replace(plan_several(asked, rows), output_names=tuple(self._declared()))
-        return named(made, names, self.groups)  # type: ignore[arg-type, return-value]
+        made = replace(plan_given(asked, rows), output_names=tuple(self._declared()))
+        return named(made, names, self.groups)  # type: ignore[return-value]
 
     def fit(
         self,
@@ -157,7 +164,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         X, groups, exposed = self._rows(given, self._input_names(given, inputs), inputs_to_fit)
         private = self._outcome_columns(given, y)
         self._check_columns(given, X, y, groups)
-        fit_several(self, X, private, tuple(self._declared()), groups, plan, exposed)
+        fit_columns(self, X, private, groups, plan, exposed, tuple(self._declared()))
         return self
 
     def update(self, table: Any, y: Any = None) -> Self:
@@ -332,9 +339,13 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         outcomes = {name: given[name] for name in declared} if has_names else y
         self._check_given(X, outcomes, groups, exposures)
 
-    def _checked(self, y: Any, rows: int) -> Any:
-        """Outcomes of a further measurement, one column each: the vault reads each by itself."""
-        return y
+    def _is_joint(self) -> bool:
+        return True
+
+    def _data(self, y: Any, rows: int, records: Any = None, people: Any = None) -> Any:
+        """What the vault measures of the outcomes, one column each: it reads each by itself."""
+        classes = [one._classes() for one in self._alone()]
+        return joint_data(y, classes, rows, records, people)
 
     def _rows(
         self, given: Mapping[str, Any], names: Sequence[str], inputs: Callable[..., Any]

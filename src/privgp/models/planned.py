@@ -84,6 +84,8 @@ def accepted(model: RowsModel, plan: Any, rows: PublicRows) -> Plan:
     made_for = getattr(plan, "made_for", None)
     if made_for is None:
         raise ValueError("plan must be what plan(X, groups=groups) of such a model returned.")
+    for one in model._alone():
+        one._question(rows.columns)  # refuses parameters that no plan was made with
     asked = model._parameters(rows.columns)
     learned = replace(asked, hyperparameters="learned")
     # Whoever writes a file can write its fingerprint too: what the promise rests on is compared.

@@ -27,15 +27,10 @@ from privgp.models.kinds.rates import (
 )
 from privgp.models.kinds.records import (
     check_protect,
-    row_count,
 )
 from privgp.models.kinds.several.model import (
-    check_names,
-    fit_several,
-    plan_several,
     plot_several,
 )
-from privgp.models.kinds.several.rows import private_count, public_rows
 from privgp.models.kinds.updates import stages
 from privgp.models.planned import from_inputs_alone
 from privgp.models.rows import RowsModel
@@ -66,8 +61,8 @@ from privgp.privacy.noise import PURE
 from privgp.privacy.stages import Stages
 from privgp.release.prediction import ReleasedFunction, check_coverage
 from privgp.types import Array, Bounds, Column, RandomState, Table
-from privgp.vault.labels import split_columns
-from privgp.vault.validate import checked_outputs, column_names
+from privgp.vault.labels import joint_data, split_columns
+from privgp.vault.validate import checked_outputs
 
 INTERVAL_ROWS = 8192  # at a time: every model of the mixture has a mean and a variance at each
 
@@ -205,16 +200,6 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         exposure = exposure_of(X, exposure)
         check_exposed(self, exposure)
         return self._fit(X, y, groups, plan, exposure)
-
-    def _fit_columns(self, X: Any, y: Any, groups: Any, exposure: Any, plan: Any) -> None:
-        """Measure one output, or several together."""
-        if not are_several(self.y_bounds):
-            super()._fit_columns(X, y, groups, exposure, plan)
-            return
-        count = row_count(X)
-        private = split_columns(y, count, len(self._alone()))
-        exposed = self._exposed_by(exposure, count)
-        fit_several(self, X, private, column_names(y), groups, plan, exposed)
 
     def update(
         self, X: Table, y: Column, *, groups: Column | None = None, exposure: Column | None = None
@@ -355,22 +340,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         tags.target_tags.single_output = not tags.target_tags.multi_output
         return tags
 
-    def _plan(
-        self,
-        X: Any,
-        groups: Any,
-        ranked: bool = False,
-        exposure: Any = None,
-        earlier: Any = None,
-    ) -> Any:
-        """A plan for one output, or for several together."""
-        check_exposed(self, exposure)
-        if not are_several(self.y_bounds):
-            return super()._plan(X, groups, ranked, exposure, earlier)
-        if self.protect == "records":
-            return plan_several(self, private_count(self, X, groups))
-        exposed = self._exposed_by(exposure, len(X))
-        return plan_several(self, public_rows(self, X, groups, exposed))
+    def _is_joint(self) -> bool:
+        return are_several(self.y_bounds)
 
     def _sketch(self, rows: Rows) -> Sketch:
         """What is measured of a row, with inducing inputs, for rows in memory or in a file."""
@@ -383,13 +354,15 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def _exposed_by(self, exposure: Any, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""
-        each = self._exposure(exposure, rows)
-        count = len(self.y_bounds) if are_several(self.y_bounds) else 1
-        return {} if each is None else dict.fromkeys(range(count), each)
+        check_exposed(self, exposure)
+        if self.likelihood != "poisson":
+            return {}
+        count = len(self.y_bounds or ()) if self._is_joint() else 1
+        return dict.fromkeys(range(count), checked_exposure(exposure, rows))
 
     def _alone(self) -> tuple[Self, ...]:
         """An unfitted model of every output alone, with the whole budget."""
-        if not are_several(self.y_bounds):
+        if not self._is_joint():
             return (self,)
         check_unused(self, ("objective", "reconstruct", "most_rows"), "several outputs")
         bounds = output_bounds(self.y_bounds, least=2)
@@ -408,17 +381,16 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     def _streams(self, rows: int) -> bool:
         return streams(self, rows)
 
-    def _exposure(self, exposure: Any, rows: int) -> Array | None:
-        """The exposure of every row where outputs are counts."""
-        check_exposed(self, exposure)
-        return checked_exposure(exposure, rows) if self.likelihood == "poisson" else None
-
     def _checked(self, y: Any, rows: int) -> Any:
-        """Outputs of a further measurement, to be handed to the vault: of several, the columns."""
-        if not are_several(self.y_bounds):
-            return checked_outputs(y, rows)
-        check_names(self, column_names(y))
-        return split_columns(y, rows, len(self.output_names_))
+        """Private outputs, to be handed to the vault."""
+        return checked_outputs(y, rows)
+
+    def _data(self, y: Any, rows: int, records: Any = None, people: Any = None) -> Any:
+        if not self._is_joint():
+            return super()._data(y, rows, records, people)
+        each = self._alone()
+        private = split_columns(y, rows, len(each))
+        return joint_data(private, [None] * len(each), rows, records, people)
 
     def _made_up(self, rows: int) -> Array:
         """Outputs to rehearse with, in the middle of their bounds."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from privgp.gp.threads import one_thread, threads_for
 from privgp.models.files import (
     columns_to_fit,
     columns_to_plan,
@@ -14,20 +12,25 @@ from privgp.models.files import (
     plan_table,
 )
 from privgp.models.kept import names_of
+from privgp.models.kinds.fit import (
+    check_names,
+    fit_columns,
+    plan_given,
+    private_count,
+    public_rows,
+)
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows
-from privgp.models.kinds.records import fit_records, plan_records, row_count
+from privgp.models.kinds.records import row_count
 from privgp.models.kinds.updates import measure_further
-from privgp.models.planned import PublicRows, accepted, bound, named
+from privgp.models.planned import named
 from privgp.models.published import Published
-from privgp.models.tables import located, rows_to_fit, rows_to_plan
-from privgp.plan.build import make_plan
-from privgp.plan.counts.exposures import Exposures
+from privgp.models.tables import located, rows_to_plan
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.types import Array
 from privgp.vault.checks.roles import check_order
 from privgp.vault.stream import ArrayOutputs
-from privgp.vault.validate import person_ids
+from privgp.vault.validate import column_names
 
 
 class RowsModel(Published):
@@ -64,36 +67,16 @@ class RowsModel(Published):
             asked, X = rows_to_plan(self, X)
         return named(asked._plan(X, groups, exposure=exposure), names)
 
-    def _plan(
-        self,
-        X: Any,
-        groups: Any,
-        ranked: bool = False,
-        exposure: Any = None,
-        earlier: Any = None,
-    ) -> Plan:
-        """A plan for rows as the kernel has them; ``earlier``: what was measured before, if anything."""
+    def _plan(self, X: Any, groups: Any, exposure: Any = None) -> Plan:
+        """A plan for rows as the kernel has them, or for a number of private records."""
         if self.protect == "records":
-            return plan_records(self, X, groups, earlier)
-        if self._streams(len(X)) and not ranked and earlier is None:
+            rows = private_count(self, X, groups)
+        elif self._streams(len(X)):
             return plan_rows(self, array_rows(self, X, groups))
-        question = replace(self._question(X.shape[1]), ranked=ranked)
-        people, exposure = person_ids(groups, len(X)), self._exposure(exposure, len(X))
-        if exposure is not None:
-            unit = None if earlier is None else earlier.unit
-            question = replace(question, exposures=Exposures.of(exposure, question.y_bounds, unit))
-        # Only the other objectives have matrices so large that threads do more than wait.
-        with one_thread() if question.objective == "posterior" else threads_for(len(X)):
-            plan = make_plan(X, question, self._budget(), people, earlier)
-        return plan if ranked else bound(self, plan, PublicRows.of(X, people, exposure))
-
-    def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
-        """A new plan for these rows, or the given one if it was made for them."""
-        if plan is None:
-            inputs = rows.count if rows.inputs is None else rows.inputs
-            return self._plan(inputs, groups, exposure=rows.exposure)
-        self._question(rows.columns)
-        return accepted(self, plan, rows)
+        else:
+            rows = public_rows(self, X, groups, self._exposed_by(exposure, len(X)))
+        made: Plan = plan_given(self, rows)
+        return made
 
     def _fit(self, X: Any, y: Any, groups: Any, plan: Any, exposure: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement."""
@@ -102,23 +85,15 @@ class RowsModel(Published):
             fit_table(self, X, y, groups, plan)
             return self
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
-        self._fit_columns(X, y, groups, exposure, plan)
+        names = column_names(y) if self._is_joint() else None
+        exposed = self._exposed_by(exposure, row_count(X))
+        fit_columns(self, X, y, groups, plan, exposed, names)
         return self
 
-    def _fit_columns(self, X: Any, y: Any, groups: Any, exposure: Any, plan: Any) -> None:
-        """The same for columns in memory."""
-        if self.protect == "records":
-            fit_records(self, X, y, groups, plan)
-            return
-        X = rows_to_fit(self, X)
-        y = self._checked(y, len(X))
-        if self._streams(len(X)):
-            rows = array_rows(self, X, groups)
-            fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)
-            return
-        public = PublicRows.of(X, person_ids(groups, len(X)), self._exposure(exposure, len(X)))
-        plan = self._plan_for(public, groups, plan)
-        self._publish_plan(plan, y, inputs=public.inputs, rows=len(X))
+    def _fit_streamed(self, X: Array, y: Any, groups: Any, plan: Any) -> None:
+        """The same for many rows in memory, in blocks."""
+        rows = array_rows(self, X, groups)
+        fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)
 
     def _fit_further(
         self,
@@ -131,16 +106,22 @@ class RowsModel(Published):
         """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
         self._check_given(X, y, groups, exposure)
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
+        if self._is_joint():
+            check_names(self, column_names(y))
         measure_further(self, X, y, groups, self._exposed_by(exposure, row_count(X)), budget)
         return self
+
+    def _data(self, y: Any, rows: int, records: Any = None, people: Any = None) -> Any:
+        """What the vault measures: the outputs; with ``records``, the private inputs, both, and whose
+        they are where people are protected."""
+        y = self._checked(y, rows)
+        if records is None:
+            return y
+        return (records, y) if people is None else (records, y, people)
 
     def _alone(self) -> tuple[Any, ...]:
         """An unfitted model of every output alone, with the whole budget."""
         return (self,)
-
-    def _exposure(self, exposure: Any, rows: int) -> Array | None:
-        """The exposure of every row where outputs are counts."""
-        return None
 
     def _parameters(self, columns: int) -> Any:
         """What was declared, as a plan and a file hold it."""

@@ -250,7 +250,7 @@ def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Respon
 def view(s: Served, who: Anybody, number: str) -> Row:
     """The curve, the map or slices, with the privacy noise apart."""
     row = s.store.release(who, number)
-    return shown_view(s.model(row), s.work.declared(row["dataset"]).output)
+    return shown_view(s.model(row)._released, s.work.declared(row["dataset"]).output)
 
 
 @router.get("/releases/{number}/certificate")

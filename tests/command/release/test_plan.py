@@ -8,8 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-import privgp.models.kinds.records
-import privgp.models.regressor
+import privgp.plan.several.build
 from privgp.command.io import spending
 from privgp.models.regressor import PrivateGPRegressor
 from tests.command.running import BUDGET, COLUMNS, QUICK, people_table, private_cells, run
@@ -80,10 +79,10 @@ def test_what_the_output_column_holds_makes_no_difference(
 # what is rehearsed and released is that one plan
 
 KINDS = {
-    "outputs": (privgp.models.regressor, "make_plan", []),
-    "people": (privgp.models.regressor, "make_plan", ["--groups", "person"]),
+    "outputs": (privgp.plan.several.build, "make_plan", []),
+    "people": (privgp.plan.several.build, "make_plan", ["--groups", "person"]),
     "records": (
-        privgp.models.kinds.records,
+        privgp.plan.several.build,
         "make_records_plan",
         ["--protect", "records", "--x-bounds", "0", "90", "--x-bounds", "10", "60"],
     ),

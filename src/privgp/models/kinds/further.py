@@ -20,8 +20,8 @@ from privgp.gp.input_maps import collapse
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.stacking import Stacked, sums_behind
-from privgp.models.kinds.records import private_data, private_inputs, row_count
-from privgp.models.kinds.several.rows import Exposed, Given, private_count, public_rows
+from privgp.models.kinds.fit import Exposed, Given, private_count, public_rows
+from privgp.models.kinds.records import private_inputs, row_count
 from privgp.models.tables import rows_at
 from privgp.plan.build import Question
 from privgp.plan.counts.exposures import Exposures
@@ -34,7 +34,6 @@ from privgp.release.parts import Part
 from privgp.release.release import Release
 from privgp.release.spendings import RecordsSpending, Spending, batches, noise_variance, places
 from privgp.types import Array, Integers
-from privgp.vault.labels import joint_data
 from privgp.vault.people import count_people
 from privgp.vault.validate import person_ids
 
@@ -79,7 +78,7 @@ class PublicInputs:
         return len(self.planned)
 
     def given(self, model: Any, groups: Any) -> Given:
-        """The rows that a plan for several outputs is made for."""
+        """The rows that a plan is made for."""
         return public_rows(model, self.planned, groups, self.exposed)
 
     def _exposures(self, release: Release, place: int) -> Exposures | None:
@@ -136,12 +135,9 @@ class PublicInputs:
                 found.append(SameRows(place.start, sums, weights))
         return tuple(found)
 
-    def _data(self, model: Any, X: Any, y: Any, groups: Any) -> Any:
+    def _private_data(self, model: Any, X: Any, y: Any, groups: Any) -> Any:
         """What the vault measures."""
-        y = model._checked(y, self.count)
-        if model._released.output_names is None:
-            return y
-        return joint_data(y, [one._classes() for one in model._alone()], self.count)
+        return model._data(y, self.count)
 
 
 @dataclass(frozen=True)
@@ -159,7 +155,7 @@ class PrivateRecords:
         return cls(rows, None if groups is None else count_people(groups, rows))
 
     def given(self, model: Any, groups: Any) -> Given:
-        """The rows that a plan for several outputs is made for."""
+        """The rows that a plan is made for."""
         return private_count(model, self.planned, groups)
 
     def batch(self, release: Release, place: int, *, again: bool) -> int:
@@ -186,16 +182,10 @@ class PrivateRecords:
             precision=1.0 / noise_variance(same) if same else 0.0,
         )
 
-    def _data(self, model: Any, X: Any, y: Any, groups: Any) -> Any:
+    def _private_data(self, model: Any, X: Any, y: Any, groups: Any) -> Any:
         """What the vault measures."""
-        if model._released.output_names is None:
-            return private_data(model, X, y, groups)
-        y = model._checked(y, self.planned)
-        classes, people = (
-            [one._classes() for one in model._alone()],
-            person_ids(groups, self.planned),
-        )
-        return joint_data(y, classes, self.planned, private_inputs(model, X), people)
+        people = person_ids(groups, self.planned)
+        return model._data(y, self.planned, private_inputs(model, X), people)
 
 
 def _without_link(

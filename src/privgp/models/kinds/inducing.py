@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privgp.engine.cluster import engine_of
-from privgp.models.planned import OTHER, PublicRows, bound
+from privgp.models.planned import OTHER, PublicRows, accepted, bound
 from privgp.models.promise import simulation
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import whole_number
@@ -73,7 +73,7 @@ def fit_rows(
             sketch.question.change,
         )
     else:
-        plan = model._plan_for(_public(rows), None, plan)
+        plan = accepted(model, plan, _public(rows))
         bounds, columns, change = plan.y_bounds, plan.strategy.columns, plan.strategy.change
 
     sums = sum_rows(
@@ -106,7 +106,7 @@ def fit_rows(
 def rehearse_rows(model: RowsModel, plan: Plan, rows: Rows) -> None:
     """All that follows a measurement, as if zeros had been measured. Reads the inputs, to see that the
     plan was made for them, and spends nothing."""
-    plan = model._plan_for(_public(rows), None, plan)
+    plan = accepted(model, plan, _public(rows))
     strategy: Any = plan.strategy
     if strategy.mark != marked(rows, engine_of(model.engine)):
         raise ValueError(OTHER)

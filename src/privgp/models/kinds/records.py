@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import _num_samples
 
-from privgp.gp.threads import one_thread
-from privgp.models.planned import OTHER, PublicRows, bound
-from privgp.models.tables import any_column, domain_of, records_to_plan, remember
-from privgp.plan.bins.build import make_records_plan
-from privgp.plan.designs.earlier import EarlierRecords
+from privgp.models.tables import any_column, domain_of
 from privgp.plan.inputs.arguments import check_choice, check_unused, domain_pairs
-from privgp.plan.plan import Plan
-from privgp.vault.checks.roles import check_roles
-from privgp.vault.people import count_people
 from privgp.vault.tables import private_rows
-from privgp.vault.validate import checked_inputs, column_names, person_ids
+from privgp.vault.validate import checked_inputs
 
 if TYPE_CHECKING:
-    from privgp.models.rows import RowsModel
+    pass
 
 MOST_INPUTS = 20
 INDUCING = (
@@ -54,62 +47,11 @@ def check_protect(model: Any) -> None:
     check_unused(model, NOT_WITH[model.protect], f"protect={model.protect!r}")
 
 
-def plan_records(
-    model: RowsModel, X: Any, groups: Any, earlier: EarlierRecords | None = None
-) -> Plan:
-    """A plan from the number of records alone: ``X`` is that number, or a table of that length.
-
-    With ``groups``, one identifier per record, from the number of people alone. ``earlier``: what was
-    measured before, whose sums are measured again.
-    """
-    model = records_to_plan(model)
-    pairs = domain(domain_of(model))
-    question = model._question(len(pairs))
-    people = groups is not None
-    check_roles(groups, called="groups", X=X)
-    rows = count_people(groups, row_count(X)) if people else row_count(X)
-    with one_thread():
-        plan = make_records_plan(rows, pairs, question, model._budget(), people=people)
-        if earlier is not None:
-            plan = earlier.repeated_by(plan)
-    return bound(model, plan, PublicRows(plan.rows, len(pairs)))
-
-
-def fit_records(model: RowsModel, X: Any, y: Any, groups: Any, plan: Plan | None = None) -> None:
-    """Measure once, with noise, and learn from the measurement. Inputs and outputs go to the vault."""
-    check_roles(groups, called="groups", X=X)
-    model.inputs_ = None
-    model.inputs_ = records_to_plan(model).inputs_
-    columns = len(domain(domain_of(model)))
-    data = private_data(model, X, y, groups)
-    if model.inputs_ is None:
-        remember(model, column_names(X), columns)
-    else:
-        remember(model, model.inputs_.names, columns)
-    rows, people = row_count(X), groups is not None
-    count = count_people(groups, rows) if people else rows
-    plan = plan_records(model, rows, groups) if plan is None else plan
-    plan = model._plan_for(PublicRows(count, columns), groups, plan)
-    strategy: Any = plan.strategy
-    if strategy.whole_people != people:
-        raise ValueError(OTHER)
-    model._publish_plan(plan, data, rows=plan.rows)
-
-
 def private_inputs(model: Any, X: Any) -> Any:
     """Where the kernel has private inputs: for the vault alone."""
     if model.inputs_ is None:
         return checked_inputs(X, len(domain(domain_of(model))))
     return private_rows(X, model.inputs_)
-
-
-def private_data(model: RowsModel, X: Any, y: Any, groups: Any) -> Any:
-    """What the vault measures of records: inputs, outputs, and whose they are where all records of a
-    person are protected together."""
-    inputs = private_inputs(model, X)
-    y = model._checked(y, len(inputs))
-    people = person_ids(groups, len(inputs))
-    return (inputs, y) if people is None else (inputs, y, people)
 
 
 def row_count(X: Any) -> int:

@@ -14,9 +14,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from privgp.models.kinds.fit import Exposed, plan_given
 from privgp.models.kinds.further import rows_of
-from privgp.models.kinds.several.model import plan_several
-from privgp.models.kinds.several.rows import Exposed
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.stages import Stages, check_shares, kept_by, shared_out
 
@@ -90,7 +89,7 @@ def measure_further(
     rows = rows_of(model, X, groups, exposed)
     if (rows.people is None) != (model._spent[0].people is None):
         raise ValueError(OTHER_UNIT)
-    data, again = rows._data(model, X, y, groups), budget is not None
+    data, again = rows._private_data(model, X, y, groups), budget is not None
     each = [*enumerate(model._released.each)]
     batch = max(rows.batch(one, place, again=again) for place, one in each)
     questions = [one._question(model._released.columns) for one in model._alone()]
@@ -98,13 +97,9 @@ def measure_further(
     asking: Any = model
     if budget is not None:
         asking = copy(model).set_params(epsilon=budget[0], delta=budget[1])
-    plan: Any
-    if model._released.output_names is not None:
-        plan = plan_several(asking, rows.given(asking, groups), earlier)
+    plan = plan_given(asking, rows.given(asking, groups), earlier)
+    if model._is_joint():
         plan = replace(plan, output_names=model.output_names_)
-    else:
-        given: Any = {"exposure": rows.exposed.get(0), "earlier": earlier[0]}
-        plan = asking._plan(rows.planned, groups, **given)
     model._publish_plan(plan, data, inputs=rows.inputs, batch=batch)
 
 

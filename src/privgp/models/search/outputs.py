@@ -21,6 +21,7 @@ from privgp.models.promise import generator, regressor_guarantee, seeds, simulat
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
 from privgp.models.tables import numbers_only
+from privgp.plan.build import make_plan
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import folds_of, public_splits
@@ -48,7 +49,9 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) ->
     budget = {"epsilon": search.epsilon, "delta": search.delta}
     start = {"kernel": centre.kernel, "noise_variance": centre.noise_variance}
     planner = clone(search.estimator).set_params(**start, **budget, hyperparameters="learned")
-    plan = planner._plan(rows, groups, ranked=True)
+    question = replace(planner._question(rows.shape[1]), ranked=True)
+    with one_thread():
+        plan = make_plan(rows, question, planner._budget(), person_ids(groups, len(rows)))
     (seed,) = seeds(search)
     promised = _guarantee(search, [plan], plan)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from privgp.gp.threads import one_thread
 from privgp.plan.bins.build import GRIDS, make_records_plan
-from privgp.plan.build import Budget, Question, plan_of, task_of
+from privgp.plan.build import Budget, Question, make_plan, plan_of, task_of
 from privgp.plan.choice import best_sums
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import checked_shares, factors
@@ -45,6 +45,9 @@ class PlannedRows(Protocol):
     def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
         """The noise distributions to compare."""
 
+    def plan(self, question: Question, budget: Budget, earlier: Any = None) -> Plan:
+        """The plan for one outcome alone."""
+
     def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
         """Plans for one outcome, by noise distribution, each with the logarithm of its error.
         ``earlier``: what was measured of the outcome before, if anything."""
@@ -61,6 +64,9 @@ class PublicInputs:
         if mechanism != "auto":
             return (mechanism,)
         return (LAPLACE,) if delta == 0 else (GAUSSIAN, LAPLACE)
+
+    def plan(self, question: Question, budget: Budget, earlier: Any = None) -> Plan:
+        return make_plan(self.X, question, budget, self.people, earlier)
 
     def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
         task = task_of(self.X, question, budget, self.people, earlier)
@@ -88,11 +94,14 @@ class PrivateInputs:
             return (GAUSSIAN,)
         return (LAPLACE,) if delta == 0 else (GAUSSIAN, LAPLACE)
 
+    def plan(self, question: Question, budget: Budget, earlier: Any = None) -> Plan:
+        made = make_records_plan(self.count, self.x_bounds, question, budget, people=self.people)
+        again: Plan = made if earlier is None else earlier.repeated_by(made)
+        return again
+
     def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
         def plan(law: str) -> tuple[Plan, float]:
-            asked = replace(question, mechanism=law)
-            made = make_records_plan(self.count, self.x_bounds, asked, budget, people=self.people)
-            made = made if earlier is None else earlier.repeated_by(made)
+            made = self.plan(replace(question, mechanism=law), budget, earlier)
             return made, float(np.log(made.starting_error))
 
         return plan

@@ -6,14 +6,9 @@ several outcomes gives these by ``_alone()``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
-from privgp.gp.threads import one_thread
-from privgp.models.kinds.records import domain, private_inputs
-from privgp.models.kinds.several.rows import Exposed, Given, private_count, public_rows
-from privgp.models.planned import OTHER, accepted, bound
 from privgp.models.promise import (
     EXPOSURES,
     OUTPUTS_ASSUMPTIONS,
@@ -23,11 +18,7 @@ from privgp.models.promise import (
     Told,
     regressor_guarantee,
 )
-from privgp.models.tables import domain_of, records_to_plan, remember, rows_to_fit
-from privgp.plan.counts.exposures import Exposures
-from privgp.plan.several.arguments import checked_shares
-from privgp.plan.several.build import make_joint_plan
-from privgp.plan.several.plan import JointPlan, default_names
+from privgp.plan.several.plan import JointPlan
 from privgp.privacy.guarantee import (
     PEOPLE_RECORDS,
     PERSON,
@@ -40,85 +31,6 @@ from privgp.privacy.guarantee import (
 )
 from privgp.release.release import Release
 from privgp.release.spendings import FROM_THEM
-from privgp.vault.checks.roles import check_roles
-from privgp.vault.labels import joint_data
-from privgp.vault.validate import column_names, person_ids
-
-
-def plan_several(model: Any, rows: Given, earlier: Sequence[Any] = ()) -> JointPlan:
-    """What a fit on these rows would measure of all outcomes. ``earlier``: what was measured of each
-    before, if anything."""
-    if model.protect == "records":
-        model = records_to_plan(model)
-    each = model._alone()
-    questions = [one._question(rows.public.columns) for one in each]
-    for place, exposure in rows.exposed.items():
-        unit = earlier[place].unit if earlier else None
-        counts = Exposures.of(exposure, questions[place].y_bounds, unit)
-        questions[place] = replace(questions[place], exposures=counts)
-    shares = checked_shares(model.shares, len(each))
-    with one_thread():
-        plan = make_joint_plan(rows.planned, questions, model._budget(), shares, earlier)
-    return cast(JointPlan, bound(model, cast(Any, plan), rows.public))
-
-
-def fit_several(
-    model: Any, X: Any, outputs: Sequence[Any], names: tuple[str, ...] | None, groups: Any,
-    plan: Any = None, exposed: Exposed | None = None,
-) -> None:  # fmt: skip
-    """Measure all outcomes once, with noise, and learn each from its part of the measurement.
-
-    ``outputs``: one column each, in the order of the models; ``names``: theirs, if known.
-    """
-    inputs = people = None
-    if model.protect == "records":
-        check_roles(groups, called="groups", X=X)
-        inputs = _private_inputs(model, X)
-        people, count = person_ids(groups, len(inputs)), len(inputs)
-        rows = private_count(model, count, groups)
-    else:
-        X = rows_to_fit(model, X)
-        rows, count = public_rows(model, X, groups, exposed or {}), len(X)
-    each = model._alone()
-    data = joint_data(outputs, [one._classes() for one in each], count, inputs, people)
-    made = _plan_for(model, rows, plan)
-    if names is not None and made.output_names not in (None, names):
-        raise ValueError(
-            f"plan was made for the outputs {', '.join(made.names)}: give y with these columns, in "
-            "this order. Nothing was spent."
-        )
-    made = replace(made, output_names=names or made.names)
-    model._publish_plan(made, data, inputs=rows.public.inputs, rows=count)
-
-
-def _private_inputs(model: Any, X: Any) -> Any:
-    """Where the kernel has private inputs: for the vault alone. The model remembers their columns."""
-    model.inputs_ = None
-    model.inputs_ = kinds = records_to_plan(model).inputs_
-    inputs = private_inputs(model, X)
-    columns = len(domain(domain_of(model)))
-    remember(model, column_names(X) if kinds is None else kinds.names, columns)
-    return inputs
-
-
-def _plan_for(model: Any, rows: Given, plan: Any) -> JointPlan:
-    """A new plan for these rows, or the given one if it was made for them."""
-    if plan is None:
-        return plan_several(model, rows)
-    made = cast(JointPlan, accepted(model, plan, rows.public))
-    whole = getattr(rows.planned, "people", None)
-    if rows.public.inputs is None and made.strategy.whole_people != whole:
-        raise ValueError(OTHER)
-    return made
-
-
-def check_names(model: Any, names: tuple[str, ...] | None) -> None:
-    """Refuse outcomes of a further measurement under other names than they were released by."""
-    known = model.output_names_
-    if names is not None and known not in (names, default_names(len(known))):
-        raise ValueError(
-            f"y must have the columns {', '.join(known)}, in this order. Nothing was spent."
-        )
 
 
 @regressor_guarantee.register(JointPlan)

@@ -1,0 +1,178 @@
+"""Plans and fits of whatever was declared, for rows in memory at public inputs or private records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from privgp.gp.threads import one_thread, threads_for
+from privgp.models.kinds.records import domain, private_inputs, row_count
+from privgp.models.planned import OTHER, PublicRows, accepted, bound
+from privgp.models.tables import domain_of, records_to_plan, remember, rows_to_fit
+from privgp.plan.counts.exposures import Exposures
+from privgp.plan.several.arguments import checked_shares
+from privgp.plan.several.build import PlannedRows, PrivateInputs, PublicInputs, make_joint_plan
+from privgp.plan.several.plan import default_names
+from privgp.types import Array
+from privgp.vault.checks.roles import check_roles
+from privgp.vault.people import count_people
+from privgp.vault.validate import column_names, person_ids
+
+Exposed = Mapping[int, Array]  # the exposure of every row, by the place of the outcome
+
+
+@dataclass(frozen=True)
+class Given:
+    """The rows that a plan is made for.
+
+    Attributes
+    ----------
+    planned : PlannedRows
+        What the plan is made from.
+    public : PublicRows
+        What the plan is bound to.
+    exposed : mapping
+        The exposures of counts.
+
+    """
+
+    planned: PlannedRows
+    public: PublicRows
+    exposed: Exposed
+
+
+def public_rows(model: Any, X: Array, groups: Any, exposed: Exposed) -> Given:
+    """Rows whose inputs are public, where the kernel has them."""
+    people = person_ids(groups, len(X))
+    exposures = exposed.get(0)
+    if model._is_joint():
+        exposures = np.column_stack([*exposed.values()]) if exposed else None
+    return Given(PublicInputs(X, people), PublicRows.of(X, people, exposures), exposed)
+
+
+def private_count(model: Any, X: Any, groups: Any) -> Given:
+    """Private records: their number, or that of their people, and the declared domain."""
+    check_roles(groups, called="groups", X=X)
+    pairs = domain(domain_of(records_to_plan(model)))
+    count, people = row_count(X), groups is not None
+    count = count_people(groups, count) if people else count
+    return Given(PrivateInputs(count, pairs, people), PublicRows(count, len(pairs)), {})
+
+
+def plan_given(model: Any, rows: Given, earlier: Sequence[Any] = ()) -> Any:
+    """What a fit on these rows would measure.
+
+    Parameters
+    ----------
+    model : estimator
+        What is declared.
+    rows : Given
+        The rows, as far as they are public.
+    earlier : sequence
+        What was measured of every outcome before, if anything.
+
+    """
+    if rows.public.inputs is None:
+        model = records_to_plan(model)
+    questions = [one._question(rows.public.columns) for one in model._alone()]
+    for place, exposure in rows.exposed.items():
+        unit = earlier[place].unit if earlier else None
+        counts = Exposures.of(exposure, questions[place].y_bounds, unit)
+        questions[place] = replace(questions[place], exposures=counts)
+    # Only the other objectives have matrices so large that threads do more than wait.
+    posterior, plan = questions[0].objective == "posterior", rows.planned
+    with one_thread() if posterior else threads_for(rows.public.count):
+        if model._is_joint():
+            shares = checked_shares(model.shares, len(questions))
+            made: Any = make_joint_plan(plan, questions, model._budget(), shares, earlier)
+        else:
+            made = plan.plan(questions[0], model._budget(), *earlier)
+    return bound(model, made, rows.public)
+
+
+def fit_columns(
+    model: Any,
+    X: Any,
+    y: Any,
+    groups: Any,
+    plan: Any,
+    exposed: Exposed,
+    names: tuple[str, ...] | None = None,
+) -> None:
+    """Measure all outcomes once, with noise, and learn each from its part of the measurement.
+
+    Parameters
+    ----------
+    model : estimator
+        What is declared; it then holds the release.
+    X, y, groups : object
+        The inputs, the private outputs as the model reads them, and whose rows they are.
+    plan : Plan, JointPlan or None
+        What is measured; None: it is made here.
+    exposed : mapping
+        The exposures of counts.
+    names : tuple of str, optional
+        The names of several outcomes, if known.
+
+    """
+    inputs = people = None
+    if model.protect == "records":
+        check_roles(groups, called="groups", X=X)
+        inputs = _private_inputs(model, X)
+        people, count = person_ids(groups, len(inputs)), len(inputs)
+        rows = private_count(model, count, groups)
+    else:
+        X = rows_to_fit(model, X)
+        count = len(X)
+        if model._streams(count):
+            model._fit_streamed(X, y, groups, plan)
+            return
+        rows = public_rows(model, X, groups, exposed)
+    data = model._data(y, count, inputs, people)
+    made = _plan_for(model, rows, plan)
+    if model._is_joint():
+        made = _with_names(made, names)
+    model._publish_plan(made, data, inputs=rows.public.inputs, rows=count)
+
+
+def _private_inputs(model: Any, X: Any) -> Any:
+    """Where the kernel has private inputs: for the vault alone. The model remembers their columns."""
+    model.inputs_ = None
+    model.inputs_ = kinds = records_to_plan(model).inputs_
+    inputs = private_inputs(model, X)
+    columns = len(domain(domain_of(model)))
+    remember(model, column_names(X) if kinds is None else kinds.names, columns)
+    return inputs
+
+
+def _plan_for(model: Any, rows: Given, plan: Any) -> Any:
+    """A new plan for these rows, or the given one if it was made for them."""
+    if plan is None:
+        return plan_given(model, rows)
+    made: Any = accepted(model, plan, rows.public)
+    whole = getattr(rows.planned, "people", None)
+    if rows.public.inputs is None and made.strategy.whole_people != whole:
+        raise ValueError(OTHER)
+    return made
+
+
+def _with_names(plan: Any, names: tuple[str, ...] | None) -> Any:
+    """A plan of several outcomes under the names that they have in the table."""
+    if names is not None and plan.output_names not in (None, names):
+        raise ValueError(
+            f"plan was made for the outputs {', '.join(plan.names)}: give y with these columns, in "
+            "this order. Nothing was spent."
+        )
+    return replace(plan, output_names=names or plan.names)
+
+
+def check_names(model: Any, names: tuple[str, ...] | None) -> None:
+    """Refuse outcomes of a further measurement under other names than they were released by."""
+    known = model.output_names_
+    if names is not None and known not in (names, default_names(len(known))):
+        raise ValueError(
+            f"y must have the columns {', '.join(known)}, in this order. Nothing was spent."
+        )
