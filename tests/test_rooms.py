@@ -155,7 +155,7 @@ PLANTED = {
     ),
     "models: a branch on an output": (
         "privgp.models.kinds.inducing",
-        "def first(pairs):\n    return 1 if pairs[0] else 0",
+        "def first(y):\n    return 1 if y[0] else 0",
     ),
     "models: an output in an error": (
         "privgp.models.regressor",
@@ -285,7 +285,7 @@ def count(y):
     return len(y)
 
 def fit_others(model, X, y, groups):
-    fit_columns(model, X, y, groups, None, {})
+    fit_columns(model, X, y, groups, None, dict)
     fit_rows(model, X, ArrayOutputs.of(y, X))
 """
 

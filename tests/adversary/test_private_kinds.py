@@ -167,8 +167,8 @@ def test_levels_read_off_private_cells_would_be_noticed(
     def peeked(X: Any, inputs: Inputs) -> Any:
         return peeking(X, inputs) if len({*X["region"]}) > 1 else private_rows(X, inputs)
 
-    monkeypatch.setattr(records, "private_rows", peeked)
-    monkeypatch.setattr(private, "private_rows", peeked)
+    monkeypatch.setattr(records, "seal_rows", peeked)
+    monkeypatch.setattr(private, "seal_rows", peeked)
     assert furthest("region", tmp_path) > 1.0
 
 

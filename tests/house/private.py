@@ -26,9 +26,7 @@ LOADING = ("privgp.command.io.tables", "privgp.server.reading")
 UNAWARE = ("engine", "gp", "privacy", "plan", "release", "ledger")
 UNHEARD = {"y", "X_val", "y_val", "outputs", "validation", "utilities", "private"}
 
-PRIVATE_NAMES = {
-    "y", "X_val", "y_val", "outputs", "utilities", "validation", "pairs", "records",
-}  # fmt: skip
+PRIVATE_NAMES = {"y", "X_val", "y_val"}  # as users hand them in: what the vault hands on is sealed
 TABLES = {"load", "batches", "columns_of"}
 
 # Parameters with a private name that hold nothing private, and why.
@@ -200,7 +198,7 @@ class Watch:
             return False
         if f"{function.title} {name}" in PRIVATE_PARAMETERS:
             return True
-        if name in PRIVATE_NAMES or (name == "data" and room_of(function.module.name) == "models"):
+        if name in PRIVATE_NAMES:
             return not _words(parameter.annotation) & PLAIN
         if self.is_private_type(function.module, parameter.annotation):
             return True
@@ -208,7 +206,7 @@ class Watch:
             return room_of(function.module.name) in ("command", "server")
         return name == "X" and any(
             isinstance(node, ast.Call)
-            and ast.unparse(node.func).endswith("checked_inputs")
+            and ast.unparse(node.func).endswith(("checked_inputs", "seal_inputs"))
             and any(isinstance(arg, ast.Name) and arg.id == "X" for arg in node.args)
             for node in ast.walk(function.node)
         )

@@ -13,7 +13,7 @@ MAY_READ = ("privgp.storage.tables.Files",)
 
 MAY_IMPORT = {
     "__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections", "dataclasses",
-    "contextlib", "datetime", "decimal", "functools", "hashlib", "itertools", "math", "numbers", "privgp", "scipy",
+    "contextlib", "datetime", "decimal", "functools", "hashlib", "inspect", "itertools", "math", "numbers", "privgp", "scipy",
     "secrets", "unicodedata", "uuid",
 }  # fmt: skip
 MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")

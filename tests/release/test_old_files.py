@@ -97,7 +97,7 @@ def test_an_update_goes_on_with_a_release_of_format_3():
     model = load(FORMAT_3 / "number.privgp")
     X = np.arange(9.0)[:, None] * 1.25
     model.set_params(random_state=2).update(X + 0.2, np.sin(X[:, 0]))
-    assert [each.batch for each in model._spent] == [0, 1, 2]
+    assert [each.batch for each in model._released.spent] == [0, 1, 2]
 
 
 def test_only_what_came_later_may_be_missing(tmp_path):

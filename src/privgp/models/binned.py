@@ -27,8 +27,9 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import OUTPUTS, RECORDS, promise
 from privgp.privacy.noise import LAWS, PURE
 from privgp.types import Array, Bounds, Column, Integers, RandomState, Table
+from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure
-from privgp.vault.validate import checked_inputs, checked_outputs
+from privgp.vault.validate import seal_inputs, seal_outputs
 
 MOST_BINS = 2**62
 MOST_PRIVATE_BINS = 2000
@@ -104,7 +105,7 @@ class BinnedMeans(SpendingRegressor):
         """Sums per bin. X is public, y goes to the vault."""
         numbers_only(self, X)
         X = validate_data(self, X, dtype=np.float64)
-        y = checked_outputs(y, len(X))
+        y = seal_outputs(y, len(X))
         grid = Grid(*self._box(X), self._shape(X.shape[1]))
         bins, index = np.unique(grid.of(X), return_inverse=True)
         counts = np.bincount(index).astype(float)
@@ -124,8 +125,8 @@ class BinnedMeans(SpendingRegressor):
             raise ValueError(
                 f"bins must make at most {MOST_PRIVATE_BINS} with protect='records', got {grid.count}."
             )
-        inputs = checked_inputs(X, len(low))
-        y = checked_outputs(y, len(inputs))
+        inputs = seal_inputs(X, len(low))
+        y = seal_outputs(y, len(inputs))
         validate_data(self, X, skip_check_array=True)  # remembers names and number of columns
         kind = HalvedBins if self.noise in PURE else Bins
         eye = np.eye(grid.count)
@@ -149,7 +150,7 @@ class BinnedMeans(SpendingRegressor):
 
     def _publish_sums(
         self,
-        data: Any,
+        data: Sealed | tuple[Sealed, Sealed],
         rows: int,
         strategy: Strategy,
         what: str,

@@ -32,7 +32,6 @@ from privgp.privacy.stages import Stages
 from privgp.release.prediction import check_coverage
 from privgp.release.release import Release
 from privgp.types import Array, Bounds, Column, RandomState, Table
-from privgp.vault.labels import values_of
 
 NO_OBSERVATION = (
     "observation=True is for numbers and counts: a new label is one of the classes, and predict_proba has "
@@ -194,10 +193,6 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     def _asked_at(self, X: Any) -> Array:
         check_is_fitted(self)
         return rows_at(self, X)
-
-    def _checked(self, y: Any, rows: int) -> Array:
-        """Labels of a further measurement, to be handed to the vault."""
-        return values_of(y, declared_classes(self.classes), rows)
 
     def _made_up(self, rows: int) -> Any:
         """Labels to rehearse with."""

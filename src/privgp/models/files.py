@@ -375,32 +375,35 @@ def is_streamed(X: Any, model: Any) -> TypeGuard[FileInputs]:
 
 def plan_table(model: RowsModel, X: FileInputs, groups: Any) -> Plan:
     """What a fit on a streamed table would measure."""
-    X, model = X.known_by(model.columns), copy(model)
-    groups = X.people(groups)
-    model.inputs_ = X.kinds
-    return named(plan_rows(model, X.rows(groups, most_rows(model, groups))), X.names)
+    model = copy(model)
+    X, rows = _streamed_rows(model, X, groups)
+    return named(plan_rows(model, rows), X.names)
 
 
 def fit_table(
     model: RowsModel, X: FileInputs, y: Any, groups: Any, plan: Any, watch: Any = None
 ) -> None:
     """Measure a streamed table once. Spends."""
-    X = X.known_by(model.columns)
-    groups = X.people(groups)
-    model.inputs_ = X.kinds
+    X, rows = _streamed_rows(model, X, groups)
     names = X.names if X.kinds is None else X.kinds.names
     remember(model, names, len(names))
     if not isinstance(y, TableOutput):
         raise ValueError(NOT_OURS)
-    fit_rows(model, X.rows(groups, most_rows(model, groups)), y, plan, watch)
+    fit_rows(model, rows, y, plan, watch)
 
 
 def rehearse_table(model: RowsModel, table: Table, plan: Any) -> None:
     """Fit made-up outputs, measured as planned: whatever would stop a release stops this first."""
-    X, groups = table.inputs.known_by(model.columns), table.groups
+    X, groups = table.inputs, table.groups
     if is_streamed(X, model):
-        model.inputs_ = X.kinds
-        rehearse_rows(model, plan, X.rows(groups, most_rows(model, groups)))
+        rehearse_rows(model, plan, _streamed_rows(model, X, groups)[1])
     else:
         array, people, _ = columns_to_plan(model, X, groups)
         model.fit(array, model._made_up(len(X)), groups=people, plan=plan)
+
+
+def _streamed_rows(model: RowsModel, X: FileInputs, groups: Any) -> tuple[FileInputs, Any]:
+    """The inputs as a model knows them, and its rows as they are streamed."""
+    X = X.known_by(model.columns)
+    groups, model.inputs_ = X.people(groups), X.kinds
+    return X, X.rows(groups, most_rows(model, groups))

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from importlib import import_module
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.threads import one_thread
@@ -34,14 +34,14 @@ from privgp.models.published import Published
 from privgp.models.tables import located, records_to_plan, rows_at, rows_to_plan
 from privgp.plan.counts.exposures import checked_exposure
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
-from privgp.plan.replan import check_error, least_epsilon
 from privgp.plan.several.arguments import checked_shares
 from privgp.plan.several.plan import JointPlan
 from privgp.question.outcomes import CLASSIFIER, REGRESSOR, Outcome
 from privgp.release.prediction import check_coverage, table_columns
 from privgp.tables.frames import absent, frame_like, named_columns
 from privgp.types import Array, Bounds, RandomState, Table
-from privgp.vault.labels import joint_data
+from privgp.vault.labels import seal_outcomes
+from privgp.vault.masked import Sealed
 
 PUBLIC = (
     "inputs was not given, so every column that is no outcome counts as a public input, and the release "
@@ -164,7 +164,8 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         X, groups, exposed = self._rows(given, self._input_names(given, inputs), inputs_to_fit)
         private = self._outcome_columns(given, y)
         self._check_columns(given, X, y, groups)
-        fit_columns(self, X, private, groups, plan, exposed, tuple(self._declared()))
+        names = tuple(self._declared())
+        fit_columns(self, X, private, groups, plan, lambda rows: exposed, names)
         return self
 
     def update(self, table: Any, y: Any = None) -> Self:
@@ -221,11 +222,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             In the units of the outcomes. ValueError if no epsilon reaches it.
 
         """
-
-        def planned(epsilon: float) -> Any:
-            return clone(self).set_params(epsilon=epsilon).plan(table)
-
-        return least_epsilon(planned, check_error(error))
+        return self._least_epsilon(table, error)
 
     def predict(self, table: Any, *, coverage: float = 0.9, observation: bool = False) -> Any:
         """The released functions at the rows of a table, as a data frame.
@@ -342,10 +339,10 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     def _is_joint(self) -> bool:
         return True
 
-    def _data(self, y: Any, rows: int, records: Any = None, people: Any = None) -> Any:
+    def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
         """What the vault measures of the outcomes, one column each: it reads each by itself."""
         classes = [one._classes() for one in self._alone()]
-        return joint_data(y, classes, rows, records, people)
+        return seal_outcomes(y, classes, rows, records, people)
 
     def _rows(
         self, given: Mapping[str, Any], names: Sequence[str], inputs: Callable[..., Any]

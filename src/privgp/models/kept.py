@@ -1,7 +1,7 @@
 """Estimators whose fitted state is private and kept by a curator, who asks it."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privgp.models.promise import seeds
 from privgp.models.spending import SpendsAtFit
 from privgp.models.tables import numbers_only
-from privgp.privacy.guarantee import Guarantee
 from privgp.storage.archive import check_target
 from privgp.storage.codec import Codec
 from privgp.storage.state_file import FORM
@@ -66,19 +65,6 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         if state is not None:
             check_target(state, overwrite=False, form=FORM)
         return clone(self), *seeds(self)
-
-    def _publish_kept(
-        self,
-        guarantee: Guarantee,
-        rows: int,
-        draw: Callable[[], Any],
-        state: str | os.PathLike[str] | None,
-    ) -> None:
-        """Charge for all answers, and become what ``draw`` makes, kept in a state file if one is
-        named."""
-        self._publish(
-            guarantee, lambda: Kept.new(draw(), self._CODEC, state), self._take, rows=rows
-        )
 
     def _take(self, kept: Kept) -> None:
         """Become what is kept, after any answer about what was kept before."""

@@ -19,7 +19,7 @@ from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.states.files import PATHS
 from privgp.vault.states.kept import Kept
 from privgp.vault.states.paths import PathContents, first_path_draws
-from privgp.vault.validate import checked_inputs, checked_outputs
+from privgp.vault.validate import seal_inputs, seal_outputs
 
 
 @dataclass(eq=False, repr=False)
@@ -82,17 +82,19 @@ class PosteriorPaths(KeptEstimator):
         ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
         tried, seed = self._prepared(X, y, state)
         model = self._model()
-        inputs = checked_inputs(X, len(model.domain))
-        y = checked_outputs(y, len(inputs))
+        inputs = seal_inputs(X, len(model.domain))
+        outputs = seal_outputs(y, len(inputs))
         validate_data(tried, X, skip_check_array=True)  # remembers the names of the columns
         n = check_count(len(inputs))
         promised = model.guarantee(n, simulated=seed is not None)
-        names = names_of(tried)
-        self._publish_kept(
+        known = promised, names_of(tried), model
+        self._publish(
             promised,
-            n,
-            lambda: PathContents(promised, names, model, first_path_draws(inputs, y, model, seed)),
-            state,
+            lambda: Kept.new(
+                PathContents(*known, first_path_draws(inputs, outputs, model, seed)), PATHS, state
+            ),
+            self._take,
+            rows=n,
         )
         return self
 

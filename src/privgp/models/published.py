@@ -7,11 +7,11 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Self, cast
+from functools import partial
+from typing import Any, ClassVar, Self
 
 from sklearn.base import clone
 
-from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.models.kept import names_of
 from privgp.models.promise import VALUES, Told, noted, regressor_guarantee, simulation
@@ -24,10 +24,10 @@ from privgp.plan.several.plan import JointPlan
 from privgp.privacy.guarantee import Guarantee
 from privgp.publish import Receipt
 from privgp.release.certificate import utc
-from privgp.release.learn import learn_part, parts_of
+from privgp.release.learn import learn_release
 from privgp.release.release import Planned, Release
-from privgp.release.spendings import Spending, promised
 from privgp.types import Array
+from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure
 
 LONGEST = 200
@@ -60,16 +60,13 @@ class Published(SpendsAtFit):
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
         spends nothing. ValueError if no epsilon reaches the error.
         """
-        return self._least_epsilon(X, error, groups)
+        return self._least_epsilon(X, error, groups=groups)
 
-    def _least_epsilon(self, X: Any, error: float, groups: Any, **given: Any) -> float:
-        error = check_error(error)
+    def _least_epsilon(self, X: Any, error: float, **given: Any) -> float:
+        def planned(epsilon: float) -> Any:
+            return clone(self).set_params(epsilon=epsilon).plan(X, **given)
 
-        def planned(epsilon: float) -> Plan:
-            plan: Plan = clone(self).set_params(epsilon=epsilon).plan(X, groups=groups, **given)
-            return plan
-
-        return least_epsilon(planned, error)
+        return least_epsilon(planned, check_error(error))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release to a .privgp file; see privgp.load.
@@ -122,7 +119,7 @@ class Published(SpendsAtFit):
     def _publish_plan(
         self,
         plan: Any,
-        data: Any,
+        data: Sealed,
         *,
         inputs: Array | None = None,
         rows: int | None = None,
@@ -134,7 +131,7 @@ class Published(SpendsAtFit):
         ----------
         plan : Plan or JointPlan
             What to measure, and the noise.
-        data : object
+        data : Sealed
             The private values, as the vault measures them.
         inputs, rows
             As ``SpendsAtFit._publish`` has them.
@@ -142,7 +139,7 @@ class Published(SpendsAtFit):
             The batch of people, if this is added to what was released before.
 
         """
-        random_state = simulation(self, 0 if batch is None else len(self._spent))
+        random_state = simulation(self, 0 if batch is None else len(self._released.spent))
         self._publish(
             self._promised(plan),
             lambda: measure(data, plan.y_bounds, plan.strategy, plan.noise, random_state),
@@ -172,35 +169,18 @@ class Published(SpendsAtFit):
             Models that are given, not learned.
 
         """
-        columns = plan.targets.shape[1]
-        asked, guarantee = self._parameters(columns), self._promised(plan)
         before = None if batch is None else self._released
-        found = []
-        for place, (part, own, declared) in enumerate(parts_of(plan, measured, asked)):
-            known = None if before is None else before.parts[place]
-            so_far = () if known is None else known.so_far(self.guarantee_)
-            given: Any = {"before": known, "so_far": so_far, "batch": batch or 0, "models": models}
-            found.append(learn_part(part, own, declared, guarantee, **given))
-        parts, answers = zip(*found, strict=True)
         chosen_by = None if before is None else before.facts.chosen_by
-        facts = Planned(
-            plan, utc(datetime.now(UTC)), vars(self).get("charged_"), chosen_by, self.output_
-        )
-        release = Release(
-            parameters=asked,
-            columns=columns,
-            names=names_of(self),
-            output_names=getattr(plan, "names", None),
-            guarantee=guarantee if before is None else promised(parts[0].spent),
-            parts=parts,
-            facts=cast(Any, facts),
-        )
-        vars(release)["answers"] = answers
-        self._hold(release)
+        receipt = vars(self).get("charged_")
+        facts = Planned(plan, utc(datetime.now(UTC)), receipt, chosen_by, self.output_)
+        asked, guarantee = self._parameters(plan.targets.shape[1]), self._promised(plan)
+        known: Any = {"names": names_of(self), "before": before, "batch": batch or 0}
+        note = partial(setattr, self, "guarantee_")
+        given = plan, measured, asked, guarantee, facts, note
+        self._hold(learn_release(*given, **known, models=models))
         self.plan_ = plan
-        if chosen_by is None:
-            self.__dict__.pop("chosen_by_", None)
-        else:
+        self.__dict__.pop("chosen_by_", None)
+        if chosen_by is not None:
             self.chosen_by_ = chosen_by
 
     def _hold(self, release: Release) -> Self:
@@ -233,16 +213,6 @@ class Published(SpendsAtFit):
         self._released = self._released.stating(facts, guarantee)
         self.guarantee_ = guarantee
         self._keep_receipt(receipt)
-
-    @property
-    def _spent(self) -> tuple[Spending, ...]:
-        """Every measurement, where more may follow."""
-        return self._released.spent
-
-    @property
-    def _as_one(self) -> tuple[Measurement, ...]:
-        """All measurements of every function as one."""
-        return tuple(each.measurement for each in self._released.parts[0].functions)
 
     def _classes(self) -> Any:
         """The declared classes of a label; None where outputs are numbers."""

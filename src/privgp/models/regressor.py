@@ -61,8 +61,8 @@ from privgp.privacy.noise import PURE
 from privgp.privacy.stages import Stages
 from privgp.release.prediction import ReleasedFunction, check_coverage
 from privgp.types import Array, Bounds, Column, RandomState, Table
-from privgp.vault.labels import joint_data, split_columns
-from privgp.vault.validate import checked_outputs
+from privgp.vault.labels import seal_columns
+from privgp.vault.masked import Sealed
 
 INTERVAL_ROWS = 8192  # at a time: every model of the mixture has a mean and a variance at each
 
@@ -176,8 +176,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
         spends nothing. ValueError if no epsilon reaches the error. ``exposure``: as ``fit`` has it.
         """
-        given = {} if exposure is None else {"exposure": exposure}
-        return self._least_epsilon(X, error, groups, **given)
+        return self._least_epsilon(X, error, groups=groups, exposure=exposure)
 
     def fit(
         self,
@@ -245,8 +244,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         Laplace noise loses information when it is split and Gaussian noise does not: the noise
         distribution is chosen for all stages together. Reads no output and spends nothing.
         """
-        given = {} if exposure is None else {"exposure": exposure}
-        return stages(self, X, shares, groups, **given)
+        return stages(self, X, shares, groups, exposure=exposure)
 
     def predict(
         self,
@@ -381,16 +379,10 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     def _streams(self, rows: int) -> bool:
         return streams(self, rows)
 
-    def _checked(self, y: Any, rows: int) -> Any:
-        """Private outputs, to be handed to the vault."""
-        return checked_outputs(y, rows)
-
-    def _data(self, y: Any, rows: int, records: Any = None, people: Any = None) -> Any:
+    def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
         if not self._is_joint():
             return super()._data(y, rows, records, people)
-        each = self._alone()
-        private = split_columns(y, rows, len(each))
-        return joint_data(private, [None] * len(each), rows, records, people)
+        return seal_columns(y, len(self._alone()), rows, records, people)
 
     def _made_up(self, rows: int) -> Array:
         """Outputs to rehearse with, in the middle of their bounds."""

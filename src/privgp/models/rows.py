@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from privgp.models.files import (
@@ -29,6 +30,8 @@ from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.types import Array
 from privgp.vault.checks.roles import check_order
+from privgp.vault.labels import seal_outcome
+from privgp.vault.masked import Sealed
 from privgp.vault.stream import ArrayOutputs
 from privgp.vault.validate import column_names
 
@@ -38,7 +41,6 @@ class RowsModel(Published):
 
     _declares: ClassVar[type[Parameters]] = Parameters
     _question: Any
-    _checked: Any
     _sketch: Any
     _made_up: Any
     fit: Any
@@ -86,8 +88,7 @@ class RowsModel(Published):
             return self
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
         names = column_names(y) if self._is_joint() else None
-        exposed = self._exposed_by(exposure, row_count(X))
-        fit_columns(self, X, y, groups, plan, exposed, names)
+        fit_columns(self, X, y, groups, plan, partial(self._exposed_by, exposure), names)
         return self
 
     def _fit_streamed(self, X: Array, y: Any, groups: Any, plan: Any) -> None:
@@ -111,13 +112,10 @@ class RowsModel(Published):
         measure_further(self, X, y, groups, self._exposed_by(exposure, row_count(X)), budget)
         return self
 
-    def _data(self, y: Any, rows: int, records: Any = None, people: Any = None) -> Any:
+    def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
         """What the vault measures: the outputs; with ``records``, the private inputs, both, and whose
         they are where people are protected."""
-        y = self._checked(y, rows)
-        if records is None:
-            return y
-        return (records, y) if people is None else (records, y, people)
+        return seal_outcome(y, self._classes(), rows, records, people)
 
     def _alone(self) -> tuple[Any, ...]:
         """An unfitted model of every output alone, with the whole budget."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,7 +32,8 @@ from privgp.release.features import RecordsAtPoints
 from privgp.release.parts import Function, Part, answer_of
 from privgp.release.rates import learn_rates
 from privgp.release.records import RecordsInBins
-from privgp.release.spendings import RecordsSpending, Spending, as_one
+from privgp.release.release import Planned, Release
+from privgp.release.spendings import RecordsSpending, Spending, as_one, promised
 from privgp.types import Array, Integers
 
 Models = tuple[Hyperparameters, ...]
@@ -65,7 +66,7 @@ class Task:
     priors: tuple[Prior, ...]
     spent: tuple[Spending, ...]
     before: Part | None
-    models: Models = ()
+    models: Models
 
 
 @singledispatch
@@ -79,64 +80,92 @@ def _(plan: JointPlan, measured: Any, asked: Parameters) -> list[tuple[Plan, Any
     return [*zip(plan.parts, measured, asked.parts(), strict=True)]
 
 
-def learn_part(
-    plan: Plan,
-    measured: Measurement,
+def learn_release(
+    plan: Any,
+    measured: Any,
     asked: Parameters,
     guarantee: Guarantee,
+    facts: Planned,
+    note: Callable[[Guarantee], None],
     *,
-    before: Part | None = None,
-    so_far: tuple[Spending, ...] = (),
+    names: tuple[str, ...] | None = None,
+    before: Release | None = None,
     batch: int = 0,
     models: Models = (),
-) -> tuple[Part, Any]:
-    """What is released of one outcome, given a measurement of it, and what predicts it.
+) -> Release:
+    """The release that follows from the measurement of a plan.
 
     Parameters
     ----------
-    plan : Plan
+    plan : Plan or JointPlan
         What was measured.
-    measured : Measurement
+    measured : Measurement, or one of each outcome
         The noisy numbers.
     asked : Parameters
-        What was declared of the outcome.
+        What was declared.
     guarantee : Guarantee
         What this measurement guarantees.
-    before : Part, optional
-        What was released of the outcome before.
-    so_far : tuple of Spending
-        The measurements before.
+    facts : Planned
+        What is stated besides.
+    note : callable
+        Takes what all measurements guarantee before anything is learned, should that fail.
+    names : tuple of str, optional
+        The names of the input columns.
+    before : Release, optional
+        What was released before, if this measurement is added to it.
     batch : int
         The batch of people that was measured.
     models : tuple of Hyperparameters
         Models that are given, not learned.
 
     """
-    measured = plan.kind.counted(plan, measured)
-    spent = (*so_far, *spendings_of(plan.strategy, plan, measured, guarantee, batch))
-    functions = functions_of(len(asked.labels() or (0, 1)))
-    each = as_one(spent, functions) if spent else measured.parts(functions)
+    drawn = []
+    for place, (part, numbers, own) in enumerate(parts_of(plan, measured, asked)):
+        numbers = part.kind.counted(part, numbers)
+        known = None if before is None else before.parts[place]
+        so_far = () if before is None else before.parts[place].so_far(before.guarantee)
+        spent = (*so_far, *spendings_of(part.strategy, part, numbers, guarantee, batch))
+        functions = functions_of(len(own.labels() or (0, 1)))
+        each = as_one(spent, functions) if spent else numbers.parts(functions)
+        drawn.append((part, own, each, spent, known))
+    total = guarantee if before is None else promised(drawn[0][3])
+    note(total)
+    found = []
     with one_thread():  # the nodes' matrices are small
-        found, priors = measured_functions(plan, each, asked.columns)
-        return learn_models(asked, Task(plan, found, each, priors, spent, before, models))
+        for part, own, each, spent, known in drawn:
+            functionals, priors = measured_functions(part, each, own.columns)
+            task = Task(part, functionals, each, priors, spent, known, models)
+            found.append(learn_models(own, task))
+    parts, answers = zip(*found, strict=True)
+    release = Release(
+        parameters=asked,
+        columns=plan.targets.shape[1],
+        names=names,
+        output_names=getattr(plan, "names", None),
+        guarantee=total,
+        parts=parts,
+        facts=cast(Any, facts),
+    )
+    vars(release)["answers"] = answers
+    return release
 
 
 @singledispatch
 def learn_models(asked: Any, task: Task) -> tuple[Part, Any]:
     """The part of a release that a number or a count is, and what predicts it."""
-    plan, (f,), (measured,) = task.plan, task.functionals, task.measured
+    plan, (f,), (numbers,) = task.plan, task.functionals, task.measured
     centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
     if plan.unbiased is not None:
-        found = laid_out(AtTargets.of(plan, measured, centre))
+        found = laid_out(AtTargets.of(plan, numbers, centre))
         variance = found.noise_variance
-        return Part(measured, f, (plan.start,), variance, found, spent=task.spent), found
+        return Part(numbers, f, (plan.start,), variance, found, spent=task.spent), found
     models = task.models
     if asked.hyperparameters == "fixed" and task.before is not None:
         models = task.before.models
     elif asked.hyperparameters == "learned" and not models:
-        models = (learn if plan.unit is None else learn_rates)(f, measured, task.priors)
+        models = (learn if plan.unit is None else learn_rates)(f, numbers, task.priors)
     models = models or (plan.start,)
-    part = Part(measured, f, models, 1.0, unit_rate=plan.unit, spent=task.spent)
+    part = Part(numbers, f, models, 1.0, unit_rate=plan.unit, spent=task.spent)
     answer: Any = answer_of(asked, part)
     return replace(part, noise_variance=answer.noise_variance), answer
 
@@ -147,12 +176,12 @@ def _(asked: LabelParameters, task: Task) -> tuple[Part, Any]:
     latent = tuple(behind(link, each, default=default) for each in task.priors)
     held = None if task.before is None else task.before.functions
     found = []
-    for place, (f, measured) in enumerate(zip(task.functionals, task.measured, strict=True)):
+    for place, (f, numbers) in enumerate(zip(task.functionals, task.measured, strict=True)):
         if asked.hyperparameters == "learned":
-            models = learn_linked(outcomes_of(f, measured, link), latent)
+            models = learn_linked(outcomes_of(f, numbers, link), latent)
         else:
             models = (latent[0].start,) if held is None else held[place].models
-        found.append(Function(measured, models, f.fixed_gram))
+        found.append(Function(numbers, models, f.fixed_gram))
     first, *further = found
     known = first.measurement, task.functionals[0], first.models, LABEL_VARIANCE
     part = Part(*known, further=tuple(further), spent=task.spent)

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 from privgp.types import Array, Integers
+from privgp.vault.masked import Sealed, unseal
 from privgp.vault.validate import checked_columns, checked_outputs
 from privgp.vault.values import NUMBER, TEXT, column, is_missing, is_typed, label, read_label
 
@@ -23,7 +24,7 @@ def label_codes(y: Any, classes: Sequence[Any], rows: int) -> Array:
     """The place of every label among the classes, ``NO_CLASS`` where it is none of them, (rows,)."""
     found, is_table = None, False
     try:
-        found, is_table = column(y)
+        found, is_table = column(unseal(y))
     except LookupError:
         pass  # of another shape: refused below
     except TypeError:
@@ -89,42 +90,59 @@ def shares_of_second(codes: Array) -> Array:
     return np.where(codes == NO_CLASS, 0.5, codes)
 
 
-def joint_data(
+def seal_outcome(
+    y: Any,
+    classes: Sequence[Any] | None,
+    rows: int,
+    inputs: Any = None,
+    people: Integers | None = None,
+) -> Sealed:
+    """What ``measure`` takes of one outcome: its column, or (inputs, column), or these with whose
+    records they are.
+
+    Parameters
+    ----------
+    y : column
+        The private values.
+    classes : sequence or None
+        The declared classes; None where the outcome is a number.
+    rows : int
+        How many rows the column must have.
+    inputs : Sealed, optional
+        The private inputs, where inputs are private too.
+    people : array, optional
+        (rows,), whose records they are, where people's records are protected.
+
+    """
+    return _seal(_values(y, classes, rows), rows, inputs, people)
+
+
+def seal_outcomes(
     outcomes: Sequence[Any],
     classes: Sequence[Sequence[Any] | None],
     rows: int,
     inputs: Any = None,
     people: Integers | None = None,
-) -> Any:
-    """What ``measure`` takes of several outcomes: their columns, or (inputs, columns), or these with
-    whose records they are.
+) -> Sealed:
+    """The same of several outcomes, one private column each, every one read by itself."""
+    pairs = zip(outcomes, classes, strict=True)
+    columns = np.column_stack([_values(y, own, rows) for y, own in pairs])
+    return _seal(columns, rows, inputs, people)
 
-    Parameters
-    ----------
-    outcomes : sequence of columns
-        One private column per outcome, each read by itself.
-    classes : sequence
-        For every outcome the declared classes, or None where it is a number.
-    rows : int
-        How many rows every column must have.
-    inputs : array, optional
-        (rows, inputs), where inputs are private too.
-    people : array, optional
-        (rows,), whose records they are, where people's records are protected.
 
-    """
-    each = []
-    for cells, declared in zip(outcomes, classes, strict=True):
-        if declared is None:
-            each.append(checked_outputs(cells, rows))
-            continue
-        each.append(values_of(cells, declared, rows))
-    columns = np.column_stack(each)
+def seal_columns(
+    y: Any, count: int, rows: int, inputs: Any = None, people: Integers | None = None
+) -> Sealed:
+    """The same of a table of several private numbers."""
+    return _seal(checked_columns(y, rows, count), rows, inputs, people)
+
+
+def _values(y: Any, classes: Sequence[Any] | None, rows: int) -> Array:
+    return checked_outputs(y, rows) if classes is None else values_of(y, classes, rows)
+
+
+def _seal(values: Array, rows: int, inputs: Any, people: Integers | None) -> Sealed:
     if inputs is None:
-        return columns
-    return (inputs, columns) if people is None else (inputs, columns, people)
-
-
-def split_columns(y: Any, rows: int, count: int) -> list[Any]:
-    """The columns of a table of several private numbers, (rows,) each."""
-    return [*checked_columns(y, rows, count).T]
+        return Sealed(values, rows)
+    whose = () if people is None else (people,)
+    return Sealed((unseal(inputs), values, *whose), rows)

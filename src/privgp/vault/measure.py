@@ -17,6 +17,7 @@ from privgp.plan.strategy import OutputSums, Strategy
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Pair, Random
 from privgp.vault.labels import shares_about_even, shares_of_each
+from privgp.vault.masked import unseal
 from privgp.vault.noise import add_noise
 from privgp.vault.people import shares
 from privgp.vault.validate import (
@@ -35,7 +36,7 @@ def measure(
 
     With several outputs: ``bounds`` has a pair for each, and the result is one of each.
     """
-    numbers = add_noise(exact(strategy, data, bounds), noise, random_state)
+    numbers = add_noise(exact(strategy, unseal(data), bounds), noise, random_state)
     low, high = np.transpose(bounds)
     return strategy.read(numbers, noise, (0.5 * high - 0.5 * low).tolist())
 

@@ -11,6 +11,7 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import Chunk
 from privgp.storage.tables import Files
 from privgp.types import Array, Integers
+from privgp.vault.masked import Sealed
 from privgp.vault.people import person_codes
 from privgp.vault.stream import PrivateRows
 from privgp.vault.tables import WRONG as WRONG_KINDS
@@ -101,7 +102,7 @@ def gather_outputs(
     classes: Sequence[Any] | None = None,
     people: str | None = None,
     codes: Integers | None = None,
-) -> Any:
+) -> Sealed:
     """All outputs of a table, as ``fit`` takes them from memory.
 
     Parameters
@@ -117,7 +118,7 @@ def gather_outputs(
 
     Returns
     -------
-    array, list or Numbers
+    Sealed
         Numbers (rows,), labels (rows,), or several columns of numbers.
 
     """
@@ -131,9 +132,12 @@ def gather_outputs(
             raise ValueError(CHANGED)
     outputs.check_unchanged()
     if classes is not None:
-        return [each for frame in frames for each in _labels(frame[outputs.name], classes)]
+        labels = [each for frame in frames for each in _labels(frame[outputs.name], classes)]
+        return Sealed(labels, len(labels))
     found = _numbers(frames, outputs.names)
-    return found.values[:, 0] if len(outputs.names) == 1 else found
+    alone = len(outputs.names) == 1
+    names = None if alone else tuple(outputs.names)
+    return Sealed(found.values[:, 0] if alone else found, len(found.values), names)
 
 
 def gather_inputs(files: Files, names: Sequence[str], kinds: Inputs | None) -> Numbers | Table:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from privgp.gp.columns.table import Table, missing_cells
 from privgp.plan.inputs.inputs import Inputs
 from privgp.types import Array
+from privgp.vault.masked import Sealed, unseal
 from privgp.vault.values import NOTHING, read_number
 
 WRONG = "X must be a table with the declared columns, and hold a value of its kind in every cell."
@@ -18,7 +19,7 @@ def private_rows(X: Any, inputs: Inputs) -> Array:
     """Where the kernel has private rows, moved into their declared bounds, (rows, width). Whatever is
     wrong with them, the sentence is the same."""
     try:
-        found = Table.of(X)
+        found = Table.of(unseal(X))
         if found is None or (not found.named and len(found.names) != len(inputs.names)):
             raise ValueError
         table = found if found.named else Table(inputs.names, found.cells)
@@ -28,6 +29,12 @@ def private_rows(X: Any, inputs: Inputs) -> Array:
         return rows
     except Exception:
         raise ValueError(WRONG) from None
+
+
+def seal_rows(X: Any, inputs: Inputs) -> Sealed:
+    """The same, on the way to the vault's other functions."""
+    rows = private_rows(X, inputs)
+    return Sealed(rows, len(rows))
 
 
 def _coordinates(column: Any, table: Table) -> Array:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from privgp.types import Array, Integers
+from privgp.vault.masked import Sealed, unseal
 from privgp.vault.values import column, entries, is_row, numbers, person, read_label, read_number
 
 NOBODY = (
@@ -24,7 +25,7 @@ def checked_outputs(y: Any, rows: int) -> Array:
     """Outputs as finite float64 numbers, one per row, (rows,)."""
     values, is_table = None, False
     try:
-        held, is_table = column(y)
+        held, is_table = column(unseal(y))
         values = numbers(held)
     except LookupError:
         pass  # of another shape: refused below
@@ -45,10 +46,21 @@ def checked_outputs(y: Any, rows: int) -> Array:
     return values
 
 
+def seal_outputs(y: Any, rows: int) -> Sealed:
+    """The same, on the way to the vault's other functions."""
+    return Sealed(checked_outputs(y, rows), rows)
+
+
+def seal_inputs(X: Any, columns: int) -> Sealed:
+    """Private inputs, checked, on the way to the vault's other functions."""
+    inputs = checked_inputs(X, columns)
+    return Sealed(inputs, len(inputs))
+
+
 def checked_columns(y: Any, rows: int, columns: int) -> Array:
     """Several outputs of every row as finite float64 numbers, (rows, columns)."""
     try:
-        values = _table(y, columns)
+        values = _table(unseal(y), columns)
     except LookupError:
         values = np.empty((0, columns))  # of another shape: refused below
     except OverflowError:
@@ -84,7 +96,7 @@ def clipped_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
 def checked_inputs(X: Any, columns: int) -> Array:
     """Private inputs as finite float64 numbers, (rows, columns)."""
     try:
-        values = _table(X, columns)
+        values = _table(unseal(X), columns)
     except LookupError:
         raise ValueError("X must be a table, one column per declared pair of bounds.") from None
     except OverflowError:

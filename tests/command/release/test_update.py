@@ -143,7 +143,7 @@ def test_releases_of_every_kind_are_updated_and_refined(kind: str, tmp_path: Pat
     done = run("update", tmp_path / "2.privgp", one, *line, *again, "-o", tmp_path / "3.privgp")
     assert done.code == 0, done
     model = privgp.load(tmp_path / "3.privgp")
-    assert [each.batch for each in model._spent] == [0, 1, 0]
+    assert [each.batch for each in model._released.spent] == [0, 1, 0]
     assert 1.0 < model.guarantee_.epsilon <= 1.5
     assert ("publish it only if these may be public" in done.out) == ("records" not in kind)
 

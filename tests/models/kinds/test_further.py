@@ -151,7 +151,7 @@ def test_promises_and_files_of_every_kind(kind, people, tmp_path):
     X = batch(5)[0]
     assert_array_equal(answers(other, X), answers(model, X))
     assert other.guarantee_ == model.guarantee_
-    parts = [each.guarantee for each in model._spent if each.batch == 0]
+    parts = [each.guarantee for each in model._released.spent if each.batch == 0]
     total = compose(parts, sum(part.delta for part in parts))
     assert (model.guarantee_.epsilon, model.guarantee_.delta) == (total.epsilon, total.delta)
     assert 1.0 < total.epsilon <= 1.5
@@ -159,7 +159,7 @@ def test_promises_and_files_of_every_kind(kind, people, tmp_path):
     again = saved(other, tmp_path / "two.privgp")
     assert_array_equal(answers(again, X), answers(model, X))
     assert len(again.measurements_) == len(model.measurements_) == 3 * _functions(model)
-    assert [each.batch for each in again._spent] == [0, 1, 0]
+    assert [each.batch for each in again._released.spent] == [0, 1, 0]
 
 
 def _functions(model: Any) -> int:
@@ -226,7 +226,7 @@ def test_one_measurement_of_all_records_tells_as_much():
     """The same released numbers, as if all records had been measured at once."""
     model, batch = made("bins")
     model.fit(*batch(0)).update(*batch(1, 60))
-    (whole,) = model._as_one
+    whole = model._released.parts[0].measurement
     alone, _ = made("bins")
     alone.fit(*batch(0))
     alone._learn(model.plan_.as_one, whole)
@@ -251,9 +251,9 @@ def test_labels_of_different_batches_scatter_independently(law):
     W = np.zeros((sum(map(len, weights)), 80))
     one, two = len(weights[0]), len(weights[0]) + len(weights[1])
     W[:one, :50], W[one:two, 50:], W[two:, :50] = weights
-    stds = [each.noise_std for each in model._spent]
+    stds = [each.noise_std for each in model._released.spent]
     W *= np.repeat([stds[0] / std for std in stds], list(map(len, weights)))[:, None]
-    f, (t,) = model.functionals_, model._as_one
+    f, t = model.functionals_, model._released.parts[0].measurement
     outcomes = Outcomes(f, t, LOGIT, 0.5)
     even = outcomes._scatter(np.full(len(f.nodes), 0.25))
     exact = 0.25 * W @ W.T
@@ -469,9 +469,9 @@ def test_every_measurement_is_charged_before_noise_is_drawn(kind, tmp_path):
         with watched() as events, pytest.raises(BudgetExceeded):
             step()
         assert not events
-    assert len(account.entries()) == len(model._spent) == 1
+    assert len(account.entries()) == len(model._released.spent) == 1
     model.refine(*batch(0), 0.05, 1e-9)
-    assert len(account.entries()) == len(model._spent) == 2
+    assert len(account.entries()) == len(model._released.spent) == 2
 
 
 @pytest.mark.parametrize("kind", ["two classes", "counts", "several", "bins"])

@@ -53,7 +53,7 @@ def test_new_people_keep_the_promise_and_the_same_people_add_to_it(law):
         assert ONE_BATCH_EACH in model.guarantee_.assumptions
     assert len(model.measurements_) == 3
     model.refine(*batch(1), epsilon=0.5, delta=1e-5)
-    parts = [each.guarantee for each in model._spent if each.batch == 1]
+    parts = [each.guarantee for each in model._released.spent if each.batch == 1]
     total = compose(parts, sum(part.delta for part in parts))
     assert (model.guarantee_.epsilon, model.guarantee_.delta) == (total.epsilon, total.delta)
     assert 1.0 < model.guarantee_.epsilon <= 1.5
@@ -129,7 +129,7 @@ def test_a_batch_is_read_once(monkeypatch):
 
 def test_measured_with_both_noise_distributions(tmp_path):
     model = fitted(mechanism="laplace").set_params(mechanism="gaussian").update(*batch(1))
-    flags = model._as_one[0].laplace
+    flags = model._released.parts[0].measurement.laplace
     counts = [len(each.values) for each in model.measurements_]
     assert_array_equal(flags, np.repeat([True, False], counts))
     assert (model.guarantee_.epsilon, model.guarantee_.delta) == (1.0, 1e-5)

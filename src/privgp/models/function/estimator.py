@@ -36,7 +36,7 @@ from privgp.vault.states.files import FUNCTIONS
 from privgp.vault.states.kept import Kept
 from privgp.vault.states.outputs import OutputsContents, first_draws
 from privgp.vault.states.records import RecordsContents, first_record_draws
-from privgp.vault.validate import checked_inputs, checked_outputs
+from privgp.vault.validate import seal_inputs, seal_outputs
 
 MOST_RECORDS = 10_000
 LAZILY = "drawn where it is asked for, at most {:,} points"
@@ -132,7 +132,7 @@ class PrivateFunction(KeptEstimator):
     ) -> None:
         numbers_only(self, X)
         X = validate_data(tried, X, dtype=np.float64) + 0.0  # no negative zeros
-        y = checked_outputs(y, len(X))
+        y = seal_outputs(y, len(X))
         asked = self._asked()
         if self.domain is not None:
             raise ValueError("domain goes with protect='records' only.")
@@ -148,11 +148,12 @@ class PrivateFunction(KeptEstimator):
             how, when = "in {:,} numbers through inducing inputs", [ONCE]
         promised = self._promised(OUTPUTS, (*OUTPUTS_ASSUMPTIONS, *when), noise, how)
 
-        def draw() -> OutputsContents:
+        def draw() -> Kept:
             draws = first_draws(y, asked["y_bounds"], index, noise, norm, seed, model.columns)
-            return OutputsContents(promised, names_of(tried), model, draws, norm=norm, **asked)
+            made = OutputsContents(promised, names_of(tried), model, draws, norm=norm, **asked)
+            return Kept.new(made, FUNCTIONS, state)
 
-        self._publish_kept(promised, model.rows, draw, state)
+        self._publish(promised, draw, self._take, rows=model.rows)
 
     def _outputs_model(self, inputs: Array, counts: Array) -> FunctionModel:
         """The public model on these distinct inputs, each of which occurs ``counts`` times."""
@@ -177,20 +178,21 @@ class PrivateFunction(KeptEstimator):
         self, X: Any, y: Any, tried: Self, seed: int | None, state: str | os.PathLike[str] | None
     ) -> None:
         asked = self._asked()
-        inputs = checked_inputs(X, len(domain_pairs("domain", self.domain)))
-        y = checked_outputs(y, len(inputs))
+        inputs = seal_inputs(X, len(domain_pairs("domain", self.domain)))
+        y = seal_outputs(y, len(inputs))
         validate_data(tried, X, skip_check_array=True)
         model = self._records_model(len(inputs))
         norm = model.norm(self.sensitivity)
         noise = model.noise(asked["epsilon"], asked["delta"], norm)
         promised = self._promised(RECORDS, (*RECORDS_ASSUMPTIONS, ONCE, NOT_TIMED), noise, LAZILY)
 
-        def draw() -> RecordsContents:
+        def draw() -> Kept:
             with threads_for(model.rows), np.errstate(all="ignore"):
                 draws = first_record_draws(inputs, y, model, asked["y_bounds"], noise, seed)
-            return RecordsContents(promised, names_of(tried), model, draws, norm=norm, **asked)
+            made = RecordsContents(promised, names_of(tried), model, draws, norm=norm, **asked)
+            return Kept.new(made, FUNCTIONS, state)
 
-        self._publish_kept(promised, model.rows, draw, state)
+        self._publish(promised, draw, self._take, rows=model.rows)
 
     def _records_model(self, rows: int) -> RecordsModel:
         """The public model, from the arguments and the number of records alone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,7 +99,7 @@ def fit_columns(
     y: Any,
     groups: Any,
     plan: Any,
-    exposed: Exposed,
+    exposed: Callable[[int], Exposed],
     names: tuple[str, ...] | None = None,
 ) -> None:
     """Measure all outcomes once, with noise, and learn each from its part of the measurement.
@@ -112,8 +112,8 @@ def fit_columns(
         The inputs, the private outputs as the model reads them, and whose rows they are.
     plan : Plan, JointPlan or None
         What is measured; None: it is made here.
-    exposed : mapping
-        The exposures of counts.
+    exposed : callable
+        Returns the exposures of counts for a number of rows.
     names : tuple of str, optional
         The names of several outcomes, if known.
 
@@ -130,7 +130,7 @@ def fit_columns(
         if model._streams(count):
             model._fit_streamed(X, y, groups, plan)
             return
-        rows = public_rows(model, X, groups, exposed)
+        rows = public_rows(model, X, groups, exposed(count))
     data = model._data(y, count, inputs, people)
     made = _plan_for(model, rows, plan)
     if model._is_joint():

@@ -34,6 +34,7 @@ from privgp.release.parts import Part
 from privgp.release.release import Release
 from privgp.release.spendings import RecordsSpending, Spending, batches, noise_variance, places
 from privgp.types import Array, Integers
+from privgp.vault.masked import Sealed
 from privgp.vault.people import count_people
 from privgp.vault.validate import person_ids
 
@@ -135,9 +136,10 @@ class PublicInputs:
                 found.append(SameRows(place.start, sums, weights))
         return tuple(found)
 
-    def _private_data(self, model: Any, X: Any, y: Any, groups: Any) -> Any:
+    def _private_data(self, model: Any, X: Any, y: Any, groups: Any) -> Sealed:
         """What the vault measures."""
-        return model._data(y, self.count)
+        data: Sealed = model._data(y, self.count)
+        return data
 
 
 @dataclass(frozen=True)
@@ -182,10 +184,11 @@ class PrivateRecords:
             precision=1.0 / noise_variance(same) if same else 0.0,
         )
 
-    def _private_data(self, model: Any, X: Any, y: Any, groups: Any) -> Any:
+    def _private_data(self, model: Any, X: Any, y: Any, groups: Any) -> Sealed:
         """What the vault measures."""
         people = person_ids(groups, self.planned)
-        return model._data(y, self.planned, private_inputs(model, X), people)
+        data: Sealed = model._data(y, self.planned, private_inputs(model, X), people)
+        return data
 
 
 def _without_link(
@@ -205,4 +208,4 @@ ROWS: dict[type[Spending], type[Rows]] = {Spending: PublicInputs, RecordsSpendin
 
 def rows_of(model: Any, X: Any, groups: Any, exposed: Exposed) -> Rows:
     """The rows to be measured further, of the kind that was measured first."""
-    return ROWS[type(model._spent[0])].of(model, X, groups, exposed)
+    return ROWS[type(model._released.spent[0])].of(model, X, groups, exposed)

@@ -9,8 +9,9 @@ from sklearn.utils.validation import _num_samples
 
 from privgp.models.tables import any_column, domain_of
 from privgp.plan.inputs.arguments import check_choice, check_unused, domain_pairs
-from privgp.vault.tables import private_rows
-from privgp.vault.validate import checked_inputs
+from privgp.vault.masked import Sealed
+from privgp.vault.tables import seal_rows
+from privgp.vault.validate import seal_inputs
 
 if TYPE_CHECKING:
     pass
@@ -47,11 +48,11 @@ def check_protect(model: Any) -> None:
     check_unused(model, NOT_WITH[model.protect], f"protect={model.protect!r}")
 
 
-def private_inputs(model: Any, X: Any) -> Any:
+def private_inputs(model: Any, X: Any) -> Sealed:
     """Where the kernel has private inputs: for the vault alone."""
     if model.inputs_ is None:
-        return checked_inputs(X, len(domain(domain_of(model))))
-    return private_rows(X, model.inputs_)
+        return seal_inputs(X, len(domain(domain_of(model))))
+    return seal_rows(X, model.inputs_)
 
 
 def row_count(X: Any) -> int:

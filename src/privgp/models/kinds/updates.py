@@ -51,7 +51,7 @@ def check_updatable(model: Model) -> None:
     """Refuse a release of a kind that no further measurement can be added to."""
     check_is_fitted(model)
     before: Any = model._released.parameters
-    if not model._spent:
+    if not model._released.spent:
         loaded = not hasattr(model, "plan_")
         old = loaded and (before.reconstruct, before.inducing) == ("posterior", None)
         raise ValueError(OLD_FILE if old else KINDS)
@@ -87,7 +87,7 @@ def measure_further(
     """
     check_updatable(model)
     rows = rows_of(model, X, groups, exposed)
-    if (rows.people is None) != (model._spent[0].people is None):
+    if (rows.people is None) != (model._released.spent[0].people is None):
         raise ValueError(OTHER_UNIT)
     data, again = rows._private_data(model, X, y, groups), budget is not None
     each = [*enumerate(model._released.each)]

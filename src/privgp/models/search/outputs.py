@@ -31,7 +31,7 @@ from privgp.privacy.pure import remaining_epsilon, total_epsilon
 from privgp.types import Array
 from privgp.vault.measure import measure
 from privgp.vault.select import SELECTION_SAMPLER, choose_by_residuals
-from privgp.vault.validate import checked_outputs, person_ids
+from privgp.vault.validate import person_ids, seal_outputs
 
 if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
@@ -44,7 +44,7 @@ GRID_ASSUMPTION = (
 def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
     """One measurement with the whole budget, whose evidence ranks the candidates for nothing."""
     rows, params, models = _searched(search, X)
-    y = checked_outputs(y, len(rows))
+    y = seal_outputs(y, len(rows))
     centre = centre_of(models)
     budget = {"epsilon": search.epsilon, "delta": search.delta}
     start = {"kernel": centre.kernel, "noise_variance": centre.noise_variance}
@@ -106,7 +106,7 @@ def _evidence(plan: Plan, measurement: Measurement, model: Hyperparameters) -> f
 def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
     """Choose by cross-validation residuals with a share of epsilon, then release with the rest."""
     rows, params, models = _searched(search, X)
-    y = checked_outputs(y, len(rows))
+    y = seal_outputs(y, len(rows))
     people = person_ids(groups, len(rows))
     bounds = check_bounds("y_bounds", search.estimator.y_bounds)
     splits = public_splits(search.cv, rows, people)

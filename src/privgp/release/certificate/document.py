@@ -44,7 +44,9 @@ def certificate(
         The date of the release, with its time zone; None: that of the fit.
 
     """
-    release: Release = released if hasattr(released, "parts") else _held_by(released)
+    if not hasattr(released, "parts"):
+        check_is_fitted(released)
+    release: Release = getattr(released, "_released", released)
     known, written = filled_in(holder), deepcopy(release.facts.stated(release))
     if date is not None:
         written["date"] = utc(date)
@@ -54,13 +56,6 @@ def certificate(
         "registry": wording.registry(written, known),
         "nist_sp_800_226": wording.guideline(written, known),
     }
-
-
-def _held_by(model: Any) -> Release:
-    """What a fitted model released."""
-    check_is_fitted(model)
-    release: Release = model._released
-    return release
 
 
 def utc(date: datetime) -> str:

@@ -13,7 +13,7 @@ from privgp.command.io.cells.kinds import Kinds
 from privgp.command.io.tables import Source
 from privgp.gp.columns.kinds import KINDS
 from privgp.plan.inputs.inputs import Inputs
-from privgp.vault.tables import private_rows
+from privgp.vault.tables import seal_rows
 
 FORM = (
     "--x-bounds must be such as when=2024-01-01:2024-12-31,lat=51.3:51.7, or --x-bounds LO HI once for "
@@ -78,7 +78,7 @@ def private_table(frame: pl.DataFrame, inputs: Inputs, source: Source) -> pl.Dat
     of them, the sentence is the same."""
     sentence = f"The input columns of '{source.path}' must hold a value of their kind in every row."
     with refusing(sentence, ValueError):
-        private_rows(frame, inputs)
+        seal_rows(frame, inputs)
     return frame.select(inputs.names)
 
 
