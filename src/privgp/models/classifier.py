@@ -13,9 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.links import LABEL_LINKS
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
-from privgp.models.kinds.records import (
-    check_protect,
-)
+from privgp.models.kinds.records import check_protect
 from privgp.models.kinds.updates import stages
 from privgp.models.planned import from_inputs_alone
 from privgp.models.promise import OF_LABELS, Told

@@ -13,21 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
-from privgp.models.files import (
-    FileColumns,
-    columns_of,
-    inputs_to_fit,
-    inputs_to_plan,
-    rows_in,
-)
-from privgp.models.kinds.fit import (
-    Exposed,
-    fit_columns,
-    plan_given,
-    private_count,
-    public_rows,
-)
-from privgp.models.kinds.several.model import plot_several
+from privgp.models.files import FileColumns, columns_of, inputs_to_fit, inputs_to_plan, rows_in
+from privgp.models.kinds.fit import Exposed, fit_columns, plan_given, private_count, public_rows
 from privgp.models.kinds.updates import measure_further
 from privgp.models.planned import from_inputs_alone, named
 from privgp.models.published import Published
@@ -257,6 +244,8 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
     def plot(self, *, figure: Any = None, observation: bool = False, points: Any = None) -> Any:
         """The curve, map or slices of every outcome, one above the other."""
+        from privgp.models.picture import plot_several
+
         check_is_fitted(self)
         return plot_several(self, None, figure, observation, points)
 

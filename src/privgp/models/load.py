@@ -81,8 +81,9 @@ def notice(model: Any) -> str:
     release: Release = model._released
     if release.parameters.protect == "records":
         return NOTICE_RECORDS
-    inducing = release.parameters.inducing is not None or release.facts.is_streamed
-    return NOTICE_INDUCING if inducing else NOTICE
+    made = vars(model).get("plan_")  # past some rows, inducing inputs are taken unasked
+    streamed = made is not None and made.strategy.distinct_inputs is None
+    return NOTICE_INDUCING if streamed or release.parameters.inducing is not None else NOTICE
 
 
 def estimator_for(parameters: Parameters) -> Any:

@@ -75,6 +75,20 @@ def picture_of(release: Release, output: str, observation: bool) -> Released:
     return released_function_of(release, output, observation)
 
 
+def plot_several(model: Any, ax: Any, figure: Any, observation: bool, points: Any = None) -> Any:
+    """The curve, map or slices of every output, one above the other."""
+    from privgp.pictures.several import plot_each
+
+    if ax is not None:
+        raise ValueError("several outputs are drawn in several panels: give figure, not ax.")
+    release: Release = model._released
+    shown = zip(release.each, release.output_names or (), strict=True)
+    released = [picture_of(one, name, observation) for one, name in shown]
+    if model.inputs_ is None:
+        released = [replace(one, names=release.names) for one in released]
+    return plot_each([on_paper(model, one, points) for one in released], figure)
+
+
 def _released(release: Release, values: Any, output: str, curve: str) -> Released:
     """A picture of a release over its inputs as people know them."""
     at_targets = release.parts[0].at_targets

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from privgp.plan.several.plan import JointPlan
 from privgp.privacy.guarantee import (
     COUNTS,
     LABELLED_RECORDS,
@@ -18,6 +19,7 @@ from privgp.privacy.guarantee import (
     PERSON_COUNTS,
     PERSON_LABELS,
     RECORDS,
+    ROW,
     Guarantee,
     Protected,
     exactly,
@@ -137,3 +139,51 @@ def regressor_guarantee(plan: Any, *, simulated: bool, told: Told = VALUES) -> G
         sampler=plan.noise.sampler,
         simulated=simulated,
     )
+
+
+@regressor_guarantee.register(JointPlan)
+def joint_guarantee(plan: JointPlan, *, simulated: bool, told: Told = VALUES) -> Guarantee:
+    """What the measurement of several outcomes guarantees."""
+    squares = sum(part.energy_weight > 0 for part in plan.strategy.parts)
+    of_squares = f", {squares} of them of squares," if squares else ","
+    protected, assumptions = _protected(plan)
+    count = len(plan.parts)
+    return promise(
+        protected,
+        [plan.noise.event],
+        (plan.epsilon, plan.delta),
+        assumptions=assumptions,
+        mechanism=f"{plan.strategy.size} noisy totals of the values of {count} "
+        f"output{'s' if count > 1 else ''}"
+        f"{of_squares} each value clipped to the declared range of its output "
+        f"({plan.noise.describe()}){FROM_THEM}",
+        sampler=plan.noise.sampler,
+        simulated=simulated,
+    )
+
+
+def _protected(plan: JointPlan) -> tuple[Protected, tuple[str, ...]]:
+    """Whom the guarantee protects, and what it assumes."""
+    if plan.x_bounds is not None:
+        if plan.strategy.whole_people:
+            return PEOPLE_RECORDS, PEOPLE_ASSUMPTIONS
+        return RECORDS, RECORDS_ASSUMPTIONS
+    protected = ROW if plan.strategy.people is None else PERSON
+    assumptions: tuple[str, ...] = OUTPUTS_ASSUMPTIONS
+    limits = [
+        f"{name} by at most {exactly(change)}"
+        for name, change in zip(plan.names, plan.max_changes, strict=True)
+        if change is not None
+    ]
+    if limits:
+        limited = "; ".join(limits)
+        counts = ", ".join(limit.partition(" by ")[0] for limit in limits)
+        protected = replace(
+            protected,
+            unit=f"{protected.unit}, of {counts} one person's contribution alone",
+            neighbours=f"{protected.neighbours}, and {limited}",
+        )
+        assumptions = (*assumptions, f"one person changes no more than this: {limited}")
+    if plan.unit is not None:
+        assumptions = (*assumptions, EXPOSURES)
+    return protected, assumptions

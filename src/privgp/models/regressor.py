@@ -16,28 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.engine.cluster import engine_of
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
-from privgp.models.files import (
-    exposure_of,
-)
+from privgp.models.files import exposure_of
 from privgp.models.kinds.inducing import streams
-from privgp.models.kinds.rates import (
-    check_exposed,
-    check_likelihood,
-    record_exposures,
-)
-from privgp.models.kinds.records import (
-    check_protect,
-)
-from privgp.models.kinds.several.model import (
-    plot_several,
-)
+from privgp.models.kinds.records import check_protect
 from privgp.models.kinds.updates import stages
 from privgp.models.planned import from_inputs_alone
 from privgp.models.rows import RowsModel
 from privgp.models.spending import SpendingRegressor
 from privgp.models.tables import located, rows_at
 from privgp.plan.build import Question
-from privgp.plan.counts.exposures import checked_exposure
+from privgp.plan.counts.exposures import Exposures, checked_exposure
 from privgp.plan.inputs.arguments import (
     check_bounds,
     check_change,
@@ -47,24 +35,17 @@ from privgp.plan.inputs.arguments import (
     target_points,
 )
 from privgp.plan.inputs.rows import Rows
-from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
+from privgp.plan.parameters import LIKELIHOODS, MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
 from privgp.plan.plan import Plan
-from privgp.plan.several.arguments import (
-    are_several,
-    checked_shares,
-    output_bounds,
-    per_output,
-)
+from privgp.plan.several.arguments import are_several, checked_shares, output_bounds, per_output
 from privgp.plan.streamed.sketch import Sketch, sketch_plan, usual_inducing
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.privacy.stages import Stages
 from privgp.release.prediction import ReleasedFunction, check_coverage
-from privgp.types import Array, Bounds, Column, RandomState, Table
+from privgp.types import Array, Bounds, Column, Pair, RandomState, Table
 from privgp.vault.labels import seal_columns
 from privgp.vault.masked import Sealed
-
-INTERVAL_ROWS = 8192  # at a time: every model of the mixture has a mean and a variance at each
 
 
 @dataclass(eq=False, repr=False)
@@ -313,7 +294,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
         ``output``: its name on the picture; None: as ``name_output`` said. ``points``: rows to mark.
         """
-        from privgp.models.picture import on_paper, released_function_of
+        from privgp.models.picture import on_paper, plot_several, released_function_of
         from privgp.pictures.curves import plot_released
 
         check_is_fitted(self)
@@ -426,3 +407,31 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
             inputs=self.inputs_,
             inducing=self._parameters(columns).inducing,
         )
+
+
+def check_likelihood(model: PrivateGPRegressor, bounds: Pair) -> None:
+    """Refuse what counts do not go with."""
+    check_choice("likelihood", model.likelihood, LIKELIHOODS)
+    if model.likelihood == "gaussian":
+        return
+    if bounds[0] < 0:
+        raise ValueError("likelihood='poisson' is for counts: y_bounds must not be negative.")
+    check_unused(model, ("most_rows", "objective", "reconstruct"), "likelihood='poisson'")
+
+
+def check_exposed(model: PrivateGPRegressor, exposure: Any) -> None:
+    if exposure is None:
+        return
+    if model.likelihood != "poisson":
+        raise ValueError("exposure goes with likelihood='poisson' only: leave exposure=None.")
+    if model.protect == "records":
+        raise ValueError(
+            "exposure does not go with protect='records': exposures are public, and that of a private "
+            "record is as private as the record. Leave exposure=None: every record counts over one unit."
+        )
+
+
+def record_exposures(model: PrivateGPRegressor, bounds: Pair) -> Exposures | None:
+    """What private records count over, where outputs are counts: one unit each."""
+    counts = model.likelihood == "poisson" and model.protect == "records"
+    return Exposures.of(np.ones(1), bounds) if counts else None

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from privgp.models.files import (
-    columns_to_fit,
-    columns_to_plan,
-    fit_table,
-    is_streamed,
-    plan_table,
-)
+from privgp.models.files import columns_to_fit, columns_to_plan, fit_table, is_streamed, plan_table
 from privgp.models.kept import names_of
-from privgp.models.kinds.fit import (
-    check_names,
-    fit_columns,
-    plan_given,
-    private_count,
-    public_rows,
-)
+from privgp.models.kinds.fit import check_names, fit_columns, plan_given, private_count, public_rows
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows
 from privgp.models.kinds.records import row_count
 from privgp.models.kinds.updates import measure_further
@@ -40,23 +28,11 @@ class RowsModel(Published):
     """A model of private outputs y at rows X, one function of the inputs or several."""
 
     _declares: ClassVar[type[Parameters]] = Parameters
-    _question: Any
-    _sketch: Any
-    _made_up: Any
-    fit: Any
-    get_params: Any
-    set_params: Any
-    mechanism: str
-    output_names_: tuple[str, ...]
-    x_bounds: Any
-    y_bounds: Any
-    columns: Any
-    inducing: Any
-    most_rows: Any
-    objective: str
-    reconstruct: str
-    likelihood: str
-    engine: Any
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The parameters of the constructor, and what follows from them."""
 
     def _plan_table(self, X: Any, groups: Any, exposure: Any = None) -> Plan:
         """What a ``fit`` on this table would measure."""

@@ -43,11 +43,6 @@ class Facts:
         """How the hyperparameters were chosen."""
         return str(self.certificate["hyperparameters"]["source"])
 
-    @property
-    def is_streamed(self) -> bool:
-        """Whether rows were read in blocks, through inducing inputs that nobody asked for."""
-        return False
-
     def stated(self, release: Release) -> dict[str, Any]:
         """The certificate, without what the custodian adds."""
         return self.certificate
@@ -89,10 +84,6 @@ class Planned:
     @property
     def plan_summary(self) -> str:
         return str(self.plan.summary())
-
-    @property
-    def is_streamed(self) -> bool:
-        return self.plan.strategy.distinct_inputs is None
 
     def stated(self, release: Release) -> dict[str, Any]:
         return core_of(release, self)

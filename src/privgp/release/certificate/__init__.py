@@ -1,11 +1,6 @@
 """What was promised about a release, as JSON for programs and as a page for people."""
 
-from privgp.release.certificate.document import (
-    certificate,
-    plan_hash,
-    steps_of,
-    utc,
-)
+from privgp.release.certificate.document import certificate, plan_hash, steps_of, utc
 from privgp.release.certificate.page import page
 from privgp.release.certificate.schema import SCHEMA, validate, validate_stored
 
