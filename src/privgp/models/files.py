@@ -32,7 +32,7 @@ from privgp.vault.checks.roles import check_roles
 from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, table_people
 
 if TYPE_CHECKING:
-    from privgp.models.rows import RowsModel
+    from privgp.models.published import Published
 
 NOT_OURS = "y must be the output of the table whose inputs are X."
 
@@ -193,7 +193,7 @@ def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def columns_to_plan(
-    model: Any, X: Any, groups: Any = None, exposure: Any = None
+    model: Published, X: Any, groups: Any = None, exposure: Any = None
 ) -> tuple[Any, Any, Any]:
     """X, groups and exposure of a ``plan``: in memory if they were in files. Of private records their
     number."""
@@ -208,7 +208,7 @@ def columns_to_plan(
 
 
 def columns_to_fit(
-    model: Any, X: Any, y: Any, groups: Any = None, exposure: Any = None
+    model: Published, X: Any, y: Any, groups: Any = None, exposure: Any = None
 ) -> tuple[Any, Any, Any, Any]:
     """X, y, groups and exposure of a ``fit``: in memory if they were in files. Private columns are
     gathered by the vault, last of all, which then sees whether the files are still those of before."""
@@ -224,7 +224,7 @@ def columns_to_fit(
     return rows, gather_outputs(y, X.files, model._classes(), name, codes), codes, exposure
 
 
-def private_table(model: Any, X: FileInputs, people: Groups | None) -> Any:
+def private_table(model: Published, X: FileInputs, people: Groups | None) -> Any:
     """All rows of private inputs, for the vault alone, as the model declares them."""
     check_roles(people, called="groups", X=X)
     if X.declared is not None and X.declared != model.columns:
@@ -273,7 +273,7 @@ class FileColumns(Mapping[str, Any]):
     groups: str | None
 
     @classmethod
-    def of(cls, model: Any, table: Table) -> FileColumns:
+    def of(cls, model: Published, table: Table) -> FileColumns:
         people = None if table.groups is None else table.groups.name
         if people not in (None, model.groups):
             raise ValueError(
@@ -341,12 +341,12 @@ def _only(table: Table) -> list[str]:
     return [*table.output.names]
 
 
-def columns_of(model: Any, table: Any) -> Mapping[str, Any]:
+def columns_of(model: Published, table: Any) -> Mapping[str, Any]:
     """The columns of a table by their names."""
     return FileColumns.of(model, table) if isinstance(table, Table) else named_columns(table)
 
 
-def inputs_to_plan(model: Any, given: Mapping[str, Any], names: Sequence[str]) -> Any:
+def inputs_to_plan(model: Published, given: Mapping[str, Any], names: Sequence[str]) -> Any:
     """The input columns of these names, public ones as a table in memory."""
     if not isinstance(given, FileColumns):
         return {name: given[name] for name in names}
@@ -354,7 +354,7 @@ def inputs_to_plan(model: Any, given: Mapping[str, Any], names: Sequence[str]) -
     return X if model.protect == "records" else X.known_by(model.columns).public_table()
 
 
-def inputs_to_fit(model: Any, given: Mapping[str, Any], names: Sequence[str]) -> Any:
+def inputs_to_fit(model: Published, given: Mapping[str, Any], names: Sequence[str]) -> Any:
     """The same, private ones for the vault alone."""
     if isinstance(given, FileColumns) and model.protect == "records":
         return private_table(model, given.inputs(names), given.people)
@@ -368,12 +368,12 @@ def rows_in(given: Mapping[str, Any], names: Sequence[str]) -> int:
     return row_count({name: given[name] for name in names})
 
 
-def is_streamed(X: Any, model: Any) -> TypeGuard[FileInputs]:
+def is_streamed(X: Any, model: Published) -> TypeGuard[FileInputs]:
     """Whether X is a table in files that a model reads in blocks, and never as a whole."""
     return isinstance(X, FileInputs) and bool(model._streams(len(X)))
 
 
-def plan_table(model: RowsModel, X: FileInputs, groups: Any) -> Plan:
+def plan_table(model: Published, X: FileInputs, groups: Any) -> Plan:
     """What a fit on a streamed table would measure."""
     model = copy(model)
     X, rows = _streamed_rows(model, X, groups)
@@ -381,7 +381,7 @@ def plan_table(model: RowsModel, X: FileInputs, groups: Any) -> Plan:
 
 
 def fit_table(
-    model: RowsModel, X: FileInputs, y: Any, groups: Any, plan: Any, watch: Any = None
+    model: Published, X: FileInputs, y: Any, groups: Any, plan: Any, watch: Any = None
 ) -> None:
     """Measure a streamed table once. Spends."""
     X, rows = _streamed_rows(model, X, groups)
@@ -392,7 +392,7 @@ def fit_table(
     fit_rows(model, rows, y, plan, watch)
 
 
-def rehearse_table(model: RowsModel, table: Table, plan: Any) -> None:
+def rehearse_table(model: Published, table: Table, plan: Any) -> None:
     """Fit made-up outputs, measured as planned: whatever would stop a release stops this first."""
     X, groups = table.inputs, table.groups
     if is_streamed(X, model):
@@ -402,7 +402,7 @@ def rehearse_table(model: RowsModel, table: Table, plan: Any) -> None:
         model.fit(array, model._made_up(len(X)), groups=people, plan=plan)
 
 
-def _streamed_rows(model: RowsModel, X: FileInputs, groups: Any) -> tuple[FileInputs, Any]:
+def _streamed_rows(model: Published, X: FileInputs, groups: Any) -> tuple[FileInputs, Any]:
     """The inputs as a model knows them, and its rows as they are streamed."""
     X = X.known_by(model.columns)
     groups, model.inputs_ = X.people(groups), X.kinds

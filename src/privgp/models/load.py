@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -39,10 +39,13 @@ NOTICE_INDUCING = (
     "The file contains inducing inputs: centres of rows of X, or as they were given, and any targets. "
     "They can be inputs of rows, which count as public. " + IF_PUBLIC
 )
+
+if TYPE_CHECKING:
+    from privgp.models.published import Published
 NOTICE_RECORDS = "The file contains noisy sums of the records, and what was declared, such as bounds and targets."
 
 
-def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def save(model: Published, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write what a fitted model released to one file that anybody may have; see ``notice``. Equal
     models give equal bytes. The file appears whole or not at all."""
     if hasattr(model, "steps"):
@@ -52,7 +55,7 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -
     write(path, packed(model), overwrite=overwrite)
 
 
-def packed(model: Any) -> bytes:
+def packed(model: Published) -> bytes:
     """The bytes of a fitted model's file."""
     members = CODEC.encode(model._released.stored())
     try:
@@ -76,7 +79,7 @@ def unpacked(content: bytes) -> Any:
     return model_of(decode(unpack(content)))
 
 
-def notice(model: Any) -> str:
+def notice(model: Published) -> str:
     """What a file of this model holds of X."""
     release: Release = model._released
     if release.parameters.protect == "records":

@@ -19,6 +19,7 @@ from privgp.release.release import Release
 from privgp.types import Array
 
 if TYPE_CHECKING:
+    from privgp.models.published import Published
     from privgp.plan.inputs.inputs import Inputs
     from privgp.privacy.guarantee import Guarantee
     from privgp.vault.states.kept import Kept
@@ -75,7 +76,9 @@ def picture_of(release: Release, output: str, observation: bool) -> Released:
     return released_function_of(release, output, observation)
 
 
-def plot_several(model: Any, ax: Any, figure: Any, observation: bool, points: Any = None) -> Any:
+def plot_several(
+    model: Published, ax: Any, figure: Any, observation: bool, points: Any = None
+) -> Any:
     """The curve, map or slices of every output, one above the other."""
     from privgp.pictures.several import plot_each
 
@@ -105,7 +108,7 @@ def _released(release: Release, values: Any, output: str, curve: str) -> Release
     return in_numbers(shown, release.parameters.columns)
 
 
-def on_paper(model: Any, released: Released, points: Any = None) -> Released:
+def on_paper(model: Published, released: Released, points: Any = None) -> Released:
     """The same with what a reader needs who has the picture alone: what is shown, of how many, what is
     promised to whom; places with north upwards. ``points``: rows to mark, as ``predict`` takes them."""
     release: Release = model._released
@@ -180,7 +183,7 @@ def _protection(promise: Guarantee, data: Mapping[str, Any]) -> str:
     return f"From {count}; protects {promise.unit} with {budget}"
 
 
-def _shown_points(model: Any, released: Released, points: Any) -> Array | None:
+def _shown_points(model: Published, released: Released, points: Any) -> Array | None:
     """Rows to mark, in the numbers that the picture has, longitudes next to the others."""
     if points is None:
         return None

@@ -17,7 +17,7 @@ from privgp.plan.plan import Plan
 from privgp.types import Array, Integers, later
 
 if TYPE_CHECKING:
-    from privgp.models.rows import RowsModel
+    from privgp.models.published import Published
 
 BY_NAME = Parameter.KEYWORD_ONLY
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -58,7 +58,7 @@ def from_inputs_alone(method: Method) -> Method:
     return cast(Method, checked)
 
 
-def bound(model: RowsModel, plan: Plan, rows: PublicRows) -> Plan:
+def bound(model: Published, plan: Plan, rows: PublicRows) -> Plan:
     """The plan with what it was made for, and the fingerprint of that."""
     asked = model._parameters(rows.columns)
     for sentence in [*budget_advice(plan), *bounds_advice(asked)]:
@@ -78,7 +78,7 @@ def named(
     return replace(plan, made_for=made)
 
 
-def accepted(model: RowsModel, plan: Any, rows: PublicRows) -> Plan:
+def accepted(model: Published, plan: Any, rows: PublicRows) -> Plan:
     """The plan, if it was made for this model and these rows, with the noise that it needs at the
     model's budget. Fixed hyperparameters also go with a plan that measures for learning."""
     made_for = getattr(plan, "made_for", None)

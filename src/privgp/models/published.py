@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.base import clone
 
@@ -53,6 +53,11 @@ class Published(SpendsAtFit):
     noise_variance_: Any
     _told: ClassVar[Told] = VALUES  # what the promise says of outputs
     _parameters: Any
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The parameters of the constructor, and what an estimator makes of them."""
 
     def epsilon_for(self, X: Any, error: float, *, groups: Any = None) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.

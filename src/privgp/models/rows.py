@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from privgp.models.files import columns_to_fit, columns_to_plan, fit_table, is_streamed, plan_table
 from privgp.models.kept import names_of
@@ -28,11 +28,6 @@ class RowsModel(Published):
     """A model of private outputs y at rows X, one function of the inputs or several."""
 
     _declares: ClassVar[type[Parameters]] = Parameters
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """The parameters of the constructor, and what follows from them."""
 
     def _plan_table(self, X: Any, groups: Any, exposure: Any = None) -> Plan:
         """What a ``fit`` on this table would measure."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from privgp.types import Array
 from privgp.vault.checks.roles import check_roles
 from privgp.vault.people import count_people
 from privgp.vault.validate import column_names, person_ids
+
+if TYPE_CHECKING:
+    from privgp.models.published import Published
 
 Exposed = Mapping[int, Array]  # the exposure of every row, by the place of the outcome
 
@@ -44,7 +47,7 @@ class Given:
     exposed: Exposed
 
 
-def public_rows(model: Any, X: Array, groups: Any, exposed: Exposed) -> Given:
+def public_rows(model: Published, X: Array, groups: Any, exposed: Exposed) -> Given:
     """Rows whose inputs are public, where the kernel has them."""
     people = person_ids(groups, len(X))
     exposures = exposed.get(0)
@@ -53,7 +56,7 @@ def public_rows(model: Any, X: Array, groups: Any, exposed: Exposed) -> Given:
     return Given(PublicInputs(X, people), PublicRows.of(X, people, exposures), exposed)
 
 
-def private_count(model: Any, X: Any, groups: Any) -> Given:
+def private_count(model: Published, X: Any, groups: Any) -> Given:
     """Private records: their number, or that of their people, and the declared domain."""
     check_roles(groups, called="groups", X=X)
     pairs = domain(domain_of(records_to_plan(model)))
@@ -62,7 +65,7 @@ def private_count(model: Any, X: Any, groups: Any) -> Given:
     return Given(PrivateInputs(count, pairs, people), PublicRows(count, len(pairs)), {})
 
 
-def plan_given(model: Any, rows: Given, earlier: Sequence[Any] = ()) -> Any:
+def plan_given(model: Published, rows: Given, earlier: Sequence[Any] = ()) -> Any:
     """What a fit on these rows would measure.
 
     Parameters
@@ -94,7 +97,7 @@ def plan_given(model: Any, rows: Given, earlier: Sequence[Any] = ()) -> Any:
 
 
 def fit_columns(
-    model: Any,
+    model: Published,
     X: Any,
     y: Any,
     groups: Any,
@@ -138,7 +141,7 @@ def fit_columns(
     model._publish_plan(made, data, inputs=rows.public.inputs, rows=count)
 
 
-def _private_inputs(model: Any, X: Any) -> Any:
+def _private_inputs(model: Published, X: Any) -> Any:
     """Where the kernel has private inputs: for the vault alone. The model remembers their columns."""
     model.inputs_ = None
     model.inputs_ = kinds = records_to_plan(model).inputs_
@@ -148,7 +151,7 @@ def _private_inputs(model: Any, X: Any) -> Any:
     return inputs
 
 
-def _plan_for(model: Any, rows: Given, plan: Any) -> Any:
+def _plan_for(model: Published, rows: Given, plan: Any) -> Any:
     """A new plan for these rows, or the given one if it was made for them."""
     if plan is None:
         return plan_given(model, rows)
@@ -169,7 +172,7 @@ def _with_names(plan: Any, names: tuple[str, ...] | None) -> Any:
     return replace(plan, output_names=names or plan.names)
 
 
-def check_names(model: Any, names: tuple[str, ...] | None) -> None:
+def check_names(model: Published, names: tuple[str, ...] | None) -> None:
     """Refuse outcomes of a further measurement under other names than they were released by."""
     known = model.output_names_
     if names is not None and known not in (names, default_names(len(known))):

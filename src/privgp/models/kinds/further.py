@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -55,6 +55,9 @@ WHICH_RECORDS = (
     "which of them X is: refine a batch before the next update. Nothing was spent."
 )
 
+if TYPE_CHECKING:
+    from privgp.models.published import Published
+
 
 @dataclass(frozen=True)
 class PublicInputs:
@@ -66,7 +69,7 @@ class PublicInputs:
     exposed: Exposed
 
     @classmethod
-    def of(cls, model: Any, X: Any, groups: Any, exposed: Exposed) -> Self:
+    def of(cls, model: Published, X: Any, groups: Any, exposed: Exposed) -> Self:
         rows = rows_at(model, X)
         return cls(rows, person_ids(groups, len(rows)), exposed)
 
@@ -78,7 +81,7 @@ class PublicInputs:
     def count(self) -> int:
         return len(self.planned)
 
-    def given(self, model: Any, groups: Any) -> Given:
+    def given(self, model: Published, groups: Any) -> Given:
         """The rows that a plan is made for."""
         return public_rows(model, self.planned, groups, self.exposed)
 
@@ -136,7 +139,7 @@ class PublicInputs:
                 found.append(SameRows(place.start, sums, weights))
         return tuple(found)
 
-    def _private_data(self, model: Any, X: Any, y: Any, groups: Any) -> Sealed:
+    def _private_data(self, model: Published, X: Any, y: Any, groups: Any) -> Sealed:
         """What the vault measures."""
         data: Sealed = model._data(y, self.count)
         return data
@@ -152,11 +155,11 @@ class PrivateRecords:
     people: int | None
 
     @classmethod
-    def of(cls, model: Any, X: Any, groups: Any, exposed: Exposed) -> Self:
+    def of(cls, model: Published, X: Any, groups: Any, exposed: Exposed) -> Self:
         rows = row_count(X)
         return cls(rows, None if groups is None else count_people(groups, rows))
 
-    def given(self, model: Any, groups: Any) -> Given:
+    def given(self, model: Published, groups: Any) -> Given:
         """The rows that a plan is made for."""
         return private_count(model, self.planned, groups)
 
@@ -184,7 +187,7 @@ class PrivateRecords:
             precision=1.0 / noise_variance(same) if same else 0.0,
         )
 
-    def _private_data(self, model: Any, X: Any, y: Any, groups: Any) -> Sealed:
+    def _private_data(self, model: Published, X: Any, y: Any, groups: Any) -> Sealed:
         """What the vault measures."""
         people = person_ids(groups, self.planned)
         data: Sealed = model._data(y, self.planned, private_inputs(model, X), people)
@@ -206,6 +209,6 @@ Rows = PublicInputs | PrivateRecords
 ROWS: dict[type[Spending], type[Rows]] = {Spending: PublicInputs, RecordsSpending: PrivateRecords}
 
 
-def rows_of(model: Any, X: Any, groups: Any, exposed: Exposed) -> Rows:
+def rows_of(model: Published, X: Any, groups: Any, exposed: Exposed) -> Rows:
     """The rows to be measured further, of the kind that was measured first."""
     return ROWS[type(model._released.spent[0])].of(model, X, groups, exposed)

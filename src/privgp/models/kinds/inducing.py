@@ -20,12 +20,12 @@ from privgp.vault.people import person_codes
 from privgp.vault.stream import Outputs, sum_rows
 
 if TYPE_CHECKING:
-    from privgp.models.rows import RowsModel
+    from privgp.models.published import Published
 
 MOST_ROWS = 1000  # of one person that are used, unless declared
 
 
-def streams(model: RowsModel, rows: int) -> bool:
+def streams(model: Published, rows: int) -> bool:
     """Whether this many rows go through inducing inputs, in blocks: one number at public inputs. Anything
     else is reduced to distinct inputs, or to sums."""
     one = not are_several(model.y_bounds) and model.likelihood == "gaussian"
@@ -37,7 +37,7 @@ def streams(model: RowsModel, rows: int) -> bool:
     return rows > STREAMED and usual
 
 
-def array_rows(model: RowsModel, X: Array, groups: Any) -> ArrayRows | PeopleRows:
+def array_rows(model: Published, X: Array, groups: Any) -> ArrayRows | PeopleRows:
     """Rows in memory, with whole people together where people are given."""
     most = most_rows(model, groups)
     if groups is None:
@@ -45,7 +45,7 @@ def array_rows(model: RowsModel, X: Array, groups: Any) -> ArrayRows | PeopleRow
     return PeopleRows.of(X, person_codes(groups, len(X)), most)
 
 
-def most_rows(model: RowsModel, groups: Any) -> int:
+def most_rows(model: Published, groups: Any) -> int:
     """The most rows of one person that are used."""
     if model.most_rows is None:
         return MOST_ROWS
@@ -54,7 +54,7 @@ def most_rows(model: RowsModel, groups: Any) -> int:
     return whole_number("most_rows", model.most_rows, LARGEST)
 
 
-def plan_rows(model: RowsModel, rows: Rows, watch: Any = None) -> Plan:
+def plan_rows(model: Published, rows: Rows, watch: Any = None) -> Plan:
     """What a fit on these rows would measure, by one pass over them."""
     sketch, engine = model._sketch(rows), engine_of(model.engine)
     totals = sketch.columns.totals(rows, engine, change=sketch.question.change, watch=watch)
@@ -62,7 +62,7 @@ def plan_rows(model: RowsModel, rows: Rows, watch: Any = None) -> Plan:
 
 
 def fit_rows(
-    model: RowsModel, rows: Rows, outputs: Outputs, plan: Any = None, watch: Any = None
+    model: Published, rows: Rows, outputs: Outputs, plan: Any = None, watch: Any = None
 ) -> None:
     """Measure once, in one pass over rows and their outputs. Spends."""
     if plan is None:
@@ -103,7 +103,7 @@ def fit_rows(
     )
 
 
-def rehearse_rows(model: RowsModel, plan: Plan, rows: Rows) -> None:
+def rehearse_rows(model: Published, plan: Plan, rows: Rows) -> None:
     """All that follows a measurement, as if zeros had been measured. Reads the inputs, to see that the
     plan was made for them, and spends nothing."""
     plan = accepted(model, plan, _public(rows))

@@ -14,6 +14,8 @@ from privgp.vault.tables import seal_rows
 from privgp.vault.validate import seal_inputs
 
 if TYPE_CHECKING:
+    from privgp.models.published import Published
+
     pass
 
 MOST_INPUTS = 20
@@ -40,7 +42,7 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
     return pairs
 
 
-def check_protect(model: Any) -> None:
+def check_protect(model: Published) -> None:
     """Refuse what is to be protected, unless it is known and goes with the other parameters."""
     check_choice("protect", model.protect, tuple(NOT_WITH))
     if model.protect == "records" and getattr(model, "inducing", None) is not None:
@@ -48,7 +50,7 @@ def check_protect(model: Any) -> None:
     check_unused(model, NOT_WITH[model.protect], f"protect={model.protect!r}")
 
 
-def private_inputs(model: Any, X: Any) -> Sealed:
+def private_inputs(model: Published, X: Any) -> Sealed:
     """Where the kernel has private inputs: for the vault alone."""
     if model.inputs_ is None:
         return seal_inputs(X, len(domain(domain_of(model))))

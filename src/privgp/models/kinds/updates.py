@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -20,10 +20,7 @@ from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.stages import Stages, check_shares, kept_by, shared_out
 
 if TYPE_CHECKING:
-    from privgp.models.gp import PrivateGP
-    from privgp.models.rows import RowsModel
-
-    Model: TypeAlias = RowsModel | PrivateGP
+    from privgp.models.published import Published
 
 KINDS = (
     "only a release that was made with reconstruct='posterior' and without inducing inputs can be "
@@ -47,7 +44,7 @@ KEPT = (
 )
 
 
-def check_updatable(model: Model) -> None:
+def check_updatable(model: Published) -> None:
     """Refuse a release of a kind that no further measurement can be added to."""
     check_is_fitted(model)
     before: Any = model._released.parameters
@@ -63,7 +60,7 @@ def check_updatable(model: Model) -> None:
 
 
 def measure_further(
-    model: Model,
+    model: Published,
     X: Any,
     y: Any,
     groups: Any,
@@ -103,7 +100,7 @@ def measure_further(
     model._publish_plan(plan, data, inputs=rows.inputs, batch=batch)
 
 
-def stages(model: Model, X: Any, shares: Any, groups: Any, **given: Any) -> Stages:
+def stages(model: Published, X: Any, shares: Any, groups: Any, **given: Any) -> Stages:
     """The model's budget in parts, with the noise distribution that leaves less error in the end: of
     several outputs, in the mean of logarithms. ``given``: further arguments of ``plan``."""
     shares = check_shares(shares)
