@@ -35,8 +35,8 @@ def test_it_is_frozen(release):
 
 
 def test_what_is_stored_is_read_back(release):
-    stored = release.stored()
-    assert stored.stored() is stored
+    stored = release.for_file()
+    assert stored.for_file() is stored
     again = decode(CODEC.encode(stored))
     assert again.facts == stored.facts
     assert certificate(again) == certificate(release)
@@ -44,7 +44,7 @@ def test_what_is_stored_is_read_back(release):
 
 
 def test_a_model_is_made_of_a_release_alone(model, release):
-    other = model_of(release.stored())
+    other = model_of(release.for_file())
     assert other.predict(TABLE).equals(model.predict(TABLE))
     assert not hasattr(other, "plan_")
     assert other.plan_summary_ == model.plan_summary_
@@ -62,7 +62,7 @@ def test_every_outcome_is_a_release_of_its_own(release):
 
 def test_other_facts_leave_the_numbers(release):
     facts = replace(release.facts, chosen_by="tossing a coin")
-    other = release.stating(facts)
+    other = release.with_facts(facts)
     assert other.answers is release.answers
     assert certificate(other)["hyperparameters"]["source"] == "tossing a coin"
     assert certificate(release)["hyperparameters"]["source"] != "tossing a coin"

@@ -176,7 +176,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         ``label``: of the class, the last one unless given; ``output``: the name of the label; None: as
         ``name_output`` said; ``points``: rows to mark.
         """
-        from privgp.models.picture import on_paper, released_probability
+        from privgp.models.picture import on_paper, probability_picture
         from privgp.pictures.curves import plot_released
 
         check_is_fitted(self)
@@ -185,7 +185,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         if len(places) != 1:
             raise ValueError("label must be one of the classes.")
         output = self._released.label("") if output is None else output
-        released = released_probability(self._released, int(places[0]), output)
+        released = probability_picture(self._released, int(places[0]), output)
         return plot_released(on_paper(self, released, points), ax, figure)
 
     def _asked_at(self, X: Any) -> Array:

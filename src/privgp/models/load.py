@@ -57,7 +57,7 @@ def save(model: Published, path: str | os.PathLike[str], *, overwrite: bool = Fa
 
 def packed(model: Published) -> bytes:
     """The bytes of a fitted model's file."""
-    members = CODEC.encode(model._released.stored())
+    members = CODEC.encode(model._released.for_file())
     try:
         decode(members)  # a file that could not be read back is never written
     except DamagedFile as problem:

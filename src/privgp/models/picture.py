@@ -36,7 +36,7 @@ def rate_of(output: str) -> str:
     return output if " (per " in output else f"{output} per unit of exposure"
 
 
-def released_function_of(release: Release, output: str, observation: bool) -> Released:
+def function_picture(release: Release, output: str, observation: bool) -> Released:
     """The mean with the 90% interval of the latent function and, inside it, that of the privacy noise.
 
     ``output``: the name on the axis; ``observation``: also the interval of new outputs (not on a map).
@@ -52,10 +52,10 @@ def released_function_of(release: Release, output: str, observation: bool) -> Re
         }
 
     output = rate_of(output) if function.is_rate else output
-    return _released(release, values, output, "mean")
+    return _picture(release, values, output, "mean")
 
 
-def released_probability(release: Release, place: int, output: str) -> Released:
+def probability_picture(release: Release, place: int, output: str) -> Released:
     """The probability of the class at this place, with its 90% interval. ``output``: the label's name."""
     answer: Any = release.answers[0]
 
@@ -65,15 +65,15 @@ def released_probability(release: Release, place: int, output: str) -> Released:
 
     label = (release.parameters.labels() or [])[place]
     what = f"{output} = {label}" if output else label
-    return _released(release, values, f"probability of {what}", "probability")
+    return _picture(release, values, f"probability of {what}", "probability")
 
 
 def picture_of(release: Release, output: str, observation: bool) -> Released:
     """The picture of one outcome; of a label, of the probability of its last class."""
     classes = len(release.parameters.labels() or ())
     if classes:
-        return released_probability(release, classes - 1, output)
-    return released_function_of(release, output, observation)
+        return probability_picture(release, classes - 1, output)
+    return function_picture(release, output, observation)
 
 
 def plot_several(
@@ -92,7 +92,7 @@ def plot_several(
     return plot_each([on_paper(model, one, points) for one in released], figure)
 
 
-def _released(release: Release, values: Any, output: str, curve: str) -> Released:
+def _picture(release: Release, values: Any, output: str, curve: str) -> Released:
     """A picture of a release over its inputs as people know them."""
     at_targets = release.parts[0].at_targets
     shown = Released(
@@ -112,7 +112,7 @@ def on_paper(model: Published, released: Released, points: Any = None) -> Releas
     """The same with what a reader needs who has the picture alone: what is shown, of how many, what is
     promised to whom; places with north upwards. ``points``: rows to mark, as ``predict`` takes them."""
     release: Release = model._released
-    data, nodes = release.facts.stated(release)["data"], released.public_inputs
+    data, nodes = release.facts.statement(release)["data"], released.public_inputs
     chosen = nodes is not None and data["distinct_inputs"] != len(nodes)
     made = replace(
         released,

@@ -104,7 +104,7 @@ class Published(SpendsAtFit):
             raise ValueError("several outputs have the names of the columns of y.")
         self.output_ = given
         if "_released" in vars(self):
-            self._released = self._released.stating(self._released.facts.naming(given))
+            self._released = self._released.with_facts(self._released.facts.with_name(given))
         return self
 
     @property
@@ -215,7 +215,7 @@ class Published(SpendsAtFit):
         """State the guarantee and the charge of a search that this model was chosen by."""
         facts: Any = self._released.facts
         facts = replace(facts, receipt=receipt, chosen_by=chosen_by)
-        self._released = self._released.stating(facts, guarantee)
+        self._released = self._released.with_facts(facts, guarantee)
         self.guarantee_ = guarantee
         self._keep_receipt(receipt)
 

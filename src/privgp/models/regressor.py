@@ -294,14 +294,14 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
         ``output``: its name on the picture; None: as ``name_output`` said. ``points``: rows to mark.
         """
-        from privgp.models.picture import on_paper, plot_several, released_function_of
+        from privgp.models.picture import function_picture, on_paper, plot_several
         from privgp.pictures.curves import plot_released
 
         check_is_fitted(self)
         if self._released.output_names is not None:
             return plot_several(self, ax, figure, observation, points)
         output = self._released.label("output") if output is None else output
-        released = released_function_of(self._released, output, observation)
+        released = function_picture(self._released, output, observation)
         released = on_paper(self, released, points)
         return plot_released(released, ax, figure)
 

@@ -43,15 +43,15 @@ class Facts:
         """How the hyperparameters were chosen."""
         return str(self.certificate["hyperparameters"]["source"])
 
-    def stated(self, release: Release) -> dict[str, Any]:
+    def statement(self, release: Release) -> dict[str, Any]:
         """The certificate, without what the custodian adds."""
         return self.certificate
 
-    def stored(self, release: Release) -> Release:
+    def for_file(self, release: Release) -> Release:
         """The release as a file holds it."""
         return release
 
-    def naming(self, called: dict[str, str]) -> Facts:
+    def with_name(self, called: dict[str, str]) -> Facts:
         """The same with a name of the output."""
         return replace(self, certificate={**self.certificate, "output": called})
 
@@ -85,19 +85,19 @@ class Planned:
     def plan_summary(self) -> str:
         return str(self.plan.summary())
 
-    def stated(self, release: Release) -> dict[str, Any]:
+    def statement(self, release: Release) -> dict[str, Any]:
         return core_of(release, self)
 
-    def stored(self, release: Release) -> Release:
+    def for_file(self, release: Release) -> Release:
         asked = release.parameters
         if release.output_names is None:
             # The epsilon of the whole, should part of it have been spent on a choice.
             epsilon = release.guarantee.epsilon if len(release.spent) < 2 else asked.epsilon
             asked = replace(asked, epsilon=epsilon, x_bounds=self.plan.x_bounds or asked.x_bounds)
-        stated = {**self.stated(release), "holder": filled_in(None)}
+        stated = {**self.statement(release), "holder": filled_in(None)}
         return replace(release, parameters=asked, facts=Facts(self.plan_summary, stated))
 
-    def naming(self, called: dict[str, str]) -> Planned:
+    def with_name(self, called: dict[str, str]) -> Planned:
         return replace(self, called=called)
 
 
@@ -155,7 +155,7 @@ class Release:
             found.append(one)
         return tuple(found)
 
-    def stating(self, facts: Facts | Planned, guarantee: Guarantee | None = None) -> Release:
+    def with_facts(self, facts: Facts | Planned, guarantee: Guarantee | None = None) -> Release:
         """The same numbers with other facts, or another guarantee."""
         made = replace(self, facts=cast(Facts, facts), guarantee=guarantee or self.guarantee)
         vars(made)["answers"] = self.answers
@@ -168,9 +168,9 @@ class Release:
             return otherwise
         return f"{called['name']} ({called['units']})" if "units" in called else called["name"]
 
-    def stored(self) -> Release:
+    def for_file(self) -> Release:
         """The same as a file holds it."""
-        return self.facts.stored(self)
+        return self.facts.for_file(self)
 
     def check(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""

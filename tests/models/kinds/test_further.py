@@ -433,7 +433,7 @@ def test_mixed_outcomes(tmp_path):
 @pytest.mark.parametrize("kind", ["three classes", "several", "bins"])
 def test_a_file_whose_measurements_differ_is_refused(kind):
     model, batch = made(kind)
-    contents: Any = model.fit(*batch(0)).update(*batch(1, 60))._released.stored()
+    contents: Any = model.fit(*batch(0)).update(*batch(1, 60))._released.for_file()
     decode(CODEC.encode(contents))
     forged = []
     for change in (

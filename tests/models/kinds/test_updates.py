@@ -139,7 +139,7 @@ def test_measured_with_both_noise_distributions(tmp_path):
 
 
 def test_a_file_whose_parts_do_not_make_up_the_whole_is_refused():
-    contents = fitted().update(*batch(1))._released.stored()
+    contents = fitted().update(*batch(1))._released.for_file()
     assert decode(CODEC.encode(contents)).guarantee == contents.guarantee
     one, two = contents.spent
     cheaper = replace(one.guarantee, epsilon=2.0)
@@ -155,7 +155,7 @@ def test_a_file_whose_parts_do_not_make_up_the_whole_is_refused():
 
 
 def test_a_promise_may_have_been_composed_on_another_machine():
-    contents = fitted(mechanism="gaussian").refine(*batch(0), 0.5, 1e-5)._released.stored()
+    contents = fitted(mechanism="gaussian").refine(*batch(0), 0.5, 1e-5)._released.for_file()
     for factor in (1.0, 1.0 - 1e-13, 1.0 + 1e-13):
         epsilon = factor * contents.guarantee.epsilon
         check_total(contents.spent, replace(contents.guarantee, epsilon=epsilon))
@@ -217,7 +217,7 @@ def test_the_certificate_tells_of_every_batch():
     ],
 )
 def test_a_certificate_that_says_more_than_was_promised_is_refused(told):
-    contents = fitted(mechanism="gaussian")._released.stored()
+    contents = fitted(mechanism="gaussian")._released.for_file()
     decode(CODEC.encode(contents))
     ((name, value),) = told.items()
     held = contents.facts.certificate

@@ -47,7 +47,7 @@ def certificate(
     if not hasattr(released, "parts"):
         check_is_fitted(released)
     release: Release = getattr(released, "_released", released)
-    known, written = filled_in(holder), deepcopy(release.facts.stated(release))
+    known, written = filled_in(holder), deepcopy(release.facts.statement(release))
     if date is not None:
         written["date"] = utc(date)
     return {

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from privgp.models.picture import (
+    function_picture,
     kernel_points,
     part_of,
-    released_function_of,
-    released_probability,
+    probability_picture,
 )
 from privgp.pictures.released import TOTAL, Released
 from privgp.release.exports.geojson import places_in
@@ -91,9 +91,9 @@ def _shown(release: Release, output: str) -> list[tuple[Release, Released]]:
     for one, name in zip(release.each, release.output_names or (output,), strict=True):
         count = len(one.parameters.labels() or ())
         for place in [1] if count == 2 else range(count):
-            found.append((one, released_probability(one, place, name)))
+            found.append((one, probability_picture(one, place, name)))
         if not count:
-            found.append((one, released_function_of(one, name or "output", False)))
+            found.append((one, function_picture(one, name or "output", False)))
     return found
 
 
