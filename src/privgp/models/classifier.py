@@ -14,10 +14,10 @@ from privgp.gp.links import LABEL_LINKS
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.kinds.records import check_protect
+from privgp.models.kinds.rows import RowsModel
 from privgp.models.kinds.updates import stages
 from privgp.models.planned import from_inputs_alone
 from privgp.models.promise import OF_LABELS, Told
-from privgp.models.rows import RowsModel
 from privgp.models.spending import SpendingClassifier
 from privgp.models.tables import rows_at
 from privgp.plan.build import Question

@@ -179,7 +179,8 @@ class Published(SpendsAtFit):
         receipt = vars(self).get("charged_")
         facts = Planned(plan, utc(datetime.now(UTC)), receipt, chosen_by, self.output_)
         asked, guarantee = self._parameters(plan.targets.shape[1]), self._promised(plan)
-        known: Any = {"names": names_of(self), "before": before, "batch": batch or 0}
+        names = names_of(self) if hasattr(self, "feature_names_in_") else None
+        known: Any = {"names": names, "before": before, "batch": batch or 0}
         note = partial(setattr, self, "guarantee_")
         given = plan, measured, asked, guarantee, facts, note
         self._hold(learn_release(*given, **known, models=models))

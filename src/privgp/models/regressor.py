@@ -19,9 +19,9 @@ from privgp.ledger.account import Account
 from privgp.models.files import exposure_of
 from privgp.models.kinds.inducing import streams
 from privgp.models.kinds.records import check_protect
+from privgp.models.kinds.rows import RowsModel
 from privgp.models.kinds.updates import stages
 from privgp.models.planned import from_inputs_alone
-from privgp.models.rows import RowsModel
 from privgp.models.spending import SpendingRegressor
 from privgp.models.tables import located, rows_at
 from privgp.plan.build import Question
