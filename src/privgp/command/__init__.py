@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 import typer
 
@@ -69,7 +70,7 @@ def run_application(
     application: typer.Typer, arguments: Sequence[str], name: str, unfinished: str = ""
 ) -> int:
     """Run a command line and return its exit code. ``unfinished``: how errors half-way end."""
-    command = typer.main.get_command(application)
+    command = _built(application)
     try:
         with _terminated_as_interrupted(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -90,6 +91,9 @@ def run_application(
     if code == INTERRUPTED:
         return _stop(f"Interrupted{unfinished}.", 1, arguments)
     return int(code or 0)
+
+
+_built = cache(typer.main.get_command)  # a process may run many lines
 
 
 def _stop(sentence: str, code: int, arguments: Sequence[str]) -> int:
