@@ -37,9 +37,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    for before, word in zip(["", *arguments], arguments, strict=False):
-        if "\0" in word:  # older versions of typer fail on it
-            return _stop(f"No null character may be in {before} {word!r}.", 2, arguments)
     return run_application(app, with_pairs_joined(arguments), "privgp", "; nothing was spent")
 
 
@@ -70,6 +67,9 @@ def run_application(
     application: typer.Typer, arguments: Sequence[str], name: str, unfinished: str = ""
 ) -> int:
     """Run a command line and return its exit code. ``unfinished``: how errors half-way end."""
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        if "\0" in word:  # older versions of typer fail on it
+            return _stop(f"No null character may be in {before} {word!r}.", 2, arguments)
     command = _built(application)
     try:
         with _terminated_as_interrupted(), warnings.catch_warnings():
