@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from privgp import Account, BudgetExceeded, Ledger
+from privgp import Account, BudgetExceeded, Ledger, PrivateGPRegressor
 from privgp.publish import Payer, publish
 from tests.ledger.promises import pure
 
@@ -70,3 +71,20 @@ def test_a_draw_that_was_paid_for_is_not_charged_again(account):
     assert len(account.entries()) == 1
     with pytest.raises(BudgetExceeded):  # no charge of this account
         spend(account, receipt={**receipt, "head": "0" * 64})
+
+
+@pytest.mark.parametrize("settings", [{}, {"inducing": 4}, {"y_bounds": [(-1, 1), (-1, 1)]}])
+def test_what_would_stop_a_fit_stops_its_rehearsal(settings, account, monkeypatch):
+    def fail(*_: Any) -> None:
+        raise np.linalg.LinAlgError("no posterior")
+
+    monkeypatch.setattr("privgp.release.parts.posterior", fail)
+    X = np.arange(8.0)[:, None]
+    y = np.sin(X) if len(settings.get("y_bounds", ())) == 0 else np.hstack([np.sin(X)] * 2)
+    model = PrivateGPRegressor(
+        **{"y_bounds": (-1, 1), "epsilon": 0.5, "ledger": account} | settings
+    )
+    with pytest.raises(np.linalg.LinAlgError):
+        model.fit(X, y if y.shape[1] > 1 else y[:, 0])
+    assert account.entries() == []
+    assert not hasattr(model, "guarantee_")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +25,7 @@ from privgp.plan.several.plan import JointPlan
 from privgp.privacy.guarantee import Guarantee
 from privgp.publish import Receipt
 from privgp.release.certificate import utc
-from privgp.release.learn import learn_release
+from privgp.release.learn import learn_release, zeros_of
 from privgp.release.release import Planned, Release
 from privgp.types import Array
 from privgp.vault.masked import Sealed
@@ -149,9 +150,15 @@ class Published(SpendsAtFit):
             self._promised(plan),
             lambda: measure(data, plan.y_bounds, plan.strategy, plan.noise, random_state),
             lambda measured: self._learn(plan, measured, batch),
+            rehearse=lambda: self._rehearse(plan, batch),
             inputs=inputs,
             rows=rows,
         )
+
+    def _rehearse(self, plan: Any, batch: int | None = None) -> None:
+        """Let a copy learn from zeros in place of a measurement, with hyperparameters that are fixed, as
+        learning them takes long: most of what would stop a release stops this first."""
+        copy(self).set_params(hyperparameters="fixed")._learn(plan, zeros_of(plan), batch)
 
     def _learn(
         self,

@@ -46,12 +46,13 @@ class SpendsAtFit:
         rows: int | None = None,
         receipt: Receipt | None = None,
         keep: Callable[[Receipt | None], None] | None = None,
+        rehearse: Callable[[], object] | None = None,
     ) -> Released:
         """Charge this estimator's account, measure, and learn.
 
         Parameters
         ----------
-        guarantee, measure, learn, receipt, keep
+        guarantee, measure, learn, receipt, keep, rehearse
             As ``publish`` and ``Payer`` have them; this estimator keeps the receipt if ``keep`` is None.
         inputs : array (rows, columns) or None
             The public inputs; None where inputs are private or not in memory.
@@ -66,7 +67,8 @@ class SpendsAtFit:
             declared = tuple(repr(getattr(self, name, None)) for name in DECLARED)
             marks = {(type(self).__name__, declared, rows), *([public] if public else [])}
         payer = Payer(check_account(self.ledger), frozenset(marks), public, receipt)
-        return publish(guarantee, payer, measure, learn, keep=keep or self._keep_receipt)
+        keep = keep or self._keep_receipt
+        return publish(guarantee, payer, measure, learn, keep=keep, rehearse=rehearse)
 
     def _keep_receipt(self, receipt: Receipt | None) -> None:
         """Remember what the ledger wrote, from before anything is drawn."""

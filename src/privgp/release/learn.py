@@ -80,6 +80,13 @@ def _(plan: JointPlan, measured: Any, asked: Parameters) -> list[tuple[Plan, Any
     return [*zip(plan.parts, measured, asked.parts(), strict=True)]
 
 
+def zeros_of(plan: Any) -> Any:
+    """What would be measured of zeros without noise, to rehearse with."""
+    low, high = np.transpose(plan.y_bounds)
+    half_width = (0.5 * high - 0.5 * low).tolist()
+    return plan.strategy.read(np.zeros(plan.strategy.size), plan.noise, half_width)
+
+
 def learn_release(
     plan: Any,
     measured: Any,

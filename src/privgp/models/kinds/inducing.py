@@ -15,6 +15,7 @@ from privgp.plan.inputs.rows import LARGEST, STREAMED, ArrayRows, PeopleRows, Ro
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several
 from privgp.plan.streamed.sums import streamed_strategy
+from privgp.release.learn import zeros_of
 from privgp.types import Array
 from privgp.vault.people import person_codes
 from privgp.vault.stream import Outputs, sum_rows
@@ -99,6 +100,7 @@ def fit_rows(
         model._promised(plan),
         lambda: sums.measure(plan, random_state),
         lambda measured: model._learn(plan, measured),
+        rehearse=lambda: model._rehearse(plan),
         rows=rows.count,
     )
 
@@ -110,8 +112,7 @@ def rehearse_rows(model: Published, plan: Plan, rows: Rows) -> None:
     strategy: Any = plan.strategy
     if strategy.mark != marked(rows, engine_of(model.engine)):
         raise ValueError(OTHER)
-    zeros = strategy.read(np.zeros(strategy.size), plan.noise, plan.half_width)
-    model._learn(plan, zeros)
+    model._learn(plan, zeros_of(plan))
 
 
 def _public(rows: Rows) -> PublicRows:
