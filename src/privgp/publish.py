@@ -152,7 +152,7 @@ class Fits:
         """Warn once if an earlier fit had one of these marks."""
         if not self.warned and not self.marks.isdisjoint(marks):
             self.warned = True
-            warnings.warn(AGAIN, UserWarning, stacklevel=7)
+            warnings.warn(AGAIN, UserWarning, stacklevel=9)
 
 
 FITS = ContextVar("FITS", default=Fits())  # noqa: B039 - of the whole process

@@ -181,7 +181,8 @@ class Published(SpendsAtFit):
             Models that are given, not learned.
 
         """
-        before = None if batch is None else self._released
+        # with what was drawn and never released, should an update have failed
+        before = None if batch is None else replace(self._released, guarantee=self.guarantee_)
         chosen_by = None if before is None else before.facts.chosen_by
         receipt = vars(self).get("charged_")
         facts = Planned(plan, utc(datetime.now(UTC)), receipt, chosen_by, self.output_)

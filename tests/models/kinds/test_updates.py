@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from privgp.models.kinds import updates
 from privgp.plan import build
 from privgp.release.certificate import certificate, page, validate
 from privgp.release.file import CODEC, decode
+from privgp.release.learn import learn_models
 from privgp.release.spendings import ONE_BATCH_EACH, SAME_OUTPUTS
 from privgp.release.stated import check_total
 from privgp.storage.archive import DamagedFile
@@ -294,6 +296,25 @@ def test_there_are_no_stages_for_what_cannot_be_refined(changed):
     asked = {"y_bounds": (60, 200), "epsilon": 1.0, "delta": 1e-5, **changed}
     with pytest.raises(ValueError, match="can be updated or refined"):
         PrivateGPRegressor(**asked).stages(batch(0)[0])
+
+
+def test_a_refinement_that_was_drawn_and_not_released_counts(monkeypatch):
+    model, steps = fitted(), []
+
+    def learn_once(asked: Any, task: Any) -> Any:
+        steps.append(task)
+        if len(steps) == 2:  # the first is the rehearsal
+            raise RuntimeError("no room left")
+        return learn_models(asked, task)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("privgp.release.learn.learn_models", learn_once)
+        with pytest.raises(RuntimeError, match="no room left"):
+            model.refine(*batch(0), 0.5, 1e-5)
+    lost = model.guarantee_.epsilon
+    assert lost > 1.0
+    assert len(model.measurements_) == 1
+    assert model.refine(*batch(0), 0.5, 1e-5).guarantee_.epsilon > lost
 
 
 def test_rows_are_checked_before_anything_is_spent(monkeypatch):
