@@ -13,6 +13,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import collapse, spreads
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, choose_nodes
+from privgp.plan.cells import MOST_CELLS, cell_count, centres, halved_cells
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.counts.rates import Rates
@@ -26,6 +27,8 @@ from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_ro
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scaled_change
 from privgp.types import Array, Integers
+
+SEARCHED = 96  # up to this many numbers, groups of inputs are searched for
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,14 @@ class Budget:
     def noise_of(self, strategy: Strategy) -> Noise:
         """The noise that hides one person in this measurement."""
         return noise_of(strategy, self.epsilon, self.delta)
+
+    def sum_variance(self, question: Question) -> float:
+        """The least variance of the noise on a sum that every output is in one of."""
+        classes = 2.0 if question.classes > 2 else 1.0
+        laplace = 2.0 * (classes * question.change / self.epsilon) ** 2
+        if question.mechanism != GAUSSIAN:
+            return laplace
+        return classes * self.std_for(question.change) ** 2
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,9 @@ class Question:
             scaled = spreads(inputs)
             nearest = KDTree(inputs / scaled).query(self.inducing / scaled)[1]
             return np.unique(nearest).astype(np.int64)
-        count = NODES if self.inducing is None else self.inducing
+        count = max(NODES, MOST_CELLS) if self.inducing is None else self.inducing
+        if self.inducing is None and len(inputs) > MOST_CELLS:
+            count = NODES
         return choose_nodes(model.kernel, model.input_map(inputs), count)
 
     @property
@@ -176,14 +189,35 @@ def task_of(
         priors = starting_priors(X, question, learned=question.adapts)
     else:
         priors = earlier.priors
-    inputs, index = collapse(X)
+    inputs, index, plain = reduced(X, question, budget, people)
     counts, start = np.bincount(index).astype(float), priors[0].start
     sizes = counts
     if question.exposures is not None:
         sizes = np.bincount(index, question.exposures.expected)
     nodes = question.nodes(start, inputs)
     goal = question.goal(inputs, counts)
-    return Task(question, budget, priors, inputs, index, sizes, nodes, people, goal, earlier)
+    return Task(question, budget, priors, inputs, index, sizes, nodes, people, goal, earlier, plain)
+
+
+def reduced(
+    X: Array, question: Question, budget: Budget, people: Integers | None
+) -> tuple[Array, Integers, bool]:
+    """The inputs that a plan is made for, which of them every row has, and whether they are cells.
+
+    Few distinct inputs stay as they are. Many are reduced to cells, as many as the budget can tell
+    apart, and then every cell is measured.
+    """
+    inputs, index = collapse(X)
+    if question.objective != "posterior" or len(inputs) <= SEARCHED:
+        return inputs, index, False
+    rows = len(X) if people is None else int(people.max()) + 1
+    dimensions = X.shape[1] if question.inputs is None else question.inputs.dimensions
+    count = cell_count(rows, dimensions, budget.sum_variance(question))
+    if count <= SEARCHED or len(inputs) <= count:
+        return inputs, index, False
+    scales = spreads(X) if question.inputs is None else question.inputs.scales(X)
+    cells = halved_cells(X, scales, count)
+    return centres(X, cells), cells, True
 
 
 def plan_of(

@@ -12,7 +12,7 @@ from privgp.models.promise import simulation
 from privgp.models.spending import charge
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import whole_number
-from privgp.plan.inputs.rows import LARGEST, STREAMED, ArrayRows, PeopleRows, Rows, marked
+from privgp.plan.inputs.rows import LARGEST, ArrayRows, PeopleRows, Rows, marked
 from privgp.plan.plan import Plan
 from privgp.plan.streamed.columns import Totals
 from privgp.plan.streamed.sums import streamed_strategy
@@ -32,8 +32,7 @@ def streams(model: PrivateGPRegressor, rows: int) -> bool:
         return False
     if model.inducing is not None or model.most_rows is not None:
         return True
-    usual = model.objective == "posterior" and model.reconstruct == "posterior"
-    return rows > STREAMED and usual
+    return False
 
 
 def array_rows(model: PrivateGPRegressor, X: Array, groups: Any) -> ArrayRows | PeopleRows:
