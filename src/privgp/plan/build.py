@@ -20,7 +20,7 @@ from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.start import starting_priors
+from privgp.plan.inputs.start import starting_priors, with_rough_priors
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.plan import Plan
 from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_rows
@@ -190,6 +190,9 @@ def task_of(
     else:
         priors = earlier.priors
     inputs, index, plain = reduced(X, question, budget, people)
+    if plain and question.adapts and question.kernel is None and question.exposures is None:
+        widths = () if question.inputs is None else question.inputs.widths
+        priors = with_rough_priors(priors, widths)
     counts, start = np.bincount(index).astype(float), priors[0].start
     sizes = counts
     if question.exposures is not None:
