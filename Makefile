@@ -7,7 +7,7 @@ QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .PHONY: test demo lint docs stories wheel-check pictures papers papers-quick bench bench-accuracy \
   bench-calibration bench-peers \
-  bench-load bench-kills fuzz setup lock clean
+  bench-load bench-kills fuzz lowest steady setup lock clean
 .DEFAULT_GOAL := test
 
 setup: $(VENV)/.ready
@@ -21,6 +21,22 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 
 test: setup
 	$(QUIET_BLAS) $(BIN)/pytest -n 2 --dist worksteal
+
+# The suite three times, each with another order of sets and with other noise.
+steady: setup
+	@set -e; for shift in 1 2 3; do \
+	  PYTHONHASHSEED=$$shift PRIVGP_TEST_SHIFT=$$shift $(QUIET_BLAS) $(BIN)/pytest -n 2 --dist worksteal; \
+	done
+
+# The suite with the lowest versions that pyproject.toml allows.
+.venv-lowest/.ready: lowest.lock pyproject.toml
+	$(PYTHON) -m venv --clear .venv-lowest
+	.venv-lowest/bin/pip install --quiet --disable-pip-version-check --require-hashes -r lowest.lock
+	.venv-lowest/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+lowest: .venv-lowest/.ready
+	$(QUIET_BLAS) .venv-lowest/bin/pytest -n 2 --dist worksteal $(NEWEST:%=--ignore=%)
 
 demo: setup
 	$(QUIET_BLAS) $(BIN)/privgp demo
@@ -84,9 +100,9 @@ bench-load: setup
 bench-kills: setup
 	$(QUIET_BLAS) $(BIN)/python -m benchmarks.kills
 
-# 10,000 broken uploads, and as many requests that fit the server's schema.
+# 10,000 broken uploads, as many requests that fit the schema of the server, and as many forged files.
 fuzz: setup
-	PRIVGP_FUZZ=10000 $(QUIET_BLAS) $(BIN)/pytest tests/server/test_fuzz.py
+	PRIVGP_FUZZ=10000 $(QUIET_BLAS) $(BIN)/pytest tests/server/test_fuzz.py tests/adversary/test_forgeries.py
 
 # Peers live in an environment of their own. One that does not install is reported, not hidden:
 # dp4gp asks for a package that no longer exists, so it comes without its dependencies.
@@ -99,11 +115,22 @@ fuzz: setup
 bench-peers: setup .venv-peers/.ready
 	$(QUIET_BLAS) $(BIN)/python -m benchmarks.peers
 
-# Needs uv; writes hashes and no addresses.
+# Needs uv; writes hashes and no addresses: of everything, of a server, and of everything with the
+# lowest direct dependencies.
+COMPILE := uv pip compile --no-emit-index-url --no-emit-find-links \
+  --no-header --no-annotate --python-version 3.11 --quiet
+EXTRAS := --extra server --extra dask --extra geo
+
 lock:
-	uv pip compile pyproject.toml --extra dev --extra server --extra dask --extra geo --extra docs \
-	  --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-header --no-annotate --python-version 3.11 --quiet -o requirements.lock > /dev/null
+	$(COMPILE) --generate-hashes pyproject.toml $(EXTRAS) --extra dev --extra docs \
+	  -o requirements.lock > /dev/null
+	echo hatchling | $(COMPILE) --generate-hashes pyproject.toml - --extra server \
+	  -c requirements.lock -o deploy/requirements.lock > /dev/null
+	mkdir -p build
+	$(COMPILE) --resolution lowest-direct --no-deps pyproject.toml $(EXTRAS) \
+	  -o build/lowest.txt > /dev/null
+	$(COMPILE) --generate-hashes pyproject.toml $(EXTRAS) --extra dev --extra docs \
+	  -c build/lowest.txt -o lowest.lock > /dev/null
 
 clean:
-	rm -rf $(VENV) .venv-peers site .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-peers site .mypy_cache .ruff_cache .hypothesis

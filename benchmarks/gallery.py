@@ -121,7 +121,7 @@ def schedule(path: Path) -> None:
 
 DRAWN: dict[str, Callable[[Path], None]] = {
     "curve": made_up.curve,
-    "plan": made_up.plan,
+    "plan": lambda _: of_page("plan", "tutorial.md"),
     "classes": made_up.classes,
     "tables": made_up.tables,
     "attack": made_up.attack,

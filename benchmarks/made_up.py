@@ -67,13 +67,6 @@ def _height(age: Array) -> Array:
     return np.asarray(165 - 90 * np.exp(-age / 8))
 
 
-def plan(path: Path) -> None:
-    """The plan of the README."""
-    age = np.random.default_rng(0).uniform(0, 90, size=(300, 1))
-    model = PrivateGPRegressor(y_bounds=(60, 200), epsilon=1.0, delta=1e-5)
-    model.plan(age).plot().savefig(path, dpi=DPI)
-
-
 def classes(path: Path) -> None:
     """A probability over villages, none of them in one corner."""
     rng = np.random.default_rng(1)

@@ -104,14 +104,11 @@ def accuracy(X: Array, y: Array, y_bounds: Any, x_bounds: Any, releases: int) ->
     """RMSE at all rows, over many releases, at one epsilon (diffprivlib's delta is 0)."""
     settings = {"y_bounds": y_bounds, "epsilon": EPSILON, "delta": DELTA}
     ours = {}
-    for protect in ("outputs", "records"):
-        ours[f"privgp, {protect} private"] = rmse(
+    ways = {"outputs": {}, "records": {"protect": "records", "x_bounds": x_bounds}}
+    for private, way in ways.items():
+        ours[f"privgp, {private} private"] = rmse(
             [
-                PrivateGPRegressor(
-                    **settings, x_bounds=x_bounds, protect=protect, random_state=seed
-                )
-                .fit(X, y)
-                .predict(X)
+                PrivateGPRegressor(**settings, **way, random_state=seed).fit(X, y).predict(X)
                 for seed in range(releases)
             ],
             y,

@@ -11,6 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+import repeatable
+
+repeatable.install()
+os.environ.update(repeatable.environment())  # of the processes that tests start
+
 # Machines that run these tests are noisy: a slow example is no failure.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
@@ -18,6 +23,13 @@ settings.load_profile("steady")
 DATA = Path(
     os.environ.get("PRIVGP_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data")
 )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before any fixture of a test: its noise repeats unless its failure probability is stated."""
+    mark = item.get_closest_marker("statistical")
+    repeatable.start(mark.kwargs.get("failure") if mark else None)
 
 
 @pytest.fixture(scope="session", autouse=True)

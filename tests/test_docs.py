@@ -250,7 +250,7 @@ def test_the_reference_has_the_attributes_of_the_bayesian_search():
     search = privgp.PrivateBayesSearchCV(
         model, {"random_state": [0, 1]}, epsilon=1, delta=0.1, n_iter=1, random_state=0
     )
-    search.fit([[0], [1]], [0, 1], [[0], [1]], [0, 1])
+    search.fit([[0], [1]], [0, 1], X_val=[[0], [1]], y_val=[0, 1])
     fitted = {name for name in vars(search) if name.endswith("_")}
     assert fitted <= first_cells(section("`PrivateBayesSearchCV`"))
 
@@ -258,7 +258,7 @@ def test_the_reference_has_the_attributes_of_the_bayesian_search():
 @pytest.mark.parametrize("kind", [privgp.BinnedMeans, privgp.BinnedGP])
 def test_the_reference_has_the_baselines_as_they_are(kind):
     rows = np.linspace(0.0, 1.0, 5)[:, None]
-    model = kind(y_bounds=(0, 1), random_state=0).fit(rows, rows[:, 0])
+    model = kind(y_bounds=(0, 1), random_state=0).fit(rows, rows[:, 0].copy())
     fitted = {n for n in vars(model) if n.endswith("_") and not n.startswith("_")}
     title = f"`{kind.__name__}`"
     described = first_cells(section(title)) | first_cells(section("`BinnedMeans`"))
@@ -271,7 +271,7 @@ def test_the_reference_has_the_baselines_as_they_are(kind):
 def test_the_reference_has_the_regressor_as_it_is():
     rows = np.linspace(0.0, 1.0, 5)[:, None]
     model = privgp.PrivateGPRegressor(y_bounds=(0, 1), hyperparameters="fixed", random_state=0)
-    model.fit(rows, rows[:, 0])
+    model.fit(rows, rows[:, 0].copy())
     fitted = {name for name in vars(model) if name.endswith("_")} | {"plan_summary_"}
     known = fitted | {*inspect.signature(privgp.PrivateGPRegressor).parameters}
     described = first_cells(section("`PrivateGPRegressor`"))
@@ -319,7 +319,7 @@ def test_the_gallery_has_every_name_and_option_of_the_papers():
 
 def test_the_certificate_page_explains_every_field():
     wanted = set(SCHEMA["properties"])
-    for part in ("bounds", "hyperparameters", "mechanism", "data"):
+    for part in ("bounds", "hyperparameters", "mechanism", "data", "utility"):
         wanted |= {f"{part}.{name}" for name in SCHEMA["properties"][part]["properties"]}
     described = first_cells(read(DOCS / "certificate.md"))
     assert {name for name in wanted if name not in described} == set()

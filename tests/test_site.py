@@ -6,18 +6,23 @@ import importlib
 import inspect
 import json
 import os
+import pydoc
 import re
 import shutil
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 import pytest
+from matplotlib import image
 from mkdocs.exceptions import PluginError
 
 import privgp
+from benchmarks import gallery
 from website.mathematics import mathml
 from website.stories import STORIES, run
 
@@ -142,8 +147,9 @@ def searched(site: Path) -> tuple[str, list[str]]:
     return said, asked
 
 
-def test_the_site_builds_strictly_and_stands_by_itself(tmp_path):
-    site = tmp_path.resolve() / "site"
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    site = tmp_path_factory.mktemp("built").resolve() / "site"
     made = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)],
         cwd=ROOT,
@@ -152,6 +158,10 @@ def test_the_site_builds_strictly_and_stands_by_itself(tmp_path):
         text=True,
     )
     assert made.returncode == 0, made.stdout + made.stderr
+    return site
+
+
+def test_the_site_builds_strictly_and_stands_by_itself(site):
     assert not broken(site)
     assert not asked_elsewhere(site)
     for page in (ROOT / "docs" / "proofs").glob("*.md"):
@@ -237,6 +247,33 @@ def test_a_notebook_holds_no_outputs(story):
     assert not [cell for cell in code if cell["outputs"] or cell["execution_count"]]
 
 
+TAUGHT = [*STORIES, *sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+
+
+@pytest.mark.parametrize("page", TAUGHT, ids=lambda path: path.name)
+def test_no_page_teaches_to_silence_warnings(page):
+    text = page.read_text(encoding="utf-8")
+    assert "simplefilter" not in text
+    assert "filterwarnings" not in text
+
+
+def test_the_picture_and_the_words_of_the_tutorial_are_of_its_own_data(
+    tmp_path, monkeypatch, capsys
+):
+    """Drawn again by the code on the page; what it prints is what the page shows, but for the dots."""
+    monkeypatch.setattr(gallery, "HERE", tmp_path)
+    gallery.DRAWN["plan"](tmp_path / "plan.png")
+    made, kept = (
+        image.imread(folder / "plan.png") for folder in (tmp_path, ROOT / "docs/pictures")
+    )
+    assert made.shape == kept.shape
+    assert np.mean(np.abs(made - kept)) < 0.01  # fonts may differ by a hair
+    shown = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```text\n(.*?)```", shown, re.DOTALL)
+    form = re.escape(block).replace(re.escape("..."), ".*")
+    assert re.search(form, capsys.readouterr().out)
+
+
 # The reference: every public name, and every method that somebody may call.
 
 SHOWN = re.compile(
@@ -263,3 +300,42 @@ def test_the_reference_shows_every_public_name_with_its_methods(name):
     assert thing is getattr(privgp, name, getattr(privgp.audit, name, None))
     if members:
         assert methods_of(thing) <= set(members.split(", "))
+
+
+ROW = re.compile(
+    r'id="(privgp\.[\w.]+)"|<tr class="doc-section-item">\s*<td>\s*<code>(\w+)</code>(.*?)</tr>',
+    re.DOTALL,
+)
+
+
+def documented_defaults(page: str) -> list[tuple[str, str, str]]:
+    """Every parameter of the reference: whose it is, its name and its default; empty: required."""
+    owner, found = "", []
+    for whose, parameter, rest in ROW.findall(page):
+        owner = whose or owner
+        cells = re.findall(r"<td>(.*?)</td>", rest, re.DOTALL)
+        if parameter and len(cells) == 3:  # type, sentence, default
+            default = re.search(r"<code>(.*)</code>", cells[-1], re.DOTALL)
+            found.append((owner, parameter, unescape(default[1]) if default else ""))
+    return found
+
+
+def shown_default(parameter: inspect.Parameter) -> str:
+    value = parameter.default
+    return "" if value is parameter.empty else getattr(value, "__name__", repr(value))
+
+
+def test_the_reference_states_every_default_as_it_is(site):
+    """Of parameters that share a sentence too: delta is 1e-6 beside an epsilon of 1."""
+    found = documented_defaults((site / "reference.html").read_text(encoding="utf-8"))
+    wrong, regressor = [], {}
+    for owner, name, default in found:
+        thing = pydoc.locate(owner)
+        stated = shown_default(inspect.signature(thing).parameters[name])
+        if re.sub(r"<[^>]*>", "", default) != stated:
+            wrong.append((owner, name, default, stated))
+        if thing is privgp.PrivateGPRegressor:
+            regressor[name] = default
+    assert wrong == []
+    assert len(found) > 50
+    assert (regressor["epsilon"], regressor["delta"]) == ("1.0", "1e-06")

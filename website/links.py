@@ -1,7 +1,7 @@
 """Pages and files outside docs/ on the site, and links to them that lead there.
 
 Links in the repository are relative to the file they stand in, so that they work wherever the
-repository is shown. Three pages of its root are pages of the site; every other file outside docs/
+repository is shown. Four pages of its root are pages of the site; every other file outside docs/
 that a page links to is copied.
 """
 
@@ -20,6 +20,7 @@ PAGES = {
     "README.md": "project/overview.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
+    "SECURITY.md": "project/security.md",
 }
 HOMES = {there: ROOT / here for here, there in PAGES.items()}
 

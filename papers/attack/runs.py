@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import Kernel, Matern
 
 from privgp.audit.densities import fit_laws
 from privgp.audit.members import released
-from privgp.audit.promises import renyi_curve
+from privgp.audit.promises import MOST_EPSILON, Promise, renyi_curve
 from privgp.audit.result import Membership, measured
 from privgp.audit.shadows import Population, posteriors
 from privgp.privacy.rdp import epsilon_for
@@ -24,6 +24,7 @@ from privgp.types import Array
 
 RECORDS, DELTA, LENGTHSCALE = 10, 0.05, 1.0
 RATES = (0.01, 0.1)
+FAILURE = 1e-6  # how often the bounds of one attack's rates may be wrong
 POPULATION = Population(RECORDS, np.zeros(1), np.ones(1), np.array([0.5]), 1.0)
 
 # the posterior means and unit variances of members and others, to learn from and to test on
@@ -77,15 +78,40 @@ def attack(setting: Setting, sides: Sides, rng: np.random.Generator) -> Membersh
     ]
     laws = fit_laws(seen[0], seen[1], 1.0)
     facts = {"n": RECORDS, "n_paths": float(setting.paths), "shadows": len(sides[0][0])}
-    return measured(laws, seen[1], seen[2], seen[3], RATES, 1e-6, promise=None, **facts)
+    return measured(laws, seen[1], seen[2], seen[3], RATES, FAILURE, promise=None, **facts)
 
 
-def excesses(
+@dataclass(frozen=True)
+class Attacks:
+    """All attacks on one setting, one for each seed.
+
+    excess: (seeds, 2), true-positive rates above the false-positive rates, 1% and 10%
+    within: (seeds, 2), whether the attack stayed within the printed epsilon and the sharper one
+    """
+
+    excess: Array
+    within: Array
+
+
+def stays_within(setting: Setting, found: Membership) -> tuple[bool, bool]:
+    """Whether the attack did no better than the printed epsilon and the sharper one allow.
+
+    An epsilon above 700 allows every attack.
+    """
+    printed, sharper = (
+        epsilon > MOST_EPSILON or replace(found, promise=Promise(pairs=((epsilon, DELTA),))).holds
+        for epsilon in (setting.epsilon(paper=True), setting.epsilon(paper=False))
+    )
+    return printed, sharper
+
+
+def attacks_on(
     settings: Sequence[Setting], seeds: int, shadows: int, tell: Callable[[float], None]
-) -> dict[Setting, Array]:
-    """Excess true-positive rates, TPR - FPR at FPR = 1% and 10%, (seeds, 2) for every setting."""
+) -> dict[Setting, Attacks]:
+    """Every setting attacked once per seed."""
     ridges = sorted({setting.r for setting in settings})
     found: dict[Setting, list[list[float]]] = {setting: [] for setting in settings}
+    within: dict[Setting, list[tuple[bool, bool]]] = {setting: [] for setting in settings}
     for seed in range(seeds):
         for k, r in enumerate(ridges):
             tell((seed + k / len(ridges)) / seeds)
@@ -94,4 +120,5 @@ def excesses(
             for setting in (s for s in settings if s.r == r):
                 result = attack(setting, sides, rng)
                 found[setting].append([result.true_positive_rate_at(a) - a for a in RATES])
-    return {setting: np.array(rates) for setting, rates in found.items()}
+                within[setting].append(stays_within(setting, result))
+    return {s: Attacks(np.array(found[s]), np.array(within[s])) for s in settings}

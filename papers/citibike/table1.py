@@ -101,6 +101,12 @@ def split_of(cell: Cell) -> tuple[Array, Array, Array, Array]:
     return X[train], y[train], X[test], y[test]
 
 
+def constant_error(settings: Settings) -> float:
+    """The mean RMSE over the splits of predicting the mean of all training trips."""
+    parts = [split_of(Cell(settings, split, "constant", 0.0)) for split in range(settings.splits)]
+    return float(np.mean([_rmse(y.mean(), truth) for _, y, _, truth in parts]))
+
+
 def _cloaking(cell: Cell, X: Array, y: Array, points: Array, truth: Array) -> Errors:
     """By algorithm 1 as printed, and by the optimum of log det M. Centred at the mean, as published."""
     made = workload(SIGNAL * RBF(cell.parameter), NOISE, X, points)
@@ -157,5 +163,5 @@ def _trips(data: Path) -> tuple[Array, Array]:
     return citi_bike(Request(data=data))
 
 
-def _rmse(prediction: Array, truth: Array) -> float:
+def _rmse(prediction: Array | float, truth: Array) -> float:
     return float(np.sqrt(np.mean((prediction - truth) ** 2)))

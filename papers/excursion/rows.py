@@ -34,8 +34,8 @@ from papers.excursion.tasks import (
     plume_draws,
     posteriors,
 )
-from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.function.tune import ExcursionTask, Tuned, tune_for
+from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.functions.tuning import PriorDraws
 from privgp.types import Array
 

@@ -22,9 +22,9 @@ from papers.kung.errors import (
     error_results,
     errors_text,
 )
-from papers.shared.cloaking import cloak, hall_delta, hall_multiplier
+from papers.shared.cloaking import cloak, hall_delta, hall_multiplier, hall_text
 from papers.shared.data import kung
-from papers.shared.report import Report, Request, Result, Section
+from papers.shared.report import Report, Request, Result, Section, judged
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.privacy.budget import gaussian_multiplier
@@ -67,8 +67,8 @@ def _summary(women: int, errors: kung_errors.Errors) -> tuple[str, ...]:
         f"Heights of {women} women by age, with epsilon = 1 and delta = {DELTA:g}. Root mean squared "
         f"errors: {errors.default:.1f} cm by the default, {errors.papers:.1f} cm by cloaking as printed, "
         f"{best:.1f} cm by the best number of bins, {errors.without:.1f} cm without privacy.",
-        "Neither figure 1A nor 1B is private as published: the formula of the one does not hold at "
-        "epsilon = 50, and the other shows two numbers that were never protected.",
+        f"Figure 1A at epsilon = 50: {hall_text((50.0,), DELTA)} Figure 1B shows two numbers that were "
+        "never protected.",
     )
 
 
@@ -102,12 +102,11 @@ def whole_function(X: Array, y: Array) -> tuple[WholeFunction, tuple[str, ...]]:
     )
     text = (
         f"The paper's scale 28.53 is d b(K^-1) sqrt(2 log(2/delta))/epsilon; here {scale:.2f}.",
-        f"It is not private as published: at epsilon = 50 that formula gives a true delta of "
-        f"{true:.5f}, not 0.01. The second paper's epsilon = 100 is no better. At epsilon = 50 the "
+        f"{hall_text((50.0, 100.0), DELTA)} (The second paper has epsilon = 100.) At epsilon = 50 the "
         f"same bound b needs {loose.noise_std_:.1f} cm.",
         f"The exact sensitivity with the exact calibration needs {exact.noise_std_:.2f} cm at "
         f"epsilon = 50, and {at_1:.0f} cm at epsilon = 1, where the paper's way needs "
-        f"{papers_at_1:.0f} cm: the noise is {papers_at_1 / at_1:.0f} times smaller.",
+        f"{papers_at_1:.0f} cm, {papers_at_1 / at_1:.3g} times as much.",
         "The papers also scale heights by their own mean and standard deviation, which nobody "
         "protects; here bounds of 75 to 175 cm are declared. A kernel of variance v would need a "
         "factor of its root, which their formula leaves out; their program has v = 1.",
@@ -131,16 +130,36 @@ def figure_1b(X: Array, y: Array) -> tuple[Figure, tuple[Result, ...], tuple[str
         Result("figure 1B: noise std at 200 years over its largest", 0.0, std[-1] / most, None),
     )
     text = (
-        f"Noise is least where the women are ({dense:.1f} cm at most between 20 and 50 years), "
-        f"greatest well beyond them ({most:.0f} cm at {where:.0f} years; the paper says about 110) "
-        f"and vanishes far away ({100 * std[-1] / most:.1f}% of the most at 200 years).",
-        f"Hall's calibration is larger than needed here: its true delta at epsilon = 1 is "
-        f"{hall_delta(1.0, DELTA):.5f}. The exact one has 0.58 of that noise. The papers' program "
-        "centres heights at the middle of their range and scales them by their standard deviation: "
-        "what is drawn is not private as published, by two numbers that were never protected.",
+        *noise_statements(dense, most, where, float(std[-1]), (float(X.min()), float(X.max()))),
+        f"{hall_text((1.0,), DELTA)} The papers' program centres heights at the middle of their "
+        "range and scales them by their standard deviation: what is drawn is not private as published, by two numbers that were never protected.",
     )
     model = PrivateGPRegressor(y_bounds=BOUNDS, delta=DELTA, random_state=0).fit(X, y)
     return figures.cloaking(X, y, targets, cloaked, std, model), results, text
+
+
+def noise_statements(
+    dense: float, most: float, where: float, far: float, ages: tuple[float, float]
+) -> tuple[str, ...]:
+    """What the paper says of the noise of figure 1B, and whether it holds of these numbers.
+
+    ``dense``: the largest std where data are dense; ``most``: the largest, at age ``where``; ``far``:
+    at the end of the domain; ``ages``: of the youngest and of the oldest woman.
+    """
+    return (
+        judged(
+            f"little noise where the women are ({dense:.1f} cm at most between 20 and 50 years)",
+            dense < 0.5 * most,
+        ),
+        judged(
+            f"the most noise beyond them ({most:.0f} cm at {where:.0f} years; the paper says about 110)",
+            not ages[0] <= where <= ages[1],
+        ),
+        judged(
+            f"the noise vanishes far away ({100 * far / most:.1f}% of the most at 200 years)",
+            far < 0.05 * most,
+        ),
+    )
 
 
 def inducing_inputs(X: Array, y: Array) -> tuple[Figure, tuple[Result, ...]]:

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import RBF
 
-from papers.shared.cloaking import Cloak, cloak, hall_delta, hall_multiplier
+from papers.shared.cloaking import Cloak, cloak, hall_multiplier, hall_text
 from papers.shared.data import london
-from papers.shared.report import Report, Request, Result, Section
+from papers.shared.report import Report, Request, Result, Section, judged
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.pictures.style import (
     BLUE,
@@ -34,6 +34,7 @@ SIGNAL = 100.0**2
 TRANSPARENT = 0.4  # of the width of the bounds
 SQUARE = ((480.0, 580.0), (130.0, 230.0))
 NEAR, FAR, AROUND = 5.0, 30.0, 20.0  # km
+NEAR_PRIOR = 0.05  # of the width of the bounds
 HELD_OUT = 200
 
 
@@ -90,7 +91,7 @@ def report(X: Array, price: Array, cells: int, request: Request) -> Report:
         (
             "C",
             "little noise and the prior's mean far away",
-            found["remote"] < 0.5 * found["sparse"],
+            found["remote"] < 0.5 * found["sparse"] and drift < NEAR_PRIOR * WIDTH,
         ),
         ("D", "less noise between sales than beside them", found["bridged"] < found["edge"]),
     )
@@ -107,10 +108,7 @@ def report(X: Array, price: Array, cells: int, request: Request) -> Report:
                     f"Dense: at least 20 sales within {NEAR:g} km; few: none within {NEAR:g} km but "
                     f"some within {AROUND:g} km; far: none within {FAR:g} km. Few, but between: sales "
                     f"in all four quarters within {AROUND:g} km; beside: in at most two.",
-                    *(
-                        f"{'Holds' if ok else 'DOES NOT HOLD'}: {n}, {text}."
-                        for n, text, ok in holds
-                    ),
+                    *(judged(f"{place}, {text}", ok) for place, text, ok in holds),
                 ),
             ),
             Section("Not private as published", _PRIVACY),
@@ -221,8 +219,7 @@ def _rmse(prediction: Array, truth: Array) -> float:
 
 def _map_text(sales: int) -> tuple[str, ...]:
     return (
-        f"{sales:,} sales since 2013 in a square of 100 km around London (the papers have 4,766, so "
-        "less noise). Dots: sales; circles: released prices, their area the price, their transparency "
+        f"{sales:,} sales since 2013 in a square of 100 km around London (the papers have 4,766). Dots: sales; circles: released prices, their area the price, their transparency "
         "the noise (invisible at 40% of the width of the bounds); contours: the prediction without "
         f"privacy. Epsilon = 1, delta = 0.01, prices clipped to 100 to 500 thousand pounds, "
         f"lengthscale {LENGTHSCALE:g} km, noise variance {RATIO:g} times the signal's. The map is wider "
@@ -231,7 +228,6 @@ def _map_text(sales: int) -> tuple[str, ...]:
 
 
 _PRIVACY = (
-    f"Hall's calibration is more than enough at epsilon = 1: its true delta is "
-    f"{hall_delta(1.0, DELTA):.1e}. But prices are centred and scaled by their own mean and standard "
+    f"{hall_text((1.0,), DELTA)} But prices are centred and scaled by their own mean and standard "
     "deviation, and the contours of the published figure are the prediction without privacy.",
 )

@@ -7,6 +7,7 @@ it must not be used. The data of the papers are public, so private values may be
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.input_maps import collapse
 from privgp.gp.smoothers import exact_smoother
 from privgp.plan.designs.workload import design
-from privgp.privacy.budget import gaussian_delta
+from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
 from privgp.types import Array, Integers
 
 LEARNING_RATE = 0.05  # of the papers' algorithm 1
@@ -29,6 +30,18 @@ def hall_multiplier(epsilon: float, delta: float) -> float:
 def hall_delta(epsilon: float, delta: float) -> float:
     """The delta that Hall's formula really gives at this epsilon."""
     return gaussian_delta(epsilon, hall_multiplier(epsilon, delta))
+
+
+def hall_text(epsilons: Sequence[float], delta: float) -> str:
+    """Whether Hall's noise is enough for what it claims at these epsilons, and by how much."""
+    enough = all(hall_delta(epsilon, delta) <= delta for epsilon in epsilons)
+    each = "; ".join(
+        f"at epsilon = {epsilon:g} its true delta is {hall_delta(epsilon, delta):.2g} where {delta:g} "
+        f"is claimed, and its noise {hall_multiplier(epsilon, delta) / least:.2g} times the least that "
+        "is enough"
+        for epsilon, least in ((e, gaussian_multiplier(e, delta)) for e in epsilons)
+    )
+    return f"Hall's calibration is {'' if enough else 'NOT '}enough here: {each}."
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,11 @@ class Report:
     summary: tuple[str, ...] = ()
 
 
+def judged(statement: str, holds: bool) -> str:
+    """A statement with whether it holds in the run that prints it."""
+    return f"{'Holds' if holds else 'DOES NOT HOLD'}: {statement}."
+
+
 @dataclass(frozen=True)
 class Request:
     """How to run: where the data lie, whether a short run is enough, whom to tell of progress."""

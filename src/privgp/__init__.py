@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from privgp.privacy.guarantee import Guarantee, compose
     from privgp.question.outcomes import Count, Label, Number
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "Account",
     "BinnedGP",

@@ -26,9 +26,12 @@ class Within:
     infinite: bool = False
 
 
-def later(default: Any) -> Any:
-    """A field that files had not at first: one without it has this value."""
-    return field(default=default, metadata={"later": True})
+def later(default: Any, *, silent: bool = False) -> Any:
+    """A field that files had not at first: one without it has this value.
+
+    ``silent``: fingerprints leave the default out, whatever its type.
+    """
+    return field(default=default, metadata={"later": True, "silent": silent})
 
 
 Positive = Annotated[float, Within(math.ulp(0.0))]

@@ -31,13 +31,13 @@ DENSITIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 class Measured:
     """A mechanism that draws what one run on either dataset tells; all draws are attacked together.
 
-    ``run``: spends the budget on a dataset and returns its guarantee, by the entry point that users
-    call; ``neighbours``: the two worst datasets; ``part``: the draw that is attacked, of a mechanism
+    ``run``: spends the budget on a dataset, by the entry point that users call, and returns the fitted
+    estimator; ``neighbours``: the two worst datasets; ``part``: the draw that is attacked, of a mechanism
     of several kinds, with ``promise``, its share; ``worst``: exact numbers as far apart as the
     mechanism assumes, where no two datasets are known that are.
     """
 
-    run: Callable[[Any], Guarantee]
+    run: Callable[[Any], Any]
     neighbours: Callable[[], tuple[Any, Any]]
     draws: int = 3000
     part: int | None = None
@@ -49,7 +49,7 @@ class Measured:
         seen: list[list[Event]] = []
         for dataset in self.neighbours():
             with watched() as events:
-                guarantee = self.run(dataset)
+                guarantee = self.run(dataset).guarantee_
             seen.append(events if self.part is None else [events[self.part]])
         low, high = ([event.exact for event in events] for events in seen)
         if self.worst is not None:
@@ -129,7 +129,7 @@ class Chosen:
     the law is held against choices among ten of which one is 2.5 scales better.
     """
 
-    run: Callable[[Any], Guarantee]
+    run: Callable[[Any], Any]
     neighbours: Callable[[], tuple[Any, Any]]
     scale: Callable[[], float]
     law: Callable[[np.ndarray, float], np.ndarray]
@@ -162,11 +162,11 @@ class Chosen:
 class Released:
     """A mechanism whose draws depend on one another: many releases at once, and a trained attack.
 
-    ``run``: (guarantee of one release, (count, numbers), the noise in them as standard normal
+    ``run``: (the fitted estimator, (count, numbers), the noise in them as standard normal
     numbers); noise of another law is a fault too, as promises of paths are not tight.
     """
 
-    run: Callable[[Any, int], tuple[Guarantee, np.ndarray, np.ndarray]]
+    run: Callable[[Any, int], tuple[Any, np.ndarray, np.ndarray]]
     neighbours: Callable[[], tuple[Any, Any]]
     draws: int = 1500
 
@@ -179,7 +179,7 @@ class Released:
             noise.append(added.ravel())
             return drawn
 
-        promise = promise_of(self.run(pair[0], 1)[0])
+        promise = promise_of(self.run(pair[0], 1)[0].guarantee_)
         trial = Trial(self.draws, FAILURE, lambda share, doing: None)
         found = attack_trained(sampler, promise, trial)
         try:

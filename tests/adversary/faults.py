@@ -23,7 +23,9 @@ from privgp.vault.states.paths import PathContents, PathSampler
 
 @contextmanager
 def planted(*faults: tuple[Any, str, Any]) -> Iterator[None]:
+    """States are not verified when they are loaded, which would find some faults before the suite."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PathContents, "verified", lambda self: None)
         for where, name, wrong in faults:
             patch.setattr(where, name, wrong)
         yield

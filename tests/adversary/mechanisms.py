@@ -4,7 +4,9 @@
 ``Chosen`` candidates by their frequencies; attacks.py explains all three. A row must hold as it is and break when its noise is a fifth too small.
 
 Too little noise is missed with probability 6e-9 by 3,000 draws of Gaussian noise at epsilon 8, and at
-epsilon 2.5 with 4e-8 by 11,000 of one number with Laplace noise, with 3e-9 by 25,000 of two.
+epsilon 2.5 with 4e-8 by 11,000 of one number with Laplace noise, with 3e-9 by 25,000 of two. Labelled
+records with many inputs move by 0.90 of the bound, which covers features of either sign: 12,000 draws
+miss too little noise with 2e-10.
 """
 
 from __future__ import annotations
@@ -20,10 +22,13 @@ from papers.shared.choices import exponential_probabilities, permute_and_flip_pr
 from privgp import (
     BinnedGP,
     BinnedMeans,
-    Guarantee,
+    Count,
+    Label,
+    Number,
     PosteriorPaths,
     PrivateBayesSearchCV,
     PrivateFunction,
+    PrivateGP,
     PrivateGPClassifier,
     PrivateGPRegressor,
     PrivateGridSearchCV,
@@ -40,6 +45,7 @@ from tests.adversary.neighbours import (
     of_columns,
     of_features,
     of_joint_plan,
+    of_labels,
     of_people,
     of_plan,
 )
@@ -48,21 +54,24 @@ from tests.models.looking_up import Column
 BUDGET = {"y_bounds": (0, 1), "epsilon": 8.0, "delta": 0.01}
 SMALL = {**BUDGET, "epsilon": 2.5}
 FEW = INPUTS[::4]
+LABELS = INPUTS + 0.03, np.zeros(len(INPUTS), int)  # first batches, before that which is attacked
+FEW_RECORDS = np.full((200_000, 1), 0.7), np.full(200_000, 0.5)
+TWO_OUTPUTS = PrivateGPRegressor(
+    **{**BUDGET, "y_bounds": ((0, 1), (0, 1))}, mechanism="gaussian", hyperparameters="fixed"
+)
 
 
 def regressor(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measured:
     """Outputs are private: the worst person of the plan at either end of the bounds."""
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
-    return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
 
 
 def streamed_people() -> Measured:
     """Rows of people read in chunks: the worst person's outputs at either end of the bounds."""
     model = PrivateGPRegressor(**BUDGET, inducing=3, mechanism="gaussian", hyperparameters="fixed")
-    return Measured(
-        lambda y: clone(model).fit(INPUTS, y, PEOPLE).guarantee_, of_people(model), 3000
-    )
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=PEOPLE), of_people(model), 3000)
 
 
 def several(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measured:
@@ -70,13 +79,41 @@ def several(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measur
     settings = {"y_bounds": ((0, 1), (0, 1)), "hyperparameters": "fixed", **settings}
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_joint_plan(model, groups)
-    return Measured(lambda y: clone(model).fit(INPUTS, y, groups).guarantee_, worst, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
+
+
+def mixed(*, draws: int = 3000, **settings: Any) -> Measured:
+    """A number, a label and a count of everybody: all of the first person move as far as they may, with
+    private inputs between two places; counts do not go with these."""
+    private = "x_bounds" in settings
+    outcomes = {"pay": Number(0, 1), "ill": Label("no", "yes")}
+    outcomes |= {} if private else {"visits": Count(2, high=9)}
+    shared = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", "inputs": ["x"]}
+    model = PrivateGP(outcomes, **{**shared, **settings})
+    moved = PEOPLE == 0 if model.groups else np.arange(12) == 0
+
+    def run(end: int) -> Any:
+        columns = {"x": np.tile([0.1, 0.5, 0.9], 4), "whose": PEOPLE, "pay": np.full(12, 0.5)}
+        columns |= {"visits": np.zeros(12), "ill": np.full(12, "no", dtype=object)}
+        columns["pay"][moved], columns["visits"][moved] = end, 2 * end
+        columns["ill"][moved] = ("no", "yes")[end]
+        if private:
+            columns["x"][moved] = (0.1, 0.9)[end]
+        return clone(model).fit(columns)
+
+    return Measured(run, lambda: (0, 1), draws)
 
 
 def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
     """Labels are private: all are of the first class, but one that changes to the second."""
     settings = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", **settings}
     model = PrivateGPClassifier(classes=range(classes), **settings)
+
+    return Measured(lambda y: clone(model).fit(INPUTS, y), labels_of(model), draws)
+
+
+def labels_of(model: Any) -> Callable[[], Any]:
+    """Labels of the first class, but for the one that moves the measurement most."""
 
     def pair() -> Any:
         plan = model.plan(INPUTS)
@@ -85,42 +122,91 @@ def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
         y[1, int(np.argmax(np.linalg.norm(columns, 1 if plan.noise.pure else 2, axis=0)))] = 1
         return y[0], y[1]
 
-    return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, pair, draws)
+    return pair
 
 
 def refined(law: str, groups: Any = None, *, draws: int = 3000, **budget: Any) -> Measured:
-    """The same rows measured twice: both measurements are attacked together. The hyperparameters are
-    fixed, so that the second plan does not depend on the first one's noise."""
+    """Outputs of the same rows measured twice."""
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
+    return refined_model(model, of_plan(model, groups), at_inputs, draws, groups)
+
+
+def refined_model(
+    model: Any, pair: Any, rows: Callable[[Any], Any], draws: int = 3000, groups: Any = None
+) -> Measured:
+    """The same rows measured twice: both measurements are attacked together. The hyperparameters are
+    fixed, so that the second plan does not depend on the first one's noise. ``rows``: X and y from one
+    of the two datasets."""
     half = model.epsilon / 2, model.delta / 2
 
-    def run(y: Any) -> Guarantee:
-        fresh = clone(model).set_params(epsilon=half[0], delta=half[1]).fit(INPUTS, y, groups)
-        return fresh.refine(INPUTS, y, *half, groups).guarantee_
+    def run(data: Any) -> Any:
+        X, y = rows(data)
+        fresh = clone(model).set_params(epsilon=half[0], delta=half[1]).fit(X, y, groups=groups)
+        return fresh.refine(X, y, *half, groups=groups)
 
-    return Measured(run, of_plan(model, groups), draws)
+    return Measured(run, pair, draws)
 
 
 def updated(law: str, *, draws: int = 3000, **budget: Any) -> Measured:
     """A person of the second batch: the first one's measurement tells nothing of them."""
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
-    first = INPUTS + 0.03
+    first = INPUTS + 0.03, np.full(len(INPUTS), 0.5)
+    return updated_model(model, of_plan(model), at_inputs, first, draws)
 
-    def run(y: Any) -> Guarantee:
-        fresh = clone(model).fit(first, np.full(len(first), 0.5))
-        return fresh.update(INPUTS, y).guarantee_
 
-    return Measured(run, of_plan(model), draws, part=1)
+def updated_model(
+    model: Any, pair: Any, rows: Callable[[Any], Any], first: Any, draws: int = 3000
+) -> Measured:
+    """Rows of the second batch are attacked by its measurement. ``first``: X and y of the first."""
+
+    def run(data: Any) -> Any:
+        return clone(model).fit(*first).update(*rows(data))
+
+    return Measured(run, pair, draws, part=1)
+
+
+def at_inputs(y: Any) -> Any:
+    return INPUTS, y
+
+
+def further_labels(
+    how: Any, classes: int, *first: Any, draws: int = 3000, **settings: Any
+) -> Measured:
+    """Labels measured twice, or of a second batch."""
+    settings = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", **settings}
+    model = PrivateGPClassifier(classes=range(classes), **settings)
+    return how(model, labels_of(model), at_inputs, *first, draws)
+
+
+def further_records(how: Any, *first: Any, draws: int, rows: int, **settings: Any) -> Measured:
+    """Records measured twice, or of a second batch: as in ``records``."""
+    model = PrivateGPRegressor(
+        ConstantKernel(0.2) * RBF(0.6),
+        protect="records",
+        x_bounds=(0, 1),
+        hyperparameters="fixed",
+        **settings,
+    )
+
+    def records_of(record: Any) -> Any:
+        X, y = np.full((rows, 1), 0.4), np.full(rows, 0.5)
+        X[0], y[0] = record
+        return X, y
+
+    stay = settings["mechanism"] in PURE
+    return how(
+        model, lambda: of_bins(model.plan(rows).strategy, stay=stay), records_of, *first, draws
+    )
 
 
 def fitted_records(model: Any, bins: Callable[[], Any], draws: int, **where: Any) -> Measured:
     """Records are private: the first is one of the two that lie furthest apart."""
 
-    def run(record: Any) -> Guarantee:
+    def run(record: Any) -> Any:
         rows = bins().rows
         X, y = np.full((rows, 1), 0.4), np.full(rows, 0.5)
         X[0], y[0] = record
-        return clone(model).fit(X, y).guarantee_
+        return clone(model).fit(X, y)
 
     return Measured(run, lambda: of_bins(bins(), **where), draws)
 
@@ -130,10 +216,10 @@ def features(**budget: Any) -> Measured:
     kernel, bounds = ConstantKernel(0.2) * RBF(0.6), [(0, 1)] * 4
     model = PrivateGPRegressor(kernel, 0.02, protect="records", x_bounds=bounds, **budget)
 
-    def run(record: Any) -> Guarantee:
+    def run(record: Any) -> Any:
         X, y = np.full((5, 4), 0.4), np.full(5, 0.5)
         X[0], y[0] = record
-        return clone(model).set_params(hyperparameters="fixed").fit(X, y).guarantee_
+        return clone(model).set_params(hyperparameters="fixed").fit(X, y)
 
     return Measured(run, lambda: of_features(model.plan(5).strategy))
 
@@ -143,12 +229,54 @@ def people(bounds: Any, **settings: Any) -> Measured:
     kernel, whose = ConstantKernel(0.2) * RBF(0.6), np.repeat(np.arange(4), 3)
     model = PrivateGPRegressor(kernel, 0.02, protect="records", x_bounds=bounds, **settings)
 
-    def run(y: float) -> Guarantee:
+    def run(y: float) -> Any:
         X, outputs = np.full((12, len(bounds)), 0.4), np.full(12, 0.5)
         outputs[whose == 0] = y
-        return clone(model).set_params(hyperparameters="fixed").fit(X, outputs, whose).guarantee_
+        return clone(model).set_params(hyperparameters="fixed").fit(X, outputs, groups=whose)
 
     return Measured(run, lambda: (0.0, 1.0))
+
+
+def labelled(
+    bounds: Any, classes: int = 3, *, whose: Any = None, draws: int = 3000, **settings: Any
+) -> Measured:
+    """Whole records with labels: the first record, or all of the first person, is of one class or of
+    another, or at another place of many inputs, whichever moves most. A person's records lie in one
+    place and have one label."""
+    settings = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", **settings}
+    kernel = ConstantKernel(4.0) * RBF(0.6)
+    model = PrivateGPClassifier(
+        kernel, classes=range(classes), protect="records", x_bounds=bounds, **settings
+    )
+    rows = 5 if whose is None else len(whose)
+    mine = np.arange(rows) == 0 if whose is None else whose == whose[0]
+
+    def run(record: Any) -> Any:
+        X, y = np.full((rows, len(bounds)), 0.4), np.zeros(rows, int)
+        X[mine], y[mine] = record
+        return clone(model).fit(X, y, groups=whose)
+
+    def pair() -> Any:
+        return of_labels(model.plan(rows, groups=whose).strategy)
+
+    return Measured(run, pair, draws)
+
+
+def counted(whose: Any = None, *, draws: int = 3000, **settings: Any) -> Measured:
+    """Whole records with counts: none or the most there may be, in one place."""
+    kernel = ConstantKernel(0.2) * RBF(0.6)
+    model = PrivateGPRegressor(
+        kernel, protect="records", x_bounds=(0, 1), likelihood="poisson", hyperparameters="fixed",
+        **settings,
+    )  # fmt: skip
+    rows = 5 if whose is None else len(whose)
+    mine = np.arange(rows) == 0 if whose is None else whose == whose[0]
+
+    def run(count: float) -> Any:
+        y = np.where(mine, count, 0.5)
+        return clone(model).fit(np.full((rows, 1), 0.4), y, groups=whose)
+
+    return Measured(run, lambda: (0.0, 1.0), draws)
 
 
 def records(law: str, draws: int, **budget: Any) -> Measured:
@@ -171,17 +299,17 @@ def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
         grid = Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3))
         pure = noise in PURE
         return fitted_records(model, lambda: grid, 25_000 if pure else 3000, stay=pure)
-    return Measured(lambda y: clone(model).fit(INPUTS, y).guarantee_, ends(), 11_000)
+    return Measured(lambda y: clone(model).fit(INPUTS, y), ends(), 11_000)
 
 
 def function(**settings: Any) -> Measured:
     """The outermost row moves the function most."""
     made = PrivateFunction(Matern(0.5, nu=2.5), 0.3, **BUDGET, **settings)
 
-    def run(y: Any) -> Guarantee:
+    def run(y: Any) -> Any:
         fresh = clone(made).fit(FEW, y)
         fresh.release(FEW)
-        return fresh.guarantee_
+        return fresh
 
     return Measured(run, ends(0, len(FEW)), 3000)
 
@@ -190,10 +318,10 @@ def function_of_records() -> Measured:
     """One record, so that another output and another input move as far as the bound."""
     made = PrivateFunction(RBF(0.5), 1.0, protect="records", domain=(0, 1), **BUDGET)
 
-    def run(record: Any) -> Guarantee:
+    def run(record: Any) -> Any:
         fresh = clone(made).fit([[record[0]]], [record[1]])
         fresh.release(np.linspace(0.3, 0.7, 5)[:, None])
-        return fresh.guarantee_
+        return fresh
 
     return Measured(run, lambda: ((0.5, 1.0), (0.52, 0.0)), 3000)
 
@@ -209,14 +337,14 @@ def paths(count: int, extra: float, draws: int) -> Released:
         kernel, 1.0, domain=(0, 1), y_bounds=(-1, 1), n_paths=count, extra_noise=extra, delta=1e-3
     )
 
-    def run(y: float, many: int) -> tuple[Guarantee, np.ndarray, np.ndarray]:
+    def run(y: float, many: int) -> tuple[Any, np.ndarray, np.ndarray]:
         made = clone(one).set_params(n_paths=count * many).fit(X, [y])
         drawn = np.hstack([made.release(points[:1]), made.release(points[1:])])
         cross = kernel(X, points) / 2.0
         law = (1 + extra**2) * kernel(points) - 2.0 * cross.T @ cross
         root = np.linalg.cholesky(law + made.nugget_std_**2 * np.eye(3))
         noise = np.linalg.solve(root, (drawn - y * cross).T)
-        return one.guarantee_for(1), drawn.reshape(many, -1), noise
+        return made, drawn.reshape(many, -1), noise
 
     return Released(run, lambda: (-1.0, 1.0), draws)
 
@@ -228,8 +356,8 @@ def validated(method: str, law: Any, settings: int) -> Chosen:
         Column(), {"j": list(range(settings))}, epsilon=3.0, delta=1e-5, method=method
     )
 
-    def run(X: Any) -> Guarantee:
-        return clone(search).fit(X, np.ones(20, int), X_val=X, y_val=np.ones(20, int)).guarantee_
+    def run(X: Any) -> Any:
+        return clone(search).fit(X, np.ones(20, int), X_val=X, y_val=np.ones(20, int))
 
     def pair() -> Any:
         X = np.ones((2, 20, settings), int)
@@ -250,8 +378,8 @@ def cross_validated(part: str) -> Measured | Chosen:
         epsilon=10.0, delta=0.01,
     )  # fmt: skip
 
-    def run(y: Any) -> Guarantee:
-        return clone(search).fit(INPUTS, y).guarantee_
+    def run(y: Any) -> Any:
+        return clone(search).fit(INPUTS, y)
 
     if part == "release":
         rest = PrivateGPRegressor(RBF(1.0), 0.1, mechanism="gaussian", **BUDGET)
@@ -275,7 +403,7 @@ def measured_search() -> Measured:
     grid = {"kernel__k1__length_scale": [0.5, 2.0]}
     search = PrivateGridSearchCV(model, grid, epsilon=8.0, delta=0.01)
     planner = PrivateGPRegressor(RBF(1.0), 0.1, mechanism="gaussian", **BUDGET)
-    return Measured(lambda y: clone(search).fit(INPUTS, y).guarantee_, of_plan(planner), 3000)
+    return Measured(lambda y: clone(search).fit(INPUTS, y), of_plan(planner), 3000)
 
 
 def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
@@ -285,11 +413,13 @@ def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
     """
     settings: dict[str, Any] = {"epsilon": 8.0, "delta": 0.01, "n_iter": 2, "method": method}
     if method != "measured":
-        settings |= {"assume": {"A": 1.0, "tau": 1.0}, "epsilon": 5.0}
+        settings["epsilon"] = 5.0
+    if method == "kusner-noise-free":
+        settings["assume"] = {"A": 1.0, "tau": 1.0}
     search = PrivateBayesSearchCV(Column(), {"j": [0, 1]}, **settings)
 
-    def run(y: Any) -> Guarantee:
-        return clone(search).fit(None, None, np.ones((20, 2), int), y).guarantee_
+    def run(y: Any) -> Any:
+        return clone(search).fit(None, None, X_val=np.ones((20, 2), int), y_val=y)
 
     def pair() -> Any:
         y = np.ones((2, 20), int)
@@ -374,6 +504,63 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("updated, gaussian", PrivateGPRegressor, updated("gaussian")),
     ("updated, laplace", PrivateGPRegressor, updated("laplace", draws=11_000, epsilon=2.5)),
     (
+        "refined, two classes, gaussian",
+        PrivateGPClassifier,
+        further_labels(refined_model, 2, mechanism="gaussian"),
+    ),
+    (
+        "refined, three classes, laplace",
+        PrivateGPClassifier,
+        further_labels(refined_model, 3, mechanism="laplace", epsilon=2.5, draws=50_000),
+    ),
+    (
+        "updated, two classes, laplace",
+        PrivateGPClassifier,
+        further_labels(updated_model, 2, LABELS, mechanism="laplace", epsilon=2.5, draws=11_000),
+    ),
+    (
+        "updated, three classes, gaussian",
+        PrivateGPClassifier,
+        further_labels(updated_model, 3, LABELS, mechanism="gaussian"),
+    ),
+    (
+        "refined, poisson, gaussian",
+        PrivateGPRegressor,
+        refined("gaussian", likelihood="poisson", max_change=0.25),
+    ),
+    (
+        "updated, poisson, laplace",
+        PrivateGPRegressor,
+        updated("laplace", likelihood="poisson", max_change=0.25, epsilon=2.5, draws=11_000),
+    ),
+    (
+        "refined, several outputs, gaussian",
+        PrivateGPRegressor,
+        refined_model(TWO_OUTPUTS, of_joint_plan(TWO_OUTPUTS), at_inputs),
+    ),
+    (
+        "updated, several outputs, gaussian",
+        PrivateGPRegressor,
+        updated_model(
+            TWO_OUTPUTS,
+            of_joint_plan(TWO_OUTPUTS),
+            at_inputs,
+            (INPUTS + 0.03, np.full((len(INPUTS), 2), 0.5)),
+        ),
+    ),
+    (
+        "refined, records, gaussian",
+        PrivateGPRegressor,
+        further_records(refined_model, draws=3000, rows=5, mechanism="gaussian", **BUDGET),
+    ),
+    (
+        "updated, records, laplace",
+        PrivateGPRegressor,
+        further_records(
+            updated_model, FEW_RECORDS, draws=25_000, rows=200_000, mechanism="laplace", **SMALL
+        ),
+    ),
+    (
         "inducing",
         PrivateGPRegressor,
         regressor(inducing=3, mechanism="gaussian", hyperparameters="fixed"),
@@ -388,6 +575,15 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ),
     ("records, gaussian", PrivateGPRegressor, records("gaussian", 3000, **BUDGET)),
     ("records, laplace", PrivateGPRegressor, records("laplace", 25_000, **SMALL)),
+    ("outputs, gaussian", PrivateGP, mixed(mechanism="gaussian")),
+    ("outputs, laplace", PrivateGP, mixed(mechanism="laplace", epsilon=2.5, draws=25_000)),
+    ("people, gaussian", PrivateGP, mixed(mechanism="gaussian", groups="whose")),
+    ("inducing", PrivateGP, mixed(mechanism="gaussian", inducing=3)),
+    (
+        "records, gaussian",
+        PrivateGP,
+        mixed(mechanism="gaussian", protect="records", x_bounds={"x": (0, 1)}),
+    ),
     ("two classes, gaussian", PrivateGPClassifier, classifier(2, mechanism="gaussian")),
     (
         "two classes, laplace",
@@ -407,6 +603,42 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
         people([(0, 1)], mechanism="gaussian", **BUDGET),
     ),
     ("records of people, many inputs", PrivateGPRegressor, people([(0, 1)] * 4, **BUDGET)),
+    ("records, poisson, gaussian", PrivateGPRegressor, counted(mechanism="gaussian", **BUDGET)),
+    (
+        "records, poisson, laplace",
+        PrivateGPRegressor,
+        counted(draws=25_000, mechanism="laplace", **SMALL),
+    ),
+    (
+        "records of people, poisson",
+        PrivateGPRegressor,
+        counted(PEOPLE, mechanism="gaussian", **BUDGET),
+    ),
+    (
+        "records, three classes, gaussian",
+        PrivateGPClassifier,
+        labelled([(0, 1)], mechanism="gaussian"),
+    ),
+    (
+        "records, three classes, laplace",
+        PrivateGPClassifier,
+        labelled([(0, 1)], mechanism="laplace", epsilon=2.5, draws=25_000),
+    ),
+    (
+        "records of people, three classes",
+        PrivateGPClassifier,
+        labelled([(0, 1)], whose=PEOPLE, mechanism="gaussian"),
+    ),
+    (
+        "records of people, two classes",
+        PrivateGPClassifier,
+        labelled([(0, 1)], 2, whose=PEOPLE, mechanism="gaussian"),
+    ),
+    (
+        "records, three classes, many inputs",
+        PrivateGPClassifier,
+        labelled([(0, 1)] * 4, draws=12_000),
+    ),
     ("outputs, laplace", BinnedMeans, bins(BinnedMeans, "outputs", "laplace", **SMALL)),
     ("outputs, gaussian", BinnedMeans, bins(BinnedMeans, "outputs", "gaussian", **BUDGET)),
     ("records, gaussian", BinnedMeans, bins(BinnedMeans, "records", "gaussian", **BUDGET)),

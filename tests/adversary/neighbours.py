@@ -11,6 +11,7 @@ import numpy as np
 
 from privgp import PrivateGPRegressor
 from privgp.plan.inputs.rows import ArrayRows, PeopleRows
+from privgp.privacy.noise import PURE
 from privgp.vault.measure import exact
 from privgp.vault.people import person_codes
 
@@ -34,7 +35,7 @@ def of_plan(model: PrivateGPRegressor, groups: Any = None) -> Callable[[], Pair]
     """Outputs in (0, 1) of the person who moves the measurement most, as far as that person may."""
 
     def pair() -> Pair:
-        plan = model.plan(INPUTS, groups)
+        plan = model.plan(INPUTS, groups=groups)
         people = np.arange(len(INPUTS)) if groups is None else groups
         order = 1 if plan.noise.pure else 2
         found = max(_ends_of_people(people), key=lambda u: _moved(plan.strategy, u, order))
@@ -49,7 +50,7 @@ def of_joint_plan(model: PrivateGPRegressor, groups: Any = None) -> Callable[[],
     """All outputs in (0, 1) of the person who moves the measurement of all of them most."""
 
     def pair() -> Pair:
-        plan = model.plan(INPUTS, groups)
+        plan = model.plan(INPUTS, groups=groups)
         people = np.arange(len(INPUTS)) if groups is None else groups
         order, count = 1 if plan.noise.pure else 2, len(plan.parts)
         tables = (
@@ -128,3 +129,19 @@ def of_features(features: Any) -> Pair:
     apart = np.square(low).sum(axis=1)[:, None] + np.square(high).sum(axis=1) - 2.0 * low @ high.T
     i, j = np.unravel_index(np.argmax(apart), apart.shape)
     return (places[i], 0.0), (places[j], 1.0)
+
+
+def of_labels(strategy: Any) -> Pair:
+    """Two records (x, label), of many places the two that are furthest apart in what is measured."""
+    rng = np.random.default_rng(0)
+    places = rng.uniform(strategy.low, strategy.high, (200, len(strategy.low)))
+    single = replace(strategy, rows=1)
+    whose = (np.zeros(1, np.int64),) if strategy.whole_people else ()
+    one = [(place, label) for place in places for label in (0, 1)]
+    order = 1 if strategy.law in PURE else 2
+    measured = np.array(
+        [exact(single, (p[None], np.array([float(k)]), *whose), (0.0, 1.0)) for p, k in one]
+    )
+    apart = [np.linalg.norm(measured - each, order, axis=1) for each in measured]
+    i, j = np.unravel_index(int(np.argmax(apart)), np.shape(apart))
+    return one[i], one[j]

@@ -61,7 +61,17 @@ def watched(noise_scale: float = 1.0) -> Iterator[list[Event]]:
 
         return draw
 
+    with drawing(numbers, choice):
+        yield events
+
+
+@contextmanager
+def drawing(numbers: Callable[..., Any], choice: Callable[..., Any]) -> Iterator[None]:
+    """Draw by these functions instead, in both places; each returns what is called with exact numbers.
+
+    ``numbers``: called with distribution, size, scale and the exponent of the lattice; ``choice``: as
+    OpenDP's noisy maximum."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sample, "_sampler", numbers)
         patch.setattr(dp.m, "make_noisy_max", choice)
-        yield events
+        yield

@@ -35,6 +35,7 @@ OPTIONS = {
         *(f"{how}, {law}" for how in ("people", "refined", "updated") for law in LAWS),
         "inducing",
     ),
+    "PrivateGP": (*(f"outputs, {law}" for law in LAWS), "people", "inducing", "records"),
     "PrivateGPClassifier": tuple(f"{n} classes, {law}" for n in ("two", "three") for law in LAWS),
     "BinnedMeans": BINS,
     "BinnedGP": BINS,
@@ -61,7 +62,7 @@ def attacked(request) -> Looked | Chosen | Released:
     return mechanism.looked() if isinstance(mechanism, Measured) else mechanism
 
 
-@pytest.mark.statistical
+@pytest.mark.statistical(failure=1e-6)
 def test_the_promise_holds(attacked):
     if not isinstance(attacked, Looked):
         assert attacked.holds(1.0)
@@ -71,7 +72,7 @@ def test_the_promise_holds(attacked):
     assert wastes_no_noise(result), result.describe()
 
 
-@pytest.mark.statistical
+@pytest.mark.statistical(failure=1e-6)
 def test_noise_a_fifth_too_small_is_found(attacked):
     assert not attacked.holds(0.8)
 

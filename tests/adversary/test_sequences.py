@@ -42,7 +42,7 @@ def run(kind: str, seed: int, folder: Path, digits: Digits = FLOAT) -> np.ndarra
     return laws.check_outputs(contents, np.vstack(rows), digits)
 
 
-@pytest.mark.statistical
+@pytest.mark.statistical(failure=1e-6)
 @pytest.mark.parametrize("part", range(5))
 @pytest.mark.parametrize("kind", SEQUENCES)
 def test_noise_is_never_below_what_the_proof_needs(kind, part, tmp_path):

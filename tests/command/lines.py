@@ -107,7 +107,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--out": NEW, "--plot": PICTURE, "--certificate": tuple(n.format(".html") for n in NEW),
     "--page": tuple(n.format(".html") for n in NEW), "--label": ("", "nonsense"),
     "--inputs": ("", "nonsense", "age,", "age,age"), "--output": ("", "nonsense", "age"),
-    "--groups": ("", "nonsense"), "--bounds": (*PAIR, "0"), "--epsilon": (*POSITIVE, "1e5"),
+    "--groups": ("", "nonsense"), "--bounds": (*PAIR, "0", "0,3000"), "--epsilon": (*POSITIVE, "1e5"),
     "--for-error": POSITIVE, "--shares": ("", "nonsense", "1,2", "0,1"),
     "--delta": (*POSITIVE, "1", "2"), "--domain": RANGES, "--x-bounds": (*PAIR[:-1], "a:b", "1", ""),
     "--kernel": TEXT_KERNEL, "--noise-variance": POSITIVE, "--noise-std": (*POSITIVE, "1,,2"),
@@ -128,7 +128,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--dates": COLUMN_NAMES, "--booleans": COLUMN_NAMES, "--categories": (*COLUMN_NAMES, "age=", "age=a||b", "age=a|a"),
     "--places": (*COLUMN_NAMES, "age"), "--crs": ("EPSG:4326",),  # for places alone
     "--periodic": (*COLUMN_NAMES, "age", "age=", "age=0", "age=-1", "age=nan", "age=inf"),
-    "--missing": CHOICE, "--delimiter": ("", ";;", "é"), "--encoding": ("", "nonsense"),
+    "--missing": CHOICE, "--delimiter": ("", ";;", "é", '"'), "--encoding": ("", "nonsense"),
     "--numbers": COLUMN_NAMES, "--date-format": ("", "nonsense"), "--grid": (*COUNT, "1e9"),
     "--grid-bounds": ("", "nonsense", "age=", "age=1", "age=9:1", "bmi=1:2", "age=1:2,age=1:2", "age=a:b"),
     "--contours": (*COUNT, "5"),  # for .geojson alone

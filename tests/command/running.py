@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -33,6 +34,26 @@ def run(*arguments: object, main: Callable[[Sequence[str]], int] = main) -> Resu
     with redirect_stdout(out), redirect_stderr(err):
         code = main([str(argument) for argument in arguments])
     return Result(code, out.getvalue(), err.getvalue())
+
+
+def instead(line: Sequence[object], options: Sequence[object]) -> list[object]:
+    """A command line with these options in place of its own of the same names."""
+    given = _option_words(options)
+    names = {name for name, _ in given}
+    kept = [words for name, words in _option_words(line) if not name or name not in names]
+    return [word for words in (*kept, *(words for _, words in given)) for word in words]
+
+
+def _option_words(line: Sequence[object]) -> list[tuple[str, list[object]]]:
+    """Every option by its long name, with the words it is written in; words before all of them under
+    no name."""
+    found: list[tuple[str, list[object]]] = [("", [])]
+    for word in line:
+        if re.match("--?[a-z]", str(word)):
+            name = str(word).partition("=")[0]
+            found.append(("--out" if name == "-o" else name, []))
+        found[-1][1].append(word)
+    return found
 
 
 def subcommands() -> dict[str, Any]:

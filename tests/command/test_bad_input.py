@@ -15,6 +15,7 @@ from tests.command.running import (
     COLUMNS,
     QUICK,
     assert_refused,
+    instead,
     people_table,
     run,
 )
@@ -54,7 +55,7 @@ BAD_TABLES = {
     "overflowing input": (CELLS.replace("22.5", "1e999"), "NaN or infinity in row 2"),
     "comma as decimal point": (CELLS.replace("22.5", '"22,5"'), "must hold numbers"),
     "not UTF-8": (CELLS.replace("bmi", "gr\xf6\xdfe").encode("latin-1"), "UTF-8"),
-    "binary": (bytes(range(256)), "no column"),
+    "binary": (bytes(range(256)), "UTF-8"),
     "only newlines": ("\n\n\n", "no column"),
     "no header": (CELLS.partition("\n")[2], "first line must name the columns"),
     "no header, semicolons": (CELLS.partition("\n")[2].replace(",", ";"), "first line"),
@@ -232,6 +233,10 @@ BAD_ARGUMENTS: dict[str, tuple[list[str], str]] = {
     "unknown input": (["--inputs", "height"], "no column 'height'"),
     "output among the inputs": (["--inputs", "age,cost"], "cannot be among"),
     "output as identifier": (["--groups", "cost"], "cannot name the people"),
+    "private identifiers among the inputs": (
+        ["--protect", "records", *["--x-bounds", "0", "90"] * 2, "--groups", "bmi"],
+        "identifiers 'bmi' cannot be among",
+    ),
     "unknown groups": (["--groups", "family"], "no column 'family'"),
     "no groups": (["--groups", ""], "--groups"),
     "no output": (["--output", ""], "--output"),
@@ -248,7 +253,8 @@ BAD_ARGUMENTS: dict[str, tuple[list[str], str]] = {
 def test_bad_arguments(tmp_path: Path, visits: Path, command: str, case: str) -> None:
     arguments, words = BAD_ARGUMENTS[case]
     out = ["-o", tmp_path / "v.privgp"] if command == "release" else []
-    refused(tmp_path, command, visits, *COLUMNS, *BUDGET, *out, *arguments, words=(words,))
+    line = instead([*COLUMNS, *BUDGET, *out], arguments)
+    refused(tmp_path, command, visits, *line, words=(words,))
 
 
 @pytest.mark.parametrize("left_out", ["--inputs", "--output", "--bounds", "--epsilon", "--delta"])

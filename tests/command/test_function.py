@@ -14,6 +14,7 @@ from tests.command.running import (
     COLUMNS,
     assert_one_sentence,
     assert_refused,
+    instead,
     people_table,
     private_cells,
     run,
@@ -108,7 +109,9 @@ def test_wrong_arguments_are_refused(
     tmp_path: Path, visits: Path, monkeypatch: pytest.MonkeyPatch, change: list[str], words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    arguments = ["function", "create", visits, *CREATE, "-o", "visits.private-state", *change]
+    arguments = instead(
+        ["function", "create", visits, *CREATE, "-o", "visits.private-state"], change
+    )
     assert_refused(run(*arguments), words)
     assert [p.name for p in tmp_path.iterdir()] == [visits.name]
 

@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Iterator[
     (path / "v.csv").write_bytes(TABLE)
     (path / "v.privgp").write_bytes(release.read_bytes())
 
-    def fit(_: PrivateGPRegressor, X: Any, y: Any, groups: Any, *__: Any) -> None:
+    def fit(_: PrivateGPRegressor, X: Any, y: Any, *, groups: Any, **__: Any) -> None:
         FIT_REACHED.append((X, y, groups))
         raise RuntimeError("spent")
 

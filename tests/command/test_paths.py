@@ -11,7 +11,14 @@ import pytest
 from sklearn.gaussian_process.kernels import Matern
 
 from privgp import PosteriorPaths
-from tests.command.running import COLUMNS, assert_one_sentence, assert_refused, private_cells, run
+from tests.command.running import (
+    COLUMNS,
+    assert_one_sentence,
+    assert_refused,
+    instead,
+    private_cells,
+    run,
+)
 
 LAW = ["--domain", "age=18:90,bmi=15:40", "--bounds", "0", "5000", "--delta", "1e-3", "--kernel",
     "1e6*matern12(20, 5)"]  # fmt: skip
@@ -68,7 +75,7 @@ def test_inputs_of_an_array_are_called_by_their_number(tmp_path: Path) -> None:
     law = PosteriorPaths(
         Matern(1.0, nu=0.5), 50.0, domain=[(0, 1)] * 2, y_bounds=(0, 1), delta=0.01
     )
-    law.fit(X, X[:, 0], state=state)
+    law.fit(X, X[:, 0].copy(), state=state)
     assert "'x1' and 'x2'" in run("paths", "inspect", state).out
     assert run("paths", "release", state, "x1=0:1:2,x2=0:1:3", "-o", out).code == 0
     assert pl.read_csv(out).columns == ["x1", "x2", "path_1"]
@@ -116,7 +123,7 @@ def test_wrong_arguments_are_refused(
     tmp_path: Path, visits: Path, monkeypatch: pytest.MonkeyPatch, change: list[str], words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    arguments = ["paths", "create", visits, *CREATE, "-o", "v.private-state", *change]
+    arguments = instead(["paths", "create", visits, *CREATE, "-o", "v.private-state"], change)
     assert_refused(run(*arguments), words)
     assert [p.name for p in tmp_path.iterdir()] == [visits.name]
 

@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 
 import privgp
+from privgp.command.options import LISTS
 from tests.command.lines import BAD, BESIDE, GOOD, LEDGER, LONG, OUTPUT_TABLE, OWN
 from tests.command.running import assert_one_sentence, people_table, run, subcommands
 
@@ -185,6 +186,55 @@ def test_a_bad_value_is_refused(command: str, name: str, folder: Path) -> None:
         assert not value or names_what_is_wrong(result.err, name, value), result
         assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", result.err)) <= options, result
     assert contents(folder) == before
+
+
+OPTIONS = [
+    (command, option)
+    for command in sorted(COMMANDS)
+    for option in COMMANDS[command].params
+    if option.param_type_name == "option" and not option.multiple
+]
+SEVERAL = {("plan", "--bounds"), ("release", "--bounds")}  # once for each output
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_an_option_that_is_given_twice_is_joined_or_refused(command: str, folder: Path) -> None:
+    """The last one took the place of the others, and budgets and inputs with it."""
+    before = contents(folder)
+    lists = [o for c, o in OPTIONS if c == command and o.metavar in LISTS]
+    for option in [o for c, o in OPTIONS if c == command and o not in lists]:
+        if (command, named(option)) in SEVERAL:
+            continue
+        line = words(command, {k: v for k, v in GOOD[command].items() if k not in option.opts})
+        given = [] if option.is_flag else ["1"] * option.nargs
+        for second in [*option.opts, *option.secondary_opts]:
+            result = run(*line, named(option), *given, second, *given)
+            if "--json" not in option.opts:
+                assert_one_sentence(result)
+            assert (result.code, result.out) == (2, "")
+            assert named(option) in result.err
+            assert "must be given once." in result.err
+    for option in lists:
+        line = words(command, {k: v for k, v in GOOD[command].items() if k not in option.opts})
+        given = [*line[len(command.split()) :], named(option), "a", f"{named(option)}=b,c"]
+        assert COMMANDS[command].make_context(command, given).params[option.name] == "a,b,c"
+    assert contents(folder) == before
+
+
+def test_inputs_that_are_given_one_by_one_are_all_taken(tmp_path: Path) -> None:
+    line = words("release", {**GOOD["release"], "--out": str(tmp_path / "v.privgp")})
+    assert run(*line, "--inputs", "bmi").code == 0
+    assert [*privgp.load(tmp_path / "v.privgp").feature_names_in_] == ["age", "bmi"]
+
+
+@pytest.mark.parametrize("given", ["0,3000", "0", "0 to", "=0,3000", "=0"])
+def test_bounds_that_are_not_two_numbers_are_told_how_to_be_written(given: str) -> None:
+    good = {name: value for name, value in GOOD["plan"].items() if name != "--bounds"}
+    line = [f"--bounds{given}"] if given[0] == "=" else ["--bounds", *given.split()]
+    for rest in ([], ["--force"]):
+        result = run(*words("plan", good), *line, *rest)
+        assert_one_sentence(result)
+        assert "--bounds must be two numbers with a space between them, such as" in result.err
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,24 @@ def test_a_table_nobody_prepared_becomes_a_release(tmp_path: Path, case: str) ->
     assert run("inspect", file).code == 0
 
 
+@pytest.mark.parametrize("header", ["age;cost", '"age";"cost"', 'age;"cost, EUR"'])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_table_of_a_sheet_with_semicolons_and_quotes_is_read(
+    tmp_path: Path, header: str, quote: str
+) -> None:
+    """It was called an encoding problem."""
+    rows = [f"{quote}{k},5{quote};{quote}{1000 + k},5{quote}" for k in range(20, 32)]
+    data, out = tmp_path / "t.csv", tmp_path / "t.privgp"
+    data.write_text("\r\n".join([header, *rows]))
+    asked = ["--inputs", "age", "--output", header.partition(";")[2].strip('"'), *BUDGET[2:]]
+    asked += [*QUICK, "-o", out]
+    assert run("release", data, *asked).code == 0
+    assert privgp.load(out).predict({"age": [20.5]}).shape == (1,)
+    several = run("release", f"{tmp_path}/*.csv", *asked, "--force")
+    assert_refused(several)
+    assert "UTF-8" not in several.err
+
+
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tables")
@@ -164,7 +182,10 @@ def test_a_plan_that_leaves_out_rows_says_that_it_looked_which_have_no_output(
 ) -> None:
     (tmp_path / "t.csv").write_text("a,cost\n1,5\n2,\n3,6\n4,7\n")
     asked = ["--inputs", "a", *BUDGET[2:], "--missing", "drop", "--hyperparameters", "fixed"]
-    for given, told in ((["--output", "cost"], "which rows have none"), ([], "no output was read")):
+    for given, told in (
+        (["--output", "cost"], "which rows have none"),
+        ([], "a plan needs no output"),
+    ):
         done = run("plan", tmp_path / "t.csv", *asked, *given)
         assert done.code == 0, done
         assert told in " ".join(done.out.split())

@@ -18,7 +18,6 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.stacking import MOST_NODES, Stacked, _interpolation, on_common_nodes, sums_behind
 from privgp.models import regressor
-from privgp.models.kinds import updates
 
 KERNEL = ConstantKernel(400.0) * Matern(15.0, nu=2.5) + ConstantKernel(100.0)
 ROWS, NEW = 60, 30
@@ -34,11 +33,11 @@ def measured(law: str, people: bool) -> tuple[PrivateGPRegressor, list[Any], np.
     y, z = rng.uniform(60, 200, ROWS), rng.uniform(60, 200, NEW)
     model = PrivateGPRegressor(y_bounds=(60, 200), delta=1e-5, mechanism=law, random_state=1)
     strategies = []
-    model.fit(X, y, groups)
+    model.fit(X, y, groups=groups)
     strategies.append(model.plan_.strategy)
-    model.update(Z, z, others)
+    model.update(Z, z, groups=others)
     strategies.append(model.plan_.strategy)
-    model.refine(X, y, 0.7, 1e-5, groups)
+    model.refine(X, y, 0.7, 1e-5, groups=groups)
     strategies.append(model.plan_.strategy)
     return model, strategies, np.vstack([X, Z])
 
@@ -47,8 +46,8 @@ def measured(law: str, people: bool) -> tuple[PrivateGPRegressor, list[Any], np.
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_stacked_covariances_are_those_of_the_rows(law, people, monkeypatch):
     """Two of three measurements are of the same rows: what outputs scatter is in both."""
-    for place in (regressor, updates):  # what is learned does not matter
-        monkeypatch.setattr(place, "learn", lambda f, t, priors: (priors[0].start,))
+    # what is learned does not matter
+    monkeypatch.setattr(regressor, "learn", lambda f, t, priors: (priors[0].start,))
     model, strategies, X = measured(law, people)
     rows = [s.matrix[:, s.index] * s.row_weights for s in strategies]
     W = np.zeros((sum(map(len, rows)), len(X)))

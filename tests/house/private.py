@@ -37,18 +37,20 @@ PUBLIC_PARAMETERS = {
     "write_table frame": "what was released",
 }
 # Parameters that are private though their names do not say so.
-PRIVATE_PARAMETERS = {"made_up X", "rehearse X"}
+PRIVATE_PARAMETERS = {
+    "made_up X", "rehearse X", "KeptEstimator._prepared X", "SpendsAtFit._check_given X",
+    "made_up_inputs X", "rehearse_update X",
+}  # fmt: skip
 # Parameters that may hold private inputs and are not followed further, and why.
 TRUSTED_PARAMETERS = {
     "make_plan X": "with --protect records, which makes inputs private, it takes their number alone",
     "_check X": "a grid search protects outputs alone, so its inputs are public",
-    "_measure X": "so does an update",
-    "rehearse_update X": "so does an update",
+    "_measure X": "an update hands it on as it is: the vault reads it where it is private",
 }
 PLAIN = {"str", "int", "float", "bool", "Path"}  # words of the shell are no private values
 # Functions that take public columns out of a table.
 READERS = {
-    "input_columns", "identifiers", "columns", "public_columns", "public_rows", "asked_table",
+    "input_columns", "identifiers", "columns", "public_columns", "public_rows", "kept_columns",
     "words_for_nothing",
 }  # fmt: skip
 # Functions of the vault whose result may be published: noise or a private choice is in it, or it is
@@ -61,7 +63,7 @@ RELEASED = {
 }  # fmt: skip
 # Elements of a result that are public, by function and place.
 PUBLIC_ELEMENTS = {
-    ("root_utilities", 1), ("load_whole", 0), ("load_checked", 0), ("all_columns", 1), ("_inputs_and_people", 1),
+    ("root_utilities", 1), ("load_whole", 0), ("all_columns", 1), ("_inputs_and_people", 1),
 }  # fmt: skip
 # Classes of the vault that hold nothing private.
 PUBLIC_CLASSES = {"Loss", "Finished"}

@@ -6,13 +6,14 @@ import ast
 
 from tests.house.source import House, Module, room_of, within
 
+CHECKS = "privgp.vault.checks"  # of names and places, which are public; never of values
 STATES = "privgp.vault.states"  # what a curator keeps, written through privgp.storage
 # What knows where a private column is, and reads a part of it.
 MAY_READ = ("privgp.storage.tables.Files",)
 
 MAY_IMPORT = {
     "__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections", "dataclasses",
-    "contextlib", "datetime", "decimal", "functools", "hashlib", "math", "numbers", "privgp", "scipy",
+    "contextlib", "datetime", "decimal", "functools", "hashlib", "itertools", "math", "numbers", "privgp", "scipy",
     "secrets", "unicodedata", "uuid",
 }  # fmt: skip
 MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
@@ -37,6 +38,7 @@ SPEAKING_METHODS = {
 # What may stand in a text: a number of rows; of a kept state also what was declared or answered.
 PUBLIC_WORDS = {"rows"}
 PUBLIC_WORDS_OF_STATES = PUBLIC_WORDS | {"name", "path", "most", "answered"}
+PUBLIC_WORDS_OF_CHECKS = PUBLIC_WORDS | {"name", "called", "role", "other"}
 OF_A_PROCESS = {"os.getpid", "os.PathLike", "os.fspath"}  # which states may take from os
 
 
@@ -76,7 +78,9 @@ def _asks_the_process(module: Module) -> bool:
 
 def _says(module: Module) -> set[str]:
     found = set()
-    public = PUBLIC_WORDS_OF_STATES if within(module.name, STATES) else PUBLIC_WORDS
+    special = {STATES: PUBLIC_WORDS_OF_STATES, CHECKS: PUBLIC_WORDS_OF_CHECKS}
+    words = (special[room] for room in special if within(module.name, room))
+    public = next(words, PUBLIC_WORDS)
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Call):
             called = node.func

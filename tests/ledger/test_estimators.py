@@ -20,9 +20,11 @@ from privgp import (
     BinnedMeans,
     BudgetExceeded,
     Ledger,
+    Number,
     PosteriorPaths,
     PrivateBayesSearchCV,
     PrivateFunction,
+    PrivateGP,
     PrivateGPClassifier,
     PrivateGPRegressor,
     PrivateGridSearchCV,
@@ -43,7 +45,7 @@ CANDIDATES = {"kernel": [RBF(1.0), RBF(3.0)]}
 
 def grid(**options: Any) -> PrivateGridSearchCV:
     model = PrivateGPRegressor(RBF(1.0), 0.1, **BOUNDS, hyperparameters="fixed")
-    return PrivateGridSearchCV(model, CANDIDATES, **HALF, cv=2, **options)
+    return PrivateGridSearchCV(model, CANDIDATES, **HALF, **options)
 
 
 def on_validation(search: Any) -> Any:
@@ -54,6 +56,7 @@ def at_once(model: Any) -> Any:
     return model.fit(X, y)
 
 
+OUTCOMES = {"y": Number(-1, 1)}
 MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "outputs": (lambda: PrivateGPRegressor(**FIXED), at_once),
     "gaussian": (lambda: PrivateGPRegressor(**FIXED, mechanism="gaussian"), at_once),
@@ -83,6 +86,10 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         ),
         lambda model: model.fit(X, (y > 0).astype(int)),
     ),
+    "any outcomes": (
+        lambda: PrivateGP(OUTCOMES, **HALF, hyperparameters="fixed"),
+        lambda model: model.fit({"x": X[:, 0], "y": y}),
+    ),
     "means": (lambda: BinnedMeans(3, **BOUNDS, **HALF), at_once),
     "means of records": (
         lambda: BinnedMeans(3, **BOUNDS, **HALF, protect="records", x_bounds=(0, 10)),
@@ -95,7 +102,7 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         at_once,
     ),
     "by the measurement": (grid, at_once),
-    "by cross-validation": (lambda: grid(method="permute-and-flip"), at_once),
+    "by cross-validation": (lambda: grid(method="permute-and-flip", cv=2), at_once),
     "by validation": (
         lambda: PrivateGridSearchCV(
             Ridge(), {"alpha": [1.0, 2.0]}, **HALF, method="exponential", **LOSS

@@ -64,8 +64,8 @@ def test_a_planned_fit_releases_the_same(kind: str, monkeypatch: pytest.MonkeyPa
 
 def test_a_planned_fit_for_people_releases_the_same() -> None:
     model, alone = (regressor(hyperparameters="fixed") for _ in range(2))
-    planned = model.fit(X, Y, PEOPLE, plan=model.plan(X, PEOPLE)).predict(X[:5])
-    assert planned.tolist() == alone.fit(X, Y, PEOPLE).predict(X[:5]).tolist()
+    planned = model.fit(X, Y, groups=PEOPLE, plan=model.plan(X, groups=PEOPLE)).predict(X[:5])
+    assert planned.tolist() == alone.fit(X, Y, groups=PEOPLE).predict(X[:5]).tolist()
 
 
 def test_a_plan_may_be_measured_by_an_equal_model_and_after_a_fit() -> None:
@@ -119,7 +119,7 @@ def test_a_plan_for_other_people_is_refused() -> None:
     model = regressor()
     for planned, fitted in ((None, PEOPLE), (PEOPLE, None), (PEOPLE, PEOPLE[::-1] % 7)):
         with pytest.raises(ValueError, match="plan was made for other"):
-            model.fit(X, Y, fitted, plan=model.plan(X, planned))
+            model.fit(X, Y, groups=fitted, plan=model.plan(X, groups=planned))
 
 
 @pytest.mark.usefixtures("nothing_drawn")

@@ -17,7 +17,7 @@ SEEDS = pytest.mark.parametrize("seed", [0, None])
 
 def data(inputs: int) -> tuple[np.ndarray, np.ndarray]:
     X = RNG.uniform(size=(20, inputs))
-    return X, X[:, 0]
+    return X, X[:, 0].copy()
 
 
 def stamped(figure: Figure) -> bool:

@@ -31,7 +31,7 @@ from privgp import (
 from privgp.models.spending import SpendsAtFit
 
 X = np.linspace(0.0, 1.0, 12)[:, None]
-Y = X[:, 0]
+Y = X[:, 0].copy()
 LOSS = {"scoring": "squared_error", "loss_bounds": (0, 1)}
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}
 

@@ -11,7 +11,7 @@ import pytest
 from privgp import PrivateGPRegressor, load, load_plan, open_table
 from privgp.models import files as reading
 from privgp.plan.inputs.rows import STREAMED
-from privgp.storage.tables import TableError
+from privgp.storage.parser import TableError
 
 ROWS, NAMES = 5000, ("a", "b")
 
@@ -82,7 +82,7 @@ def test_past_some_rows_it_streams_by_itself_and_says_so(tmp_path):
     model.fit(X, y, plan=load_plan(tmp_path / "p.plan"))
     model.save(tmp_path / "m.privgp")
     assert np.array_equal(load(tmp_path / "m.privgp").predict(X[:9]), model.predict(X[:9]))
-    with pytest.raises(ValueError, match="without inducing inputs, can be updated"):
+    with pytest.raises(ValueError, match="without inducing inputs can be updated"):
         model.update(X[:50] + 0.01, y[:50])
 
 

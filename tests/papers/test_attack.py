@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from papers.attack.report import ridge_for, run
-from papers.attack.runs import Setting
+from papers.attack.report import ridge_for, run, verdict
+from papers.attack.runs import Attacks, Setting, attack, shadow_sides, stays_within
 from papers.shared.report import Request
 
 
@@ -58,7 +59,33 @@ def test_every_figure_is_drawn(report):
     titles = [section.title for section in report.sections]
     for number in (1, 2, 3, 5, 6):
         assert any(title.startswith(f"Figure {number}") for title in titles)
-    *figures, promise = report.sections
+    *figures, private = report.sections
     assert all(section.figure is not None for section in figures)
-    assert promise.text[0].startswith("Yes")
+    assert private.title == "Private as published?"
     assert all(math.isfinite(r.papers_method) for r in report.results)
+
+
+def test_the_verdict_counts_the_attacks_of_the_run(report):
+    """4 scales x 5 ridges and 4 finite numbers of paths, 2 seeds each."""
+    assert report.sections[-1].text[0].startswith("None of 48 attacks did better than the printed")
+
+
+def test_an_attack_that_does_better_changes_the_verdict():
+    held = Attacks(np.zeros((2, 2)), np.array([[True, True], [True, True]]))
+    better = Attacks(np.zeros((2, 2)), np.array([[True, False], [False, False]]))
+    one, other = Setting(0.5, 1.0), Setting(1.0, 1.0)
+    assert verdict([(one, held)])[0].startswith("None of 2 attacks")
+    text = verdict([(one, held), (other, better)])[0]
+    assert text.startswith("NO: 1 of 4 attacks did better than the printed epsilon")
+    assert "no: 2 of 4 attacks did better than the sharper one" in text
+
+
+def test_an_attack_is_judged_by_its_own_rates():
+    """The exact posterior, which allows everything, does better than one path may."""
+    setting, rng = Setting(0.5, 1.0), np.random.default_rng(0)
+    sides = shadow_sides(setting.r, 4000, rng)
+    assert stays_within(setting, attack(setting, sides, rng)) == (True, True)
+    exact = attack(Setting(0.5, 1.0, math.inf), sides, rng)
+    weak = Setting(3.0, 1.0)
+    assert weak.epsilon(paper=True) < 2
+    assert stays_within(weak, exact) == (False, False)

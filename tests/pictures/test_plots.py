@@ -7,6 +7,8 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -16,7 +18,7 @@ from privgp import PrivateGPRegressor, load
 from privgp.command.errors import Failure, Refusal
 from privgp.command.io.files import PICTURES, check_files
 from privgp.command.io.results import write_picture
-from privgp.models.picture import privacy_range, ranges, rate_of
+from privgp.models.picture import part_of, privacy_range, ranges, rate_of
 from privgp.pictures.maps import EMPTY
 from privgp.pictures.numbers import number
 from privgp.pictures.released import OUTPUTS, TOTAL, input_names
@@ -142,14 +144,32 @@ def test_the_band_of_privacy_is_inside_the_band_of_everything(columns, reconstru
     assert (bands[TOTAL][1] <= bands[OUTPUTS][1]).all()
 
 
-def test_the_band_of_privacy_stops_at_an_end_that_is_near():
+@given(st.data())
+def test_a_part_of_an_interval_lies_in_it(data):
+    """Whatever the interval, wherever the mean: the parts of two shares add up on either side."""
+    number = st.floats(-1e6, 1e6)
+    low, high = sorted(data.draw(st.tuples(number, number)))
+    mean, share = data.draw(number), data.draw(st.floats(0, 1))
+    total = np.array([low]), np.array([high])
+    middle = np.clip(mean, low, high)
+    parts = [part_of(total, np.array([mean]), np.array([each])) for each in (share, 1 - share)]
+    for inner_low, inner_high in parts:
+        assert low <= inner_low[0] <= middle <= inner_high[0] <= high
+    for end, privacy, rest in zip((low, high), *parts, strict=True):
+        whole = np.hypot(privacy - middle, rest - middle)
+        np.testing.assert_allclose(whole, abs(end - middle), rtol=1e-9, atol=1e-9)
+
+
+def test_the_part_of_privacy_is_its_noise_where_the_posterior_is_normal():
+    """One model, far from the bounds: the part is 1.645 standard deviations of the noise."""
     X = inputs(1)
-    model = fitted(X)
+    model = fitted(X, random_state=0)
     mean = model.predict(X)
-    low, high = privacy_range(model, X, mean, (mean - 1e-9, mean + 1e9))
-    np.testing.assert_array_equal(low, mean - 1e-9)
-    std = np.sqrt(model.release_.privacy_variance(X))
-    np.testing.assert_allclose(high, mean + 1.6448536269514722 * std)
+    reach, variance = 1.6448536269514722, model.release_.mean_and_variance(X)[1]
+    whole = reach * np.sqrt(variance)
+    low, high = privacy_range(model, X, mean, (mean - whole, mean + whole))
+    own = reach * np.sqrt(model.release_.privacy_variance(X))
+    np.testing.assert_allclose([mean - low, high - mean], [own, own], rtol=1e-6)
 
 
 @pytest.mark.parametrize("observation", [False, True])

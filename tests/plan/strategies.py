@@ -269,6 +269,57 @@ def _features(rng: np.random.Generator) -> Any:
     return Features(low, high, 0.3, places, matrix, 5, weight)
 
 
+def _bins_of_classes(rng: np.random.Generator) -> Any:
+    """Columns of norm 1, some of which point away from others."""
+    B = rng.standard_normal((3, 4))
+    B = B / np.linalg.norm(B, axis=0)
+    return Bins(np.zeros(1), np.ones(1), (4,), 5, B, 0.0, classes=3)
+
+
+def _halved_bins_of_classes(rng: np.random.Generator) -> Any:
+    return HalvedBins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3), 0.0, classes=4)
+
+
+def _features_of_classes(rng: np.random.Generator) -> Any:
+    """One feature, which is 1 in some places and -1 in others: it moves as far as the bound."""
+    places = rng.uniform(size=(20, 4))
+    matrix, weight = rng.standard_normal((1, 20)), float(np.sqrt(0.5))
+    matrix -= matrix.mean()
+    return Features(np.zeros(4), np.ones(4), 0.3, places, matrix, 5, weight, 0.0, classes=3)
+
+
+def _labelled(
+    of: Callable[[Any, np.random.Generator], Any],
+) -> Callable[[Any, np.random.Generator], Any]:
+    """Records with places of labels among the classes, now and then of none, for their outputs."""
+
+    def data(strategy: Any, rng: np.random.Generator) -> Any:
+        X, y, *whose = of(strategy, rng)
+        codes = rng.integers(-1, strategy.classes, size=len(y)).astype(float)
+        if whose:  # of one person, one label
+            codes[whose[0] == 0] = codes[0]
+        return X, codes, *whose
+
+    return data
+
+
+def _other_labelled(strategy: Any, data: Any, rng: np.random.Generator) -> Any:
+    (X, y), fresh = data, _labelled_records(strategy, rng)
+    first = np.arange(len(y)) == 0
+    return np.where(first[:, None], fresh[0], X), np.where(first, fresh[1], y)
+
+
+def _other_labelled_people(strategy: Any, data: Any, rng: np.random.Generator) -> Any:
+    (X, y, people), (X2, y2, people2) = data, _labelled_people(strategy, rng)
+    keep, new = people != 0, people2 == 0
+    joined = [(X[keep], X2[new]), (y[keep], y2[new]), (people[keep], people2[new])]
+    return tuple(np.concatenate(pair) for pair in joined)
+
+
+_labelled_records = _labelled(_records)
+_labelled_people = _labelled(_people_records)
+
+
 def _of_rows(strategy: Any) -> np.ndarray:
     return np.asarray(strategy.matrix[:, strategy.index] * strategy.row_weights)
 
@@ -281,6 +332,8 @@ RECORDS = (_records, _other_records)
 MIXED = (_number_and_label, _other_number_and_label)
 TWO = (_records_of_two, _other_records_of_two)
 PEOPLE_RECORDS = (_people_records, _other_people_records)
+LABELLED = (_labelled_records, _other_labelled)
+LABELLED_PEOPLE = (_labelled_people, _other_labelled_people)
 ROWS: dict[str, Row] = {
     "OutputSums": Row(_sums(), *OUTPUTS, weights=_of_rows),
     "OutputSums of people": Row(_sums(PEOPLE), *OUTPUTS, weights=_of_rows),
@@ -364,5 +417,15 @@ ROWS: dict[str, Row] = {
     ),
     "HalvedBins": Row(
         lambda rng: HalvedBins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3), 0.1), *RECORDS
+    ),
+    "Bins of classes": Row(_bins_of_classes, *LABELLED),
+    "HalvedBins of classes": Row(_halved_bins_of_classes, *LABELLED),
+    "Features of classes": Row(_features_of_classes, *LABELLED),
+    "PeopleBins of classes": Row(lambda rng: _bins_of_classes(rng).of_people(), *LABELLED_PEOPLE),
+    "PeopleHalvedBins of classes": Row(
+        lambda rng: _halved_bins_of_classes(rng).of_people(), *LABELLED_PEOPLE
+    ),
+    "PeopleFeatures of classes": Row(
+        lambda rng: _features_of_classes(rng).of_people(), *LABELLED_PEOPLE
     ),
 }

@@ -40,10 +40,10 @@ def test_least_and_largest_values_are_hardly_ever_round():
     assert np.mean([are_round(row.min(), row.max()) for row in data]) < 0.05
 
 
-def warned(model, *given):
+def warned(model, X, **given):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        model.plan(*given)
+        model.plan(X, **given)
     return [str(each.message) for each in found]
 
 

@@ -55,7 +55,7 @@ def kept(request: Any, tmp_path_factory: Any) -> tuple[PrivateGPRegressor, Any, 
     """A model, its groups and plan, and the file of the plan."""
     parameters, people = KINDS[request.param]
     model, path = regressor(**parameters), tmp_path_factory.mktemp("plan") / "some.plan"
-    plan = model.plan(X, people)
+    plan = model.plan(X, groups=people)
     save_plan(plan, path)
     return model, people, plan, path
 
@@ -85,9 +85,9 @@ def test_a_loaded_plan_says_what_the_saved_one_said(kept: Any) -> None:
 def test_a_fit_takes_a_loaded_plan_like_the_saved_one(kept: Any) -> None:
     model, people, plan, path = kept
     model.hyperparameters = plan.made_for.parameters.hyperparameters
-    one = model.fit(X, Y, people, plan=plan)
+    one = model.fit(X, Y, groups=people, plan=plan)
     released = one.measurements_[0].values.tolist(), certificate(one)["plan"], one.guarantee_
-    two = model.fit(X, Y, people, plan=load_plan(path))
+    two = model.fit(X, Y, groups=people, plan=load_plan(path))
     assert released == (
         two.measurements_[0].values.tolist(),
         certificate(two)["plan"],
@@ -100,7 +100,7 @@ def test_its_parameters_make_the_model_that_takes_it(kept: Any) -> None:
     _, people, _, path = kept
     again = load_plan(path)
     other = PrivateGPRegressor(**vars(again.made_for.parameters), random_state=3)
-    assert other.fit(X, Y, people, plan=again).plan_ == again
+    assert other.fit(X, Y, groups=people, plan=again).plan_ == again
 
 
 def test_a_changed_byte_is_damage(kept: Any, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_the_lattice_of_the_noise_is_computed_anew(kept: Any) -> None:
 @pytest.mark.parametrize("kind", ["gaussian", "laplace", "people", "people, laplace"])
 def test_weights_that_the_sensitivity_does_not_cover_are_refused(kind: str, tmp_path: Path) -> None:
     parameters, people = KINDS[kind]
-    plan = regressor(**parameters).plan(X, people)
+    plan = regressor(**parameters).plan(X, groups=people)
     strategy = plan.strategy
     uneven = np.where(np.arange(40) == 7, 0.5, 1.0)
     bad = [
@@ -218,7 +218,7 @@ def test_a_forged_fingerprint_does_not_change_who_is_protected(
     model = regressor(mechanism="gaussian")
     for plan, X_other, people in (
         (model.plan(X), X, PEOPLE),
-        (model.plan(X, PEOPLE), X, None),
+        (model.plan(X, groups=PEOPLE), X, None),
         (regressor(mechanism="gaussian", epsilon=2.0).plan(X), X, None),
         (regressor(mechanism="gaussian", y_bounds=(0, 1)).plan(X), X, None),
         (model.plan(X[:30]), X, None),
@@ -228,7 +228,7 @@ def test_a_forged_fingerprint_does_not_change_who_is_protected(
             patch.setattr("privgp.models.planned._of", lambda *_: plan.fingerprint)  # noqa: B023
             patch.setattr("privgp.vault.measure.add_noise", lambda *_: pytest.fail("noise drawn"))
             with pytest.raises(ValueError, match="plan was made for other"):
-                model.fit(X_other, Y, people, plan=load_plan(tmp_path / "some.plan"))
+                model.fit(X_other, Y, groups=people, plan=load_plan(tmp_path / "some.plan"))
 
 
 def test_the_hash_is_of_all_that_is_planned(tmp_path: Path) -> None:

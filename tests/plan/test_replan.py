@@ -28,10 +28,10 @@ def model(epsilon: float = 1.0, **settings) -> PrivateGPRegressor:
 @pytest.mark.parametrize("case", CASES)
 def test_another_budget_is_planned_for_as_if_asked_for(case):
     settings, groups = CASES[case]
-    plan = model(**settings).plan(X, groups)
+    plan = model(**settings).plan(X, groups=groups)
     assert plan.can_plan_again
     for epsilon in (0.2, 4.0):
-        asked = model(epsilon, **settings).plan(X, groups)
+        asked = model(epsilon, **settings).plan(X, groups=groups)
         again = plan.at(epsilon)
         assert again.noise == asked.noise
         assert_array_equal(again.strategy.matrix, asked.strategy.matrix)
@@ -71,7 +71,7 @@ def test_what_was_planned_again_is_neither_saved_nor_carried_out(tmp_path):
     with pytest.raises(ValueError, match="only a plan that a model made"):
         again.save(tmp_path / "a.plan")
     with pytest.raises(ValueError, match="Nothing was spent"):
-        model(0.5, hyperparameters="fixed").fit(X, X[:, 0], plan=again)
+        model(0.5, hyperparameters="fixed").fit(X, X[:, 0].copy(), plan=again)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, np.nan, np.inf, 1e5])

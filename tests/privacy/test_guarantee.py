@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from privgp import Guarantee, PrivateGPRegressor, compose
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
-from privgp.privacy.guarantee import OUTPUTS, PERSON, SIMULATION
+from privgp.privacy.guarantee import EPSILON_SLACK, OUTPUTS, PERSON, SIMULATION
 from privgp.privacy.noise import gaussian_noise
 
 X = np.linspace(0, 1, 12)[:, None]
@@ -69,6 +69,17 @@ def test_delta_is_never_below_the_exact_curve_plus_slack(multipliers, epsilon, s
     found = guarantee.delta_at(epsilon)
     assert found >= float(min(exact, 1)) * (1 - 1e-15)
     assert found <= float(exact) * (1 + 1e-6) + 1e-11
+
+
+@pytest.mark.parametrize("mechanisms", [1, 100, 10_000])
+@pytest.mark.parametrize("epsilon", [0.5, 6.0])
+def test_every_mechanism_has_a_slack_of_its_own(mechanisms, epsilon):
+    """Each is drawn on a lattice, and may lose a little; one slack was taken for all of them."""
+    guarantee = promise(noise_multipliers=(mechanisms**0.5,) * mechanisms, delta_slack=0.0)
+    lost = mechanisms * EPSILON_SLACK * max(epsilon, 1.0)
+    needed = exact_delta(epsilon - lost, 1.0)
+    assert guarantee.delta_at(epsilon) == pytest.approx(float(needed), rel=1e-12)
+    assert exact_delta(epsilon - 0.9 * lost, 1.0) < needed
 
 
 def test_delta_falls_with_epsilon_and_epsilon_falls_with_delta():

@@ -141,7 +141,7 @@ def test_simulated_noise_is_reproducible(law):
     assert_array_equal(first, second)
 
 
-@pytest.mark.statistical
+@pytest.mark.statistical(failure=1e-6)
 @every_law
 @pytest.mark.parametrize("rng", [None, np.random.default_rng(1)], ids=["protecting", "simulated"])
 def test_draws_follow_the_density(law, rng):
@@ -165,7 +165,7 @@ def test_draws_follow_the_density(law, rng):
     assert not follows(1.25 * (drawn - values))
 
 
-@pytest.mark.statistical
+@pytest.mark.statistical(failure=1e-6)
 @every_law
 def test_an_audit_finds_noise_a_fifth_too_small(law):
     """15,000 draws of one number (Gaussian: 4,000); either fails by chance with probability below 1e-6."""

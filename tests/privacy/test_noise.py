@@ -14,7 +14,15 @@ from scipy.stats import chi2
 from privgp.plan.strategy import OutputSums, noise_of
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
 from privgp.privacy.guarantee import EPSILON_SLACK
-from privgp.privacy.noise import DELTA_SLACK, DEPTHS, _spill, gaussian_noise, scaled_noise
+from privgp.privacy.noise import (
+    DELTA_SLACK,
+    DEPTHS,
+    LAWS,
+    _spill,
+    gaussian_noise,
+    noise_for,
+    scaled_noise,
+)
 
 RATIOS = (1 / 4, 1 / 5, 1 / 8)  # a = h / sigma; in use it is below 2**-39
 
@@ -162,12 +170,23 @@ def test_a_measurement_that_nobody_can_move_is_named_as_the_problem():
         gaussian_noise(1.0, 1e-5, 3, 0.0, 0.0)
 
 
-def test_a_measurement_so_small_that_its_norm_underflows_is_refused():
-    """A forged plan: one column's norm is ten times what its squares add up to."""
+def test_a_measurement_so_small_that_its_squares_underflow_has_its_norm_and_is_refused():
+    """A forged plan: one column's norm is ten times what the squares of its entries add up to."""
     B = np.zeros((1000, 2))
     B[:, 0], B[0, 1] = 1.5e-162, 3e-162
     forged = OutputSums(B, np.arange(2), np.ones(2), None, 0.0, np.ones(2))
     forged.check()
-    assert 0.0 < forged.sensitivity() < 2.0 * 1e-161 < 2.0 * 1000**0.5 * 1.5e-162
+    assert np.sqrt(np.square(B).sum(axis=0)).max() < 1e-161
+    assert forged.sensitivity() == pytest.approx(2.0 * 1000**0.5 * 1.5e-162)
     with pytest.raises(ValueError, match="sensitivity"):
         noise_of(forged, 1.0, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "error"),
+    [(1e131, 0.0), (1.0, 1e131), (np.inf, 0.0), (1.0, np.nan), (1.0, -0.1)],
+)
+def test_a_measurement_too_large_for_its_noise_is_refused(sensitivity, error):
+    for law in LAWS:
+        with pytest.raises(ValueError, match="choose other units"):
+            noise_for(law, 1.0, 1e-5, 3, sensitivity, error)

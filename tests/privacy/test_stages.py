@@ -38,7 +38,7 @@ def test_what_splitting_keeps():
 def test_the_noise_distribution_is_chosen_for_all_stages():
     """Laplace noise is better for one measurement; with many stages it is not."""
     model = PrivateGPRegressor(y_bounds=(60, 200), epsilon=1.0, delta=1e-3, hyperparameters="fixed")
-    two, many = model.stages(X, (0.95, 0.05)), model.stages(X, (1.0,) * 30)
+    two, many = model.stages(X, shares=(0.95, 0.05)), model.stages(X, shares=(1.0,) * 30)
     assert (two.mechanism, many.mechanism) == ("laplace", "gaussian")
     assert len(many.budgets) == 30
     assert many.errors["laplace"] > two.errors["laplace"]
@@ -50,6 +50,6 @@ def test_bad_shares_and_budgets_are_refused():
     model = PrivateGPRegressor(y_bounds=(60, 200), delta=1e-5)
     for shares in ((1.0,), (), (0.5, -0.5), (0.5, "a"), 2, (1.0, math.inf)):
         with pytest.raises(ValueError, match="shares must be two or more"):
-            model.stages(X, shares)
+            model.stages(X, shares=shares)
     with pytest.raises(ValueError, match="delta must be positive"):
         model.set_params(delta=0.0, mechanism="gaussian").stages(X)

@@ -411,7 +411,13 @@ def grid_search() -> Numbers:
     for method in ("measurement", "permute-and-flip", "exponential"):
         model = pg.PrivateGPRegressor(RBF(1.0, "fixed"), y_bounds=BOUNDS)
         search = pg.PrivateGridSearchCV(
-            model, grid, epsilon=4.0, delta=1e-5, method=method, cv=3, random_state=3
+            model,
+            grid,
+            epsilon=4.0,
+            delta=1e-5,
+            method=method,
+            random_state=3,
+            cv=5 if method == "measurement" else 3,
         ).fit(*data(40))
         results = search.cv_results_
         scores = ("log_evidence",) if method == "measurement" else ("sensitivity", "noise_std")
@@ -445,7 +451,7 @@ def bayes_search() -> Numbers:
             Ridge(), {"alpha": (0.1, 1000.0, "log-uniform")}, epsilon=2.0, delta=1e-5, n_iter=5,
             method=method, scoring="squared_error", loss_bounds=(0, 9), candidates=40, assume=assume,
             random_state=3,
-        ).fit(X, y, X_val, y_val)  # fmt: skip
+        ).fit(X, y, X_val=X_val, y_val=y_val)  # fmt: skip
         found[method] = {
             "noise_std": search.plan_.noise_std,
             "best_index": search.best_index_,

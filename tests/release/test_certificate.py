@@ -27,7 +27,7 @@ Y = np.sin(X[:, 0])
 
 def fitted(groups=None, inputs=X, **settings) -> PrivateGPRegressor:
     settings = {"y_bounds": (-2, 2), "hyperparameters": "fixed", "random_state": 0, **settings}
-    return PrivateGPRegressor(**settings).fit(inputs, Y, groups)
+    return PrivateGPRegressor(**settings).fit(inputs, Y, groups=groups)
 
 
 MODELS = {
@@ -196,7 +196,8 @@ def test_the_holder_fills_in_what_only_the_holder_knows(models):
     full = certificate(models["real"], holder={name: f"my {name}" for name in HOLDER})
     assert all(meaning.capitalize() in page(full) for meaning in HOLDER.values())
     basic = full["registry"]["deployment"]["basic"]
-    assert basic["data_curators"][0]["data_curator_name"] == "my curator"
+    assert basic["data_curators"] == ["my curator"]
+    assert full["registry"]["url_slug"] == f"my-name-my-curator-{full['date'][:4]}"
     assert full["nist_sp_800_226"]["security_and_access_control"] == "my security"
     jsonschema.validate(full, SCHEMA)
     with pytest.raises(ValueError, match="no field 'owner'"):

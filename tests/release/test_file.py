@@ -38,7 +38,7 @@ def saved(case: str = "fixed") -> dict[str, bytes]:
     groups = np.arange(24) // 3 if case == "groups" else None
     settings = {"y_bounds": (-2, 2), "epsilon": 2.0, "mechanism": "gaussian", "random_state": 0}
     settings |= CASES[case]
-    model = PrivateGPRegressor(**settings).fit(X, np.sin(X[:, 0]), groups)
+    model = PrivateGPRegressor(**settings).fit(X, np.sin(X[:, 0]), groups=groups)
     with TemporaryDirectory() as folder:
         model.save(Path(folder) / "model.privgp")
         return unpack((Path(folder) / "model.privgp").read_bytes())
@@ -106,14 +106,17 @@ def test_a_value_of_another_type_is_refused(folder, data):
 LATER = {
     "plain",
     "changes",
+    "gram",
     "is_laplace",
     "max_change",
     "likelihood",
     "unit_rate",
     "spent",
+    "plan",
+    "utility",
     "others",
 }
-LATER_PARAMETERS = {"columns", "shares"}
+LATER_PARAMETERS = {"columns", "most_rows", "shares"}
 
 
 @given(st.data())

@@ -43,7 +43,7 @@ def some_data(rows: int = 24, columns: int = 1) -> tuple[np.ndarray, np.ndarray]
 def fitted(columns: int = 1, groups=None, **settings) -> PrivateGPRegressor:
     X, y = some_data(columns=columns)
     settings = {"y_bounds": (-2, 2), "epsilon": 2.0, "random_state": 0, **settings}
-    return PrivateGPRegressor(**settings).fit(X, y, groups)
+    return PrivateGPRegressor(**settings).fit(X, y, groups=groups)
 
 
 def reloaded(model: PrivateGPRegressor, folder: Path) -> PrivateGPRegressor:
@@ -79,7 +79,7 @@ CASES = {
     "unbiased at targets": {"reconstruct": "unbiased", "targets": [1.0, 5.0, 2.0]},
     "groups": {"groups": np.repeat(np.arange(8), 3)},
     "fixed": {"hyperparameters": "fixed", "noise_variance": 1},
-    "targets": {"targets": np.linspace(0, 10, 5), "objective": "max", "x_bounds": (0, 10)},
+    "targets": {"targets": np.linspace(0, 10, 5), "objective": "max"},
     **{
         name: {"kernel": kernel, "columns": 2, "hyperparameters": "fixed"}
         for name, kernel in KERNELS.items()

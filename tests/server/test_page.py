@@ -170,7 +170,7 @@ def test_a_walk(served, browser, table, tmp_path):
     read.press("ArrowRight")
     after = page.locator(".reading").inner_text()
     assert before != after == read.get_attribute("aria-valuetext")
-    assert "by privacy noise alone ±" in after
+    assert "due to privacy noise ±" in after
     released = page.url
 
     assert taken(page, "The release (.privgp)").read_bytes()[:2] == b"PK"

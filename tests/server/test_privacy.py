@@ -65,6 +65,15 @@ def test_whatever_is_wrong_with_a_private_column_the_sentence_is_the_same(world,
     assert answer.json()["error"] == "Column 'cost' must hold a finite number in every row."
 
 
+@pytest.mark.parametrize("named", [{"inputs": ["age", "cost"]}, {"groups": "cost"}])
+def test_the_private_column_has_one_role(world, named):
+    kept = world.ask(CUSTODIAN, "POST", "/api/tables", content=table_of(SECRETS, first=22))
+    body = declared("twice", kept.json()["table"], **named)
+    answer = world.ask(CUSTODIAN, "POST", "/api/datasets", json=body)
+    assert answer.status_code == 422
+    assert "named twice" in answer.json()["error"]
+
+
 def numbers_in(value):
     if isinstance(value, dict):
         return [n for each in value.values() for n in numbers_in(each)]

@@ -12,7 +12,7 @@ from privgp import PrivateGPRegressor
 from privgp.audit import trade_off
 from privgp.plan.build import Budget, Question, make_plan
 
-pytestmark = pytest.mark.statistical
+pytestmark = pytest.mark.statistical(failure=1e-6)
 X = np.random.default_rng(0).uniform(size=(30, 1))
 
 

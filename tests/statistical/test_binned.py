@@ -22,7 +22,7 @@ from privgp.privacy.noise import gaussian_noise, laplace_noise
 from privgp.vault.measure import exact, measure
 from privgp.vault.noise import add_noise
 
-pytestmark = pytest.mark.statistical
+pytestmark = pytest.mark.statistical(failure=1e-6)
 DRAWS = 60_000
 FAILURE = 1e-8
 BOUNDS = (0.0, 10.0)

@@ -21,7 +21,7 @@ from privgp.gp.kernels.evaluate import evaluate
 from privgp.plan.functions.records import CheckedFactor, RecordsModel
 from privgp.vault.states.records import extended_records, first_record_draws
 
-pytestmark = pytest.mark.statistical
+pytestmark = pytest.mark.statistical(failure=1e-6)
 
 DRAWS = 2400
 INPUTS = np.linspace(0, 10, 25)[:, None]

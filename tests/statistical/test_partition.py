@@ -19,7 +19,7 @@ from privgp import PrivateGPRegressor
 from privgp.vault.measure import exact as without_noise
 from privgp.vault.noise import add_noise
 
-pytestmark = pytest.mark.statistical
+pytestmark = pytest.mark.statistical(failure=1e-6)
 X = np.random.default_rng(0).uniform(size=(30, 1))
 DRAWS = 30_000
 

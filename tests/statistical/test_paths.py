@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Matern
 
 from privgp import PosteriorPaths
 
-pytestmark = pytest.mark.statistical
+pytestmark = pytest.mark.statistical(failure=1e-6)
 
 X = np.array([[0.1], [0.4], [0.45], [0.9]])
 Y = np.array([1.0, -1.0, 0.3, 0.5])

@@ -19,7 +19,7 @@ from privgp.gp.smoothers import exact_smoother
 from privgp.privacy.budget import gaussian_multiplier
 from privgp.vault.measure import measure
 
-pytestmark = pytest.mark.statistical
+pytestmark = pytest.mark.statistical(failure=1e-6)
 
 EPSILON, DELTA = 4.0, 1e-2
 MULTIPLIER = gaussian_multiplier(EPSILON, DELTA)

@@ -16,7 +16,7 @@ from scipy.stats import binom, chi2
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.vault.noise import add_noise
 
-pytestmark = pytest.mark.statistical
+pytestmark = pytest.mark.statistical(failure=1e-6)
 FAILURE = 1e-8  # per comparison; no test below makes more than 40
 DRAWS = 60_000
 COORDINATES = 8

@@ -20,7 +20,7 @@ from privgp.vault import search as vault
 from privgp.vault.scores import checked_validation, make_loss
 from tests.models.looking_up import Column, records
 
-pytestmark = pytest.mark.statistical
+pytestmark = pytest.mark.statistical(failure=1e-6)
 LOSS = make_loss("accuracy")
 
 
@@ -34,7 +34,7 @@ def test_the_reported_interval_is_exact_whatever_the_surface():
     for seed in range(500):
         found = PrivateBayesSearchCV(
             Column(), space, epsilon=1.0, delta=1e-5, n_iter=2, random_state=seed
-        ).fit(None, None, X, y)
+        ).fit(None, None, X_val=X, y_val=y)
         errors.append((found.best_score_ - truth[found.best_index_]) / found.best_score_std_)
     covered = int(np.sum(np.abs(errors) <= 1.6448536))
     assert binom.ppf(5e-7, 500, 0.9) <= covered <= binom.isf(5e-7, 500, 0.9)
@@ -102,7 +102,7 @@ def searched(seeds: range, **settings) -> tuple[np.ndarray, np.ndarray]:
     for seed in seeds:
         base = {"epsilon": 1.0, "delta": 1e-5, "n_iter": 25, "random_state": seed}
         found = PrivateBayesSearchCV(s.estimator(), s.space(), **{**base, **settings})
-        found.fit(None, None, s.predictions, s.labels)
+        found.fit(None, None, X_val=s.predictions, y_val=s.labels)
         true = truth[found.best_index_]
         out.append((true, (found.best_score_ - true) / found.best_score_std_))
     accuracy, errors = np.array(out).T

@@ -8,7 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from privgp.storage.tables import TableError, open_files
+from privgp.storage.parser import TableError
+from privgp.storage.tables import open_files
 from privgp.vault.table import table_people
 
 

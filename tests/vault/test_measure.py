@@ -113,7 +113,9 @@ def test_bad_outputs_are_refused_before_any_noise_is_drawn(monkeypatch, y):
         assert "739271" not in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.statistical(failure=1e-6)
 def test_only_a_generator_replaces_the_protecting_noise():
+    """Noise on a lattice of some 2**40 values: two draws are equal with probability below 1e-9."""
     strategy, y = example()
     noise = noise_for(strategy)
     fresh = [measure(y, BOUNDS, strategy, noise).values for _ in range(2)]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privgp.gp.columns.kinds import LONGEST_PERIOD, Periodic
 from privgp.plan.inputs.inputs import Inputs
 from privgp.vault.tables import WRONG, private_rows
 
@@ -79,6 +80,8 @@ def test_whatever_is_wrong_the_sentence_is_the_same(place: int, cell: Any) -> No
         ({"when": "date"}, {"when": ("noon", "night")}, "two dates"),
         ({"region": "category"}, {}, "levels of the private column 'region' must be declared"),
         ({"age": "number"}, (0, 1), "x_bounds must have a pair for every input"),
+        ({"hour": ("periodic", 1e308)}, {}, "period of 'hour' must lie between 1e-50 and 1e[+]50"),
+        ({"hour": ("periodic", 5e-324)}, {}, "period of 'hour' must lie between 1e-50 and 1e[+]50"),
     ],
 )
 def test_what_is_private_is_declared(columns: Any, bounds: Any, words: str) -> None:
@@ -107,3 +110,21 @@ def test_a_private_place_across_the_date_line_stays_where_it_is(bounds, written,
     assert np.allclose(both[0], both[1], rtol=0, atol=1e-6)
     outside = private_rows({"lat": [51.5], "lon": [100.0]}, inputs)
     assert np.all(outside <= np.array(inputs.domain)[:, 1])
+
+
+def test_a_value_without_a_place_is_refused_when_it_is_read():
+    """Some values of a column with an absurd period had none, which was found after the charge."""
+    inputs = Inputs((Periodic(("hour",), period=1e308),))
+    assert np.all(np.isfinite(private_rows({"hour": [0.0, 1.0]}, inputs)))
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="X must be a table") as problem:
+        private_rows({"hour": [0.0, 9e307]}, inputs)
+    assert str(problem.value) == WRONG
+
+
+@pytest.mark.parametrize("period", [1.0 / LONGEST_PERIOD, LONGEST_PERIOD])
+def test_every_number_has_a_place_on_every_circle(period):
+    extremes = [s * x for s in (-1.0, 1.0) for x in (0.0, 5e-324, 1e-60, 1.0, 1e60, 1.7e308)]
+    inputs = Inputs.private({"hour": ("periodic", period)}, {})
+    places = private_rows({"hour": [*extremes, 0.999 * period]}, inputs)
+    low, high = np.array(inputs.domain).T
+    assert np.all((places >= low * (1 + 1e-15)) & (places <= high * (1 + 1e-15)))

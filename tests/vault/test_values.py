@@ -594,7 +594,7 @@ ENTRY_POINTS: dict[str, Callable[[Any, Any, Any], Any]] = {
     },
     **{
         f"bayes, {method}, {name}": lambda X, y, who, method=method, by=by: bayes(method, by).fit(
-            None, None, X, y
+            None, None, X_val=X, y_val=y
         )
         for method in ("measured", "kusner", "kusner-noise-free")
         for name, by in SCORINGS.items()

@@ -28,6 +28,7 @@ from privgp.models.search.bayes import PrivateBayesSearchCV
 from privgp.models.search.bayes_plan import guarantee_of
 from privgp.models.search.candidates import candidates_of
 from privgp.models.search.grid import PrivateGridSearchCV
+from privgp.models.spending import unrecorded
 from privgp.plan.functions.paths import MOST_PATHS
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.plan import Plan
@@ -109,6 +110,7 @@ def _(model: PrivateGPClassifier, data: Any, neighbour: Any, points: Any) -> Noi
 
 
 @pair_of.register
+@unrecorded()
 def _(function: PrivateFunction, data: Any, neighbour: Any, points: Any) -> NoisyPair:
     """The coordinates of a whole function at these points. With X alone: the row that moves it
     most, its output at either end of the bounds, all others in the middle."""
@@ -201,6 +203,7 @@ def paths_of(
     if points is not None:
         questions = [_table(points)]
 
+    @unrecorded()
     def release(dataset: Any, rng: np.random.Generator, count: int) -> Array:
         drawn, wanted = [], count * model.n_paths
         for start in range(0, wanted, MOST_PATHS):

@@ -36,8 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    if list(arguments).count(BOUNDS) > 1 and arguments[0] not in SEVERAL:
-        return _stop(f"{BOUNDS} must be given once: here there is one output.", 2, arguments)
     return run_application(app, with_pairs_joined(arguments), "privgp", "; nothing was spent")
 
 

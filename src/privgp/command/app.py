@@ -35,12 +35,12 @@ GROUPS = {
 def _group(name: str, *subcommands: Callable[..., None]) -> None:
     group = typer.Typer(name=name, help=GROUPS[name], no_args_is_help=True)
     for each in subcommands:
-        group.command()(each)
+        group.command(cls=o.Command)(each)
     app.add_typer(group)
 
 
 for subcommand in (plan, release, update, predict, inspect, certificate, demo, serve):
-    app.command()(subcommand)
+    app.command(cls=o.Command)(subcommand)
 _group("audit", audit.trade_off, audit.membership)
 _group("function", function.create, function.ask, function.inspect)
 _group("ledger", ledger.open, ledger.show, ledger.verify, ledger.export)

@@ -111,7 +111,9 @@ def trade_off(
             attacked = (_search(request, mechanism), RECORDS)
         else:
             model = _estimator(request, mechanism)
-            planned = model.plan(len(X)) if mechanism == "features" else model.plan(X, people)
+            planned = (
+                model.plan(len(X)) if mechanism == "features" else model.plan(X, groups=people)
+            )
             attacked = (planned, None)
         result = audit.trade_off(
             *attacked, draws=draws, noise_scale=noise_scale, progress=telling,

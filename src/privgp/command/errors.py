@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import typer
+
 LONGEST = 600
 # What the library calls its arguments, and the options they come from.
 OPTIONS = {"y_bounds": "--bounds"} | {
@@ -13,7 +15,7 @@ OPTIONS = {"y_bounds": "--bounds"} | {
         *("sensitivity", "dominance", "extra_noise", "n_paths", "objective", "reconstruct"),
         *("mechanism", "targets", "threshold", "vote", "smoothing", "label_noise", "loss_bounds"),
         *("protect", "x_bounds", "max_points", "coverage", "max_change", "likelihood", "exposure"),
-        *("groups", "classes", "link", "hyperparameters"),
+        *("groups", "classes", "link", "hyperparameters", "most_rows"),
     )
 }
 # How the library's sentences mention arguments.
@@ -26,6 +28,14 @@ class Refusal(Exception):
     """Bad usage or bad input: nothing was done."""
 
     code = 2
+
+
+def refuse_given(context: typer.Context, names: Sequence[str], where: str) -> None:
+    """Refuse options, by the names of their parameters, that were given where they would be ignored."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise Refusal(f"--{name.replace('_', '-')} does not go with {where}: leave it out.")
 
 
 class Failure(Exception):

@@ -43,6 +43,8 @@ def create(
 ) -> None:
     """Take the data into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
+    from sklearn.base import clone
+
     from privgp.command.io.accounts import account_of, noted
     from privgp.command.io.axes import read_ranges
     from privgp.command.io.cells.kinds import FILL_IN
@@ -70,7 +72,9 @@ def create(
         X, _, y = replace(request, protect=protect).all_columns(output)
         step("Computing the sensitivity")
         with public_computation():  # nobody's values: what they are refused for may be told
-            function.fit(*made_up(X, function.domain, request.bounds))
+            clone(function).set_params(random_state=0).fit(
+                *made_up(X, function.domain, request.bounds)
+            )
         step("Writing the state")
         with writing(out):
             function.set_params(ledger=account).fit(X, y, state=out)

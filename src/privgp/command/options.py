@@ -7,6 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
+from typer.core import TyperCommand
+
+from privgp.command.errors import Refusal
+
+# How help shows values with commas between them: such an option may be given several times.
+LISTS = ("A,B", "A,B,C", "A=LO:HI", "A=PERIOD", "LAT,LON", "RANGES")
 
 
 def _in_panel(panel: str | None) -> Callable[..., Any]:
@@ -245,3 +251,52 @@ def taking(
         return command
 
     return declared
+
+
+class Command(TyperCommand):
+    """A subcommand that takes every option once. One that is given again says two things: those that
+    are lists are joined, and others are refused, as the last would silently take the place of all."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        """The parser of this command's words, which reads options as above."""
+        parser: Any = super().make_parser(ctx)
+        options = [each for each in self.get_params(ctx) if each.param_type_name == "option"]
+        lists = [each for each in options if each.metavar in LISTS and not each.multiple]
+        for option in lists:
+            parser.add_option(option, option.opts, option.name, "append")
+        read = parser.parse_args
+
+        def parse_args(args: list[str]) -> Any:
+            for option in options:
+                _check_numbers(option, args)
+            values, left, order = read(args)
+            for option in options:
+                if order.count(option) > 1 and not (option.multiple or option in lists):
+                    names = "/".join([*option.opts[:1], *option.secondary_opts[:1]])
+                    raise Refusal(f"{names} must be given once.")
+            joined = {each.name: values[each.name] for each in lists if each.name in values}
+            return values | {name: ",".join(given) for name, given in joined.items()}, left, order
+
+        parser.parse_args = parse_args
+        return parser
+
+
+def _check_numbers(option: Any, words: list[str]) -> None:
+    """Refuse an option of two numbers that other words follow."""
+    for place, word in enumerate(words):
+        name, equals, first = word.partition("=")
+        if option.nargs != 2 or name not in option.opts:
+            continue
+        given = [*([first] if equals else []), *words[place + 1 :]][:2]
+        if len(given) < 2 or not all(map(_is_number, given)):
+            raise Refusal(
+                f"{name} must be two numbers with a space between them, such as {name} 0 3000."
+            )
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

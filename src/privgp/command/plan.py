@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
-UNREAD = "no output was read."
+UNNEEDED = "a plan needs no output."
 LOOKED = "of outputs only which rows have none was looked at, and that counts as public."
 EVERY_EPSILON = "Every epsilon has a plan of its own."
 SAME_MEASUREMENT = (
@@ -82,7 +82,7 @@ def plan(
             errors = _errors_by_epsilon(made, step)
             text = made.describe()
             if request.missing == "drop" and request.output_names:
-                text = text.replace(UNREAD, LOOKED)
+                text = text.replace(UNNEEDED, LOOKED)
             # What the text leaves out because it would take long, JSON leaves out too.
             gap = made.gap if made.is_quick else None
             error_range = [_plain(end) for end in made.error_range()]

@@ -17,7 +17,7 @@ from privgp.command.io.files import (
     check_files,
     open_stored,
 )
-from privgp.command.io.screen import progress, tell
+from privgp.command.io.screen import progress, tell, warn
 
 OBSERVATION_HELP = "Give the std and the interval of a new output instead of the function's."
 PAGE_HELP = "Also write the curve, map or slices as one page for publishing: .html."
@@ -31,6 +31,16 @@ GRID_BOUNDS_HELP = "Ends of the grid, such as age=20:80,when=2023-01-01:2023-12-
 CONTOURS_HELP = (
     "In a .geojson file: instead of the cells of the grid, the areas between levels of the mean; how many "
     "of them at most, at round levels, or levels such as 1000,1500,2000."
+)
+KEEP_HELP = (
+    "Whether the columns of NEW are copied too, but for the private output. Default: they are, unless the "
+    "release protects whole records."
+)
+KEPT = "{out} holds the columns of NEW: keep it private if NEW is the protected table."
+NOT_KEPT = (
+    "{out} holds predictions alone, in the order of the rows of NEW, as the release protects whole "
+    "records: --keep copies the columns of NEW. Predictions tell about the inputs they are made at: keep "
+    "{out} private if NEW is the protected table."
 )
 TEMPLATE_HELP = "Write such a JSON file to fill in, and no certificate."
 GRIDDED = (".nc", ".geojson")
@@ -50,6 +60,7 @@ def predict(
     decimal_comma: o.DecimalComma = None,
     encoding: o.Encoding = None,
     date_format: o.DateFormat = None,
+    keep: Annotated[bool | None, o.results(KEEP_HELP, "--keep/--no-keep")] = None,
     plot: o.Plot = None,
     page: Annotated[Path | None, o.results(PAGE_HELP, metavar="PAGE")] = None,
     label: Annotated[str | None, o.results(LABEL_HELP, metavar="TEXT")] = None,
@@ -57,12 +68,15 @@ def predict(
     json: o.Json = False,
 ) -> None:
     """Predict from a release: the table with further columns mean, std, low and high; of labels, the
-    most probable one and the probability of each with its interval. Free, as often as you like."""
+    most probable one and the probability of each with its interval. Of a release that protects whole
+    records these columns alone, unless you say --keep. Free, as often as you like."""
     files = [(out, (*NEW_TABLES, *GRIDDED)), (plot, PICTURES), (page, PAGES)]
     check_files([(release, RELEASES), (data, TABLES)], files, force=force)
     on_grid = grid is not None or grid_bounds is not None
     if data is not None and on_grid:
         raise Refusal("--grid and --grid-bounds take the place of NEW: leave out one of them.")
+    if data is None and keep is not None:
+        raise Refusal("--keep and --no-keep are for the columns of NEW, which is not given.")
     asked_for_rows = data is not None or on_grid
     if asked_for_rows != (out is not None) or (out is None and page is None):
         raise Refusal(
@@ -78,12 +92,12 @@ def predict(
         return
     if out.suffix in GRIDDED and not on_grid:
         raise Refusal(f"A {out.suffix} file holds a grid: give --grid instead of NEW.")
-    from polars import Series
+    from polars import DataFrame
 
     from privgp.command.io.answers import answer_of
     from privgp.command.io.cells.grid import grid_of
     from privgp.command.io.cells.maps import read_contours, write_gridded
-    from privgp.command.io.columns import answering, asked_table
+    from privgp.command.io.columns import answering, asked_rows, kept_columns
     from privgp.command.io.page import write_page
     from privgp.command.io.results import drawn, write_picture
     from privgp.command.io.tables import Form, write_table
@@ -95,12 +109,18 @@ def predict(
     asked = None if contours is None else read_contours(contours)
     model = open_stored(release, load_release)
     answer, lattice = answer_of(model), None
+    warnings: list[str] = []
     if data is None:
         lattice = grid_of(model, release, grid, grid_bounds)
         X = whole = lattice.table()
     else:
         form = Form(delimiter, decimal_comma, encoding, date_format)
-        X, whole = asked_table(model, release, data, inputs, form)
+        X, whole = asked_rows(model, release, data, inputs, form), DataFrame()
+        keep = not _hides_inputs(model) if keep is None else keep
+        if keep:
+            whole = kept_columns(model, data, X.columns, form)
+        if _hides_inputs(model):
+            warnings = [(KEPT if keep else NOT_KEPT).format(out=out)]
     if observation and answer.of_labels:
         raise Refusal("--observation does not go with labels, whose probability says it already.")
     other = [name for name in whole.columns if name not in X.columns]
@@ -111,14 +131,14 @@ def predict(
     with progress(answer.steps(X.height) + 1) as step:
         predicted = answer.at(X, step, coverage, observation)
         step("Writing")
+        values = dict(zip(names, predicted, strict=True))
         if lattice is not None and out.suffix in GRIDDED:
-            values = dict(zip(names, predicted, strict=True))
             columns = write_gridded(model, lattice, values, out, answer.mapped(names), asked)
         else:
-            frame = whole.with_columns(map(Series, names, predicted))
+            frame = DataFrame({**whole.to_dict(), **values})
             columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
-            write_picture(answer.plot(observation, X if lattice is None else None), plot)
+            write_picture(answer.plot(observation, X if lattice is None and keep else None), plot)
         if page is not None:
             write_page(model, page, release.stem, label)
     lines = [
@@ -139,8 +159,16 @@ def predict(
         "observation": observation,
         "plot": plot,
         "page": page,
+        "warnings": warnings,
     }
     tell(facts, [*lines, *drawn(plot), *drawn(page)], model.guarantee_, as_json=json)
+    if not json:
+        warn(warnings)
+
+
+def _hides_inputs(model: Any) -> bool:
+    """Whether a release protects whole records, with their inputs."""
+    return bool(model.protect == "records")
 
 
 def _only_pages(
@@ -237,7 +265,7 @@ def certificate(
 
 def _reach(model: Any) -> list[str]:
     """How far public inputs reach, where they are not all numbers."""
-    if model.inputs_ is None or model.protect == "records":
+    if model.inputs_ is None or _hides_inputs(model):
         return []
     return list(model.inputs_.ranges((model._each or (model,))[0].functionals_.nodes))
 
@@ -254,7 +282,7 @@ def _description(model: Any) -> list[str]:
         inputs = "; ".join(model.inputs_.describe())
     reach = _reach(model)
     output = [] if model.output_ is None else [f"Output: {called(model.output_)}."]
-    contains = "none" if model.protect == "records" else "their values"
+    contains = "none" if _hides_inputs(model) else "their values"
     return [
         model.guarantee_.describe(),
         "",

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal
+from privgp.command.errors import Refusal, refuse_given
 from privgp.command.io.files import (
     CERTIFICATES,
     MANY_TABLES,
@@ -53,6 +53,8 @@ def release(
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     read = [(data, MANY_TABLES), (plan, PLANS), (holder, (".json",))]
     check_files(read, files, force=force)
+    if certificate is None:
+        refuse_given(context, ("holder",), "a release without --certificate")
     _check_complete(context, asked, by_plan=plan is not None)
     from privgp.command.io.accounts import account_of, charged, noted
     from privgp.command.io.request import PlannedRequest, Request, advised

@@ -2,14 +2,18 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal
 from privgp.command.io.files import CERTIFICATES, PICTURES, RELEASES, TABLES, check_files
 from privgp.command.io.screen import progress, warn
 
-OUT_HELP = "The .privgp file to write; it replaces FILE, which may be kept, and contains inputs."
+OUT_HELP = (
+    "The .privgp file to write; it replaces FILE, which may be kept, and contains the inputs unless "
+    "records are protected."
+)
+EXPOSURE_HELP = "A public column: what each count is counted over. For a FILE of rates."
 SAME_ROWS_HELP = (
     "DATA is of the rows that FILE, or an update of it, was made from, not of new people: spend a "
     "further --epsilon and --delta on them."
@@ -21,10 +25,11 @@ DELTA_HELP = "With --same-rows: the further delta; 0 with Laplace noise."
 def update(
     release: o.Release,
     data: o.Data,
-    output: o.Output,
+    output: o.Outputs,
     out: Annotated[Path, o.destination("NEW", OUT_HELP)],
     inputs: Annotated[str | None, o.named_otherwise("release", "DATA")] = None,
     groups: Annotated[str | None, o.privacy(o.GROUPS_HELP, metavar="COLUMN")] = None,
+    exposure: Annotated[str | None, o.model(EXPOSURE_HELP, metavar="COLUMN")] = None,
     same_rows: Annotated[bool, o.privacy(SAME_ROWS_HELP, "--same-rows")] = False,
     epsilon: Annotated[float | None, o.privacy(EPSILON_HELP)] = None,
     delta: Annotated[float | None, o.privacy(DELTA_HELP)] = None,
@@ -50,14 +55,16 @@ def update(
     from privgp.command.io.spending import spending
     from privgp.command.io.updating import UpdateRequest, prepared_update
 
-    written = {
+    written: dict[str, Any] = {
         "missing": missing,
         "delimiter": delimiter,
         "decimal_comma": decimal_comma,
         "encoding": encoding,
         "date_format": date_format,
     }
-    request = UpdateRequest.of(release, data, inputs, output, groups, budget, seed, **written)
+    request = UpdateRequest.of(
+        release, data, inputs, output, groups, exposure, budget, seed, **written
+    )
     request.check()
     request = replace(request, account=account_of(ledger, dataset))
     results = Results(out, certificate, plot, force)

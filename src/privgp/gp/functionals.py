@@ -7,8 +7,8 @@ leaves out is kept as a separate term; then nothing here grows with the number o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -44,6 +44,23 @@ class Functionals:
     fixed_gram: Annotated[Array, "measured measured"] | None = None
     scatter: Annotated[Array, "measured bins"] | None = None
     shares: Annotated[Array, "parts"] | None = None
+
+    def in_units(self, unit: float) -> Self:
+        """The same where outcomes are ``unit`` times a rate: their means grow with it, and so do the
+        variances about these, as those of counts do."""
+        fixed, scatter = self.fixed_gram, self.scatter
+        return replace(
+            self,
+            weights=unit * self.weights,
+            noise_gram=unit * self.noise_gram,
+            residual_gram=unit**2 * self.residual_gram,
+            energy_total=unit * self.energy_total,
+            energy_gram=unit * self.energy_gram,
+            energy_cross=unit * self.energy_cross,
+            energy_noise_gram=unit * self.energy_noise_gram,
+            fixed_gram=None if fixed is None else unit**2 * fixed,
+            scatter=None if scatter is None else unit * scatter,
+        )
 
     def average_variances(self, K: Array) -> Array:
         """v, (bins,), from K, (nodes, nodes)."""

@@ -13,7 +13,7 @@ from privgp.ledger import tables
 from privgp.ledger.amounts import written
 from privgp.ledger.anchor import check_known
 from privgp.ledger.chain import ANSWER, CHARGE, Entry, Opened, digest
-from privgp.ledger.errors import BudgetExceeded, LedgerError
+from privgp.ledger.errors import ChargeRefused, LedgerError
 from privgp.ledger.filter import Cost, Spent
 from privgp.privacy.guarantee import Guarantee
 
@@ -37,7 +37,7 @@ class Account:
         request: bytes = b"",
         fingerprint: str | None = None,
     ) -> Entry:
-        """Spend what the guarantee costs, in one transaction, or raise ``BudgetExceeded``.
+        """Spend what the guarantee costs, in one transaction, or raise ``ChargeRefused``, a ``BudgetExceeded``.
 
         ``key``: a charge with this key is made once; made again for the same guarantee and
         ``request`` it costs nothing, for another one it is refused. It pays for one answer: give out
@@ -62,7 +62,7 @@ class Account:
             self._check_unit(connection, guarantee)
             fits = opened.budget.after(_spent(last), guarantee)
             if fits is None:
-                raise BudgetExceeded(self._refusal(opened, last, guarantee))
+                raise ChargeRefused(self._refusal(opened, last, guarantee))
             cost, spent = fits
             entry = self._add(
                 connection,

@@ -115,8 +115,9 @@ def check(opened: Opened, entries: Sequence[Entry], answers: Mapping[str, bytes]
             entry.previous == previous, f"has an entry {place} that does not follow {place - 1}"
         )
         require(_hash(asdict(entry)) == entry.hash, f"has a changed entry {place}")
-        cost = Cost(int(entry.epsilon), int(entry.mu2), int(entry.delta))
-        then = entry.spent
+        amounts = _amounts(entry)
+        require(amounts is not None, f"has no amounts at entry {place}")
+        cost, then = amounts or (Cost(), spent)
         sums = (spent.epsilon + cost.epsilon, spent.mu2 + cost.mu2, spent.delta + cost.delta)
         added = (then.epsilon, then.mu2, then.delta) == sums
         fixed = spent.most_epsilon is None or (
@@ -134,12 +135,20 @@ def check(opened: Opened, entries: Sequence[Entry], answers: Mapping[str, bytes]
     require(found == digests, "has a changed, added or missing answer")
 
 
+def _amounts(entry: Entry) -> tuple[Cost, Spent] | None:
+    """The cost of an entry and what is spent with it; None where they are no whole numbers."""
+    try:
+        return Cost(int(entry.epsilon), int(entry.mu2), int(entry.delta)), entry.spent
+    except (ValueError, TypeError):
+        return None
+
+
 def _is_paid(entry: Entry, cost: Cost, budget: Budget) -> bool:
     """Whether a charge costs what its steps spend, counted anew in one of the ways there are."""
     try:
         promised = entry.promised
         return promised is not None and any(cost.covers(way) for way in ways(promised, budget))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
         return False
 
 

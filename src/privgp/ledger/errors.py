@@ -9,8 +9,17 @@ class LedgerUnreachable(LedgerError):
     """The database does not answer."""
 
 
-class BudgetExceeded(LedgerError):
-    """The charge does not fit into what is left of the account's budget."""
+class BudgetExceeded(BaseException):
+    """The charge does not fit into what is left of the account's budget.
+
+    Inside of a cross-validation or search of scikit-learn it is raised as it is, no ``Exception``: these
+    would take any ``Exception`` for a failed fit, write NaN for its score and go on. Everywhere else it
+    is a ``ChargeRefused``.
+    """
+
+
+class ChargeRefused(BudgetExceeded, LedgerError):
+    """The same as an ``Exception`` and a ``LedgerError``: what an account raises."""
 
 
 class LedgerTampered(LedgerError):

@@ -80,7 +80,7 @@ class BinnedMeans(SpendingRegressor):
 
     def fit(self, X: Table, y: Column) -> Self:
         """Measure once, with noise. The only call that spends."""
-        self._check_given(y)
+        self._check_given(X, y)
         check_budget(self.epsilon, self.delta, pure=self.noise in PURE)
         check_bounds("y_bounds", self.y_bounds)
         check_choice("noise", self.noise, tuple(LAWS))
@@ -110,7 +110,7 @@ class BinnedMeans(SpendingRegressor):
         bins, index = np.unique(grid.of(X), return_inverse=True)
         counts = np.bincount(index).astype(float)
         what = f"the sums of the clipped outputs over {len(bins)} bins"
-        measured = self._measured(y, BinSums(self.noise, index, len(bins)), what)
+        measured = self._measured(y, len(X), BinSums(self.noise, index, len(bins)), what)
         means = self._middle_and_half()[0] + measured.values / counts
         self._keep(grid, bins, counts, means, measured.noise_std / counts)
 
@@ -131,7 +131,7 @@ class BinnedMeans(SpendingRegressor):
         what = (
             f"counts and sums of the clipped outputs over {grid.count} bins of the declared domain"
         )
-        measured = self._measured((inputs, y), strategy, what)
+        measured = self._measured((inputs, y), len(inputs), strategy, what)
         assert measured.counts is not None
         middle, half = self._middle_and_half()
         bins = np.flatnonzero(measured.counts > FEWEST * measured.noise_std / half)
@@ -142,7 +142,7 @@ class BinnedMeans(SpendingRegressor):
         spread = measured.noise_std * np.sqrt(1.0 + ((means - middle) / half) ** 2)
         self._keep(grid, bins, counts, means, spread / counts)
 
-    def _measured(self, data: Any, strategy: Strategy, what: str) -> Measurement:
+    def _measured(self, data: Any, rows: int, strategy: Strategy, what: str) -> Measurement:
         """Spend the budget, and say what it promises."""
         noise = noise_of(strategy, float(self.epsilon), float(self.delta))
         bounds = check_bounds("y_bounds", self.y_bounds)
@@ -156,7 +156,7 @@ class BinnedMeans(SpendingRegressor):
             sampler=noise.sampler,
             simulated=self.random_state is not None,
         )
-        charge(self, promised)
+        charge(self, promised, rows=rows)
         measured = measure(data, bounds, strategy, noise, simulation(self))
         self.guarantee_ = promised
         return measured
@@ -228,7 +228,7 @@ class BinnedGP(BinnedMeans):
     bins: int | Sequence[int] = field(default=10, kw_only=True)
     model: str = field(default="integral", kw_only=True)
 
-    def predict(self, X: Table, return_std: bool = False) -> Any:
+    def predict(self, X: Table, *, return_std: bool = False) -> Any:
         """The posterior mean at every point, and the std of the function about it."""
         points = self._points(X)
         with one_thread():

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass
-from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from privgp.gp.functionals import Functionals
 from privgp.gp.inference.linked import learn_linked, linked_posterior
 from privgp.gp.links import LABEL_LINKS, LINKS, Link
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.threads import laid_out, one_thread
+from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.kept import names_of
 from privgp.models.kinds.records import (
-    check_inducing,
+    check_protect,
     fit_records,
-    given_counts,
+    measured_functions,
     plan_records,
 )
-from privgp.models.planned import PublicRows, accepted, bound, named
-from privgp.models.promise import OF_LABELS, noted, regressor_guarantee, simulation
-from privgp.models.published import Published
+from privgp.models.kinds.updates import measure_again, measure_new, stages
+from privgp.models.planned import PublicRows, accepted, bound, from_inputs_alone, named
+from privgp.models.promise import OF_LABELS, Told, simulation
+from privgp.models.published import FIRST, Further, Published
 from privgp.models.regressor import check_coverage
 from privgp.models.spending import SpendingClassifier, charge
 from privgp.models.tables import any_column, located, rows_at, rows_to_fit, rows_to_plan
@@ -37,15 +38,20 @@ from privgp.plan.inputs.arguments import check_choice
 from privgp.plan.parameters import MECHANISMS, LabelParameters
 from privgp.plan.plan import Plan
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import Guarantee
-from privgp.release.certificate import utc
-from privgp.release.classes import Probabilities, outcomes_of, per_class
+from privgp.privacy.stages import Stages
+from privgp.release.classes import Probabilities, functions_of, outcomes_of
 from privgp.release.file import LabelContents
 from privgp.release.several import OneClass, OutputContents
 from privgp.types import Array, Bounds, Column, RandomState, Table
-from privgp.vault.labels import label_codes, shares_of_second
+from privgp.vault.checks.roles import check_order
+from privgp.vault.labels import values_of
 from privgp.vault.measure import measure
 from privgp.vault.validate import person_ids
+
+NO_OBSERVATION = (
+    "observation=True is for numbers and counts: a new label is one of the classes, and predict_proba has "
+    "the probability of each (docs/proofs/classes.md)."
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -61,7 +67,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     x_bounds : (low, high), or one such pair per input, for ``protect="records"``: public bounds of the
         inputs. Inputs outside are moved to them.
     epsilon, delta : the budget that one ``fit`` spends.
-    protect : "outputs": labels are private; or "records": inputs and labels are, of two classes.
+    protect : "outputs": labels are private; or "records": inputs and labels are.
     targets : points where the release should be accurate; None: the rows of X.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : the number of inputs that carry the function, or points whose nearest inputs do. None: all
@@ -83,6 +89,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
 
     """
 
+    _told: ClassVar[Told] = OF_LABELS
     kernel: Kernel | None = None
     _: KW_ONLY
     classes: Column | None = None
@@ -99,45 +106,75 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     ledger: Account | None = None
     random_state: RandomState = None
 
-    def plan(self, X: Table, groups: Column | None = None) -> Plan:
+    @from_inputs_alone
+    def plan(self, X: Table, *, groups: Column | None = None) -> Plan:
         """What a ``fit`` on these inputs would measure and how accurate the probability of a class
         would be. Spends nothing.
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used.
         """
+        check_order(X=X, groups=groups)
         names, asked = names_of(X), self
         if self.protect != "records":
             asked, X = rows_to_plan(self, X)
         return named(asked._plan(X, groups), names)
 
     def fit(
-        self, X: Table, y: Column, groups: Column | None = None, plan: Plan | None = None
+        self, X: Table, y: Column, *, groups: Column | None = None, plan: Plan | None = None
     ) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
 
-        ``groups``: public person identifiers; all rows of one person are protected together.
-        ``plan``: what ``plan(X, groups)`` returned, which is then measured and not made again. A plan
+        ``groups``: person identifiers, public unless records are protected; all rows of one person
+        are protected together.
+        ``plan``: what ``plan(X, groups=groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
         """
-        self._check_given(y)
+        self._check_given(X, y, groups)
         if self.protect == "records":
             column = any_column(X)
             rows = len(column) if isinstance(column, Sized) else 0
-            y = label_codes(y, self._declared(groups), rows)
-            fit_records(self, X, shares_of_second(y), groups, plan)
+            y = values_of(y, declared_classes(self.classes), rows)
+            fit_records(self, X, y, groups, plan)
             return self
         X = rows_to_fit(self, X)
-        classes = declared_classes(self.classes)
-        y = label_codes(y, classes, len(X))
-        if len(classes) == 2:
-            y = shares_of_second(y)
+        y = values_of(y, declared_classes(self.classes), len(X))
         public = PublicRows.of(X, person_ids(groups, len(X)))
         plan = self._plan_for(public, groups, plan)
-        charge(self, self._promised(plan), public.inputs)
+        charge(self, self._promised(plan), public.inputs, rows=len(X))
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
         return self
+
+    def update(self, X: Table, y: Column, *, groups: Column | None = None) -> Self:
+        """Measure labels of new people and learn from all measurements together, as
+        ``PrivateGPRegressor.update`` does. Spends their budget."""
+        self._check_given(X, y, groups)
+        measure_new(self, X, y, groups, {})
+        return self
+
+    def refine(
+        self,
+        X: Table,
+        y: Column,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        groups: Column | None = None,
+    ) -> Self:
+        """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget, as
+        ``PrivateGPRegressor.refine`` does. ``guarantee_`` then states the total."""
+        self._check_given(X, y, groups)
+        measure_again(self, X, y, epsilon, delta, groups, {})
+        return self
+
+    @from_inputs_alone
+    def stages(
+        self, X: Table, *, shares: Sequence[float] = (0.5, 0.5), groups: Column | None = None
+    ) -> Stages:
+        """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows, as
+        ``PrivateGPRegressor.stages`` does. Reads no label and spends nothing."""
+        return stages(self, X, shares, groups)
 
     def predict_proba(self, X: Table) -> Array:
         """The probability of every class at the rows of X, (rows, classes). Free, deterministic."""
@@ -150,9 +187,14 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)]
 
-    def interval(self, X: Table, coverage: float = 0.9) -> tuple[Array, Array]:
+    def interval(
+        self, X: Table, coverage: float = 0.9, observation: bool = False
+    ) -> tuple[Array, Array]:
         """The ends (low, high), each (rows, classes), of an interval that holds the probability of a
-        class, the function behind it, with this coverage. Free, like ``predict``."""
+        class, the function behind it, with this coverage. Free, like ``predict``. ``observation``: refused,
+        as a new label is no number."""
+        if observation:
+            raise ValueError(NO_OBSERVATION)
         levels = check_coverage(coverage)
         X = self._asked_at(X)
         with one_thread():
@@ -188,21 +230,26 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         check_is_fitted(self)
         return rows_at(self, X)
 
-    def _plan(self, X: Any, groups: Any) -> Plan:
+    def _plan(self, X: Any, groups: Any, exposure: Any = None, earlier: Any = None) -> Plan:
+        """``earlier``: what was measured before, if anything."""
         if self.protect == "records":
-            return plan_records(self, X, groups)
+            return plan_records(self, X, groups, earlier)
         question = self._question(X.shape[1])
         people = person_ids(groups, len(X))
         with one_thread():
-            plan = make_plan(X, question, self._budget(), people)
+            plan = make_plan(X, question, self._budget(), people, earlier)
         return bound(self, plan, PublicRows.of(X, people))
 
     def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
         """A new plan for these rows, or the given one if it was made for them."""
         if plan is None:
             return self._plan(rows.count if rows.inputs is None else rows.inputs, groups)
-        self._question(rows.columns, groups)
+        self._question(rows.columns)
         return accepted(self, plan, rows)
+
+    def _checked(self, y: Any, rows: int) -> Array:
+        """Labels of a further measurement, to be handed to the vault."""
+        return values_of(y, declared_classes(self.classes), rows)
 
     def _made_up(self, rows: int) -> Any:
         """Labels to rehearse with."""
@@ -211,24 +258,11 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     def _parameters(self, columns: int) -> LabelParameters:
         return LabelParameters.of(self.get_params(deep=False) | located(self), columns)
 
-    def _declared(self, groups: Any) -> Classes:
-        """The classes, if what is to be protected goes with them and with the groups."""
-        classes = declared_classes(self.classes)
-        if self.protect == "records" and len(classes) > 2:
-            raise ValueError("protect='records' takes two classes: merge some of them.")
-        if self.protect == "records" and groups is not None:
-            raise ValueError(
-                "groups is not available for labels with protect='records': leave groups=None."
-            )
-        return classes
-
-    def _question(self, columns: int, groups: Any = None) -> Question:
+    def _question(self, columns: int) -> Question:
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
-        self._declared(groups)
-        if self.protect == "records":
-            check_inducing(self)
-        check_choice("protect", self.protect, ("outputs", "records"))
+        declared_classes(self.classes)
+        check_protect(self)
         check_choice("mechanism", self.mechanism, MECHANISMS)
         check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
         check_choice("link", self.link, LABEL_LINKS)
@@ -236,40 +270,33 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         asked = self._parameters(columns)
         return Question(y_bounds=(0.0, 1.0), **asked.asks())
 
-    def _promised(self, plan: Plan) -> Guarantee:
-        simulated = self.random_state is not None
-        return noted(self, regressor_guarantee(plan, simulated=simulated, told=OF_LABELS))
-
-    def _release(self, plan: Plan, measurement: Measurement) -> None:
-        """All that follows from a measurement: post-processing."""
-        self.guarantee_ = self._promised(plan)
-        self.plan_ = plan
-        # for a file, should a parameter be changed later
-        self._asked = self._parameters(plan.targets.shape[1])
-        classes = len(self._asked.classes)
-        self.released_at_ = utc(datetime.now(UTC))
-        self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
+    def _release(self, plan: Plan, measurement: Measurement, further: Further = FIRST) -> None:
+        """All that follows from a measurement: post-processing. ``further``: the measurements that it
+        is added to."""
+        functions = functions_of(len(declared_classes(self.classes)))
+        held: Sequence[OneClass | None] = self._held if further.before else (None,) * functions
+        measured = self._note(plan, measurement, functions, further)
         with one_thread():
-            functionals, priors = plan.functionals, plan.priors
-            if plan.x_bounds is not None:
-                functionals, priors = given_counts(plan, measurement)
-            self.functionals_ = laid_out(functionals)
+            found, priors = measured_functions(plan, measured)
+            self.functionals_ = found[0]
             default = self._asked.kernel is None
             latent = tuple(behind(self._link, each, default=default) for each in priors)
+            each = zip(found, measured, held, strict=True)
             self._answer_by(
-                [
-                    OneClass(each, self._models_for(each, latent))
-                    for each in per_class(measurement, classes)
-                ]
+                [OneClass(m, self._models_for(f, m, latent, h), f.fixed_gram) for f, m, h in each]
             )
 
     def _models_for(
-        self, measurement: Measurement, priors: tuple[Prior, ...]
+        self,
+        functionals: Functionals,
+        measurement: Measurement,
+        priors: tuple[Prior, ...],
+        held: OneClass | None,
     ) -> tuple[Hyperparameters, ...]:
-        """The weighted models of the function of one class."""
+        """The weighted models of the function of one class; ``held``: what was released of it before."""
         if self.hyperparameters == "fixed":
-            return (priors[0].start,)
-        return learn_linked(outcomes_of(self.functionals_, measurement, self._link), priors)
+            return (priors[0].start,) if held is None else held.models
+        return learn_linked(outcomes_of(functionals, measurement, self._link), priors)
 
     @property
     def _link(self) -> Link:
@@ -278,9 +305,10 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     def _answer_by(self, held: list[OneClass]) -> None:
         """Answer from what was measured and learned of every class."""
         self.classes_ = np.array(self._asked.classes)
-        self.measurements_ = tuple(each.measurement for each in held)
         functions = (
-            linked_posterior(outcomes_of(self.functionals_, c.measurement, self._link), c.models)
+            linked_posterior(
+                outcomes_of(c.functionals(self.functionals_), c.measurement, self._link), c.models
+            )
             for c in held
         )
         self.release_, self._held = Probabilities(tuple(functions), self._link), tuple(held)
@@ -292,6 +320,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         first, *further = self._held
         return LabelContents(
             measurement=first.measurement,
+            spent=self._spent,
             models=first.models,
             at_targets=None,
             noise_variance=LABEL_VARIANCE,
@@ -303,11 +332,17 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """What a file of several outcomes holds of this one."""
         first, *further = self._held
         return OutputContents(
-            first.measurement, self.functionals_, first.models, LABEL_VARIANCE, None, tuple(further)
+            measurement=first.measurement,
+            functionals=self.functionals_,
+            models=first.models,
+            noise_variance=LABEL_VARIANCE,
+            further=tuple(further),
+            spent=self._spent,
         )
 
     def _answer_from(self, held: LabelContents | OutputContents) -> None:
         """Answer as the model did whose file held this."""
+        self._hold(held.spent, tuple(each.measurement for each in held.every_class))
         self._answer_by(list(held.every_class))
 
     def _answers(self, X: Any, coverage: float, observation: bool) -> dict[str, Array]:

@@ -137,7 +137,8 @@ def plan_table(model: PrivateGPRegressor, X: FileInputs, groups: Any) -> Any:
     check_streams(model)
     X, groups = X.known_by(model.columns), X.people(groups)
     if not streams(model, len(X)):
-        return model.plan(*_in_memory(X, groups))
+        array, people = _in_memory(X, groups)
+        return model.plan(array, groups=people)
     model = copy(model)
     model.inputs_ = X.kinds
     return plan_rows(model, X.rows(groups, most_rows(model, groups)))
@@ -158,7 +159,7 @@ def fit_table(
     if not streams(model, len(X)):
         array, people = _in_memory(X, groups)
         outputs = gathered(y, X.files, None if groups is None else groups.name, people)
-        model.fit(array, outputs, people, plan)
+        model.fit(array, outputs, groups=people, plan=plan)
         model.feature_names_in_ = np.array(names, dtype=object)
         return
     fit_rows(model, X.rows(groups, most_rows(model, groups)), y, plan, watch)
@@ -172,7 +173,7 @@ def rehearse_table(model: PrivateGPRegressor, table: Table, plan: Any) -> None:
         rehearse_rows(model, plan, X.rows(groups, most_rows(model, groups)))
     else:
         array, people = _in_memory(X, groups)
-        model.fit(array, model._made_up(len(X)), people, plan)
+        model.fit(array, model._made_up(len(X)), groups=people, plan=plan)
 
 
 def _in_memory(X: FileInputs, groups: Any) -> tuple[Any, Integers | None]:

@@ -11,15 +11,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.ledger.account import Account
-from privgp.models.kinds.several.model import (
-    Exposed,
-    fit_several,
-    plan_several,
-    plot_several,
-    private_count,
-    public_rows,
-)
-from privgp.models.planned import named
+from privgp.models.kinds.several.model import fit_several, plan_several, plot_several
+from privgp.models.kinds.several.rows import Exposed, private_count, public_rows
+from privgp.models.kinds.updates import measure_again, measure_new
+from privgp.models.planned import from_inputs_alone, named
 from privgp.models.published import Published
 from privgp.models.spending import SpendsAtFit
 from privgp.models.tables import located, rows_at, rows_to_plan
@@ -102,6 +97,7 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     ledger: Account | None = None
     random_state: RandomState = None
 
+    @from_inputs_alone
     def plan(self, table: Any, *, inputs: Sequence[str] | None = None) -> JointPlan:
         """What a ``fit`` on this table would measure, and how accurate it would be. Spends nothing.
 
@@ -142,21 +138,47 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             refused before anything is spent.
 
         """
-        given, declared = named_columns(table), self._declared()
-        if not isinstance(self.outcomes, Mapping):
-            self._check_given(y)
-        elif y is not None:
-            raise ValueError("outcomes has names, so the table holds their columns: leave y=None.")
-        missing = absent(given, [*declared]) if y is None else []
-        if missing:
-            raise ValueError(f"table has no column {missing[0]!r}, which outcomes declares.")
-        private = [given[name] for name in declared] if y is None else [y]
-        names = self._input_names(given, inputs)
+        given = named_columns(table)
         self._check_domain()
-        X = {name: given[name] for name in names}
-        groups = None if self.groups is None else given[self.groups]
-        exposed = {} if self.protect == "records" else self._exposed(given, X)
-        fit_several(self, X, private, tuple(declared), groups, plan, exposed)
+        private, X, groups, exposed = self._all_columns(given, y, inputs)
+        fit_several(self, X, private, tuple(self._declared()), groups, plan, exposed)
+        return self
+
+    def update(self, table: Any, y: Any = None) -> Self:
+        """Measure rows of new people and learn from all measurements together. Spends their budget.
+
+        Each person's data is measured once, so the guarantee stays (epsilon, delta) for everybody,
+        provided that nobody is in two batches.
+
+        Parameters
+        ----------
+        table, y
+            As for ``fit``, with the same columns.
+
+        """
+        check_is_fitted(self)
+        given = named_columns(table)
+        private, X, groups, exposed = self._all_columns(given, y, [*self._inputs_of(given)])
+        measure_new(self, X, private, groups, exposed)
+        return self
+
+    def refine(self, table: Any, epsilon: float, delta: float = 0.0, y: Any = None) -> Self:
+        """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
+
+        ``guarantee_`` then states the total, which counts for all of these people.
+
+        Parameters
+        ----------
+        table, y
+            As for ``fit``: the same rows, in the same order. Private records are not compared.
+        epsilon, delta : float
+            The further budget.
+
+        """
+        check_is_fitted(self)
+        given = named_columns(table)
+        private, X, groups, exposed = self._all_columns(given, y, [*self._inputs_of(given)])
+        measure_again(self, X, private, epsilon, delta, groups, exposed)
         return self
 
     def epsilon_for(self, table: Any, error: float) -> float:  # type: ignore[override]
@@ -240,20 +262,47 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             )
         if not names:
             raise ValueError("table must have at least one input column.")
-        wanted = [name for name in (self.groups,) if name is not None and name not in given]
-        if wanted:
-            raise ValueError(f"table has no column {wanted[0]!r}, which groups names.")
         return tuple(names)
+
+    def _all_columns(
+        self, given: Mapping[str, Any], y: Any, inputs: Sequence[str] | None
+    ) -> tuple[list[Any], Any, Any, Exposed]:
+        """The private columns, one per outcome, or ``y`` where the outcome has no name; the inputs by
+        name, the groups, and the exposures of counts."""
+        declared, has_names = self._declared(), isinstance(self.outcomes, Mapping)
+        if has_names and y is not None:
+            raise ValueError("outcomes has names, so the table holds their columns: leave y=None.")
+        missing = absent(given, [*declared]) if has_names else []
+        if missing:
+            raise ValueError(f"table has no column {missing[0]!r}, which outcomes declares.")
+        private = [given[name] for name in declared] if has_names else [y]
+        X, groups, exposed = self._rows(given, self._input_names(given, inputs))
+        counted = {one.exposure for one in declared.values()}
+        exposures = {name: given[name] for name in given if name in counted}
+        outcomes = {name: given[name] for name in declared} if has_names else y
+        self._check_given(X, outcomes, groups, exposures)
+        return private, X, groups, exposed
+
+    def _checked(self, y: Any, rows: int) -> Any:
+        """Outcomes of a further measurement, one column each: the vault reads each by itself."""
+        return y
+
+    def _rows(self, given: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, Any, Exposed]:
+        """The columns of inputs by name, the groups, and the exposures of counts."""
+        X = {name: given[name] for name in names}
+        if self.groups is not None and self.groups not in given:
+            raise ValueError(f"table has no column {self.groups!r}, which groups names.")
+        groups = None if self.groups is None else given[self.groups]
+        return X, groups, {} if self.protect == "records" else self._exposed(given, X)
 
     def _planned(self, given: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, Any]:
         """A model that has what is known of the columns, and the rows to plan for."""
-        X = {name: given[name] for name in names}
-        groups = None if self.groups is None else given[self.groups]
+        self._check_domain()
+        X, groups, exposed = self._rows(given, names)
         if self.protect == "records":
-            self._check_domain()
             return self, private_count(self, X, groups)
         asked, rows = rows_to_plan(self, X)
-        return asked, public_rows(asked, rows, groups, self._exposed(given, X))
+        return asked, public_rows(asked, rows, groups, exposed)
 
     def _check_domain(self) -> None:
         if self.protect == "records" and not isinstance(self.x_bounds, Mapping):

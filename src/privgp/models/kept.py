@@ -1,7 +1,7 @@
 """Estimators whose fitted state is private and kept by a curator, who asks it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -57,9 +57,11 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         numbers_only(self, X_new)
         return self._kept.ask(validate_data(self, X_new, reset=False, dtype=np.float64))
 
-    def _prepared(self, y: Any, state: str | os.PathLike[str] | None) -> tuple[Self, int | None]:
+    def _prepared(
+        self, X: Any, y: Any, state: str | os.PathLike[str] | None
+    ) -> tuple[Self, int | None]:
         """An estimator to try the data on, so that a fit that is refused changes nothing; a seed."""
-        self._check_given(y)
+        self._check_given(X, y)
         if state is not None:
             check_target(state, overwrite=False, form=FORM)
         return clone(self), *seeds(self)
@@ -89,6 +91,8 @@ def names_of(named: Any) -> tuple[str, ...] | None:
     names = getattr(named, "feature_names_in_", getattr(named, "columns", None))
     if isinstance(named, Mapping):
         names = list(named)
-    if names is None or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, Iterable):  # a model may hold what its columns are under this name
+        return None
+    if not all(isinstance(name, str) for name in names):
         return None
     return tuple(map(str, names))

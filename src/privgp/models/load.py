@@ -16,10 +16,10 @@ from privgp.models.kept import names_of
 from privgp.models.kinds.several.stored import answer_from, joint_contents
 from privgp.models.tables import remember
 from privgp.plan.parameters import Parameters
-from privgp.release.certificate import certificate
+from privgp.release.certificate import stored
 from privgp.release.file import CODEC, Contents, decode
 from privgp.release.several import JointContents, OutputContents
-from privgp.storage.archive import DamagedFile, check_target, pack, read, unpack, write
+from privgp.storage.archive import DamagedFile, check_target, damage_of, pack, read, unpack, write
 
 __all__ = ["NOTICE", "NOTICE_INDUCING", "NOTICE_RECORDS", "DamagedFile", "load", "notice", "save"]
 
@@ -34,15 +34,18 @@ PIPELINE = (
     "a file holds numbers and no code, so the steps before a model are not saved: save the last step, "
     "which takes what they make of a table, or say with columns what inputs are."
 )
+IF_PUBLIC = (
+    "Publish it only if no column of X is private, nor computed from a private one: what stands in X "
+    "is not protected."
+)
 NOTICE = (
-    "The file contains inputs: coordinates of the rows of X, which count as public. "
-    "It contains no output."
+    "The file contains inputs: coordinates of the rows of X, which count as public. " + IF_PUBLIC
 )
 NOTICE_INDUCING = (
     "The file contains inducing inputs: centres of rows of X, or as they were given, and any targets. "
-    "They can be inputs of rows, which count as public. It contains no output."
+    "They can be inputs of rows, which count as public. " + IF_PUBLIC
 )
-NOTICE_RECORDS = "The file contains no input and no output of any record."
+NOTICE_RECORDS = "The file contains noisy sums of the records, and what was declared, such as bounds and targets."
 
 
 def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -70,10 +73,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     ``plan_summary_`` instead of ``plan_``. A damaged file, or one that needs a newer privgp, raises
     ``DamagedFile``, a ValueError. The hashes inside detect damage, not forgery: trust a file
     as far as the place it came from."""
-    try:
+    with damage_of(path):
         return unpacked(read(path))
-    except DamagedFile as problem:
-        raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
 
 
 def unpacked(content: bytes) -> Any:
@@ -82,7 +83,7 @@ def unpacked(content: bytes) -> Any:
 
 
 def notice(model: Any) -> str:
-    """What a file of this model holds of X. It never holds an output."""
+    """What a file of this model holds of X."""
     if model.protect == "records":
         return NOTICE_RECORDS
     made = vars(model).get("plan_")  # past some rows, inducing inputs are taken unasked
@@ -97,7 +98,7 @@ def _contents_of(model: Any) -> Contents | JointContents:
     if model._each:
         return joint_contents(model)
     plan, epsilon = model.plan_, model._asked.epsilon
-    if len(model.measurements_) == 1:
+    if len(model._spent) < 2:
         # The epsilon of the whole, should part of it have been spent on a choice of hyperparameters.
         epsilon = model.guarantee_.epsilon
     parts = {
@@ -109,7 +110,7 @@ def _contents_of(model: Any) -> Contents | JointContents:
         "guarantee": model.guarantee_,
         "functionals": model.functionals_,
         "plan_summary": model.plan_summary_,
-        "certificate": certificate(model),
+        "certificate": stored(model),
     }
     contents: Contents = model._contents(parts)
     return contents
@@ -128,8 +129,6 @@ def _model_from(contents: Any) -> Any:
     model._asked, model.inputs_ = c.parameters, c.parameters.columns
     remember(model, c.names, c.columns)
     model.guarantee_ = c.guarantee
-    model._measured, model._spent = c.measurement, c.spent
-    model.measurements_ = tuple(each.measurement for each in c.spent) or (c.measurement,)
     model.functionals_ = c.functionals
     answered(model, c)
     model.released_at_ = c.certificate["date"]

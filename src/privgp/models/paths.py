@@ -73,15 +73,15 @@ class PosteriorPaths(KeptEstimator):
         model = self._model()
         return model.guarantee(check_count(n), simulated=self.random_state is not None)
 
-    def calibrate(self, epsilon: float, n: int, by: str = NOISE) -> Calibration:
+    def calibrate(self, epsilon: float, n: int, *, by: str = NOISE) -> Calibration:
         """The least noise with which paths of n records are epsilon-private, without data: the
         least noise variance, or ``by="extra_noise"`` the least of that at the one given."""
         return self._model().calibrated(epsilon, check_count(n), by)
 
-    def fit(self, X: Table, y: Column, state: str | os.PathLike[str] | None = None) -> Self:
+    def fit(self, X: Table, y: Column, *, state: str | os.PathLike[str] | None = None) -> Self:
         """Take the records; the first release spends the budget, and every fit has one of its own.
         ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
-        tried, seed = self._prepared(y, state)
+        tried, seed = self._prepared(X, y, state)
         model = self._model()
         inputs = checked_inputs(X, len(model.domain))
         y = checked_outputs(y, len(inputs))
@@ -90,7 +90,7 @@ class PosteriorPaths(KeptEstimator):
         draws = first_path_draws(inputs, y, model, seed)
         del inputs, X, y
         promised = model.guarantee(n, simulated=seed is not None)
-        charge(self, promised)
+        charge(self, promised, rows=n)
         self._take(Kept.new(PathContents(promised, names_of(tried), model, draws), PATHS, state))
         return self
 

@@ -241,9 +241,26 @@ def ranges(model: PrivateGPRegressor, X: Array, observation: bool) -> tuple[Arra
 
 
 def privacy_range(model: PrivateGPRegressor, X: Array, mean: Array, total: Band) -> Band:
-    """What the noise for privacy alone makes of the interval in all, which it never leaves."""
-    std = np.sqrt(model.release_.privacy_variance(X))
-    return np.clip(mean - REACH * std, *total), np.clip(mean + REACH * std, *total)
+    """The part of an interval that the noise for privacy makes: see ``part_of``."""
+    return part_of(total, mean, privacy_share(model, X))
+
+
+def privacy_share(model: PrivateGPRegressor, X: Array) -> Array:
+    """The share of the variance at every point that the noise for privacy makes: 0 to 1, (points,)."""
+    privacy, whole = model.release_.privacy_variance(X), model.release_.mean_and_variance(X)[1]
+    return np.minimum(privacy / np.maximum(whole, np.finfo(float).tiny), 1.0)
+
+
+def part_of(total: Band, mean: Array, share: Array) -> Band:
+    """The part of an interval that a share of its variance makes, always inside it.
+
+    Both sides shrink by the root of the share, towards the mean, or towards the end next to a mean
+    that lies outside: intervals keep to the bounds of the outputs and need not be even, the mean does
+    neither. The parts of both shares add up like variances on either side.
+    """
+    centre, root = np.clip(mean, *total), np.sqrt(share)
+    low, high = (np.clip(centre + root * (end - centre), *total) for end in total)
+    return low, high
 
 
 def released_function(kept: Kept, output: str) -> Released:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from functools import wraps
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from privgp.models.kept import names_of
 from privgp.plan.advice import bounds_advice, budget_advice
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from privgp.models.classifier import PrivateGPClassifier
     from privgp.models.regressor import PrivateGPRegressor
 
+BY_NAME = Parameter.KEYWORD_ONLY
+Method = TypeVar("Method", bound=Callable[..., Any])
 OTHER = (
     "plan was made for other inputs, groups, bounds or parameters, or was changed since: plan again. "
     "Nothing was spent."
@@ -36,6 +41,22 @@ class PublicRows:
     @classmethod
     def of(cls, X: Array, people: Integers | None, exposure: Array | None = None) -> Self:
         return cls(X.shape[0], X.shape[1], X, people, exposure)
+
+
+def from_inputs_alone(method: Method) -> Method:
+    """Tell whoever gives y, or anything else by its place, to a method that takes X alone and names."""
+    by_name = [each.name for each in signature(method).parameters.values() if each.kind is BY_NAME]
+
+    @wraps(method)
+    def checked(model: Any, X: Any, *others: Any, **given: Any) -> Any:
+        if others:
+            raise TypeError(
+                f"{method.__name__} takes the inputs alone by their place: it needs no y, and the rest is "
+                f"given by name: {', '.join(by_name)}."
+            )
+        return method(model, X, **given)
+
+    return cast(Method, checked)
 
 
 def bound(model: PrivateGPRegressor | PrivateGPClassifier, plan: Plan, rows: PublicRows) -> Plan:
@@ -63,7 +84,7 @@ def accepted(model: PrivateGPRegressor | PrivateGPClassifier, plan: Any, rows: P
     model's budget. Fixed hyperparameters also go with a plan that measures for learning."""
     made_for = getattr(plan, "made_for", None)
     if made_for is None:
-        raise ValueError("plan must be what plan(X, groups) of such a model returned.")
+        raise ValueError("plan must be what plan(X, groups=groups) of such a model returned.")
     asked = model._parameters(rows.columns)
     learned = replace(asked, hyperparameters="learned")
     # Whoever writes a file can write its fingerprint too: what the promise rests on is compared.

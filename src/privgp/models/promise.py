@@ -1,17 +1,18 @@
 """What a release of outputs or of records promises, and the noise of simulations."""
 
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import (
     COUNTS,
     LABELLED_RECORDS,
     LABELS,
     OUTPUTS,
+    PEOPLE_LABELLED_RECORDS,
     PEOPLE_RECORDS,
     PERSON,
     PERSON_COUNTS,
@@ -78,6 +79,7 @@ class Told:
     outputs: Protected
     person: Protected
     records: Protected
+    people_records: Protected
     values: str
     limited: str
     assumptions: tuple[str, ...]
@@ -87,6 +89,7 @@ VALUES = Told(
     OUTPUTS,
     PERSON,
     RECORDS,
+    PEOPLE_RECORDS,
     "values",
     "each value clipped to the declared range",
     OUTPUTS_ASSUMPTIONS,
@@ -95,20 +98,22 @@ OF_LABELS = Told(
     LABELS,
     PERSON_LABELS,
     LABELLED_RECORDS,
+    PEOPLE_LABELLED_RECORDS,
     "labels",
     "each label counted in its declared class",
     LABELS_ASSUMPTIONS,
 )
 
 
-def regressor_guarantee(plan: Plan, *, simulated: bool, told: Told = VALUES) -> Guarantee:
+@singledispatch
+def regressor_guarantee(plan: Any, *, simulated: bool, told: Told = VALUES) -> Guarantee:
     """What the measurement of a plan promises, of outputs or of records."""
-    strategy: Any = plan.strategy
+    strategy = plan.strategy
     assumptions = told.assumptions
     if plan.x_bounds is not None:
         protected, assumptions = told.records, RECORDS_ASSUMPTIONS
         if strategy.whole_people:
-            protected, assumptions = PEOPLE_RECORDS, PEOPLE_ASSUMPTIONS
+            protected, assumptions = told.people_records, PEOPLE_ASSUMPTIONS
     else:
         protected = told.outputs if strategy.people is None else told.person
         if plan.max_change is not None:

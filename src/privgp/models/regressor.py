@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Self
 
@@ -23,27 +22,32 @@ from privgp.ledger.account import Account
 from privgp.models.files import FileInputs, fit_table, plan_table
 from privgp.models.kept import names_of
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows, streams
-from privgp.models.kinds.rates import answer_to, check_exposed, check_likelihood
+from privgp.models.kinds.rates import (
+    answer_to,
+    check_exposed,
+    check_likelihood,
+    record_exposures,
+)
 from privgp.models.kinds.records import (
-    check_records,
+    check_protect,
     fit_records,
-    given_counts,
+    measured_functions,
     plan_records,
     row_count,
 )
 from privgp.models.kinds.several.model import (
+    check_names,
     fit_several,
     intervals,
     plan_several,
     plot_several,
     predicted,
-    private_count,
-    public_rows,
 )
-from privgp.models.kinds.updates import measure_again, measure_new, spent_first, stages
-from privgp.models.planned import PublicRows, accepted, bound, named
-from privgp.models.promise import noted, regressor_guarantee, simulation
-from privgp.models.published import Published
+from privgp.models.kinds.several.rows import private_count, public_rows
+from privgp.models.kinds.updates import measure_again, measure_new, stages
+from privgp.models.planned import PublicRows, accepted, bound, from_inputs_alone, named
+from privgp.models.promise import simulation
+from privgp.models.published import FIRST, Further, Published
 from privgp.models.spending import SpendingRegressor, charge
 from privgp.models.tables import located, rows_at, rows_to_fit, rows_to_plan
 from privgp.plan.build import Question, make_plan
@@ -52,6 +56,7 @@ from privgp.plan.inputs.arguments import (
     check_bounds,
     check_change,
     check_choice,
+    check_unused,
     inducing_inputs,
     target_points,
 )
@@ -66,15 +71,14 @@ from privgp.plan.several.arguments import (
 )
 from privgp.plan.streamed.sketch import Sketch, sketch_plan, usual_inducing
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.noise import PURE
 from privgp.privacy.stages import Stages
 from privgp.release.at_targets import AtTargets, Release
-from privgp.release.certificate import utc
 from privgp.release.file import Contents
 from privgp.release.rates import learn_rates
 from privgp.release.several import OutputContents
 from privgp.types import Array, Bounds, Column, RandomState, Table
+from privgp.vault.checks.roles import check_order
 from privgp.vault.labels import split_columns
 from privgp.vault.measure import measure
 from privgp.vault.stream import ArrayOutputs
@@ -174,12 +178,16 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     ledger: Account | None = None
     random_state: RandomState = None
 
-    def plan(self, X: Table, groups: Column | None = None, exposure: Column | None = None) -> Plan:
+    @from_inputs_alone
+    def plan(
+        self, X: Table, *, groups: Column | None = None, exposure: Column | None = None
+    ) -> Plan:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
         ``groups`` but the number of people. ``exposure``: as ``fit`` has it.
         """
+        check_order(X=X, groups=groups, exposure=exposure)
         if isinstance(X, FileInputs):
             return named(plan_table(self, X, groups), X.names)
         names, asked = names_of(X), self
@@ -188,7 +196,12 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         return named(asked._plan(X, groups, exposure=exposure), names)
 
     def epsilon_for(
-        self, X: Table, error: float, groups: Column | None = None, exposure: Column | None = None
+        self,
+        X: Table,
+        error: float,
+        *,
+        groups: Column | None = None,
+        exposure: Column | None = None,
     ) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
@@ -202,6 +215,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         self,
         X: Table,
         y: Column,
+        *,
         groups: Column | None = None,
         plan: Plan | None = None,
         exposure: Column | None = None,
@@ -210,20 +224,20 @@ class PrivateGPRegressor(Published, SpendingRegressor):
 
         ``groups``: person identifiers, public unless records are protected; all rows of one person
         are protected together.
-        ``plan``: what ``plan(X, groups)`` returned, which is then measured and not made again. A plan
+        ``plan``: what ``plan(X, groups=groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
         ``exposure``: with ``likelihood="poisson"``, what every count is counted over, such as a
         population or days at risk: public, positive, one per row. None: 1 each.
         """
-        check_exposed(self.likelihood, exposure)
-        self._check_given(y)
+        check_exposed(self, exposure)
+        self._check_given(X, y, groups, exposure)
         if isinstance(X, FileInputs):
             fit_table(self, X, y, groups, plan)
             return self
         if are_several(self.y_bounds):
             count = row_count(X)
             private = split_columns(y, count, len(self._alone()))
-            exposed = self._exposed(exposure, count)
+            exposed = self._exposed_by(exposure, count)
             fit_several(self, X, private, column_names(y), groups, plan, exposed)
             return self
         if self.protect == "records":
@@ -237,48 +251,68 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             return self
         public = PublicRows.of(X, person_ids(groups, len(X)), self._exposure(exposure, len(X)))
         plan = self._plan_for(public, groups, plan)
-        charge(self, self._promised(plan), public.inputs)
+        charge(self, self._promised(plan), public.inputs, rows=len(X))
         measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(self))
         del y
         self._release(plan, measurement)
         return self
 
-    def update(self, X: Table, y: Column, groups: Column | None = None) -> Self:
+    def update(
+        self, X: Table, y: Column, *, groups: Column | None = None, exposure: Column | None = None
+    ) -> Self:
         """Measure rows of new people and learn from all measurements together. Spends their budget.
 
         Each person's data is measured once, so the promise stays (epsilon, delta) for everybody,
-        provided that nobody is in two batches. What is measured is planned knowing the release so far;
-        X, groups and parameters must not have been chosen by looking at outputs.
+        provided that nobody is in two batches. At public inputs, what is measured is planned knowing
+        the release so far; of private records, the same sums are measured as at first. X, groups,
+        exposure and parameters must not have been chosen by looking at outputs.
         """
-        self._check_given(y)
-        measure_new(self, X, y, groups)
+        self._check_given(X, y, groups, exposure)
+        measure_new(self, X, y, groups, self._exposed_by(exposure, row_count(X)))
         return self
 
     def refine(
-        self, X: Table, y: Column, epsilon: float, delta: float = 0.0, groups: Column | None = None
+        self,
+        X: Table,
+        y: Column,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        groups: Column | None = None,
+        exposure: Column | None = None,
     ) -> Self:
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
 
-        ``guarantee_`` then states the total, which counts for all of these people. What is measured is
-        planned knowing the release so far: it looks closer where that is least certain.
+        ``guarantee_`` then states the total, which counts for all of these people. At public inputs,
+        what is measured is planned knowing the release so far: it looks closer where that is least
+        certain. Private records must be those of an earlier measurement, which cannot be checked.
         """
-        self._check_given(y)
-        measure_again(self, X, y, epsilon, delta, groups)
+        self._check_given(X, y, groups, exposure)
+        exposed = self._exposed_by(exposure, row_count(X))
+        measure_again(self, X, y, epsilon, delta, groups, exposed)
         return self
 
+    @from_inputs_alone
     def stages(
-        self, X: Table, shares: Sequence[float] = (0.5, 0.5), groups: Column | None = None
+        self,
+        X: Table,
+        *,
+        shares: Sequence[float] = (0.5, 0.5),
+        groups: Column | None = None,
+        exposure: Column | None = None,
     ) -> Stages:
         """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows.
 
         Laplace noise loses information when it is split and Gaussian noise does not: the noise
         distribution is chosen for all stages together. Reads no output and spends nothing.
         """
-        return stages(self, X, shares, groups)
+        given = {} if exposure is None else {"exposure": exposure}
+        return stages(self, X, shares, groups, **given)
 
     def predict(
         self,
         X: Table,
+        *,
         return_std: bool = False,
         return_cov: bool = False,
         observation: bool = False,
@@ -311,7 +345,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def interval(
-        self, X: Table, coverage: float = 0.9, observation: bool = False
+        self, X: Table, coverage: float = 0.9, *, observation: bool = False
     ) -> tuple[Array, Array]:
         """The ends (low, high), at every row of X, of an interval that holds the function with this
         probability; with ``observation``, a new output.
@@ -390,24 +424,33 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         tags.target_tags.single_output = not tags.target_tags.multi_output
         return tags
 
-    def _plan(self, X: Any, groups: Any, ranked: bool = False, exposure: Any = None) -> Any:
-        check_exposed(self.likelihood, exposure)
+    def _plan(
+        self,
+        X: Any,
+        groups: Any,
+        ranked: bool = False,
+        exposure: Any = None,
+        earlier: Any = None,
+    ) -> Any:
+        """``earlier``: what was measured before, if anything."""
+        check_exposed(self, exposure)
         if are_several(self.y_bounds):
             if self.protect == "records":
                 return plan_several(self, private_count(self, X, groups))
-            exposed = self._exposed(exposure, len(X))
+            exposed = self._exposed_by(exposure, len(X))
             return plan_several(self, public_rows(self, X, groups, exposed))
         if self.protect == "records":
-            return plan_records(self, X, groups)
-        if streams(self, len(X)) and not ranked:
+            return plan_records(self, X, groups, earlier)
+        if streams(self, len(X)) and not ranked and earlier is None:
             return plan_rows(self, array_rows(self, X, groups))
         question = self._question(X.shape[1], ranked=ranked)
         # Only the other objectives have matrices so large that threads do more than wait.
         people, exposure = person_ids(groups, len(X)), self._exposure(exposure, len(X))
         if exposure is not None:
-            question = replace(question, exposures=Exposures.of(exposure, question.y_bounds))
+            unit = None if earlier is None else earlier.unit
+            question = replace(question, exposures=Exposures.of(exposure, question.y_bounds, unit))
         with one_thread() if question.objective == "posterior" else threads_for(len(X)):
-            plan = make_plan(X, question, self._budget(), people)
+            plan = make_plan(X, question, self._budget(), people, earlier)
         return plan if ranked else bound(self, plan, PublicRows.of(X, people, exposure))
 
     def _plan_for(self, rows: PublicRows, groups: Any, plan: Any) -> Plan:
@@ -428,18 +471,15 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         with one_thread():
             return sketch_plan(rows, question, self._budget(), given, engine)
 
-    def _exposed(self, exposure: Any, rows: int) -> dict[int, Array]:
+    def _exposed_by(self, exposure: Any, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""
         each = self._exposure(exposure, rows)
-        return {} if each is None else dict.fromkeys(range(len(self._alone())), each)
+        count = len(self.y_bounds) if are_several(self.y_bounds) else 1
+        return {} if each is None else dict.fromkeys(range(count), each)
 
     def _alone(self) -> tuple[Self, ...]:
         """An unfitted model of every output alone, with the whole budget."""
-        for name in ("objective", "reconstruct"):
-            if getattr(self, name) != "posterior":
-                raise ValueError(
-                    f"several outputs go with {name}='posterior' only: release them one by one."
-                )
+        check_unused(self, ("objective", "reconstruct", "most_rows"), "several outputs")
         bounds = output_bounds(self.y_bounds, least=2)
         checked_shares(self.shares, len(bounds))
         kernels = per_output("kernel", self.kernel, len(bounds))
@@ -471,14 +511,26 @@ class PrivateGPRegressor(Published, SpendingRegressor):
 
     def _part_contents(self) -> OutputContents:
         """What a file of several outcomes holds of this one."""
-        unit = None if self.plan_.unit is None else self.plan_.unit
         return OutputContents(
-            self.measurements_[0], self.functionals_, self._models, self.noise_variance_, unit
+            measurement=self._as_one[0],
+            functionals=self.functionals_,
+            models=self._models,
+            noise_variance=self.noise_variance_,
+            unit_rate=self.plan_.unit,
+            spent=self._spent,
         )
 
     def _exposure(self, exposure: Any, rows: int) -> Array | None:
         """The exposure of every row where outputs are counts."""
+        check_exposed(self, exposure)
         return checked_exposure(exposure, rows) if self.likelihood == "poisson" else None
+
+    def _checked(self, y: Any, rows: int) -> Any:
+        """Outputs of a further measurement, to be handed to the vault: of several, the columns."""
+        if not self._each:
+            return checked_outputs(y, rows)
+        check_names(self, column_names(y))
+        return split_columns(y, rows, len(self._each))
 
     def _made_up(self, rows: int) -> Array:
         """Outputs to rehearse with, in the middle of their bounds."""
@@ -494,7 +546,6 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         bounds = check_bounds("y_bounds", self.y_bounds)
         if self.shares is not None:
             raise ValueError("shares is for several outputs: give y_bounds one pair per output.")
-        check_choice("protect", self.protect, ("outputs", "records"))
         check_choice("objective", self.objective, OBJECTIVES)
         check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
         check_choice("mechanism", self.mechanism, MECHANISMS)
@@ -502,12 +553,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         check_likelihood(self, bounds)
         if self.noise_variance is not None and not isinstance(self.noise_variance, Real):
             raise ValueError("noise_variance must be a number or None.")
-        if self.protect == "records":
-            check_records(self)
-            if self.most_rows is not None:
-                raise ValueError(
-                    "most_rows is for one output at public inputs: leave most_rows=None."
-                )
+        check_protect(self)
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
@@ -528,36 +574,29 @@ class PrivateGPRegressor(Published, SpendingRegressor):
             ranked=ranked,
             max_change=check_change(self.max_change, self.protect),
             squares=self.likelihood != "poisson",
+            exposures=record_exposures(self, bounds),
             inputs=self.inputs_,
             inducing=self._parameters(columns).inducing,
         )
 
-    def _promised(self, plan: Plan) -> Guarantee:
-        return noted(self, regressor_guarantee(plan, simulated=self.random_state is not None))
-
     def _release(
-        self, plan: Plan, measurement: Measurement, models: tuple[Hyperparameters, ...] = ()
+        self,
+        plan: Plan,
+        measurement: Measurement,
+        models: tuple[Hyperparameters, ...] = (),
+        further: Further = FIRST,
     ) -> None:
-        """All that follows from a measurement: post-processing. ``models``: given, not learned."""
-        self.guarantee_ = self._promised(plan)
-        self.plan_ = plan
-        # for a file, should a parameter be changed later
-        self._asked = self._parameters(plan.targets.shape[1])
-        measurement = plan.kind.counted(plan, measurement)
-        self.measurements_: tuple[Measurement, ...] = (measurement,)
-        self._measured = measurement  # all of them as one
-        self._spent = spent_first(plan, measurement, self.guarantee_)
-        self.released_at_ = utc(datetime.now(UTC))
-        self.__dict__.pop("loaded_", None)  # what came from a file is no longer what was released
-        self.__dict__.pop("chosen_by_", None)
+        """All that follows from a measurement: post-processing. ``models``: given, not learned;
+        ``further``: the measurements that it is added to."""
+        if further.before and self.hyperparameters == "fixed":
+            models = self._models
+        (measurement,) = self._note(plan, plan.kind.counted(plan, measurement), 1, further)
         for several in ("_each", "output_names_"):
             self.__dict__.pop(several, None)
         centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
         with one_thread():  # the nodes' matrices are small
-            functionals, priors = plan.functionals, plan.priors
-            if plan.x_bounds is not None:
-                functionals, priors = given_counts(plan, measurement)
-            self.functionals_ = laid_out(functionals)
+            (functionals,), priors = measured_functions(plan, (measurement,))
+            self.functionals_ = functionals
             if plan.unbiased is not None:
                 at_targets = laid_out(AtTargets.of(plan, measurement, centre))
                 self._answer_by(at_targets, (plan.start,), at_targets)
@@ -572,7 +611,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     def _contents(self, parts: dict[str, Any]) -> Contents:
         """What a file of this model holds, ``parts`` of which every model has."""
         return Contents(
-            measurement=self._measured,
+            measurement=self._as_one[0],
             spent=self._spent,
             models=self._models,
             at_targets=self._at_targets,
@@ -583,6 +622,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
 
     def _answer_from(self, held: Contents | OutputContents) -> None:
         """Answer as the model did whose file held this."""
+        self._hold(held.spent, (held.measurement,))
         low, high = check_bounds("bounds", self.y_bounds)
         numbers = held.functionals, held.measurement, held.models
         release = held.at_targets or answer_to(*numbers, 0.5 * low + 0.5 * high, held.unit_rate)

@@ -3,7 +3,12 @@ they are found however deep they are nested."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import inspect
+import warnings
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +20,33 @@ from sklearn.utils import Tags
 from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.guarantee import Guarantee
 from privgp.types import Array
+from privgp.vault.checks.roles import check_roles
 
 if TYPE_CHECKING:
     from privgp.ledger.account import Account
+    from privgp.ledger.chain import Entry
+
+DECLARED = ("outcomes", "y_bounds", "x_bounds", "domain", "classes", "loss_bounds")
+AGAIN = (
+    "this process made such a fit before, to the same public inputs or to as many rows under the same "
+    "declared bounds. If both are about the same people, each spends its whole budget: compose() adds "
+    "their guarantees up, and a ledger limits the total. cross_val_score and GridSearchCV fit once per "
+    "fold and candidate: give a random_state to try things out on data that are not private, and use "
+    "PrivateGridSearchCV to choose within one budget. This warning is given once."
+)
 
 
 class SpendsAtFit:
     """A mark: every ``fit`` measures private values and spends the estimator's own budget."""
 
-    def _check_given(self, y: Any) -> None:
+    def _check_given(self, X: Any, y: Any, groups: Any = None, exposure: Any = None) -> None:
+        """Refuse a fit without y, and one whose y is public elsewhere or in another order."""
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is "
                 "None."
             )
+        check_roles(y, X=X, groups=groups, exposure=exposure)
 
 
 class SpendingRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -45,16 +63,88 @@ class SpendingClassifier(SpendsAtFit, ClassifierMixin, BaseEstimator):  # type: 
         return tags
 
 
-def charge(model: Any, guarantee: Guarantee, inputs: Array | None = None) -> None:
-    """Charge the model's account, if it has one, for what is about to be drawn; ``inputs``: those
-    that are public. A simulation is charged too, as its numbers depend on private values."""
+@dataclass
+class Fits:
+    """Fits that protect, known by what is public of them; ``warned``: of one that repeats another."""
+
+    marks: set[Hashable] = field(default_factory=set)
+    warned: bool = False
+
+    def warn_of(self, marks: set[Hashable]) -> None:
+        """Say once that an earlier fit had one of these marks."""
+        if not self.warned and not self.marks.isdisjoint(marks):
+            self.warned = True
+            warnings.warn(AGAIN, UserWarning, stacklevel=4)
+
+
+FITS = ContextVar("FITS", default=Fits())  # noqa: B039 - of the whole process
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """Fits to simulated data in here spend nobody's budget: they are forgotten, and warn of nothing."""
+    token = FITS.set(Fits(warned=True))
+    try:
+        yield
+    finally:
+        FITS.reset(token)
+
+
+def charge(
+    model: Any, guarantee: Guarantee, inputs: Array | None = None, *, rows: int | None = None
+) -> None:
+    """Charge the model's account, if it has one, for what is about to be drawn.
+
+    A simulation is charged too, as its numbers depend on private values.
+
+    Parameters
+    ----------
+    model : estimator
+        The one that is about to draw.
+    guarantee : Guarantee
+        What the draw guarantees.
+    inputs : array (rows, columns) or None
+        The public inputs; None where inputs are private or not in memory.
+    rows : int or None
+        The number of rows of a fit, which then warns if it repeats another; None for an update of a
+        release, whose guarantee states the total.
+
+    """
     account = check_ledger(model)
+    public = None if inputs is None else fingerprint(inputs)
+    marks = set[Hashable]()
+    if rows is not None and not guarantee.is_simulation:
+        declared = tuple(repr(getattr(model, name, None)) for name in DECLARED)
+        marks = {(type(model).__name__, declared, rows), *([public] if public else [])}
+    fits = FITS.get()
+    fits.warn_of(marks)
     if account is None:
         model.__dict__.pop("charged_", None)
-        return
-    public = None if inputs is None else fingerprint(inputs)
-    entry = account.charge(guarantee, fingerprint=public)
-    model.charged_ = {"dataset": entry.dataset, "entry": entry.number, "head": entry.hash}
+    else:
+        entry = _charged(account, guarantee, public)
+        model.charged_ = {"dataset": entry.dataset, "entry": entry.number, "head": entry.hash}
+    fits.marks |= marks
+
+
+def _charged(account: Account, guarantee: Guarantee, public: str | None) -> Entry:
+    from privgp.ledger.errors import BudgetExceeded, ChargeRefused
+
+    try:
+        return account.charge(guarantee, fingerprint=public)
+    except ChargeRefused as refused:
+        if _in_model_selection():
+            raise BudgetExceeded(*refused.args) from None
+        raise
+
+
+def _in_model_selection() -> bool:
+    """Whether scikit-learn fits this model, and may take an ``Exception`` for a score."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def check_ledger(model: Any) -> Account | None:

@@ -128,7 +128,8 @@ def located(model: Any) -> dict[str, Any]:
     if inputs is None:
         return {"columns": None}
     points = {name: getattr(model, name, None) for name in ("targets", "inducing")}
-    return {"columns": inputs, "x_bounds": domain_of(model)} | {
+    declared = None if model.x_bounds is None else domain_of(model)
+    return {"columns": inputs, "x_bounds": declared} | {
         name: given if given is None or isinstance(given, Integral) else inputs.located(given)
         for name, given in points.items()
         if hasattr(model, name)

@@ -13,7 +13,7 @@ Band = tuple[Array, Array]  # the lower and the upper end at every point
 # The 90% ranges that a picture can show, by what the legend says of them.
 OUTPUTS = "90% range of new outputs"
 TOTAL = "90% range of the function, in all"
-PRIVACY = "90% range of the privacy noise alone"
+PRIVACY = "part of it due to privacy noise"
 NOISE = "90% range of the privacy noise"
 
 

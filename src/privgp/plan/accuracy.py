@@ -41,7 +41,7 @@ def models_of(plan: Plan) -> list[tuple[float, Hyperparameters]]:
     """
     models = plan.kind.models(plan.priors) if plan.learns else [plan.start]
     if plan.earlier is not None:
-        models = plan.earlier.plausible
+        models = [*plan.earlier.plausible] or models
     total = sum(model.weight for model in models)
     return [(model.weight / total, replace(model, weight=1.0)) for model in models]
 
@@ -52,7 +52,7 @@ def draws_of(plan: Plan) -> Iterator[Hyperparameters]:
     None varies more than a function between the bounds can: its variance, and that of outputs about
     it, is at most the square of their half width, or what the plan started with if that is more.
     """
-    if plan.earlier is not None:  # which left these
+    if plan.earlier is not None and plan.earlier.plausible:  # which were left
         yield from plan.earlier.plausible
         return
     size = plan.priors[0].size
@@ -99,7 +99,7 @@ class _Known:
         cross = model.covariance(X, measured.nodes) @ measured.weights.T
         rows = cho_solve((factor, True), cross.T, check_finite=False).T
         left = model.variances(X) - np.einsum("ij,ij->i", rows, cross)
-        before = 0 if plan.earlier is None else len(plan.earlier.known.measurement.values)
+        before = 0 if plan.earlier is None else len(plan.earlier.values)
         return cls(factor, rows, np.maximum(left, 0.0), given.values[:before])
 
     def log_density(self, t: Array) -> Array:

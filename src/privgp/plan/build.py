@@ -118,6 +118,13 @@ class Question:
         """Whether the sum of squared outputs is measured, for the sake of learning."""
         return self.adapts and self.squares
 
+    @property
+    def of_records(self) -> dict[str, Any]:
+        """How records with such outputs are summed: how many classes have sums of their own, whether
+        squares of outputs are summed too, and the unit of rates where outputs are counts."""
+        one, unit = self.classes == 2, None if self.exposures is None else self.exposures.unit
+        return {"classes": 1 if one else self.classes, "energy": one and unit is None, "unit": unit}
+
     def kind(self, inputs: Array, nodes: Integers) -> Outputs:
         """What is planned at these inputs, of which ``nodes`` carry the function."""
         counts = self.exposures

@@ -8,7 +8,16 @@ import numpy as np
 from privgp.gp.kernels.codec import KERNELS
 from privgp.plan.plan import Plan
 from privgp.plan.several.plan import JointPlan
-from privgp.storage.archive import PLAN, DamagedFile, check_target, pack, read, unpack, write
+from privgp.storage.archive import (
+    PLAN,
+    DamagedFile,
+    check_target,
+    damage_of,
+    pack,
+    read,
+    unpack,
+    write,
+)
 from privgp.storage.codec import Codec
 
 CODEC = Codec(Plan | JointPlan, "plan", KERNELS)
@@ -38,10 +47,8 @@ def load_plan(path: str | os.PathLike[str]) -> Any:
     """The plan of a .plan file, which ``fit(X, y, plan=plan)`` takes like the one that was saved. A
     damaged file, or noise or weights beyond its budget, raise ``DamagedFile``, a ValueError.
     ``fit`` refuses a plan made for other rows or parameters."""
-    try:
+    with damage_of(path):
         return unpacked_plan(read(path))
-    except DamagedFile as problem:
-        raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
 
 
 def unpacked_plan(data: bytes) -> Any:

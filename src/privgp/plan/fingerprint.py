@@ -44,7 +44,8 @@ def _told(value: Any, each: Field[Any]) -> bool:
     """Whether a field counts: one that came later does not while it is None, or the number or text
     that it is by default, so that fingerprints of older versions stay what they were."""
     held = getattr(value, each.name)
-    usual = held is None or (isinstance(held, str | float) and held == each.default)
+    plain = isinstance(held, str | float) or each.metadata.get("silent", False)
+    usual = held is None or (plain and held == each.default)
     return "later" not in each.metadata or not usual
 
 

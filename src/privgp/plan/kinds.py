@@ -15,6 +15,7 @@ from privgp.plan.accuracy import left_by_nodes, left_by_rows
 from privgp.plan.bins import scales
 from privgp.plan.bins.bins import Bins, Grid
 from privgp.plan.bins.counts import bin_functionals, counts_given
+from privgp.plan.counts.exposures import Exposures
 from privgp.plan.designs.hypotheses import (
     design_models,
     exact_certificate,
@@ -24,7 +25,7 @@ from privgp.plan.designs.hypotheses import (
 from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, unexplained
 from privgp.plan.inputs.rows import STREAMED
 from privgp.plan.strategy import Crowd
-from privgp.types import Array, Integers, Within
+from privgp.types import Array, Integers, Positive, Within, later
 
 if TYPE_CHECKING:
     from privgp.plan.plan import Plan
@@ -55,7 +56,7 @@ class Outputs:
 
     x_bounds: ClassVar[None] = None
     default_kernel: ClassVar[bool] = False
-    unread: ClassVar[str] = "no output"
+    unneeded: ClassVar[str] = "no output"
     condition: ClassVar[str] = ""
     totals: ClassVar[str] = "the values"
     inputs: Array = field(repr=False)
@@ -86,6 +87,10 @@ class Outputs:
         shapes = made.reconstruction.shape, made.variance.shape
         wanted = (targets, len(plan.functionals.weights)), (targets,)
         return shapes == wanted and bool(np.all(made.variance >= 0.0))
+
+    def exposures(self, plan: Plan) -> Exposures | None:
+        """What every count counts over, where outputs are counts."""
+        return None
 
     def counted(self, plan: Plan, measurement: Measurement) -> Measurement:
         """What was measured, as the reconstruction reads it."""
@@ -173,6 +178,7 @@ class Records:
     """What is planned where whole records are private, from their number alone.
 
     The accuracy is that for records spread evenly over the declared domain, ``x_bounds``.
+    ``rate``: the unit of rates, where outputs are counts.
     """
 
     inputs: ClassVar[None] = None
@@ -180,21 +186,37 @@ class Records:
     unbiased: ClassVar[None] = None
     design_gap: ClassVar[float | None] = None
     is_quick: ClassVar[bool] = True
-    unread: ClassVar[str] = "neither an input nor an output"
-    condition: ClassVar[str] = ", if records lie evenly over the domain"
-    unit: ClassVar[None] = None
+    unneeded: ClassVar[str] = "neither an input nor an output"
     totals: ClassVar[str] = "records and their values over bins of the declared domain"
     x_bounds: tuple[tuple[float, float], ...]
     default_kernel: bool
+    rate: Positive | None = later(None)
+
+    @property
+    def unit(self) -> float | None:
+        """The rate that rates are multiples of, where outputs are counts."""
+        return self.rate
+
+    @property
+    def condition(self) -> str:
+        relative = "" if self.rate is None else " (relative to the rate)"
+        return f"{relative}, if records lie evenly over the domain"
 
     def fits(self, plan: Plan) -> bool:
-        """Whether the bins are those of the domain; only a file can have others."""
+        """Whether bins and classes are those that were declared; only a file can have others."""
         bins: Any = plan.strategy
-        return np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high])
+        labels = None if plan.made_for is None else plan.made_for.parameters.labels()
+        classes = len(labels or ())
+        same = np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high])
+        return same and bins.classes == (classes if classes > 2 else 1)
+
+    def exposures(self, plan: Plan) -> Exposures | None:
+        """What every count counts over, where outputs are counts: as much as any other."""
+        return None if self.rate is None else Exposures(self.rate, np.array([self.rate]))
 
     def counted(self, plan: Plan, measurement: Measurement) -> Measurement:
-        """What was measured, as the reconstruction reads it."""
-        return measurement
+        """What was measured, as the reconstruction reads it: counts about the unit rate."""
+        return measurement if self.rate is None else replace(measurement, centre=1.0)
 
     def models(self, priors: Sequence[Prior]) -> list[Hyperparameters]:
         """The equally weighted models that bins are chosen for where hyperparameters are learned."""
@@ -204,14 +226,14 @@ class Records:
         self, plan: Plan, strategy: Any, noise: Any, model: Hyperparameters
     ) -> Functionals:
         """What is measured of f, given counts as uncertain as this noise leaves them."""
-        counts = counts_given(strategy, strategy.sum_std(noise.std), None)
-        return bin_functionals(strategy, *counts, model)
+        counts = counts_given(strategy, strategy.count_std(noise.std), None)
+        return bin_functionals(strategy, *counts, model, unit=self.unit)
 
     def variances_left(self, plan: Plan, model: Hyperparameters, targets: Array) -> Array:
         """The variance of f at the targets, were even records themselves published."""
         low, high = np.array(self.x_bounds).T
         grid = Grid(low, high, (FINE[len(low)],) * len(low))
-        even = np.full(grid.count, plan.rows / grid.count)
+        even = np.full(grid.count, plan.rows / grid.count) * (self.unit or 1.0)
         return left_by_rows(model, grid.centres(), even, grid.centres(), targets)
 
     def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:
@@ -220,7 +242,7 @@ class Records:
         That is for sums over these bins with known counts; noisy counts are part of the gap.
         """
         bins: Any = gaussian.strategy
-        known = even_hypotheses(bins, [plan.start], plan.targets)
+        known = even_hypotheses(bins, [plan.start], plan.targets, self.unit)
         floor = _floor(bins.matrix, known, gaussian.measured_noise_std**2)
         return Certificate(plan.starting_error**2, floor / len(plan.targets))
 
@@ -256,9 +278,9 @@ def _floor(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> float:
 
 
 def even_hypotheses(
-    bins: Bins, models: Sequence[Hyperparameters], targets: Array
+    bins: Bins, models: Sequence[Hyperparameters], targets: Array, unit: float | None = None
 ) -> list[Hypothesis]:
     """The models for records spread evenly over the bins' centres, as if that were known."""
-    even = Crowd(np.full(bins.count, bins.rows / bins.count))
+    even = Crowd(np.full(bins.count, bins.rows / bins.count) * (unit or 1.0))
     goal = targets, np.ones(len(targets))
     return hypotheses_for(models, bins.centres(), np.arange(bins.count), even, *goal)

@@ -44,22 +44,13 @@ def plot_plan(plan: Plan, ax: Axes | None = None) -> Figure:
         axis.set_major_formatter(FuncFormatter(lambda value, _: together([value])[0]))
         axis.set_minor_formatter(NullFormatter())
     panel.grid(alpha=0.3, lw=0.5)
-    style.set_labels(panel, "ε: less is more private", f"expected error, {_unit(plan)}")
+    style.set_labels(panel, "ε: less is more private", f"expected error, {plan.error_unit}")
     rows = plan.strategy.rows
     budget = style.budget_text(plan.epsilon, plan.promised_delta)
     count = f"{rows:,} row{'s' if rows != 1 else ''}"
     style.set_title(panel, f"{WHAT}\nPlan for {count} with {budget}; nothing is spent yet")
     style.legend([panel], below=ax is None)
     return style.root_of(panel)
-
-
-def _unit(plan: Plan) -> str:
-    """What an error is counted in."""
-    if plan.unit is not None:
-        return "relative to the rate"
-    made = plan.made_for
-    is_label = made is not None and made.parameters.labels() is not None
-    return "as a probability" if is_label else "in units of the output"
 
 
 def _errors(plan: Plan, epsilon: float) -> tuple[float, float, float]:

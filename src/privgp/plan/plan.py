@@ -18,7 +18,7 @@ from privgp.plan import accuracy
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.counts.rates import Rates
-from privgp.plan.designs.earlier import Earlier
+from privgp.plan.designs.earlier import Earlier, EarlierRecords
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.features.kind import FeatureRecords
 from privgp.plan.fingerprint import fingerprint
@@ -28,15 +28,20 @@ from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.guarantee import exactly
-from privgp.privacy.noise import Noise
+from privgp.privacy.noise import SAME_NOISE, Noise
 from privgp.privacy.sensitivity import WHOLE
 from privgp.types import Array, Integers
 
-SAME_NOISE = 1e-9  # the order of sums may change the last digits
 NOTICE = (
     "The file contains inputs: coordinates of the rows of X, or of inducing inputs, which count as "
-    "public. It contains no output."
+    "public. Publish it only if no column of X is private, nor computed from a private one."
 )
+
+
+def check_first(plan: Any) -> None:
+    """Refuse to save a plan that cannot be carried out by itself."""
+    if plan.earlier is not None:
+        raise ValueError("a plan that builds on an earlier release cannot be saved.")
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,9 @@ class Plan:
     rival: AnyStrategy | None = field(repr=False, default=None)
     fingerprint: str = field(repr=False, default="")
     made_for: MadeFor | None = field(repr=False, default=None)
-    earlier: Earlier | None = field(repr=False, default=None, metadata={"later": True})
+    earlier: Earlier | EarlierRecords | None = field(
+        repr=False, default=None, metadata={"later": True}
+    )
 
     @property
     def inputs(self) -> Any:
@@ -99,11 +106,8 @@ class Plan:
 
     @property
     def exposures(self) -> Exposures | None:
-        """The unit rate and expected counts, where outputs are counts at public inputs."""
-        expected = getattr(self.strategy, "expected", None)
-        if self.unit is None or expected is None:
-            return None
-        return Exposures(self.unit, expected)
+        """The unit rate and expected counts, where outputs are counts."""
+        return self.kind.exposures(self)
 
     @property
     def design_gap(self) -> float | None:
@@ -126,14 +130,14 @@ class Plan:
         """Write a .plan file, for approval and ``privgp.load_plan``; warns if it holds inputs."""
         from privgp.plan.file import save_plan
 
-        if self.earlier is not None:
-            raise ValueError("a plan that builds on an earlier release cannot be saved.")
+        check_first(self)
         save_plan(self, path, overwrite=overwrite)
         if self.made_for is not None and self.made_for.parameters.protect == "outputs":
             warnings.warn(NOTICE, UserWarning, stacklevel=2)
 
     def with_noise_for(self, epsilon: float, delta: float) -> Self:
         """The plan with the noise that its strategy needs; refused if it holds other noise."""
+        self.strategy.check()
         needed, held = noise_of(self.strategy, epsilon, delta), self.noise
         same = (held.law, held.size) == (needed.law, needed.size)
         if not same or not abs(held.std - needed.std) <= SAME_NOISE * needed.std:
@@ -162,6 +166,7 @@ class Plan:
             and self.strategy.change == asked.change
             and (self.x_bounds is None) == public
             and (counted or not public or streams)
+            and (not counted or self._nodes_asked_for(asked.inducing))
             and (public or not counted)
             and len(self.strategy.matrix) == len(self.functionals.weights)
             and (not public or sums == functions * len(self.strategy.matrix))
@@ -173,6 +178,13 @@ class Plan:
         )
         if not fits:
             raise ValueError(NOT_TOGETHER)
+
+    def _nodes_asked_for(self, inducing: int | Array | None) -> bool:
+        """Whether no more inputs carry the function than were asked for."""
+        if inducing is None:
+            return True
+        most = len(inducing) if isinstance(inducing, np.ndarray) else inducing
+        return len(self.functionals.nodes) <= most
 
     @property
     def start(self) -> Hyperparameters:
@@ -220,10 +232,7 @@ class Plan:
             rows = mean_map(*self.together(self.start), self.start, self.targets)
         else:
             rows = self.unbiased.reconstruction
-        std = self.measured_noise_std
-        if self.earlier is not None:  # to whose noise the new numbers are scaled
-            std = self.earlier.known.measurement.noise_std
-        return np.asarray(std * np.linalg.norm(rows, axis=1))
+        return np.asarray(self.as_one.measured_noise_std * np.linalg.norm(rows, axis=1))
 
     @property
     def learns(self) -> bool:
@@ -262,6 +271,15 @@ class Plan:
         if epsilon not in self._errors:
             self._errors[epsilon] = self.at(epsilon)._expected_error
         return self._errors[epsilon]
+
+    @property
+    def error_unit(self) -> str:
+        """What an error is counted in, in words."""
+        if self.unit is not None:
+            return "relative to the rate"
+        made = self.made_for
+        is_label = made is not None and made.parameters.labels() is not None
+        return "as a probability" if is_label else "in units of the output"
 
     @cached_property
     def _expected_error(self) -> float:
@@ -371,7 +389,9 @@ class Plan:
                 "rough the function is, and whether it changes abruptly, is not known before "
                 "measuring.\n"
             )
-        return f"{self.summary()}\n{unknown}Nothing has been spent: {self.kind.unread} was read."
+        return (
+            f"{self.summary()}\n{unknown}Nothing has been spent: a plan needs {self.kind.unneeded}."
+        )
 
     def summary(self) -> str:
         """What remains true after the release."""
@@ -406,19 +426,14 @@ class Plan:
     def together(self, model: Hyperparameters) -> tuple[Functionals, Measurement]:
         """All that will have been measured if this model holds, new values zero: the variances that
         they leave are exact."""
-        measured = self.kind.functionals(self, self.strategy, self.noise, model)
-        nothing = Measurement(np.zeros(len(measured.weights)), self.measured_noise_std, None, 0.0)
-        if self.earlier is None:
-            return measured, nothing
-        return self._with_earlier
+        whole = self.as_one
+        measured = whole.kind.functionals(whole, whole.strategy, whole.noise, model)
+        known = np.zeros(0) if self.earlier is None else self.earlier.values
+        values = np.append(known, np.zeros(len(measured.weights) - len(known)))
+        return measured, Measurement(values, whole.measured_noise_std, None, 0.0)
 
     @cached_property
-    def _with_earlier(self) -> tuple[Functionals, Measurement]:
-        """They depend on no model, as inputs are public. Laplace noise counts by its std."""
-        assert self.earlier is not None
-        nothing = Measurement(
-            np.zeros(len(self.functionals.weights)), self.measured_noise_std, None, 0.0
-        )
-        strategy: Any = self.strategy
-        both = self.earlier.with_another(self.functionals, nothing, strategy)
-        return both.functionals, replace(both.measurement, is_laplace=False)
+    def as_one(self) -> Plan:
+        """The plan of one measurement that tells as much as this and the earlier ones together; Laplace
+        noise counts by its std."""
+        return self if self.earlier is None else self.earlier.as_one(self)

@@ -59,7 +59,7 @@ def planned_again(plan: Plan, epsilon: float) -> Plan:
 def check_error(error: Any) -> float:
     """Refuse what is no error to ask for."""
     if isinstance(error, bool) or not isinstance(error, Real) or not 0 < float(error) < math.inf:
-        raise ValueError(f"error must be a positive number, got {error!r}.")
+        raise ValueError("error must be a positive number.")  # unquoted: it may be y by mistake
     return float(error)
 
 

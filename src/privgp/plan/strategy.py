@@ -13,6 +13,7 @@ from privgp.gp.rounding import rounding
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE, Noise, noise_for
 from privgp.privacy.sensitivity import (
     ENUMERATED_ROWS,
+    LARGEST_FACTOR,
     MAX_ENERGY_WEIGHT,
     MAX_TOTAL_ENERGY_WEIGHT,
     WHOLE,
@@ -89,6 +90,11 @@ class Sums:
     energy_weight: float
     change: Change = WHOLE
 
+    @property
+    def centre(self) -> float | None:
+        """About which outcomes are summed, where that is not the middle of their bounds."""
+        return None
+
     def sum_std(self, noise_std: float) -> float:
         return noise_std
 
@@ -101,7 +107,7 @@ class Sums:
         sums, counts = self.sums_and_counts(numbers)
         std = self.sum_std(noise.std) * half_width
         laplace = counts is None and noise.law == LAPLACE  # others are sums of several numbers
-        return Measurement(sums * half_width, std, *energy, counts, laplace)
+        return Measurement(sums * half_width, std, *energy, counts, laplace, centre=self.centre)
 
     def reach(self) -> Array:
         """How far each person can move the sums: all alike where nothing tells people apart, (1,)."""
@@ -182,8 +188,10 @@ class OutputSums(Sums):
             and all(each.shape == (rows,) for each in per_row)
             and index.min() >= 0
             and index.max() < self.distinct_inputs
-            and np.min([self.row_weights.min(), shares.min(), self.energy_weight]) >= 0.0
-            and shares.max() <= 1.0
+            and np.abs(self.matrix).max(initial=0.0) <= LARGEST_FACTOR
+            and 0.0 <= self.energy_weight <= LARGEST_FACTOR
+            and np.min([self.row_weights.min(), shares.min()]) >= 0.0
+            and np.max([self.row_weights.max(), shares.max()]) <= 1.0
         )
         if fits and people is not None:  # all rows of a person have one weight
             fits = people.min() >= 0 and people.max() < rows

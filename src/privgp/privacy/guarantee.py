@@ -15,6 +15,10 @@ from privgp.types import NotNegative, Positive, Share, later
 SIMULATION = "simulation, not for release"
 SIMULATED_SAMPLER = f"ordinary floating-point noise: {SIMULATION}"
 EPSILON_SLACK = 2.0**-40
+# Of draws that are made when they are asked for: an exact sampler takes longer for larger noise.
+NOT_TIMED = (
+    "nobody measures how long a new answer takes, as its noise is drawn while it is waited for"
+)
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,11 @@ PEOPLE_RECORDS = Protected(
     "datasets with the same number of people that differ in all records of one person: how many there "
     "are, their inputs and their outputs, within the declared bounds",
 )
+PEOPLE_LABELLED_RECORDS = Protected(
+    "all records of one person (inputs and labels)",
+    "datasets with the same number of people that differ in all records of one person: how many there "
+    "are, their inputs, within the declared bounds, and their labels",
+)
 VALIDATION = Protected(
     "one whole validation record (inputs and output)",
     "validation sets with the same number of records that differ in one record, its inputs and its "
@@ -113,8 +122,8 @@ class Event:
 
     def delta_at(self, epsilon: float) -> float:
         """The delta that holds at this epsilon, lattice terms included."""
-        if self.noise_multipliers or self.path_curves:  # drawn on a lattice
-            epsilon -= EPSILON_SLACK * max(epsilon, 1.0)
+        drawn = len(self.noise_multipliers) + len(self.path_curves)  # each on a lattice of its own
+        epsilon -= EPSILON_SLACK * drawn * max(epsilon, 1.0)
         if self.path_curves:  # divergences of one order add; pure steps shift the others' curve
             curves: list[Curve] = [*self.path_curves, GaussianCurve(self.mu)]
             reduced = epsilon - math.fsum(self.pure_epsilons)

@@ -29,9 +29,9 @@ LAPLACE_SAMPLER = f"discrete Laplace {ON_LATTICE}"
 DELTA_SLACK = 2.0**-40
 DEPTHS = (40, 50, 60)
 SMALLEST_SHARE = 1e-6
-LEAST_SENSITIVITY = (
-    1e-130  # below, squares of what is measured underflow, and norms of it are wrong
-)
+SAME_NOISE = 1e-9  # the order of sums may change the last digits
+# Beyond these, what underflows or overflows is no longer nothing: docs/proofs/measure.md.
+LEAST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-130, 1e130
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,10 @@ def _moved(size: int, sensitivity: float, float_error: float) -> float:
             "nothing would be measured (its sensitivity is 0 or next to it): choose targets nearer to the inputs or "
             "a longer lengthscale."
         )
-    return sensitivity + 2.0 * float_error
+    moved = sensitivity + 2.0 * float_error
+    if not sensitivity <= moved <= LARGEST_SENSITIVITY:
+        raise ValueError("what would be measured is too large for its noise: choose other units.")
+    return moved
 
 
 def _spill(epsilon: float, delta: float, size: int, ratio: float) -> float:

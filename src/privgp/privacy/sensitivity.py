@@ -1,7 +1,8 @@
 """How far one person can move a measurement, computed from the stored matrix. Outputs are scaled to
 [-1, 1], so one output changes by at most 2, or by a declared ``change`` below that. All numbers
-here are upper bounds: rounding errors of their own computation are added. Proofs:
-docs/proofs/measure.md and docs/proofs/counts.md."""
+here are upper bounds: rounding errors of their own computation are added. Before anything is
+squared it is multiplied by a power of two that brings the largest entry near 1, so that no square
+that counts underflows or overflows. Proofs: docs/proofs/measure.md and docs/proofs/counts.md."""
 
 from itertools import product
 
@@ -16,6 +17,9 @@ MAX_ENERGY_WEIGHT = 2.7725**0.5
 # The largest w with delta (1 + w s) <= 2 whenever |delta| + |s| <= 2.
 MAX_TOTAL_ENERGY_WEIGHT = 0.5
 ENUMERATED_ROWS = 12
+# The largest number that private values may be multiplied by: what then underflows is nothing beside
+# the least sensitivity that noise is drawn for.
+LARGEST_FACTOR = 1e100
 WHOLE = 2.0  # the largest change of a scaled output: from one bound to the other
 
 
@@ -33,8 +37,16 @@ def scaled_change(max_change: float | None, bounds: tuple[float, float]) -> floa
 
 def column_norms(B: Array) -> Array:
     """Upper bounds of the Euclidean norms of the columns."""
-    norms: Array = np.sqrt(np.einsum("ij,ij->j", B, B)) * (1.0 + rounding(B.shape[0] + 2))
-    return norms
+    power = _power_below(np.maximum(B.max(axis=0, initial=0.0), -B.min(axis=0, initial=0.0)))
+    scaled = B * power
+    norms: Array = np.sqrt(np.einsum("ij,ij->j", scaled, scaled)) * (1.0 + rounding(len(B) + 2))
+    return norms / power
+
+
+def _power_below(largest: Array) -> Array:
+    """For each of these numbers a power of two that brings it near 1: multiplying by it is exact, but
+    for entries so much smaller that they do not count."""
+    return np.asarray(np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000)))
 
 
 def absolute_sums(B: Array) -> Array:
@@ -67,10 +79,12 @@ def person_norms(B: Array, index: Integers, people: Integers) -> Array:
 
 def _norms_of_equal_size(B: Array, columns: Integers, norms: Array) -> Array:
     """person_norms for people with the same number of rows: columns is (people, rows)."""
-    k = columns.shape[1]
-    held = np.moveaxis(B[:, columns], 1, 0)  # (people, measured, rows)
+    k, alone = columns.shape[1], norms[columns]
+    power = _power_below(alone.max(axis=1))
+    held = np.moveaxis(B[:, columns], 1, 0) * power[:, None, None]  # (people, measured, rows)
     gram = np.matmul(np.swapaxes(held, 1, 2), held)
-    error = rounding(B.shape[0] + k * k + 2) * norms[columns].sum(axis=1) ** 2
+    added = (alone * power[:, None]).sum(axis=1)
+    error = rounding(B.shape[0] + k * k + 2) * added**2
     if k <= ENUMERATED_ROWS:
         signs = np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=k - 1)])
         squares = np.zeros(len(columns))
@@ -79,12 +93,12 @@ def _norms_of_equal_size(B: Array, columns: Integers, norms: Array) -> Array:
             values = np.einsum("pij,si,sj->ps", chunk, signs, signs, optimize=True)
             squares[first : first + 256] = values.max(axis=1)
         exact: Array = np.sqrt(np.maximum(squares, 0.0) + error)
-        return exact
+        return exact / power
     largest = np.linalg.eigvalsh(gram)[:, -1]
     spectral = np.sqrt(k * np.maximum(largest, 0.0) * (1.0 + 1e-12) + error)
     entries = np.sqrt(np.abs(gram).sum(axis=(1, 2)) + error)
-    bound: Array = np.minimum.reduce([spectral, entries, norms[columns].sum(axis=1)])
-    return bound
+    bound: Array = np.minimum.reduce([spectral, entries, added * (1.0 + rounding(k))])
+    return bound / power
 
 
 def single_row_sensitivity(norm: float, energy_weight: float, change: float = WHOLE) -> float:
@@ -96,8 +110,9 @@ def single_row_sensitivity(norm: float, energy_weight: float, change: float = WH
     if change >= WHOLE:
         return 2.0 * max(norm, energy_weight / MAX_ENERGY_WEIGHT) * (1.0 + 4.0 * UNIT_ROUNDOFF)
     moves = [change]
-    if energy_weight * energy_weight >= 2.0 * norm * norm and energy_weight > 0.0:
-        turn = 1.5 - 0.5 * float(np.sqrt(max(0.0, 1.0 - 2.0 * (norm / energy_weight) ** 2)))
+    ratio = norm / energy_weight if energy_weight > 0.0 else np.inf
+    if ratio < 1.0 and 2.0 * ratio**2 <= 1.0:
+        turn = 1.5 - 0.5 * float(np.sqrt(1.0 - 2.0 * ratio**2))
         moves.append(min(turn, change))
     most = max(d * float(np.hypot(norm, energy_weight * (2.0 - d))) for d in moves)
     return most * (1.0 + 2.0**-40)  # beside the top the value falls off with the square
@@ -121,7 +136,8 @@ def total_sensitivity(sums: Array, energy_weights: Array, change: float = WHOLE)
     every row the largest ``d (n + w s)`` over ``d <= change``, ``d + s <= 2``, n the column's own sum,
     is ``c (n + w (2 - c))`` for c the change if ``2 w (c - 1) <= n``, else ``(n + 2 w)^2 / (4 w)``."""
     w = np.asarray(energy_weights, dtype=float)
-    peak = np.square(sums + 2.0 * w) / np.maximum(4.0 * w, 1e-300)
+    reach = sums + 2.0 * w
+    peak = reach * (reach / np.where(w > 0.0, 4.0 * w, np.inf))
     whole = change * (sums + w * (2.0 - change))
     most: Array = np.where(2.0 * w * (change - 1.0) <= sums, whole, peak)
     return most * (1.0 + 8.0 * UNIT_ROUNDOFF)

@@ -39,7 +39,7 @@ class Stages:
         return (
             f"Measure with {self.mechanism.capitalize()} noise: {each}.\n"
             f"Expected error once all is spent, if every stage measured the same: {'; '.join(told)}.\n"
-            "Nothing has been spent: no output was read."
+            "Nothing has been spent: this needs no output."
         )
 
 

@@ -8,7 +8,8 @@ proportion to its variance.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,27 +25,31 @@ LEAST = 1e-6  # of a probability among several
 ROWS = 4096  # at a time: every model has a mean and a variance at each
 
 
-def per_class(measurement: Measurement, classes: int) -> tuple[Measurement, ...]:
-    """The sums of every class, of which two classes have one in all."""
-    parts = np.split(measurement.values, 1 if classes == 2 else classes)
-    return tuple(replace(measurement, values=part) for part in parts)
+def functions_of(classes: int) -> int:
+    """The number of functions behind the probabilities: two classes have one."""
+    return 1 if classes == 2 else classes
 
 
 def outcomes_of(functionals: Functionals, measurement: Measurement, link: Link) -> Outcomes:
     """What was measured of the labels of one class."""
-    return Outcomes(functionals, measurement, link, MIDDLE)
+    return Outcomes(functionals, measurement, link, measurement.centre or MIDDLE)
 
 
 @dataclass(frozen=True)
 class Probabilities:
     """``functions``: the one behind the link of the second of two classes, or one per class."""
 
+    without_link: ClassVar[None] = None  # plans are for the probability itself
     functions: tuple[Posterior, ...]
     link: Link
 
     @property
     def components(self) -> tuple[Component, ...]:
         return tuple(part for each in self.functions for part in each.components)
+
+    def at_zero(self, functionals: Functionals) -> float:
+        """What would be measured of even probabilities."""
+        return 0.0
 
     def at(self, X: Array) -> Array:
         """The probability of every class at the rows of X, (rows, classes)."""

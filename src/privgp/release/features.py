@@ -6,7 +6,8 @@ one after the other: where one more record would explain most of what is left.
 """
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from scipy.optimize import nnls
@@ -17,7 +18,8 @@ from privgp.gp.inference.posterior import posterior
 from privgp.gp.input_maps import InputMap
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Measurement
-from privgp.gp.priors import Prior, prior_about
+from privgp.gp.priors import Hyperparameters, Prior, prior_about
+from privgp.plan.counts.linear import outcome_model
 from privgp.plan.features.features import Features
 from privgp.plan.features.masses import TOTAL_PRECISION, feature_functionals, precision_of
 from privgp.plan.inputs.inputs import Inputs
@@ -37,24 +39,44 @@ TWICE = 2  # times that f is estimated before hyperparameters are learned
 KNOTS = 17
 
 
-def functionals_given_gram(
-    features: Features, measurement: Measurement, noise_std: float, prior: Prior
-) -> tuple[Functionals, Array, Array]:
-    """What the measured sums are of f, and the points and masses that stand for the records.
+@dataclass(frozen=True)
+class RecordsAtPoints:
+    """Where records are, as a noisy Gram matrix tells: ``masses`` at ``points``, (points, inputs), and
+    the ``covariance`` of the masses."""
 
-    Uncertain masses act through f itself, so f is estimated first under the prior, then with its own
-    estimate in that place. ``noise_std``: of every measured number.
-    """
-    assert measurement.gram is not None
-    points, masses = masses_given(features, measurement.gram, noise_std)
-    covariance = covariance_given(features, points, masses, noise_std)
-    start = prior.start
-    squares = evaluate(start.kernel, points)
-    for _ in range(TWICE):
-        found = feature_functionals(features, points, masses, covariance, squares)
-        mean, cov = posterior(found, measurement, [start], 0.0).mean_and_covariance(points)
-        squares = cov + np.outer(mean, mean)
-    return feature_functionals(features, points, masses, covariance, squares), points, masses
+    features: Features
+    points: Array
+    masses: Array
+    covariance: Array
+
+    @classmethod
+    def of(cls, features: Features, measurement: Measurement, noise_std: float) -> Self:
+        """Given the measured Gram matrix; ``noise_std``: of every measured number."""
+        assert measurement.gram is not None
+        points, masses = masses_given(features, measurement.gram, noise_std)
+        covariance = covariance_given(features, points, masses, noise_std)
+        return cls(features, points, masses, covariance)
+
+    def functionals(
+        self, measurement: Measurement, start: Hyperparameters, unit: float | None = None
+    ) -> Functionals:
+        """What the sums of one function's outcomes are of it.
+
+        Uncertain masses act through f itself, so f is estimated first under the prior, then with its
+        own estimate in that place. ``unit``: of rates, where outcomes are counts.
+        """
+        known = self.features, self.points, self.masses, self.covariance
+        model = outcome_model(start, unit)
+        squares = evaluate(model.kernel, self.points)
+        for _ in range(TWICE):
+            found = feature_functionals(*known, squares, unit)
+            left = posterior(found, measurement, [model], 0.0)
+            mean, cov = left.mean_and_covariance(self.points)
+            squares = cov + np.outer(mean, mean)
+        return feature_functionals(*known, squares, unit)
+
+    def priors(self, prior: Prior, inputs: Inputs | None = None) -> tuple[Prior, ...]:
+        return part_ranked_by_masses(self.features, self.points, self.masses, prior, inputs)
 
 
 def masses_given(features: Features, gram: Array, noise_std: float) -> tuple[Array, Array]:

@@ -2,7 +2,7 @@
 computed anew from the functionals, the measurement and the weighted models, to the same bits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -19,14 +19,13 @@ from privgp.release.at_targets import AtTargets
 from privgp.release.certificate import plan_hash
 from privgp.release.old_files import OLD, renewed
 from privgp.release.several import JointContents, OneClass, check_bins
-from privgp.release.spendings import Spending, promised
-from privgp.release.stated import check_models, check_stated
+from privgp.release.spendings import AnySpending
+from privgp.release.stated import check_models, check_spent, check_stated, check_total
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Codec, Leaf, Leaves
 from privgp.types import Positive, Within, later
 
 MOST_COLUMNS = 10_000
-SAME_EPSILON = 1e-9  # composed elsewhere, its last digits may differ
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Contents:
     plan_summary: str
     certificate: dict[str, Any]
     unit_rate: Positive | None = later(None)
-    spent: tuple[Spending, ...] = later(())
+    spent: tuple[AnySpending, ...] = later(())
 
     def check(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
@@ -68,28 +67,19 @@ class Contents:
             _holds(np.all(at_targets.model_variance >= 0.0), "variance is broken")
         self._check_functionals()
         self._check_certificate()
-        self._check_spent()
+        check_spent(self.spent, tuple(each.measurement for each in self.every_class))
+        check_total(self.spent, self.guarantee)
+
+    @property
+    def every_class(self) -> tuple[OneClass, ...]:
+        """What was measured and learned of every function, of which there is one."""
+        return (OneClass(self.measurement, self.models, self.functionals.fixed_gram),)
 
     def _check_functionals(self) -> None:
         """What goes with private inputs is there with them, and nowhere else."""
         f, private = self.functionals, self.parameters.protect == "records"
         _holds(f.nodes.shape[1] == self.columns, "number of columns is broken")
         check_bins(f, self.measurement, records=private)
-
-    def _check_spent(self) -> None:
-        """The measurements make up the one that the release is computed from, and its promise."""
-        if not self.spent:
-            return
-        measured, std = self.measurement, self.measurement.noise_std
-        values = np.concatenate([std / each.noise_std * each.values for each in self.spent])
-        _holds(np.array_equal(values, measured.values), "measurements are broken")
-        flags = [each.is_laplace for each in self.spent for _ in each.values]
-        _holds(np.array_equal(flags, measured.laplace), "measurements are broken")
-        if len(self.spent) > 1:
-            whole, told = promised(self.spent), self.guarantee.epsilon
-            near = abs(told - whole.epsilon) <= SAME_EPSILON * whole.epsilon
-            same = near and self.guarantee == replace(whole, epsilon=told)
-            _holds(same, "guarantee is not that of its parts")
 
     def _check_certificate(self) -> None:
         """The certificate has its form and is about this release."""
@@ -109,14 +99,16 @@ class LabelContents(Contents):
 
     @property
     def every_class(self) -> tuple[OneClass, ...]:
-        return OneClass(self.measurement, self.models), *self.further
+        return (*super().every_class, *self.further)
 
     def check(self) -> None:
         super().check()
         classes = len(self.parameters.classes)
         _holds(len(self.further) == (0 if classes == 2 else classes - 1), "classes are broken")
+        private = self.functionals.fixed_gram is not None
         for each in self.further:
             check_models(each.models, self.columns)
+            _holds((each.fixed_gram is not None) == private, "classes are broken")
 
 
 def _holds(holds: Any, problem: str) -> None:

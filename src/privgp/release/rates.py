@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammainc, log_ndtr, ndtr
@@ -85,12 +86,17 @@ class RateMixture:
 class RatePosterior:
     """Rates per unit of exposure anywhere; ``logs``: of their logarithms as multiples of ``unit``."""
 
+    without_link: ClassVar[None] = None
     logs: Posterior
     unit: float
 
     @property
     def components(self) -> tuple[Component, ...]:
         return self.logs.components
+
+    def at_zero(self, functionals: Functionals) -> Array:
+        """What would be measured if the logarithm were 0, about which plans have ``exp(f) ~ 1 + f``."""
+        return np.asarray(functionals.weights.sum(axis=1))
 
     @property
     def noise_variance(self) -> float:
@@ -129,7 +135,7 @@ class RatePosterior:
 def _outcomes(functionals: Functionals, measurement: Measurement, dispersion: float) -> Outcomes:
     """Sums of counts whose variance is ``dispersion`` times their mean."""
     scattered = replace(functionals, noise_gram=dispersion * functionals.noise_gram)
-    return Outcomes(scattered, measurement, LOG, 0.0)
+    return Outcomes(scattered, measurement, LOG, measurement.centre or 0.0)
 
 
 def learn_rates(

@@ -1,6 +1,7 @@
 """From noisy counts and sums to functionals of f and maps of the inputs. Post-processing."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -11,23 +12,43 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals, counts_given
+from privgp.plan.counts.linear import outcome_model
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import RANK_SHARES
 from privgp.types import Array
 
 
-def functionals_of(
-    bins: Bins, measurement: Measurement, noise_std: float, start: Hyperparameters
-) -> tuple[Functionals, Array]:
-    """What the measured sums are of f, given the measured counts; and the counts' estimate.
-    Uncertain counts act through f itself, so f is estimated twice: under the prior, then with its
-    own first estimate in that place. ``noise_std``: of every measured count."""
-    counts, covariance = counts_given(bins, noise_std, measurement.counts)
-    first = bin_functionals(bins, counts, covariance, start)
-    mean, cov = posterior(first, measurement, [start], 0.0).mean_and_covariance(first.nodes)
-    F = bins.averaged(mean)
-    squares = bins.averaged(cov) + np.outer(F, F)
-    return bin_functionals(bins, counts, covariance, start, squares), counts
+@dataclass(frozen=True)
+class RecordsInBins:
+    """How many records each bin holds, as a measurement tells: ``counts``, (bins,), and their
+    ``covariance``."""
+
+    bins: Bins
+    counts: Array
+    covariance: Array
+
+    @classmethod
+    def of(cls, bins: Bins, measurement: Measurement, noise_std: float) -> Self:
+        """Given the measured counts; ``noise_std``: of every measured number."""
+        return cls(bins, *counts_given(bins, bins.count_std(noise_std), measurement.counts))
+
+    def functionals(
+        self, measurement: Measurement, start: Hyperparameters, unit: float | None = None
+    ) -> Functionals:
+        """What the sums of one function's outcomes are of it.
+
+        Uncertain counts act through f itself, so f is estimated twice: under the prior, then with its
+        own first estimate in that place. ``unit``: of rates, where outcomes are counts.
+        """
+        known, model = (self.bins, self.counts, self.covariance), outcome_model(start, unit)
+        first = bin_functionals(*known, start, unit=unit)
+        mean, cov = posterior(first, measurement, [model], 0.0).mean_and_covariance(first.nodes)
+        F = self.bins.averaged(mean)
+        squares = self.bins.averaged(cov) + np.outer(F, F)
+        return bin_functionals(*known, start, squares, unit)
+
+    def priors(self, prior: Prior, inputs: Inputs | None = None) -> tuple[Prior, ...]:
+        return part_ranked_by_counts(self.bins, self.counts, prior, inputs)
 
 
 def part_ranked_by_counts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -14,17 +14,26 @@ from privgp.plan.parameters import MixedParameters, Parameters
 from privgp.plan.several.arguments import checked_shares, output_bounds
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import joint_hash
-from privgp.release.stated import check_models, check_stated
+from privgp.release.spendings import AnySpending, Spending
+from privgp.release.stated import check_models, check_spent, check_stated, check_total
 from privgp.storage.archive import require
-from privgp.types import Positive, Within, later
+from privgp.types import Array, Positive, Within, later
 
 
 @dataclass(frozen=True)
 class OneClass:
-    """What was measured of one class, and the models that were learned from it."""
+    """What was measured of one class, and the models that were learned from it.
+
+    ``fixed_gram``: where inputs are private, the effect of uncertain counts on this class's sums.
+    """
 
     measurement: Measurement
     models: tuple[Hyperparameters, ...]
+    fixed_gram: Annotated[Array, "measured measured"] | None = later(None)
+
+    def functionals(self, of_first: Functionals) -> Functionals:
+        """What was measured of this class's function, given that of the first class."""
+        return replace(of_first, fixed_gram=self.fixed_gram)
 
 
 @dataclass(frozen=True)
@@ -40,10 +49,12 @@ class OutputContents:
     noise_variance: Positive
     unit_rate: Positive | None = later(None)
     further: tuple[OneClass, ...] = later(())
+    spent: tuple[AnySpending, ...] = later(())
 
     @property
     def every_class(self) -> tuple[OneClass, ...]:
-        return OneClass(self.measurement, self.models), *self.further
+        first = OneClass(self.measurement, self.models, self.functionals.fixed_gram)
+        return first, *self.further
 
     def check_for(self, columns: int, given: Parameters) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
@@ -54,8 +65,11 @@ class OutputContents:
         classes = len(given.labels() or ())
         functions = classes if classes > 2 else 1
         require(len(self.every_class) == functions, "its classes are broken")
+        private = self.functionals.fixed_gram is not None
         for each in self.every_class:
             check_models(each.models, columns)
+            require((each.fixed_gram is not None) == private, "its classes are broken")
+        check_spent(self.spent, tuple(each.measurement for each in self.every_class))
 
 
 def check_bins(f: Functionals, measurement: Measurement, *, records: bool) -> None:
@@ -97,6 +111,10 @@ class JointContents:
         require(given.reconstruct == "posterior", "its parameters are not those of its release")
         for output, asked in zip(self.outputs, given.parts(), strict=True):
             output.check_for(self.columns, asked)
+        spent = self.outputs[0].spent
+        check_total(spent, self.guarantee)
+        alike = [[_shared(each) for each in output.spent] for output in self.outputs]
+        require(all(own == alike[0] for own in alike), "its measurements are broken")
         budget = (self.guarantee.epsilon, self.guarantee.delta)
         measured = tuple(output.functionals for output in self.outputs)
         check_stated(
@@ -104,6 +122,12 @@ class JointContents:
             self.guarantee,
             given,
             joint_hash(measured, output_bounds(given.y_bounds), *budget),
+            several=len(spent) > 1,
         )
         named = self.certificate.get("outputs") == list(self.output_names)
         require(named, "its certificate is not about its contents")
+
+
+def _shared(each: Spending) -> tuple[Any, ...]:
+    """What is the same for all outcomes of one measurement."""
+    return each.batch, each.rows, each.people, each.guarantee

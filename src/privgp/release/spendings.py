@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Measurement, add, average
+from privgp.plan.choice import OfRecords
+from privgp.plan.fingerprint import fingerprint
+from privgp.plan.strategy import NOT_TOGETHER
 from privgp.privacy.guarantee import Guarantee, compose, in_parallel
-from privgp.types import Array, Count, NotNegative, Positive, Within
+from privgp.types import Array, Count, NotNegative, Positive, Within, later
 
 FROM_THEM = "; everything else is computed from them"
 ONE_BATCH_EACH = (
@@ -20,6 +23,11 @@ ONE_BATCH_EACH = (
 SAME_OUTPUTS = (
     "the budgets of all measurements of the same rows were fixed before the first of them, and the "
     "outputs were the same in all"
+)
+ONE_BATCH_OF_RECORDS = "nobody is in two of the batches, and who is in which was decided without looking at the records"
+SAME_RECORDS = (
+    "the budgets of all measurements of the same records were fixed before the first of them, and the "
+    "records were the same in all"
 )
 
 
@@ -31,9 +39,11 @@ class Spending:
     public part; ``rows``, ``people``: how many, the latter if they were told apart
     ``row_weights``: (rows,), the factor of every output in its sum; None: 1 for all
     ``guarantee``: what this measurement alone promises
-    The others are as in ``Measurement``.
+    The others are as in ``Measurement``; ``values`` of several functions stand one after the other.
     """
 
+    one_batch_each: ClassVar[str] = ONE_BATCH_EACH
+    same: ClassVar[str] = SAME_OUTPUTS
     batch: Annotated[int, Within(0, 10**6)]
     fingerprint: str
     rows: Count
@@ -56,16 +66,94 @@ class Spending:
         """How many numbers were measured."""
         return len(self.values) + (self.energy is not None)
 
+    @property
+    def repeated(self) -> str:
+        """What must be the same in all measurements of one release, which here is nothing."""
+        return ""
+
+    def as_one(self, spendings: Sequence[Spending], functions: int) -> tuple[Measurement, ...]:
+        """All measurements as one, of every function: their numbers below each other, in the order of
+        the measurements, scaled so that the first one's noise std serves all."""
+        std, (energy, energy_std) = self.noise_std, energy_of(spendings)
+        pieces = [each.measurement.parts(functions) for each in spendings]
+        flags = tuple(
+            each.is_laplace
+            for each, own in zip(spendings, pieces, strict=True)
+            for _ in own[0].values
+        )
+        laplace = flags[0] if len({*flags}) == 1 else flags
+        stacked = []
+        for own in zip(*pieces, strict=True):
+            values = np.concatenate([std / each.noise_std * each.values for each in own])
+            stacked.append(Measurement(values, std, energy, energy_std, None, laplace))
+        return tuple(stacked)
+
     def check(self) -> None:
         """Refuse weights that are not those of the rows, as only a file can have them."""
         weights = self.row_weights
-        if weights is not None and (weights.shape != (self.rows,) or not np.all(weights >= 0.0)):
+        if weights is not None and weights.shape != (self.rows,):
+            raise ValueError("row weights are broken.")
+        if weights is not None and not np.all((weights >= 0.0) & (weights <= 1.0)):
             raise ValueError("row weights are broken.")
 
 
-def places(spendings: Sequence[Spending]) -> list[slice]:
-    """Where each measurement's values stand when all are below each other."""
-    ends = np.cumsum([len(each.values) for each in spendings]).tolist()
+@dataclass(frozen=True)
+class RecordsSpending(Spending):
+    """One measurement of private records, of which there is no fingerprint: the same sums every time.
+
+    ``strategy``: what was measured; ``counts``, ``gram``: as in ``Measurement``.
+    """
+
+    one_batch_each: ClassVar[str] = ONE_BATCH_OF_RECORDS
+    same: ClassVar[str] = SAME_RECORDS
+    strategy: OfRecords
+    counts: Annotated[Array, "*"] | None = later(None)
+    gram: Annotated[Array, "* *"] | None = later(None)
+
+    @property
+    def measurement(self) -> Measurement:
+        return replace(super().measurement, counts=self.counts, gram=self.gram)
+
+    @property
+    def size(self) -> int:
+        return self.strategy.size
+
+    @property
+    def repeated(self) -> str:
+        """The sums, whatever the number of records."""
+        return fingerprint(type(self.strategy).__name__, replace(self.strategy, rows=1))
+
+    def check(self) -> None:
+        """Refuse another number of records than was measured, as only a file can have it."""
+        super().check()
+        people = self.rows if self.strategy.whole_people else None
+        if (self.strategy.rows, people) != (self.rows, self.people):
+            raise ValueError(NOT_TOGETHER)
+
+    def as_one(self, spendings: Sequence[Spending], functions: int) -> tuple[Measurement, ...]:
+        """The sums over all records: those of one batch are averaged, and then added up."""
+        found = [average([each.measurement for each in batch]) for batch in batches(spendings)]
+        energy, std = energy_of(spendings)
+        return replace(add(found), energy=energy, energy_noise_std=std).parts(functions)
+
+
+AnySpending = Spending | RecordsSpending
+
+
+def as_one(spendings: Sequence[Spending], functions: int = 1) -> tuple[Measurement, ...]:
+    """All measurements as one, of each of the functions that the values are of."""
+    return spendings[0].as_one(spendings, functions)
+
+
+def noise_variance(spendings: Sequence[Spending]) -> float:
+    """Of the noise in the sums of records over all batches; 0 if there are none."""
+    each = ([one.noise_std**-2.0 for one in batch] for batch in batches(spendings))
+    return math.fsum(1.0 / math.fsum(precisions) for precisions in each)
+
+
+def places(spendings: Sequence[Spending], functions: int = 1) -> list[slice]:
+    """Where each measurement's values of one function stand when all are below each other."""
+    ends = np.cumsum([len(each.values) // functions for each in spendings]).tolist()
     return [slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
 
 
@@ -109,6 +197,8 @@ def energy_of(spendings: Sequence[Spending]) -> tuple[float | None, float]:
     shares in it are the same. Those of different batches add up.
     """
     total, variance = 0.0, 0.0
+    if len(spendings) == 1:  # as it is, to the last bit
+        return spendings[0].energy, spendings[0].energy_noise_std
     for batch in batches(spendings):
         if any(each.energy is None for each in batch):
             return None, 0.0
@@ -122,25 +212,26 @@ def energy_of(spendings: Sequence[Spending]) -> tuple[float | None, float]:
 def promised(spendings: Sequence[Spending]) -> Guarantee:
     """What all measurements together promise: those of one batch add up, and each person is in one
     batch."""
-    found = [_of_batch([each.guarantee for each in batch]) for batch in batches(spendings)]
+    found = [_of_batch(batch) for batch in batches(spendings)]
     if len(found) == 1:
         return found[0]
     whole = in_parallel(found)
     return replace(
         whole,
-        assumptions=(*whole.assumptions, ONE_BATCH_EACH),
+        assumptions=(*whole.assumptions, spendings[0].one_batch_each),
         mechanism=f"{len(found)} batches of different people, each measured by itself; of one of "
         f"them: {whole.mechanism}",
     )
 
 
-def _of_batch(guarantees: Sequence[Guarantee]) -> Guarantee:
+def _of_batch(batch: Sequence[Spending]) -> Guarantee:
+    guarantees = [each.guarantee for each in batch]
     if len(guarantees) == 1:
         return guarantees[0]
     whole = compose(guarantees, math.fsum(each.delta for each in guarantees))
     each = "; then ".join(one.mechanism.removesuffix(FROM_THEM) for one in guarantees)
     return replace(
         whole,
-        assumptions=(*whole.assumptions, SAME_OUTPUTS),
+        assumptions=(*whole.assumptions, batch[0].same),
         mechanism=f"{len(guarantees)} measurements of the same rows: {each}{FROM_THEM}",
     )

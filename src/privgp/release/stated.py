@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.parameters import Parameters
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.certificate import steps_of, validate
+from privgp.release.certificate import steps_of, validate_stored
+from privgp.release.spendings import Spending, as_one, promised
 from privgp.storage.archive import DamagedFile, require
 
 MOST_MODELS = 256
+SAME_EPSILON = 1e-9  # composed elsewhere, its last digits may differ
 
 
 def check_models(models: Sequence[Hyperparameters], columns: int) -> None:
@@ -24,6 +28,34 @@ def check_models(models: Sequence[Hyperparameters], columns: int) -> None:
     several = 1 <= len(models) <= MOST_MODELS
     fits = several and abs(total - 1.0) <= 1e-9
     require(fits, "its models do not have weights that sum to one")
+
+
+def check_spent(spent: Sequence[Spending], measured: tuple[Measurement, ...]) -> None:
+    """Refuse measurements that do not make up those that the release is computed from, one of every
+    function."""
+    if not spent:
+        return
+    problem, functions = "its measurements are broken", len(measured)
+    require(len({type(each) for each in spent}) == 1, problem)
+    require(all(len(each.values) % functions == 0 for each in spent), problem)
+    require(len({each.repeated for each in spent}) == 1, problem)
+    for whole, held in zip(as_one(spent, functions), measured, strict=True):
+        same = [
+            np.array_equal(getattr(whole, name), getattr(held, name))
+            for name in ("values", "counts", "gram", "laplace")
+        ]
+        require(all(same), problem)
+
+
+def check_total(spent: Sequence[Spending], stated: Guarantee) -> None:
+    """Refuse a guarantee that is not the one that follows from several measurements. One alone may have
+    spent more, on a choice of hyperparameters."""
+    if len(spent) < 2:
+        return
+    whole, told = promised(spent), stated.epsilon
+    near = abs(told - whole.epsilon) <= SAME_EPSILON * whole.epsilon
+    same = near and stated == replace(whole, epsilon=told)
+    require(same, "its guarantee is not that of its parts")
 
 
 def check_stated(
@@ -37,7 +69,7 @@ def check_stated(
     """Refuse a certificate that has not its form, or is not about this release. ``measured``: the
     hash of what was measured; ``several``: times, so that parameters are those of one of them."""
     try:
-        validate(stated)
+        validate_stored(stated)
     except ValueError:
         raise DamagedFile("its certificate is broken") from None
     budget = (promised.epsilon, promised.delta)

@@ -333,8 +333,6 @@ def _start_update(s: Service, who: Who, number: str, once: str, body: bytes, end
     if s.store.has_job(who, UPDATE, once):
         return s.start(who, UPDATE, row["dataset"], {}, once, number, told)
     declared = s.work.declared(row["dataset"])
-    if declared.classes is not None or declared.protect == "records":
-        raise Refused(422, "Only releases of numbers at public inputs can be updated.")
     kept = _keep_table(s.settings, body, ending)["table"]
     declared.all_columns(s.settings.tables / kept)
     asked = {"release": number, "table": kept}

@@ -67,8 +67,8 @@ class Rates:
 
 
 class Guard:
-    def __init__(self, application: Application, settings: Settings, store: Store) -> None:
-        self.application, self.settings, self.store = application, settings, store
+    def __init__(self, app: Application, settings: Settings, store: Store) -> None:
+        self.application, self.settings, self.store = app, settings, store
         self._keys = Rates(settings.rate, settings.burst)
         self._addresses = Rates(settings.rate, settings.burst)
         self._running = 0

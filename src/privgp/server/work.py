@@ -112,7 +112,7 @@ class Work:
         step(0.1, "Planning")
         model = declared.model(asked)
         try:
-            plan = model.plan(X, people)
+            plan = model.plan(X, groups=people)
             told = _told(plan, declared, asked, step)
         except (ValueError, ArithmeticError, NotImplementedError) as problem:  # all of it is public
             raise Refused(422, first_line(problem)) from None
@@ -131,10 +131,10 @@ class Work:
         step(0.3, "Rehearsing with made-up values")
         trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
         inputs = X if model.x_bounds is None else declared.middle(len(X))
-        packed(trial.fit(inputs, model._made_up(len(X)), people, plan))
+        packed(trial.fit(inputs, model._made_up(len(X)), groups=people, plan=plan))
 
         def draw(account: Keyed) -> Any:
-            return model.set_params(ledger=account).fit(X, y, people, plan)
+            return model.set_params(ledger=account).fit(X, y, groups=people, plan=plan)
 
         return self._answered(job, f"plan {job['asked']['plan']}", draw, "", step)
 
@@ -149,7 +149,8 @@ class Work:
         X, people, y = declared.all_columns(self.settings.tables / job["asked"]["table"])
         step(0.3, "Rehearsing with made-up values")
         trial = unpacked(data).set_params(hyperparameters="fixed", random_state=0)
-        packed(_measure(trial, X, trial._made_up(len(X)), people))
+        inputs = X if trial.x_bounds is None else declared.middle(len(X))
+        packed(_measure(trial, inputs, trial._made_up(len(X)), people))
 
         def draw(account: Keyed) -> Any:
             return _measure(unpacked(data).set_params(ledger=account), X, y, people)
@@ -183,8 +184,8 @@ class Work:
 
 
 def _measure(model: Any, X: Any, y: Any, people: Any) -> Any:
-    """The model with rows of new people, whose inputs are public."""
-    measure_new(model, X, y, people)
+    """The model with rows of new people."""
+    measure_new(model, X, y, people, {})
     return model
 
 

@@ -10,7 +10,8 @@ import re
 import stat
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,15 @@ class DamagedFile(ValueError):
 def require(holds: bool, problem: str) -> None:
     if not holds:
         raise DamagedFile(problem)
+
+
+@contextmanager
+def damage_of(path: PathLike) -> Iterator[None]:
+    """Whatever is found to be damaged is named by its file."""
+    try:
+        yield
+    except DamagedFile as problem:
+        raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
 
 
 def pack(members: Mapping[str, bytes], form: str = FORMAT) -> bytes:

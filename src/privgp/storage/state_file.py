@@ -93,10 +93,8 @@ class StateFile:
     @classmethod
     def open(cls, path: PathLike, codec: Codec) -> tuple[Self, Any]:
         """A file that exists, and what it holds."""
-        try:
+        with archive.damage_of(path):
             contents, mark = read_whole(archive.read(path), codec)
-        except DamagedFile as problem:
-            raise DamagedFile(f"{os.fspath(path)!r} cannot be loaded: {problem}.") from None
         return cls(path, mark, codec), contents
 
     def keep(self, contents: Contents) -> None:

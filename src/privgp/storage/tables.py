@@ -1,20 +1,18 @@
 """Many CSV or Parquet files as one table of rows in order, of which any range of any columns can be
-read. The library that parses quotes cells in its errors, so none of its errors is passed on."""
+read."""
 
-import csv
 import glob
 import os
 import re
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import numpy as np
 
+from privgp.storage.parser import TableError, count_rows, read_header, read_rows
 from privgp.types import Integers
 
 if TYPE_CHECKING:
@@ -25,14 +23,6 @@ BATCH = 2**16  # rows that are read at a time
 PATTERN = re.compile(r"[*?\[]")
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how programs name the folder of rows without one
 PARTITION = re.compile(r"([^=/\\]+)=([^=/\\]*)")
-
-Read = TypeVar("Read")
-_lock = threading.Lock()
-_reading: list[int] = []  # the error stream that was set aside, then one entry per further reader
-
-
-class TableError(ValueError):
-    """What is wrong with a table, in a sentence that holds no cell."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +45,6 @@ class File:
         import polars as pl
 
         held = dict(self.partition)
-        scan = _scan(self.path).slice(first, stop - first)
         columns = [
             pl.lit(held[name]).alias(name)
             if name in held
@@ -63,12 +52,8 @@ class File:
             for name in wanted
         ]
         if all(name in held for name in wanted):  # a constant alone would be one row
-            frame = pl.DataFrame({name: [held[name]] * (stop - first) for name in wanted})
-        else:
-            frame = _parsed(self.path, lambda: scan.select(columns).collect())
-        if frame.height != stop - first:
-            raise _unreadable(self.path)
-        return frame
+            return pl.DataFrame({name: [held[name]] * (stop - first) for name in wanted})
+        return read_rows(self.path, columns, self.rows, first, stop)
 
 
 @dataclass(frozen=True)
@@ -197,16 +182,10 @@ def _same(path: str) -> tuple[Any, ...]:
 
 
 def _opened(path: str) -> File:
-    import polars as pl
-
     parts, stamp = Path(path).parent.parts, _stamp(path)  # before anything is read of it
     matched = (PARTITION.fullmatch(part) for part in parts)
     partition = tuple((found[1], _named_value(found[2])) for found in matched if found)
-    if path.lower().endswith(".csv"):
-        names, rows = _lines(path)
-    else:
-        names = tuple(_parsed(path, lambda: pl.read_parquet_schema(path)))
-        rows = int(_parsed(path, lambda: _scan(path).select(pl.len()).collect()).item())
+    rows, names = count_rows(path), read_header(path)
     held = tuple(pair for pair in partition if pair[0] not in names)
     return File(path, names, rows, held, stamp)
 
@@ -223,71 +202,3 @@ def _stamp(path: str) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
-
-
-def _lines(path: str) -> tuple[tuple[str, ...], int]:
-    """The header and the number of rows of a CSV file, every line of which has as many fields:
-    reading some columns does not notice, and would misread all that comes after."""
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as lines:
-            reader = csv.reader(lines)
-            names, rows = tuple(name.strip() for name in next(reader, [])), 0
-            for row in reader:
-                rows += 1
-                if len(row) != len(names):
-                    raise TableError(
-                        f"Line {reader.line_num} of '{path}' does not have {len(names)} fields."
-                    )
-    except (OSError, UnicodeError, csv.Error):
-        raise _unreadable(path) from None
-    return names, rows
-
-
-def _scan(path: str) -> "pl.LazyFrame":
-    import polars as pl
-
-    if path.lower().endswith(".csv"):
-        return pl.scan_csv(path, infer_schema=False, glob=False)
-    return pl.scan_parquet(path, glob=False, hive_partitioning=False)
-
-
-def _parsed(path: str, read: Callable[[], Read]) -> Read:
-    try:
-        with _no_panic_messages():
-            return read()
-    except (KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except BaseException:  # the parser's panics are no Exceptions
-        raise _unreadable(path) from None
-
-
-@contextmanager
-def _no_panic_messages() -> Iterator[None]:
-    """Keep the parser, which is no Python, from writing to the error stream of the process, also when
-    several threads read: the first sets the stream aside, the last puts it back."""
-    with _lock:
-        try:
-            if not _reading:
-                kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, 2)
-                os.close(nowhere)
-                _reading.append(kept)
-            else:
-                _reading.append(-1)
-            silent = True
-        except OSError:  # there is no error stream
-            silent = False
-    try:
-        yield
-    finally:
-        if silent:
-            with _lock:
-                if len(_reading) == 1:
-                    os.dup2(_reading[0], 2)
-                    os.close(_reading[0])
-                _reading.pop()
-
-
-def _unreadable(path: str) -> TableError:
-    what = "CSV in UTF-8" if path.lower().endswith(".csv") else "Parquet"
-    return TableError(f"'{path}' cannot be read as {what}.")

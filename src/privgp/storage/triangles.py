@@ -30,6 +30,13 @@ class Triangle:
         """The rows from the first on, one after the other."""
         return np.concatenate([*self.rows[first:], np.empty(0)])
 
+    def square(self) -> Array:
+        """The whole matrix, zeros above the diagonal."""
+        full = np.zeros((self.size, self.size))
+        for place, row in enumerate(self.rows):
+            full[place, : place + 1] = row
+        return full
+
     def extended(self, lower: Array) -> Self:
         """With further rows of the square matrix, (new, old + new)."""
         added = (row[: self.size + i + 1].copy() for i, row in enumerate(lower))

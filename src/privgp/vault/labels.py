@@ -5,7 +5,7 @@ one is refused, like a missing number. Proof: docs/proofs/classes.md.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,26 @@ def _check_type(y: np.ndarray, classes: Sequence[Any]) -> None:
         raise ValueError("y and classes must be of one type: both numbers, or both text.")
 
 
+def values_of(y: Any, classes: Sequence[Any], rows: int) -> Array:
+    """What is measured of every label: of two classes the share of the second, else its place."""
+    codes = label_codes(y, classes, rows)
+    return shares_of_second(codes) if len(classes) == 2 else codes
+
+
+def shares_of_each(codes: Array, classes: int) -> Iterator[Array]:
+    """For every class, 1 where a label has it and 0 where it has another; the even share for none."""
+    known = np.isin(codes, np.arange(classes))
+    for place in range(classes):
+        yield np.where(known, codes == place, 1.0 / classes)
+
+
+def shares_about_even(codes: Array, classes: int) -> Iterator[Array]:
+    """The same about the even share, all of a label together as a vector of norm 1; 0 for none."""
+    norm = float(np.sqrt(1.0 - 1.0 / classes))
+    for shares in shares_of_each(codes, classes):
+        yield (shares - 1.0 / classes) / norm
+
+
 def shares_of_second(codes: Array) -> Array:
     """Of two classes, 1 for the second, 0 for the first and one half for none."""
     return np.where(codes == NO_CLASS, 0.5, codes)
@@ -98,8 +118,7 @@ def joint_data(
         if declared is None:
             each.append(checked_outputs(cells, rows))
             continue
-        codes = label_codes(cells, declared, rows)
-        each.append(shares_of_second(codes) if len(declared) == 2 else codes)
+        each.append(values_of(cells, declared, rows))
     columns = np.column_stack(each)
     if inputs is None:
         return columns

@@ -1,7 +1,7 @@
 """Everything that is measured of private values, plus noise: the only place where they meet a
 release. ``exact`` knows every kind of strategy; a new one registers how it is computed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import singledispatch
 from typing import Any
 
@@ -16,6 +16,7 @@ from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Pair, Random
+from privgp.vault.labels import shares_about_even, shares_of_each
 from privgp.vault.noise import add_noise
 from privgp.vault.people import shares
 from privgp.vault.validate import (
@@ -94,37 +95,41 @@ def _(strategy: BinSums, data: Any, bounds: Pair) -> Array:
 
 @exact.register
 def _(strategy: Bins, data: Any, bounds: Pair) -> Array:
-    """``(B counts, B sums of u, w sum u^2)``."""
+    """``(B counts, B sums of u, w sum u^2)``, or B counts of every class."""
     return _over_bins(strategy, data, bounds, lambda u: (np.ones(len(u)), u))
 
 
 @exact.register
 def _(strategy: HalvedBins, data: Any, bounds: Pair) -> Array:
-    """``(B sums of (1 + u) / 2, B sums of (1 - u) / 2, w sum u^2)``."""
+    """``(B sums of (1 + u) / 2, B sums of (1 - u) / 2, w sum u^2)``, or B counts of every class."""
     return _over_bins(strategy, data, bounds, lambda u: (0.5 + 0.5 * u, 0.5 - 0.5 * u))
 
 
 @exact.register
 def _(strategy: Features, data: Any, bounds: Pair) -> Array:
-    """The Gram matrix of the features, their sums times u, and ``w sum u^2``."""
+    """The Gram matrix of the features, their sums times u, or of every class, and ``w sum u^2``."""
     inputs, u, weights = _records(strategy, data, bounds)
     places = (inputs - strategy.low) / (strategy.high - strategy.low)
     phi = unit_features(places, strategy.lengthscale, strategy.inducing, strategy.matrix)
     counted = phi if weights is None else phi * weights[:, None]
-    parts = [strategy.gram_weight * packed(phi.T @ counted), counted.T @ u]
+    values = _values(strategy, u, lambda u: (u,), shares_about_even)
+    sums = [counted.T @ each for each in values]
+    parts = [strategy.gram_weight * packed(phi.T @ counted), *sums]
     return _with_energy(strategy, parts, u, weights)
 
 
 def _over_bins(
-    bins: Bins, data: Any, bounds: Pair, values: Callable[[Array], tuple[Array, Array]]
+    bins: Bins, data: Any, bounds: Pair, number: Callable[[Array], tuple[Array, Array]]
 ) -> Array:
-    """Sums over bins of two values of a record's output; inputs are projected onto the domain."""
+    """Sums over bins of what a record's output adds; inputs are projected onto the domain.
+    ``number``: what that is of a number."""
     inputs, u, weights = _records(bins, data, bounds)
     shape = np.array(bins.shape)
     place = (inputs - bins.low) / (bins.high - bins.low) * shape
     cells = np.clip(np.floor(place).astype(np.int64), 0, shape - 1)
     index = np.ravel_multi_index(tuple(cells.T), bins.shape)
-    counted = values(u) if weights is None else [each * weights for each in values(u)]
+    values = _values(bins, u, number, shares_of_each)
+    counted = values if weights is None else (each * weights for each in values)
     parts = [bins.matrix @ np.bincount(index, each, minlength=bins.count) for each in counted]
     return _with_energy(bins, parts, u, weights)
 
@@ -132,22 +137,39 @@ def _over_bins(
 def _records(
     strategy: Bins | Features, data: Any, bounds: Pair
 ) -> tuple[Array, Array, Array | None]:
-    """Inputs within the domain, outputs in [-1, 1], and the weights of records of people."""
+    """Inputs within the domain, outputs in [-1, 1] or places of labels among the classes, and the
+    weights of records of people."""
     X, y, *whose = data
     inputs = clipped_inputs(X, strategy.low, strategy.high)
     if len(whose) != int(strategy.whole_people):
         raise ValueError("groups go with a measurement of people, and with no other.")
     if not whose:
-        u = clipped_outputs(y, strategy.rows, bounds)
+        u = _outcomes(strategy, y, strategy.rows, bounds)
         if len(inputs) != len(u):
             raise ValueError("X and y must have one row for each record.")
         return inputs, u, None
-    u = clipped_outputs(y, len(inputs), bounds)
+    u = _outcomes(strategy, y, len(inputs), bounds)
     people = person_ids(whose[0], len(inputs))
     if people is None or int(people.max(initial=-1)) + 1 != strategy.rows:
         raise ValueError("groups must name as many people as were planned for.")
     kept, weights = shares(people, strategy.most_records)
     return inputs[kept], u[kept], weights
+
+
+def _outcomes(strategy: Bins | Features, y: Any, rows: int, bounds: Pair) -> Array:
+    if strategy.classes > 1:
+        return checked_outputs(y, rows)
+    return clipped_outputs(y, rows, bounds)
+
+
+def _values(
+    strategy: Bins | Features,
+    outcomes: Array,
+    number: Callable[[Array], Iterable[Array]],
+    label: Callable[[Array, int], Iterable[Array]],
+) -> Iterable[Array]:
+    """What every record adds to each block of sums, of a number or of a label of several classes."""
+    return number(outcomes) if strategy.classes == 1 else label(outcomes, strategy.classes)
 
 
 def _with_energy(

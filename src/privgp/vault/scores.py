@@ -12,6 +12,7 @@ import numpy as np
 
 from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.types import Array
+from privgp.vault.checks.roles import check_roles
 from privgp.vault.questions import Questions, checked_questions, predicted
 from privgp.vault.values import column, differ, entries, is_finite, is_typed, label, numbers, plain
 
@@ -83,6 +84,7 @@ def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
     """Refuse what could not be scored, before anything is spent; errors quote nothing."""
     if X is None or y is None:
         raise ValueError("give the private validation records as X_val and y_val.")
+    check_roles(y, called="y_val", X_val=X)
     try:
         outputs, _ = column(y)
     except (TypeError, ValueError, LookupError):

@@ -22,7 +22,10 @@ def private_rows(X: Any, inputs: Inputs) -> Array:
         if found is None or (not found.named and len(found.names) != len(inputs.names)):
             raise ValueError
         table = found if found.named else Table(inputs.names, found.cells)
-        return np.hstack([_coordinates(column, table) for column in inputs.columns])
+        rows = np.hstack([_coordinates(column, table) for column in inputs.columns])
+        if not np.all(np.isfinite(rows)):  # nothing read here is refused later, once it is paid for
+            raise ValueError
+        return rows
     except Exception:
         raise ValueError(WRONG) from None
 

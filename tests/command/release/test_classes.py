@@ -73,7 +73,6 @@ def test_labels_that_are_numerals_are_one_however_written(people: Path) -> None:
         (["--classes", "yes,no", "--bounds", "0", "1"], "does not go with --classes"),
         (["--classes", "yes,no", "--objective", "trace"], "--objective does not go with --classes"),
         (["--bounds", "0", "1", "--link", "probit"], "--link is for --classes only"),
-        (["--classes", "a,b,c", "--protect", "records", "--x-bounds", "0", "9"], "two classes"),
     ],
 )
 def test_what_does_not_go_with_labels_is_refused(

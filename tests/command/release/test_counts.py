@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from privgp import PrivateGPRegressor, load
-from tests.command.running import assert_one_sentence, run
+from tests.command.running import assert_one_sentence, instead, run
 
 BUDGET = ["--bounds", "0", "100", "--epsilon", "1", "--delta", "1e-5", "--hyperparameters", "fixed"]
 COUNTS = ["--inputs", "week", *BUDGET, "--likelihood", "poisson", "--max-change", "1"]
@@ -70,7 +70,7 @@ def test_what_counts_cannot_have_is_refused(
     tmp_path: Path, weeks: Path, options: list[str], sentence: str
 ) -> None:
     out = tmp_path / "weeks.privgp"
-    result = run("release", weeks, *COUNTS, "--output", "cases", *options, "-o", out)
+    result = run("release", weeks, *instead([*COUNTS, "--output", "cases"], options), "-o", out)
     assert_one_sentence(result)
     assert sentence in result.err
     assert not out.exists()

@@ -16,6 +16,7 @@ from tests.command.running import (
     COLUMNS,
     QUICK,
     assert_refused,
+    instead,
     people_table,
     private_cells,
     run,
@@ -114,7 +115,9 @@ def test_bad_folders(tmp_path: Path, data: str, arguments: list[str], words: lis
     write(people_table(), tmp_path / "visits" / "0.csv")
     write(people_table().with_columns(cost=pl.lit("secret")), tmp_path / "text" / "0.csv")
     out = tmp_path / "visits.privgp"
-    result = run("release", tmp_path / data, *COLUMNS, *BUDGET, *QUICK, *arguments, "-o", out)
+    result = run(
+        "release", tmp_path / data, *instead([*COLUMNS, *BUDGET, *QUICK], arguments), "-o", out
+    )
     assert_refused(result, *words)
     assert "secret" not in result.err
     assert not out.exists()
@@ -194,7 +197,7 @@ def test_a_bad_cell_in_the_last_row_is_refused_before_anything_is_spent(
 def test_bad_requests(tmp_path: Path, arguments: list[str], words: list[str]) -> None:
     data, out = write(people_table(), tmp_path / "visits.csv"), tmp_path / "visits.privgp"
     for command in (["plan", data], ["release", data, "-o", out]):
-        result = run(*command, *COLUMNS, *BUDGET, *QUICK, *arguments)
+        result = run(*command, *instead([*COLUMNS, *BUDGET, *QUICK], arguments))
         assert_refused(result, *words)
     assert not out.exists()
 

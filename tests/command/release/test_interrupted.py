@@ -50,8 +50,8 @@ def test_from_fit_on_the_budget_counts_as_spent(
 ) -> None:
     fit = PrivateGPRegressor.fit
 
-    def stop(model: PrivateGPRegressor, *data: Any) -> PrivateGPRegressor:
-        fit(model, *data)
+    def stop(model: PrivateGPRegressor, *data: Any, **named: Any) -> PrivateGPRegressor:
+        fit(model, *data, **named)
         if really_fits(model):
             raise problem
         return model
@@ -85,9 +85,9 @@ def test_a_release_that_could_not_be_saved_is_found_out_before_it_is_made(
 ) -> None:
     fit, fitted = PrivateGPRegressor.fit, []
 
-    def watched(model: PrivateGPRegressor, *data: Any) -> PrivateGPRegressor:
+    def watched(model: PrivateGPRegressor, *data: Any, **named: Any) -> PrivateGPRegressor:
         fitted.append(really_fits(model))
-        return fit(model, *data)
+        return fit(model, *data, **named)
 
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError("no space left on device")
@@ -106,10 +106,10 @@ def test_the_rehearsal_sees_no_output(
 ) -> None:
     fit, outputs = PrivateGPRegressor.fit, []
 
-    def watched(model: PrivateGPRegressor, X: Any, y: Any, *more: Any) -> PrivateGPRegressor:
+    def watched(model: PrivateGPRegressor, X: Any, y: Any, **named: Any) -> PrivateGPRegressor:
         if not really_fits(model):
             outputs.append({float(value) for value in y})
-        return fit(model, X, y, *more)
+        return fit(model, X, y, **named)
 
     monkeypatch.setattr(PrivateGPRegressor, "fit", watched)
     assert attempt(tmp_path, visits).code == 0

@@ -47,9 +47,9 @@ def test_no_reader_ever_returns_a_private_cell(
     def forbidden(*_: Any, **__: Any) -> None:
         raise AssertionError("another way to the file was used")
 
-    watched(pl, "read_csv")  # the header
     watched(pl.LazyFrame, "collect")
     for place, name in (
+        (pl, "read_csv"),
         (pl, "read_parquet"),
         (pl, "read_csv_batched"),
         (pl.LazyFrame, "collect_batches"),
@@ -59,7 +59,7 @@ def test_no_reader_ever_returns_a_private_cell(
 
     result = run("plan", data, *COLUMNS, *BUDGET, *QUICK, *groups)
     assert result.code == 0, result
-    assert len(seen) == (3 if ending == "csv" else 1)
+    assert len(seen) == (4 if ending == "csv" else 2)  # rows are counted before they are read
     cells = [str(cell) for frame in seen for row in frame.rows() for cell in row]
     assert not any(private in cell for cell in cells for private in private_cells())
     assert set(seen[-1].columns) == {"age", "bmi"} | ({"person"} if groups else set())
@@ -100,8 +100,8 @@ def test_a_release_plans_once(
         plans.append(make(*arguments, **named))
         return plans[-1]
 
-    def fitted(model: PrivateGPRegressor, *arguments: Any) -> PrivateGPRegressor:
-        measured.append(fit(model, *arguments).plan_.strategy)
+    def fitted(model: PrivateGPRegressor, *arguments: Any, **named: Any) -> PrivateGPRegressor:
+        measured.append(fit(model, *arguments, **named).plan_.strategy)
         return model
 
     monkeypatch.setattr(module, name, planned)

@@ -12,7 +12,7 @@ import pytest
 import privgp
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.file import save_plan
-from tests.command.running import BUDGET, QUICK, assert_refused, people_table, run
+from tests.command.running import BUDGET, QUICK, assert_refused, instead, people_table, run
 
 INPUTS = ["--inputs", "age,bmi"]
 SEED = ["--seed", "5"]
@@ -38,8 +38,8 @@ def nothing_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rehearsal, which has a seed, is free."""
     fit = PrivateGPRegressor.fit
 
-    def rehearsed(model: PrivateGPRegressor, *arguments: Any) -> PrivateGPRegressor:
-        return fit(model, *arguments) if model.random_state == 0 else spend()  # type: ignore
+    def rehearsed(model: PrivateGPRegressor, *arguments: Any, **named: Any) -> PrivateGPRegressor:
+        return fit(model, *arguments, **named) if model.random_state == 0 else spend()  # type: ignore
 
     monkeypatch.setattr(PrivateGPRegressor, "fit", rehearsed)
     monkeypatch.setattr("privgp.vault.table.TableOutput.chunks", spend)
@@ -85,8 +85,8 @@ def test_a_plan_says_what_it_wrote(tmp_path: Path, visits: Path) -> None:
     assert "contains inputs, 'age' and 'bmi'" in told.out
     assert_refused(run(*line), "exists already", "--force")
     assert run(*line, "--force").code == 0
-    records = [*line, "--force", *KINDS["records"]]
-    assert "contains no input and no output" in run(*records).out
+    records = instead([*line, "--force"], KINDS["records"])
+    assert "contains noisy sums of the records" in run(*records).out
 
 
 @pytest.mark.usefixtures("nothing_is_spent")
@@ -155,7 +155,7 @@ def test_plans_that_cannot_be_carried_out_are_refused(
     model = PrivateGPRegressor(y_bounds=(0, 5000), delta=1e-5, hyperparameters="fixed")
     table = people_table().select("age", "bmi")
     nameless = tmp_path / "nameless.plan"
-    for made in (model.plan(table.to_numpy()), model.plan(table, people_table()["person"])):
+    for made in (model.plan(table.to_numpy()), model.plan(table, groups=people_table()["person"])):
         save_plan(made, nameless, overwrite=True)
         refused(nameless, "does not name the columns")
 

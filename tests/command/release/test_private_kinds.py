@@ -58,7 +58,7 @@ def test_the_command_releases_what_python_does(tmp_path: Path, inputs: str, endi
     asked = [data, "--inputs", inputs, "--protect", "records", *options, *BUDGET, *QUICK[:2]]
     planned = run("plan", *asked, "-o", tmp_path / "t.plan")
     assert planned.code == 0, planned
-    assert "neither an input nor an output was read" in planned.out
+    assert "a plan needs neither an input nor an output" in planned.out
     released(tmp_path, *asked, *QUICK[2:], "--certificate", page)
     names = inputs.split(",")
     model = privgp.PrivateGPRegressor(

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from privgp import load, load_plan
-from tests.command.running import QUICK, assert_refused, people_table, run
+from tests.command.running import QUICK, assert_refused, instead, people_table, run
 
 OUTPUTS = ["--output", "cost,days"]
 BOUNDS = ["--bounds", "0", "5000", "--bounds", "-1e0", "40"]
@@ -72,13 +72,13 @@ def test_from_a_plan_to_predictions_by_name(table: Path, tmp_path: Path) -> None
             ["--protect", "records", "--x-bounds", "0", "90", "--inducing", "5"],
             "--inducing does not",
         ),
-        (["--objective", "trace"], "--objective posterior only"),
+        (["--objective", "trace"], "--objective does not go with several outputs"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_spent(
     table: Path, tmp_path: Path, changed: list[str], words: str
 ) -> None:
-    result = run("release", table, *ASKED, *changed, "-o", tmp_path / "v.privgp")
+    result = run("release", table, *instead(ASKED, changed), "-o", tmp_path / "v.privgp")
     assert_refused(result, words)
     assert not (tmp_path / "v.privgp").exists()
 

@@ -105,21 +105,52 @@ def test_updates_are_charged(released: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "three.privgp").exists()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--classes", "1,2", "--epsilon", "1", "--delta", "1e-5"],
-        [*BUDGET, "--likelihood", "poisson"],
-        [*BUDGET, "--protect", "records", "--x-bounds", "0", "100"],
-    ],
-    ids=["labels", "rates", "records"],
-)
-def test_releases_of_other_kinds_are_refused(
-    released: Path, tmp_path: Path, options: list[str]
-) -> None:
-    other = tmp_path / "other.privgp"
-    done = run("release", tmp_path / "first.csv", *ONE, *options, *QUICK, "-o", other)
+KINDS = {
+    "labels": (["--output", "ill", "--classes", "no,perhaps,yes", "--epsilon", "1"], []),
+    "rates": (["--output", "visits", "--likelihood", "poisson", "--bounds", "0", "9",
+               "--max-change", "1", "--exposure", "days", "--epsilon", "1"], ["--exposure", "days"]),
+    "outputs": (["--output", "cost,visits", "--bounds", "0", "1000", "--bounds", "0", "9",
+                 "--epsilon", "1"], []),
+    "records": (["--output", "cost", "--bounds", "0", "1000", "--protect", "records", "--x-bounds",
+                 "0", "100", "--epsilon", "1"], []),
+    "dated records": (["--output", "ill", "--classes", "no,yes", "--protect", "records",
+                       "--x-bounds", "age=0:100,day=2024-01-01:2024-12-31", "--dates", "day",
+                       "--epsilon", "1"], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_releases_of_every_kind_are_updated_and_refined(kind: str, tmp_path: Path) -> None:
+    asked, further = KINDS[kind]
+    table = people_table().with_columns(
+        visits=pl.int_range(pl.len()) % 5,
+        days=1.0 + pl.int_range(pl.len()) % 3,
+        ill=pl.Series(["no", "yes", "yes"] * 8),
+        day=pl.Series([f"2024-{month:02}-11" for month in range(1, 13)] * 2),
+    )
+    one, two, path = tmp_path / "one.csv", tmp_path / "two.csv", tmp_path / "1.privgp"
+    table.head(14).write_csv(one)
+    table.tail(10).write_csv(two)
+    inputs = ["--inputs", "age,day" if "dated" in kind else "age", "--delta", "1e-5"]
+    hurry = ["--hyperparameters", "fixed"]
+    done = run("release", one, *inputs, *asked, *hurry, "-o", path)
     assert done.code == 0, done
+    line = [*asked[:2], *further]
+    done = run("update", path, two, *line, "-o", tmp_path / "2.privgp")
+    assert done.code == 0, done
+    assert "nobody is in two of the batches" in done.out
+    again = ["--same-rows", "--epsilon", "0.5", "--delta", "1e-5"]
+    done = run("update", tmp_path / "2.privgp", one, *line, *again, "-o", tmp_path / "3.privgp")
+    assert done.code == 0, done
+    model = privgp.load(tmp_path / "3.privgp")
+    assert [each.batch for each in model._spent] == [0, 1, 0]
+    assert 1.0 < model.guarantee_.epsilon <= 1.5
+    assert ("publish it only if these may be public" in done.out) == ("records" not in kind)
+
+
+def test_releases_of_other_kinds_are_refused(released: Path, tmp_path: Path) -> None:
+    other, options = tmp_path / "other.privgp", [*BUDGET, *QUICK, "--inducing", "3"]
+    assert run("release", tmp_path / "first.csv", *ONE, *options, "-o", other).code == 0
     line = ["update", other, tmp_path / "second.csv", "--output", "cost"]
     result = run(*line, "-o", tmp_path / "new.privgp")
     assert_one_sentence(result)

@@ -93,13 +93,13 @@ def test_a_search_that_was_interrupted_goes_on(tables, tmp_path, monkeypatch):
     state = tmp_path / "tuning.search"
     fit, count = PrivateBayesSearchCV.fit, [0]
 
-    def interrupted(self, *data):
+    def interrupted(self, *data, **private):
         def tell(done):
             count[0] += 1
             if count[0] == 2:
                 raise KeyboardInterrupt
 
-        return fit(self.set_params(progress=tell), *data)
+        return fit(self.set_params(progress=tell), *data, **private)
 
     monkeypatch.setattr(PrivateBayesSearchCV, "fit", interrupted)
     result = search(tables, tmp_path, state=state)
@@ -116,7 +116,7 @@ def test_a_search_that_was_interrupted_goes_on(tables, tmp_path, monkeypatch):
 
 
 def test_a_failure_counts_as_spent(tables, tmp_path, monkeypatch):
-    def failing(self, *data):
+    def failing(self, *data, **private):
         raise RuntimeError(MARK)
 
     monkeypatch.setattr(PrivateBayesSearchCV, "fit", failing)
@@ -137,6 +137,8 @@ def test_a_failure_counts_as_spent(tables, tmp_path, monkeypatch):
         ({"task": "regression"}, "--loss-bounds"), ({"method": "kusner", "state": "s"}, "--state"),
         ({"train": "missing.csv"}, "does not exist"), ({"validation": "missing.parquet"}, "does not exist"),
         ({"validation": "table.txt"}, "must end in"),
+        ({"method": "kusner", "acquisition": "ei"}, "--acquisition does not go with --method kusner"),
+        ({"loss": "absolute_error"}, "--loss does not go with --task classification"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused_in_one_sentence(tables, tmp_path, changed, words):

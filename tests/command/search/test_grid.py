@@ -11,7 +11,7 @@ import pytest
 
 from privgp import load
 from privgp.models.search.grid import PrivateGridSearchCV
-from tests.command.running import BUDGET, COLUMNS, assert_one_sentence, assert_refused, run
+from tests.command.running import BUDGET, COLUMNS, assert_one_sentence, assert_refused, instead, run
 
 ONE = ["--inputs", "age", "--output", "cost"]
 GRID = ["--lengthscales", "5,20,60", "--noise-std", "100,800"]
@@ -21,7 +21,8 @@ METHODS = ("measurement", "permute-and-flip", "exponential")
 @pytest.mark.parametrize("method", METHODS)
 def test_a_grid_is_searched_and_the_release_predicts(visits, tmp_path, method):
     out = tmp_path / "chosen.privgp"
-    result = run("search", "grid", visits, *ONE, *BUDGET, *GRID, "--method", method, "--folds", 3,
+    folds = [] if method == "measurement" else ["--folds", 3]
+    result = run("search", "grid", visits, *ONE, *BUDGET, *GRID, "--method", method, *folds,
         "-o", out, "--certificate", tmp_path / "c.json")  # fmt: skip
     assert result.code == 0, result
     assert result.out.count("chosen\n") + result.out.count("chosen ") >= 1
@@ -72,6 +73,8 @@ def test_a_kernel_may_be_given(visits, tmp_path):
         (["--lengthscales", ",".join(["1"] * 201)], "more than 200"),
         (["--selection-share", "1"], "--selection-share"),
         (["--selection-share", "nan"], "--selection-share"),
+        (["--selection-share", "0.3"], "--selection-share does not go with --method measurement"),
+        (["--folds", "5"], "--folds does not go with --method measurement"),
         (["--method", "permute-and-flip", "--folds", "25"], "--folds"),
         (["--epsilon", "0"], "epsilon"),
         (["--delta", "2"], "delta"),
@@ -81,7 +84,7 @@ def test_a_kernel_may_be_given(visits, tmp_path):
         (["--kernel", "rbf(3) + white(4)", "--noise-std", "3"], "noise once"),
         (["--kernel", "rbf("], "--kernel"),
         (["--method", "luck"], "luck"),
-        (["--folds", "1"], "folds"),
+        (["--method", "exponential", "--folds", "1"], "folds"),
         (["--inputs", "height"], "height"),
         (["--inputs", "cost"], "cost"),
         (["-o", "nowhere/a.privgp"], "nowhere"),
@@ -98,7 +101,9 @@ def test_bad_input_is_refused_before_anything_is_spent(
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
     given = ["--lengthscales", "5,20", "-o", "a.privgp"]
-    assert_refused(run("search", "grid", visits, *ONE, *BUDGET, *given, *arguments), words)
+    assert_refused(
+        run("search", "grid", visits, *instead([*ONE, *BUDGET, *given], arguments)), words
+    )
     assert sorted(tmp_path.iterdir()) == before
 
 

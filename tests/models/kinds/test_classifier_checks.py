@@ -20,10 +20,10 @@ EXPECTED = {
 class Declaring(PrivateGPClassifier):
     """Declares the classes that a check has made up, as its data holder would."""
 
-    def fit(self, X: Any, y: Any, groups: Any = None, plan: Any = None) -> Declaring:
-        self._check_given(y)
+    def fit(self, X: Any, y: Any, *, groups: Any = None, plan: Any = None) -> Declaring:
+        self._check_given(X, y)
         settings = {**self.get_params(deep=False), "classes": np.unique(np.asarray(y))}
-        fitted = vars(PrivateGPClassifier(**settings).fit(X, y, groups, plan))
+        fitted = vars(PrivateGPClassifier(**settings).fit(X, y, groups=groups, plan=plan))
         vars(self).update({name: fitted[name] for name in fitted if name not in settings})
         return self
 

@@ -38,9 +38,9 @@ def quick(**settings: Any) -> PrivateGPRegressor:
 @pytest.mark.parametrize("groups", [None, AREAS], ids=["rows", "groups"])
 def test_noise_shrinks_with_what_a_person_changes(mechanism: str, groups: Any) -> None:
     given = {"kernel": RBF(2.0), "hyperparameters": "fixed", "mechanism": mechanism}
-    whole = PrivateGPRegressor(**GIVEN, **given).plan(X, groups)
+    whole = PrivateGPRegressor(**GIVEN, **given).plan(X, groups=groups)
     for most in (1.0, 20.0):
-        small = PrivateGPRegressor(**GIVEN, **given, max_change=most).plan(X, groups)
+        small = PrivateGPRegressor(**GIVEN, **given, max_change=most).plan(X, groups=groups)
         assert_allclose(small.noise.std / whole.noise.std, most / 200, rtol=0.01)
         assert small.expected_error() < whole.expected_error()
 
@@ -68,7 +68,7 @@ def test_the_promise_names_who_is_protected() -> None:
     assert alone.unit == "one person's contribution to one output value"
     assert "one row, by at most 2" in alone.neighbours
     assert "at most 1.23456789" in quick(max_change=1.23456789).fit(X, Y).guarantee_.neighbours
-    together = quick().fit(X, Y, AREAS).guarantee_
+    together = quick().fit(X, Y, groups=AREAS).guarantee_
     assert "one group's rows, in each by at most 1" in together.neighbours
     assert any("exposures are public" in each for each in together.assumptions)
     with pytest.raises(ValueError, match="protect different things"):
@@ -80,7 +80,7 @@ def test_the_certificate_says_what_is_not_protected() -> None:
     assert "the exposure of every row" in told["public"]
     assert any("at most 1 of it. The value itself is not" in each for each in told["not_protected"])
     assert told["data"]["released"].startswith("a rate per unit of exposure")
-    of_areas = quick().fit(X, Y, AREAS)
+    of_areas = quick().fit(X, Y, groups=AREAS)
     told = certificate(of_areas)
     assert "which rows belong to one group" in told["public"]
     assert "<th>Groups</th>" in page(told)
@@ -99,7 +99,7 @@ def test_numbers_that_are_not_counts_take_a_change_too(settings: dict[str, Any])
 @pytest.fixture(scope="module")
 def learned() -> PrivateGPRegressor:
     """At this budget noise is small beside the scatter of counts."""
-    return counts(epsilon=5.0).fit(X, Y, AREAS, exposure=EXPOSURE)
+    return counts(epsilon=5.0).fit(X, Y, groups=AREAS, exposure=EXPOSURE)
 
 
 def test_rates_are_learned_from_noisy_sums_of_counts(learned: PrivateGPRegressor) -> None:
@@ -268,8 +268,11 @@ BAD: tuple[tuple[dict[str, Any], Any, str], ...] = (
         None,
         "max_change does not go with protect='records'",
     ),
-    ({"inducing": 5}, None, "does not go with inducing"),
-    ({"objective": "trace"}, None, "objective and reconstruct 'posterior' only"),
+    (
+        {"objective": "trace"},
+        None,
+        "objective does not go with likelihood='poisson': leave objective='posterior'",
+    ),
     ({"likelihood": "binomial"}, None, "likelihood must be one of"),
     ({"y_bounds": (-1, 5)}, None, "y_bounds must not be negative"),
     ({"likelihood": "gaussian"}, EXPOSURE, "exposure goes with likelihood='poisson' only"),
@@ -290,3 +293,12 @@ def test_what_counts_cannot_have_is_refused(
         given = (X,) if call == "plan" else (X, Y)
         with pytest.raises(ValueError, match=sentence):
             getattr(counts(**settings), call)(*given, exposure=exposure)
+
+
+def test_rows_of_counts_are_not_left_out_and_their_exposures_not_ignored():
+    for call in (
+        counts(most_rows=2).plan,
+        lambda x, **given: counts(most_rows=2).fit(x, Y, **given),
+    ):
+        with pytest.raises(ValueError, match="most_rows does not go with likelihood='poisson'"):
+            call(X, groups=AREAS, exposure=EXPOSURE)

@@ -29,7 +29,8 @@ def visits(people=300, seed=0):
 
 @pytest.fixture(scope="module")
 def model():
-    return clone(MODEL).fit(*visits())
+    X, y, whose = visits()
+    return clone(MODEL).fit(X, y, groups=whose)
 
 
 def test_the_promise_is_about_people_and_their_number_is_public(model, tmp_path):
@@ -56,8 +57,8 @@ def test_it_learns_the_function(model):
 
 def test_nothing_but_the_number_of_people_is_planned_for():
     X, _, whose = visits()
-    once = clone(MODEL).plan(300, np.arange(300))
-    assert clone(MODEL).plan(X, whose).hash == once.hash
+    once = clone(MODEL).plan(300, groups=np.arange(300))
+    assert clone(MODEL).plan(X, groups=whose).hash == once.hash
     assert once.strategy.sensitivity() == clone(MODEL).plan(300).strategy.sensitivity()
     assert once.at(2.0).strategy.whole_people
 
@@ -66,7 +67,7 @@ def test_names_of_people_do_not_matter(model):
     X, y, whose = visits()
     named = np.array([f"person {i}" for i in whose])
     assert_array_equal(
-        clone(MODEL).fit(X, y, named).measurements_[0].values, model.measurements_[0].values
+        clone(MODEL).fit(X, y, groups=named).measurements_[0].values, model.measurements_[0].values
     )
 
 
@@ -74,13 +75,13 @@ def test_plans_for_people_and_for_records_are_not_mistaken(tmp_path):
     X, y, whose = visits(40)
     first = np.unique(whose, return_index=True)[1]
     X, y, whose = X[first], y[first], whose[first]  # one record each: the numbers are equal
-    of_people, of_records = clone(MODEL).plan(X, whose), clone(MODEL).plan(X)
+    of_people, of_records = clone(MODEL).plan(X, groups=whose), clone(MODEL).plan(X)
     of_people.save(tmp_path / "p.plan")
     stored = privgp.load_plan(tmp_path / "p.plan")
     for plan, groups in ((stored, None), (of_records, whose)):
         with pytest.raises(ValueError, match="Nothing was spent"):
-            clone(MODEL).fit(X, y, groups, plan=plan)
-    clone(MODEL).fit(X, y, whose, plan=stored)
+            clone(MODEL).fit(X, y, groups=groups, plan=plan)
+    clone(MODEL).fit(X, y, groups=whose, plan=stored)
 
 
 def test_everybody_counts_once():
@@ -105,10 +106,10 @@ def test_bad_groups_are_refused_before_anything_is_drawn(monkeypatch):
     monkeypatch.setattr("privgp.vault.measure.add_noise", None)
     X, y, whose = visits(20)
     with pytest.raises(ValueError, match="one identifier for each"):
-        clone(MODEL).fit(X, y, whose[:-1])
-    plan = clone(MODEL).plan(X, whose)
+        clone(MODEL).fit(X, y, groups=whose[:-1])
+    plan = clone(MODEL).plan(X, groups=whose)
     with pytest.raises(ValueError, match="Nothing was spent"):
-        clone(MODEL).fit(X, y, np.where(whose == 3, 4, whose), plan=plan)
+        clone(MODEL).fit(X, y, groups=np.where(whose == 3, 4, whose), plan=plan)
     with pytest.raises(ValueError, match="as many people"):
         exact(plan.strategy, (X, y, np.zeros(len(y), int)), (-1, 1))
     with pytest.raises(ValueError, match="groups go with"):

@@ -29,7 +29,7 @@ def search(estimator=None, space=SPACE, **settings) -> PrivateBayesSearchCV:
 
 
 def fitted(**settings) -> PrivateBayesSearchCV:
-    return search(**settings).fit(None, None, X_VAL, Y_VAL)
+    return search(**settings).fit(None, None, X_val=X_VAL, y_val=Y_VAL)
 
 
 @pytest.mark.parametrize("acquisition", ["ucb", "ei"])
@@ -47,6 +47,7 @@ def test_kusners_algorithms_without_noise_find_it_too():
     assume = {"prior_mean": 0.5, "prior_std": 0.3, "observation_std": 1e-4, "correlation": 1.0}
     noisy = fitted(method="kusner", n_iter=12, epsilon=1e4, delta=0.5, assume=assume)
     assert noisy.best_params_ == {"j": 5}
+    del assume["observation_std"]
     free = {**assume, "A": 1e-9, "tau": 1.0}
     found = fitted(method="kusner-noise-free", n_iter=12, epsilon=1e4, delta=0.5, assume=free)
     assert found.best_params_ == {"j": 5}
@@ -68,7 +69,7 @@ def test_what_is_reported_is_what_was_measured_last():
 
 
 def test_the_promise_is_the_budget():
-    found = search(random_state=None).fit(None, None, X_VAL, Y_VAL)
+    found = search(random_state=None).fit(None, None, X_val=X_VAL, y_val=Y_VAL)
     g = found.guarantee_
     assert (g.epsilon, g.delta) == (1.0, 1e-5)
     assert not g.is_simulation
@@ -123,7 +124,7 @@ def test_losses_and_functions_of_records():
     for scoring, name in (("squared_error", "sq"), ("absolute_error", "abs"), (_cost, "own")):
         found = search(
             Ridge(), space, scoring=scoring, loss_bounds=(0, 9), epsilon=1e4, delta=0.5, n_iter=3
-        ).fit(X[:30], y[:30], X[30:], y[30:])
+        ).fit(X[:30], y[:30], X_val=X[30:], y_val=y[30:])
         error = np.abs(found.predict(X[30:]) - y[30:])
         losses = {"sq": error**2, "abs": error, "own": 2 * error}[name]
         assert found.best_score_ == pytest.approx(-np.clip(losses, 0, 9).mean(), abs=0.02), name
@@ -138,7 +139,7 @@ def test_the_model_is_trained_on_the_training_data_alone():
     order = np.random.default_rng(0).permutation(150)
     train, held = order[:80], order[80:]
     found = search(KNeighborsClassifier(), {"n_neighbors": [1, 3, 5, 9]}, epsilon=5.0)
-    found.fit(X[train], y[train], X[held], y[held])
+    found.fit(X[train], y[train], X_val=X[held], y_val=y[held])
     again = clone(KNeighborsClassifier()).set_params(**found.best_params_).fit(X[train], y[train])
     assert np.array_equal(found.predict(X[held]), again.predict(X[held]))
 
@@ -146,7 +147,7 @@ def test_the_model_is_trained_on_the_training_data_alone():
 @pytest.mark.parametrize("method", ["measured", "kusner"])
 def test_nothing_private_remains(method):
     X = np.random.default_rng(1).normal(size=(40, 8))
-    found = search(method=method).fit(None, None, X, (X[:, 0] > 0).astype(int))
+    found = search(method=method).fit(None, None, X_val=X, y_val=(X[:, 0] > 0).astype(int))
     kept = pickle.dumps(found)
     assert X[7].tobytes() not in kept
     assert X.tobytes() not in kept
@@ -199,11 +200,22 @@ def test_progress_is_told():
         ({"method": "kusner", "assume": {"observation_std": 2}}, "observation_std"),
         ({"method": "kusner-noise-free", "assume": {"A": 0, "tau": 1, "correlation": 1}}, "A must"),
         ({"method": "kusner-noise-free"}, "tau"), ({"method": "kusner", "state_file": "a"}, "state_file"),
+        # what would be ignored
+        ({"method": "kusner", "acquisition": "ucb"}, "acquisition does not go with method='kusner'"),
+        ({"method": "kusner", "exploration": 3.0}, "exploration does not go with method='kusner'"),
+        ({"method": "kusner", "budget_split": [1, 2]}, "budget_split does not go with method='kusner'"),
+        ({"method": "kusner", "final_share": 0}, "final_share does not go with method='kusner'"),
+        ({"method": "kusner", "assume": {"A": 1.0}}, "'A'. does not go with method='kusner'"),
+        ({"method": "kusner-noise-free", "acquisition": "ucb"}, "acquisition does not go with"),
+        ({"method": "kusner-noise-free", "assume": {"A": 1, "tau": 1, "observation_std": 0.1}}, "'observation_std'. does not go"),
+        ({"assume": {"lengthscale": 0.3}}, "assume does not go with method='measured': leave assume=None"),
+        ({"exploration": 3.0}, "exploration does not go with acquisition='ei'"),
+        ({"candidates": 5}, "candidates does not go with a space of at most 1,000 settings"),
     ],
 )  # fmt: skip
 def test_bad_arguments_are_refused_before_anything_is_spent(settings, words):
     with pytest.raises(ValueError, match=words):
-        search(**settings).fit(None, None, X_VAL, Y_VAL)
+        search(**settings).fit(None, None, X_val=X_VAL, y_val=Y_VAL)
     with pytest.raises(ValueError, match=words):
         search(**settings).plan(10)
 
@@ -224,11 +236,11 @@ def test_bad_numbers_of_records_are_refused(rows):
 )  # fmt: skip
 def test_bad_records_are_refused_without_quoting_them(X_val, y_val, words):
     with pytest.raises(ValueError, match=words):
-        search().fit(None, None, X_val, y_val)
+        search().fit(None, None, X_val=X_val, y_val=y_val)
 
 
 def test_one_record_will_do():
-    found = search().fit(None, None, X_VAL[:1], Y_VAL[:1])
+    found = search().fit(None, None, X_val=X_VAL[:1], y_val=Y_VAL[:1])
     assert found.best_score_std_ > 1
 
 
@@ -243,12 +255,12 @@ def test_a_model_that_fails_on_private_records_tells_nothing():
             raise ValueError(f"bad record {X[0]}")
 
     with pytest.raises(ValueError, match="could not predict") as caught:
-        search(Fails()).fit(None, None, X_VAL, Y_VAL)
+        search(Fails()).fit(None, None, X_val=X_VAL, y_val=Y_VAL)
     assert "bad record" not in str(caught.value)
     assert caught.value.__suppress_context__
 
 
 def test_it_is_cloned_like_any_estimator():
-    model = search(assume={"A": 1.0}, budget_split=[1, 2])
+    model = search(budget_split=[1, 2])
     assert clone(model).get_params()["budget_split"] == [1, 2]
     assert replace(model.set_params(budget_split="even").plan(5), rows=6).rows == 6

@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privgp import PrivateGPRegressor, PrivateGridSearchCV
 from privgp.models.search.candidates import centre_of, models_of
+from tests.models import FITS_AN_INPUT
 from tests.models.search.searches import GRID, METHODS, PAID, search, some_data
 
 
@@ -29,7 +30,8 @@ from tests.models.search.searches import GRID, METHODS, PAID, search, some_data
             epsilon=1.0,
             delta=1e-3,
         )
-    ]
+    ],
+    expected_failed_checks=lambda _: FITS_AN_INPUT,
 )
 def test_every_check_of_scikit_learn_passes(estimator, check):
     check(estimator)
@@ -152,7 +154,7 @@ def test_squared_absolute_and_own_losses_choose_too():
     assert found.score(X, y) > 0.99
     low = PrivateGridSearchCV(model, grid, scoring="squared_error", loss_bounds=(0, 4),
         **{**settings, "epsilon": 1e-3})  # fmt: skip
-    chosen = {low.set_params(random_state=s).fit(X, y, None, X_val, y_val).best_index_
+    chosen = {low.set_params(random_state=s).fit(X, y, X_val=X_val, y_val=y_val).best_index_
               for s in range(40)}  # fmt: skip
     assert chosen == {0, 1, 2}, "a tiny budget chooses at random"
 
@@ -188,6 +190,9 @@ def test_names_of_columns_reach_the_chosen_model():
         ({"selection_share": 0.0}, "selection_share"),
         ({"selection_share": 1.0}, "selection_share"),
         ({"selection_share": True}, "selection_share"),
+        ({"selection_share": 0.5}, "selection_share does not go with method='measurement'"),
+        ({"cv": 3}, "cv does not go with method='measurement': leave cv=5"),
+        ({"cv": KFold(5)}, "cv does not go with method='measurement'"),
         ({"grid": {}}, "no split|candidates|kernel"),
         ({"grid": {"noise_variance": []}}, "param_grid"),
         ({"grid": {"noise_variance": 1.0}}, "param_grid"),
@@ -231,7 +236,7 @@ def test_bad_arguments_are_refused_before_anything_is_spent(settings, message, m
     ],
 )
 def test_bad_data_are_refused(method, X, y):
-    found = search(method, cv=2)
+    found = search(method, **({"cv": 2} if method in PAID else {}))
     with pytest.raises(ValueError, match=r"y|X|array|sample"):
         found.fit(X, y)
     assert not hasattr(found, "guarantee_")

@@ -134,7 +134,7 @@ def test_a_failure_after_the_choice_leaves_what_was_spent_on_record(monkeypatch)
     def fail(*_args, **_kwargs):
         raise RuntimeError("no room left")
 
-    monkeypatch.setattr("privgp.models.regressor.measure", fail)
+    monkeypatch.setattr("privgp.models.search.outputs.measure", fail)
     found = search("permute-and-flip")
     with pytest.raises(RuntimeError):
         found.fit(X, y)

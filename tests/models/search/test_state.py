@@ -23,7 +23,7 @@ def search(path, **settings) -> PrivateBayesSearchCV:
 
 
 def fit(path, **settings):
-    return search(path, **settings).fit(None, None, X_VAL, Y_VAL)
+    return search(path, **settings).fit(None, None, X_val=X_VAL, y_val=Y_VAL)
 
 
 def lines(path):
@@ -105,7 +105,7 @@ def test_the_file_holds_noisy_scores_and_public_words(tmp_path):
 def test_another_search_is_refused(tmp_path, settings):
     fit(tmp_path / "state")
     with pytest.raises(ValueError, match="another search"):
-        search(tmp_path / "state").set_params(**settings).fit(None, None, X_VAL, Y_VAL)
+        search(tmp_path / "state").set_params(**settings).fit(None, None, X_val=X_VAL, y_val=Y_VAL)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_file_in_use_and_places_that_cannot_be_written_are_refused(tmp_path):
 
 def search_slowly(path: Path) -> None:
     slow = search(path, random_state=None, progress=lambda done: time.sleep(0.05))
-    slow.fit(None, None, X_VAL, Y_VAL)
+    slow.fit(None, None, X_val=X_VAL, y_val=Y_VAL)
 
 
 def test_a_process_that_is_really_killed(tmp_path):

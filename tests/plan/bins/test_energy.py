@@ -24,7 +24,7 @@ def test_no_other_weight_is_much_better(inputs, rows):
     lost = {}
     for weight in (0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, chosen.energy_weight):
         bins = replace(chosen, energy_weight=weight)
-        error = aim.error(bins, bins.sum_std(budget.noise_of(bins).std)) / HALF
+        error = aim.error(bins, budget.noise_of(bins).std) / HALF
         worse = score_lost(np.array([weight]), 1.0, rows, aim.scatter, np.array([error**2]))
         lost[weight] = np.log(error) + float(worse[0])
     assert lost[chosen.energy_weight] <= min(lost.values()) + 0.002

@@ -11,13 +11,13 @@ from privgp.gp.inference.posterior import posterior
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.kernels.integral import integral_gram
 from privgp.gp.measurement import Measurement
-from privgp.plan.bins.bins import Bins, Grid
+from privgp.plan.bins.bins import Bins, Grid, HalvedBins
 from privgp.plan.bins.build import Aim, aware_bins, best_bins, best_pure_bins, design_models
 from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.bins.energy import Scatter
 from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.start import starting_priors
-from privgp.privacy.noise import gaussian_noise
+from privgp.privacy.noise import LAPLACE, gaussian_noise
 from privgp.vault.measure import exact as without_noise
 
 NUMBERS = {1: (1, 2, 3, 4, 6, 8, 12, 16, 32, 64), 2: (1, 2, 3, 4, 6, 10)}
@@ -57,8 +57,8 @@ def test_no_number_of_bins_is_much_better_for_laplace_noise(inputs, rows):
     _, aim, _, _ = setting(inputs, rows, 1.0)
     budget = Budget(1.0, 1e-5)
     chosen, planned = best_pure_bins(aim, budget)
-    noise = chosen.sum_std(budget.noise_of(chosen).std)
-    errors = [aim.error(aim.bins(k), noise) for k in NUMBERS[inputs]]
+    noise = budget.noise_of(chosen).std
+    errors = [aim.error(aim.bins(k, HalvedBins, law=LAPLACE), noise) for k in NUMBERS[inputs]]
     assert planned == pytest.approx(aim.error(chosen, noise), rel=1e-6)
     assert planned <= 1.01 * min(errors)
     assert max(errors) > 1.2 * min(errors)

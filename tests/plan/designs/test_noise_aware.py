@@ -270,7 +270,7 @@ def test_the_gap_of_a_plan_for_people_with_several_rows_is_a_true_floor():
         hyperparameters="fixed",
         mechanism="gaussian",
     )
-    plan = model.plan(X, groups)
+    plan = model.plan(X, groups=groups)
     index = np.arange(80) % 2
     rival = strategy_for_rows(
         np.array([[1.0, 0.0]]), index, groups, energy=False, equal_weights=False

@@ -18,10 +18,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from privgp import PrivateFunction
+from privgp.privacy.guarantee import NOT_TIMED
 from privgp.storage import archive, state_file
 from privgp.storage.archive import DamagedFile
 from privgp.storage.state_file import StateFile
 from privgp.vault.states.kept import Kept
+from privgp.vault.states.outputs import OutputsContents
 from tests.models.functions import ASKED, X, Y, function
 
 
@@ -131,7 +133,9 @@ ENTRIES, ARCHIVES = [*MOMENTS][:3], [*MOMENTS][3:7]
 def test_killed_at_any_moment_it_goes_on_with_the_same_function(tmp_path, monkeypatch, moment, way):
     path = tmp_path / "heights.private-state"
     kind = {"inducing": {"inducing": 8}, "records": {"protect": "records", "domain": (0, 10)}}
-    made = function(**kind.get(way, {})).fit(X, Y, state=path)
+    with monkeypatch.context() as patch:  # earlier versions drew nothing at the fit
+        patch.setattr(OutputsContents, "drawn_at_once", lambda self: None)
+        made = function(**kind.get(way, {})).fit(X, Y, state=path)
     known = made.release(ASKED[:3]) if way != "inducing" else np.empty(0)
     with monkeypatch.context() as patch:
         if way == "written anew":
@@ -315,3 +319,18 @@ def test_tables_keep_their_names(tmp_path):
     again = PrivateFunction.load_state(path)
     assert list(again.feature_names_in_) == ["age"]
     assert np.array_equal(again.release(table), answers)
+
+
+def test_noise_that_can_be_drawn_at_once_is_drawn_before_anybody_asks(tmp_path):
+    """How long an exact draw takes tells a little of the noise: no caller waits for it."""
+    path = tmp_path / "heights.private-state"
+    made = function(inducing=8).fit(X, Y, state=path)
+    numbers = made._kept.contents.draws.numbers
+    assert len(numbers) == 8
+    made.release(ASKED)
+    assert made._kept.contents.draws.numbers is numbers
+    again = PrivateFunction.load_state(path)
+    assert np.array_equal(again._kept.contents.draws.numbers, numbers)
+    assert NOT_TIMED not in made.guarantee_.assumptions
+    for lazy in (function(), function(protect="records", domain=(0, 10))):
+        assert NOT_TIMED in lazy.fit(X, Y).guarantee_.assumptions

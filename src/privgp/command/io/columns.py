@@ -13,7 +13,7 @@ from privgp.command.errors import Refusal, counted, refusal, refusing
 from privgp.command.io.cells.kinds import FILL_IN, TEXTS, Kinds, kinds_of, parted, typed
 from privgp.command.io.cells.numerals import OTHERWISE
 from privgp.command.io.screen import Step
-from privgp.command.io.tables import Form, Source, batches, check_some, load, open_table
+from privgp.command.io.tables import Form, Source, batches, load, open_table
 from privgp.models.kept import names_of
 from privgp.plan.inputs.rows import BLOCK
 from privgp.plan.several.arguments import are_several
@@ -74,17 +74,15 @@ def asked_rows(
     return read_inputs(table, names, known_kinds(model, names), form)
 
 
-def asked_table(
-    model: Any, path: Path, table: Path, given: str | None, form: Form | None = None
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The inputs in a new table, and all of its columns as they are; but not one that has the name of
-    the private output, as the table may be the curator's."""
-    X = asked_rows(model, path, table, given, form)
-    kinds = known_kinds(model, X.columns) or {}
-    source = open_table(table, _with_texts(form, kinds), X.columns)
+def kept_columns(
+    model: Any, table: Path, names: Sequence[str], form: Form | None = None
+) -> pl.DataFrame:
+    """All columns of a new table as they are, the inputs ``names`` among them; but not one that has the
+    name of the private output, as the table may be the custodian's."""
+    source = open_table(table, _with_texts(form, known_kinds(model, names) or {}), names)
     private = {*getattr(model, "output_names_", ()), (model.output_ or {}).get("column")}
     kept = [name for name in source.names if name not in private and source.names.count(name) == 1]
-    return X, load(source, kept)
+    return load(source, kept)
 
 
 def known_kinds(model: Any, names: Sequence[str]) -> Kinds | None:
@@ -229,13 +227,11 @@ def _first(mask: pl.Series, before: int = 0) -> int:
     return before + place + 1
 
 
-def check_cells(source: Source, names: list[str], output: str | None = None) -> int:
-    """Read the whole table once, check every cell that is asked for, and count the rows."""
+def check_cells(source: Source, names: list[str], output: str | None = None) -> None:
+    """Read the whole table once, and check every line and every cell that is asked for."""
     count = 0
     for frame in batches(source, [*names] if output is None else [*names, output], BATCH):
         input_columns(frame, names, source, count)
         if output is not None:
             output_column(frame, output, source)
         count += frame.height
-    check_some(count, source)
-    return count

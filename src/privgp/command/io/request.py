@@ -38,9 +38,8 @@ from privgp.command.io.tables import (
     Form,
     Source,
     check_columns,
-    check_lines,
     count_rows,
-    load_checked,
+    load,
     open_table,
 )
 from privgp.command.options import ReleaseOptions
@@ -72,6 +71,8 @@ TOO_EXTREME = (
 DROP_CHOICE = (
     "fill it in, or give --missing drop, which leaves out such rows and makes public which they are"
 )
+# The same whether there are such rows or not: how many rows a person has may be private.
+LEFT_OUT = "Rows in which a value is missing are left out; their number is not shown, as records are private."
 OF_ALL = ("epsilon", "delta", "protect", "hyperparameters", "mechanism", "inducing")
 AS_GIVEN = (
     "noise_variance", "objective", "reconstruct", "max_change", "likelihood", "most_rows",
@@ -139,9 +140,7 @@ class Request(ReleaseOptions):
             source = open_table(self.data)
             asked = [name for name in (self.groups, output) if name is not None]
             check_columns(source, [*names, *asked])
-            rows = check_cells(source, names, output)
-            if output is not None:
-                check_lines(source, rows)
+            check_cells(source, names, output)
         with public_computation():
             table = open_files(str(self.data), names, output, self.groups, self.columns)
         if output is not None and self.is_many:
@@ -232,6 +231,11 @@ class Request(ReleaseOptions):
         if self.inputs_are_private:
             declared = self.private_inputs()
             self._check_domain(self.domain() if declared is None else declared.domain)
+            if self.exposure is not None:
+                raise Refusal(
+                    "--exposure does not go with --protect records: exposures are public, and that of "
+                    "a private record is as private as the record."
+                )
             if self.inducing is not None:
                 raise Refusal(
                     "--inducing does not go with --protect records, which measures sums, whose "
@@ -280,6 +284,8 @@ class Request(ReleaseOptions):
                 raise Refusal(f"The private output '{output}' cannot name the people.")
             if output == self.exposure:
                 raise Refusal(f"The private output '{output}' cannot be the --exposure.")
+        if self.inputs_are_private and self.groups in self.input_names:
+            raise Refusal(f"The private identifiers '{self.groups}' cannot be among the --inputs.")
         self._check_several()
 
     def _check_several(self) -> None:
@@ -397,15 +403,18 @@ class Request(ReleaseOptions):
         """These columns, every line checked; without the rows where one that is used has no value, if
         these are to be left out."""
         if self.missing == "refuse":
-            return load_checked(source, wanted)[1]
+            return load(source, wanted)
         used = dict.fromkeys([*wanted, *self.public_names, self.exposure, *self.output_names])
         names = [name for name in used if name in wanted or name in source.names]
-        _, frame = load_checked(source, names)
+        frame = load(source, names)
         kept = whole_rows(frame, self.levels)
         if kept.height == 0:
             raise Refusal(f"Every row of '{source.path}' has a missing value.")
-        public = [] if self.inputs_are_private else self.input_names
-        words = words_for_nothing(frame, kept, [name for name in public if name not in self.levels])
+        if self.inputs_are_private:
+            self.left_out[:] = [LEFT_OUT]
+            return kept.select(wanted)
+        levels = self.levels
+        words = words_for_nothing(frame, kept, [n for n in self.input_names if n not in levels])
         self.left_out[:] = _left_out(frame.height, kept.height, words)
         return kept.select(wanted)
 
@@ -420,7 +429,6 @@ class Request(ReleaseOptions):
             source = self.source()
             if self.missing == "refuse":
                 rows = count_rows(source, self.input_names)
-                check_lines(source, rows)
             else:
                 rows = self._loaded(source, self.input_names).height
             if self.groups is None:
@@ -563,7 +571,7 @@ def make_plan(
     if model.protect == "records" and isinstance(X, pl.DataFrame):
         X = X.height
     with public_computation():
-        plan: Plan = model.plan(X, people, **(exposures or {}))
+        plan: Plan = model.plan(X, groups=people, **(exposures or {}))
         if not np.all(np.isfinite(plan.starting_error)):
             raise ArithmeticError
     return plan

@@ -10,7 +10,7 @@ from privgp.command.errors import Refusal, listed, refusal, refusing
 from privgp.command.io.files import whole_file
 from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, tell
-from privgp.models.load import save
+from privgp.models.load import NOTICE_RECORDS, save
 from privgp.models.published import LONGEST
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import certificate, page
@@ -77,12 +77,12 @@ class Results:
 
 def contains(request: Request) -> str:
     if request.inputs_are_private:
-        return "The file contains no input and no output of any record."
+        return NOTICE_RECORDS
     what = "inputs" if request.inducing is None else "centres or values of inputs"
     table = request.data if request.is_many else request.data.name
     return (
         f"The file contains {what}, {listed(request.input_names)}, of rows of {table}: "
-        "publish it only if these may be public. It contains no output."
+        "publish it only if these may be public, and none was computed from the output."
     )
 
 

@@ -18,8 +18,8 @@ from privgp.ledger.errors import LedgerError
 from privgp.models.files import fit_table, rehearse_table
 from privgp.models.load import save
 from privgp.models.tables import records_to_plan
+from privgp.storage.parser import TableError
 from privgp.storage.parts import part_beside
-from privgp.storage.tables import TableError
 from privgp.types import Array
 
 Measure = Callable[[], Any]
@@ -35,7 +35,7 @@ def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
     step("Planning and rehearsing")
     plan = request.plan or request.named(make_plan(model, X, people, exposures))
     rehearse(model, X, people, path, plan, request.plan_path, exposures)
-    return lambda: model.fit(X, y, people, plan, **exposures)
+    return lambda: model.fit(X, y, groups=people, plan=plan, **exposures)
 
 
 def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) -> Measure:
@@ -67,13 +67,17 @@ def rehearse(
 ) -> None:
     """Release made-up values, measured as planned."""
     with rehearsal(model, path, plan_path) as trial:
-        declared = records_to_plan(model).inputs_ if model.protect == "records" else None
-        inputs: Any = (
-            made_up(X, model.x_bounds, (0.0, 1.0))[0]
-            if declared is None
-            else middle_rows(declared, X.height)
-        )
-        trial.fit(inputs, model._made_up(X.height), people, plan, **(exposures or {}))
+        inputs, values = made_up_inputs(model, X), model._made_up(X.height)
+        trial.fit(inputs, values, groups=people, plan=plan, **(exposures or {}))
+
+
+def made_up_inputs(model: Any, X: pl.DataFrame) -> Any:
+    """Inputs to rehearse with: private ones in the middle of what was declared, public ones as they
+    are."""
+    declared = records_to_plan(model).inputs_ if model.protect == "records" else None
+    if declared is None:
+        return made_up(X, model.x_bounds, (0.0, 1.0))[0]
+    return middle_rows(declared, X.height)
 
 
 @contextmanager

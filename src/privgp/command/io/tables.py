@@ -1,27 +1,22 @@
-"""Reading and writing tables. Only the columns that are asked for are ever loaded. The library that
-parses quotes cells in its errors, so none of its errors is passed on."""
+"""Reading and writing tables. Only the columns that are asked for are ever loaded."""
 
 import codecs
-import gzip
-import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import polars as pl
 
-from privgp.command.errors import Refusal, counted, listed
+from privgp.command.errors import Refusal, listed
 from privgp.command.io.cells.dates import check_date_format
 from privgp.command.io.cells.numerals import decimal_comma_seen, pointed
 from privgp.command.io.files import TABLES, check_readable, ending, whole_file
+from privgp.storage import parser
+from privgp.storage.parser import EncodingError, Layout, TableError
 
-Read = TypeVar("Read")
-DELIMITERS = ";\t|"  # tried where a header has one name only
-UTF_8 = ("utf-8", "utf-8-sig")
+DELIMITERS = ",;\t|"  # in the order in which they are tried on a header
 
 
 @dataclass(frozen=True)
@@ -43,14 +38,18 @@ class Source:
     names: tuple[str, ...]
     delimiter: str = ","
     decimal_comma: bool | None = None  # None: nothing shows it
-    encoding: str = "utf-8-sig"
+    encoding: str = "utf-8"
     date_format: str | None = None
     texts: tuple[str, ...] = ()
 
     @property
+    def layout(self) -> Layout:
+        return Layout(self.delimiter, self.encoding)
+
+    @property
     def is_plain(self) -> bool:
         """Whether it is a CSV file in UTF-8 with commas between fields, and without decimal commas."""
-        return self.delimiter == "," and not self.decimal_comma and self.encoding in UTF_8
+        return self.delimiter == "," and not self.decimal_comma and self.layout.is_utf_8
 
     @property
     def is_csv(self) -> bool:
@@ -60,41 +59,48 @@ class Source:
 def open_table(path: Path, form: Form | None = None, public: Sequence[str] = ()) -> Source:
     """``public``: columns that may be looked at to see how numbers are written."""
     form = form or Form()
-    if form.delimiter is not None and len(form.delimiter.encode()) != 1:
+    given = "," if form.delimiter is None else form.delimiter
+    if len(given.encode()) != 1 or given in '"\r\n':
         raise Refusal("--delimiter must be one character, such as ';'.")
     check_date_format(form.date_format)
     check_readable(path, TABLES)
     if ending(path) == ".parquet":
-        return Source(path, tuple(_parsed(path, lambda: pl.read_parquet_schema(path))))
-    delimiter, encoding = form.delimiter or ",", _encoding(form.encoding)
-    names = _header(path, delimiter, encoding)
-    for other in DELIMITERS if form.delimiter is None else "":
-        if len(names) == 1 and other in names[0]:
-            delimiter, names = other, _header(path, other, encoding)
+        with _refusing_tables():
+            return Source(path, parser.read_header(str(path)))
+    encoding = _encoding(form.encoding)
+    delimiter, names = _header(path, form.delimiter or DELIMITERS, encoding)
     how = delimiter, form.decimal_comma, encoding, form.date_format, form.texts
     source = Source(path, names, *how)
     numeric = [name for name in public if name not in form.texts]
     if form.decimal_comma is None and numeric and all(names.count(name) == 1 for name in numeric):
-        frame = _parsed(path, _selected(source, numeric).collect)
+        frame = _read(source, numeric)
         return replace(source, decimal_comma=decimal_comma_seen(frame, path, delimiter))
     return source
 
 
 def _encoding(given: str | None) -> str:
     try:
-        return "utf-8-sig" if given is None else codecs.lookup(given).name
+        return Layout.encoding if given is None else codecs.lookup(given).name
     except LookupError:
         raise Refusal(
             f"--encoding must be the name of one, such as windows-1252 or utf-16, got '{given}'."
         ) from None
 
 
-def _header(path: Path, delimiter: str, encoding: str) -> tuple[str, ...]:
-    # The lines after the first may be of any length here.
-    first = partial(pl.read_csv, has_header=False, n_rows=1, truncate_ragged_lines=True)
-    read = partial(first, path, infer_schema=False, glob=False, separator=delimiter)
-    told = {} if encoding in UTF_8 else {"encoding": encoding}
-    return tuple((name or "").strip() for name in _parsed(path, lambda: read(**told).row(0)))
+def _header(path: Path, delimiters: str, encoding: str) -> tuple[str, tuple[str, ...]]:
+    """The first delimiter that parts the header into several names, or else the first of all, and the
+    names."""
+    for delimiter in delimiters:
+        try:
+            names = parser.read_header(str(path), Layout(delimiter, encoding))
+        except EncodingError:
+            break
+        except TableError:  # quotes may stand around names that another delimiter parts
+            continue
+        if len(names) > 1:
+            return delimiter, names
+    with _refusing_tables():
+        return delimiters[0], parser.read_header(str(path), Layout(delimiters[0], encoding))
 
 
 def check_columns(source: Source, wanted: Sequence[str]) -> None:
@@ -121,22 +127,10 @@ def _is_number(text: str) -> bool:
     return bool(re.match(r"\s*[-+]?\W?[\d.]", text))
 
 
-def _scan(source: Source) -> pl.LazyFrame:
-    if source.is_csv:
-        separator, encoding = source.delimiter, source.encoding
-        scan = partial(pl.scan_csv, infer_schema=False, glob=False, separator=separator)
-        if encoding in UTF_8:
-            return scan(source.path)
-        read = partial(pl.read_csv, infer_schema=False, glob=False, separator=separator)
-        return _parsed(source.path, lambda: read(source.path, encoding=encoding).lazy())  # at once
-    return pl.scan_parquet(source.path, glob=False)
-
-
-def _selected(source: Source, wanted: Sequence[str]) -> pl.LazyFrame:
-    """These columns and no others, cells of a CSV file as text."""
+def _wanted(source: Source, wanted: Sequence[str]) -> list[pl.Expr]:
+    """These columns, cells of a CSV file as text."""
     check_columns(source, wanted)
-    cells = (_cells(source, source.names.index(name)).alias(name) for name in wanted)
-    return _scan(source).select(cells)
+    return [_cells(source, source.names.index(name)).alias(name) for name in wanted]
 
 
 def _cells(source: Source, place: int) -> pl.Expr:
@@ -146,111 +140,61 @@ def _cells(source: Source, place: int) -> pl.Expr:
 
 
 def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
-    """These columns and no others, cells of a CSV file as text; at least one row."""
-    frame = _parsed(source.path, _selected(source, wanted).collect)
-    check_some(frame.height, source)
-    return frame
+    """These columns and no others, cells of a CSV file as text; at least one row. Every line is checked
+    first: which columns are wanted makes no difference to what is said of them."""
+    return _read(source, wanted)
+
+
+def _read(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
+    columns, rows = _wanted(source, wanted), count_rows(source, wanted)
+    with _refusing_tables():
+        return parser.read_rows(str(source.path), columns, rows, layout=source.layout)
 
 
 def load_whole(path: Path, wanted: Sequence[str]) -> tuple[Source, pl.DataFrame]:
-    """These columns of a table, every line checked."""
-    return load_checked(open_table(path), wanted)
-
-
-def load_checked(source: Source, wanted: Sequence[str]) -> tuple[Source, pl.DataFrame]:
-    """The same of a table that is open. Lines come first: which columns are wanted makes no difference
-    to what is said of them."""
-    check_columns(source, wanted)
-    rows = _count_lines(source)
-    frame = load(source, wanted)
-    if rows not in (None, frame.height):
-        raise _unreadable(source.path)
-    return source, frame
+    """These columns of a table that is written plainly."""
+    source = open_table(path)
+    return source, load(source, wanted)
 
 
 def count_rows(source: Source, wanted: Sequence[str]) -> int:
-    """How many rows there are, without loading a cell; the table must have these columns."""
+    """How many rows there are, every line checked; the table must have these columns."""
     check_columns(source, wanted)
-    rows = int(_parsed(source.path, _scan(source).select(pl.len()).collect).item())
+    with _refusing_tables():
+        rows = parser.count_rows(str(source.path), source.layout)
     check_some(rows, source)
     return rows
 
 
 def batches(source: Source, wanted: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
     """As ``load``, in order and in tables of at most ``rows`` rows, so that few are held at a time."""
-    selected = _selected(source, wanted)
-    parts = _parsed(
-        source.path, lambda: selected.collect_batches(chunk_size=rows, maintain_order=True)
-    )
-    while (frame := _parsed(source.path, lambda: next(parts, None))) is not None:
-        yield frame
+    columns, count = _wanted(source, wanted), count_rows(source, wanted)
+    for first in range(0, count, rows):
+        stop = min(first + rows, count)
+        with _refusing_tables():
+            yield parser.read_rows(
+                str(source.path), columns, count, first, stop, layout=source.layout
+            )
+
+
+@contextmanager
+def _refusing_tables() -> Iterator[None]:
+    """Refuse what is wrong with a table in the words of whoever read it; where letters are, say what
+    can be done about it."""
+    try:
+        yield
+    except EncodingError as problem:
+        raise Refusal(
+            f"{str(problem).rstrip('.')}: save it as CSV UTF-8, or, for plan, release, update and predict, "
+            "name its encoding, such as windows-1252."
+        ) from None
+    except TableError as problem:
+        raise Refusal(str(problem)) from None
 
 
 def check_some(rows: int, source: Source) -> None:
     if rows == 0:
         raise Refusal(f"'{source.path}' has a header but no rows.")
-
-
-def check_lines(source: Source, rows: int) -> None:
-    """Refuse a CSV file in which a line has more or fewer fields than the header, or rows are
-    missing: loading some columns does not notice, and would misread all that comes after."""
-    if _count_lines(source) not in (None, rows):
-        raise _unreadable(source.path)
-
-
-def _count_lines(source: Source) -> int | None:
-    """How many rows a CSV file has, every one of which has all fields; None for another file."""
-    if not source.is_csv:
-        return None
-    width, last = len(source.names), -1
-    try:
-        for last, (line, fields) in enumerate(_field_counts(source)):  # noqa: B007 - header: 0
-            if fields != width:
-                raise Refusal(
-                    f"Line {line} of '{source.path}' has {counted(fields, 'field')} where the "
-                    f"header has {width}."
-                )
-    except (OSError, EOFError, ValueError):
-        raise _unreadable(source.path) from None
-    return last
-
-
-def _field_counts(source: Source) -> Iterator[tuple[int, int]]:
-    """Of every row the last line, counted from 1, and how many fields it has. No cell is read: lines
-    are searched for delimiters and quotes alone."""
-    opened = gzip.open if ending(source.path) == ".csv.gz" else open
-    fields, quoted = 0, False
-    with opened(source.path, "rt", newline="", encoding=source.encoding) as lines:
-        for number, line in enumerate(lines, start=1):
-            if quoted or '"' in line:
-                more, quoted = _delimiters(line, source.delimiter, quoted)
-            else:
-                more = line.count(source.delimiter)
-            fields += more
-            if not quoted:
-                yield number, fields + 1 if fields or line.strip("\r\n") else 0
-                fields = 0
-    if quoted:
-        yield number, fields + 1
-
-
-def _delimiters(line: str, delimiter: str, quoted: bool) -> tuple[int, bool]:
-    """How many delimiters of a line stand outside of quotes, and whether it ends inside of them. A
-    quote begins a field or is a letter like any other; inside, two of them are one."""
-    count, start, place = 0, True, 0
-    while place < len(line):
-        letter = line[place]
-        if quoted:
-            if line.startswith('""', place):
-                place += 1
-            elif letter == '"':
-                quoted = False
-        elif letter == '"' and start:
-            quoted = True
-        count += letter == delimiter and not quoted
-        start = letter == delimiter and not quoted
-        place += 1
-    return count, quoted
 
 
 def write_table(frame: pl.DataFrame, path: Path, *, simulation: bool) -> list[str]:
@@ -277,39 +221,3 @@ def _shortly(column: pl.Series) -> pl.Series:
         if (column.dt.truncate(every) == column).all():
             return column.dt.strftime(form)
     return column
-
-
-def _parsed(path: Path, read: Callable[[], Read]) -> Read:
-    try:
-        with _no_panic_messages():
-            return read()
-    except (KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except BaseException:  # the parser's panics are no Exceptions
-        raise _unreadable(path) from None
-
-
-@contextmanager
-def _no_panic_messages() -> Iterator[None]:
-    """Keep the parser, which is no Python, from writing to the error stream of the process."""
-    try:
-        kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    except OSError:  # there is no error stream
-        yield
-        return
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
-
-
-def _unreadable(path: Path) -> Refusal:
-    if ending(path) == ".parquet":
-        return Refusal(f"'{path}' cannot be read as Parquet.")
-    return Refusal(
-        f"'{path}' cannot be read as CSV in UTF-8: save it as CSV UTF-8, or, for plan, release, update and "
-        "predict, name its encoding, such as windows-1252."
-    )

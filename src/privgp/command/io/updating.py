@@ -1,43 +1,49 @@
 """What an update of a release is asked, and what comes before it spends: read and rehearse."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from privgp.command.errors import Refusal, counted, refusing
 from privgp.command.io.cells.kinds import Kinds, levels_of
-from privgp.command.io.columns import as_table, known_kinds, made_up, split_names
+from privgp.command.io.columns import as_table, known_kinds, split_names
 from privgp.command.io.files import open_stored
 from privgp.command.io.request import Request, public_computation
 from privgp.command.io.screen import Step
-from privgp.command.io.spending import Measure
+from privgp.command.io.spending import Measure, made_up_inputs
 from privgp.models.kept import names_of
+from privgp.models.kinds.further import MEASURED, OTHER_RECORDS, OTHER_ROWS, WHICH_RECORDS
+from privgp.models.kinds.records import row_count
 from privgp.models.kinds.updates import (
     KINDS,
-    MEASURED,
-    OTHER_ROWS,
     OTHER_UNIT,
     check_updatable,
     measure_again,
     measure_new,
 )
 from privgp.models.load import load, save
-from privgp.models.regressor import PrivateGPRegressor
 from privgp.storage.parts import part_beside
+from privgp.types import Array
 
 Further = tuple[float, float] | None  # a further budget for the same rows; None for new people
 
 # What the library refuses, in words of this command.
 IN_OPTIONS = {
-    KINDS: "FILE cannot be updated: it must be a release of one output, neither labels nor rates, at "
-    "public inputs, made without --inducing and --reconstruct unbiased. Nothing was spent.",
+    KINDS: "FILE cannot be updated: it must be a release made without --inducing and --reconstruct "
+    "unbiased. Nothing was spent.",
     MEASURED: "The rows of DATA were measured already: if they are the same people, give --same-rows. "
     "Nothing was spent.",
     OTHER_ROWS: "With --same-rows, DATA must be the rows of FILE or of one of its updates, in the same "
     "order: leave it out for new people. Nothing was spent.",
+    OTHER_RECORDS: "With --same-rows, DATA must have as many records, or as many people, as FILE or one "
+    "of its updates: leave it out for new people. Nothing was spent.",
+    WHICH_RECORDS: "Several batches have as many records as DATA, and private inputs are not compared: "
+    "give --same-rows for a batch before the next update. Nothing was spent.",
     OTHER_UNIT: "--groups must be given if FILE was made with it, and otherwise not: the promise "
     "protects one kind of unit. Nothing was spent.",
 }
@@ -48,7 +54,7 @@ class UpdateRequest(Request):
     """``released``: the model of the file; ``names``: of the input columns; ``further``: budget for
     the same rows, None for new people."""
 
-    released: PrivateGPRegressor
+    released: Any
     names: tuple[str, ...]
     further: Further
 
@@ -60,6 +66,7 @@ class UpdateRequest(Request):
         inputs: str | None,
         output: str,
         groups: str | None,
+        exposure: str | None,
         further: Further,
         seed: int | None,
         **written: Any,
@@ -79,15 +86,42 @@ class UpdateRequest(Request):
         with _told_as_options():
             check_updatable(model)
         epsilon, delta = further or (model.epsilon, model.delta)
+        asked = model.loaded_.parameters
+        labels = asked.labels()
+        if labels is not None and labels != list(asked.arguments()["classes"]):
+            raise Refusal(f"'{release}' is for labels that are numbers: update it in Python.")
+        bounds: Any = None if labels else np.ravel(asked.y_bounds)[:2].tolist()
         return cls(
             released=model, names=names, further=further, data=data, inputs=",".join(names),
-            output=output, groups=groups, bounds=model.y_bounds, epsilon=epsilon, delta=delta,
-            seed=seed, **written,
+            output=output, groups=groups, bounds=bounds,
+            classes=None if labels is None else ",".join(labels), epsilon=epsilon, delta=delta,
+            protect=asked.protect, likelihood=asked.likelihood, exposure=exposure, seed=seed, **written,
         )  # fmt: skip
+
+    @property
+    def y_bounds(self) -> Any:
+        return self.released.loaded_.parameters.y_bounds
+
+    @property
+    def class_names(self) -> list[str] | None:
+        labels: list[str] | None = self.released.loaded_.parameters.labels()
+        return labels
 
     @property
     def input_names(self) -> list[str]:
         return [*self.names]
+
+    def domain(self) -> Any:
+        return self.released.loaded_.parameters.x_bounds
+
+    def private_inputs(self) -> Any:
+        """What was declared of private inputs, under the names that they have in the table."""
+        inputs = self.released.inputs_
+        if inputs is None or not self.inputs_are_private:
+            return None
+        if inputs.names != self.names:
+            raise Refusal(f"The inputs of FILE are {','.join(inputs.names)}: leave --inputs out.")
+        return inputs
 
     @property
     def kinds(self) -> Kinds | None:
@@ -101,8 +135,8 @@ class UpdateRequest(Request):
         here = dict(zip(inputs.names, self.names, strict=True))
         return {here[name]: levels for name, levels in levels_of(inputs).items()}
 
-    def model(self) -> PrivateGPRegressor:
-        released: PrivateGPRegressor = self.released.set_params(random_state=self.seed)
+    def model(self) -> Any:
+        released = self.released.set_params(random_state=self.seed)
         released._noted = self.noted
         return released
 
@@ -111,20 +145,20 @@ def prepared_update(request: UpdateRequest, output: str, path: Path, step: Step)
     """Read the table and rehearse; what is handed back spends."""
     step("Reading the table")
     X, people, y = request.all_columns(output)
-    model = request.model()
+    model, exposures = request.model(), request.exposures()
     step("Planning and rehearsing")
-    rehearse_update(model, X, people, path, request.further)
+    rehearse_update(model, X, people, path, request.further, exposures)
 
-    def measure() -> PrivateGPRegressor:
+    def measure() -> Any:
         model.set_params(ledger=request.account)
-        _measure(model, X, y, people, request.further)
+        _measure(model, X, y, people, request.further, exposures)
         return model
 
     return measure
 
 
 def rehearse_update(
-    model: PrivateGPRegressor, X: Any, people: Any, path: Path, further: Further
+    model: Any, X: Any, people: Any, path: Path, further: Further, exposures: Mapping[str, Array]
 ) -> None:
     """Release made-up values from a copy of the model, into a file that is removed."""
     trial = deepcopy(model).set_params(hyperparameters="fixed", random_state=0)
@@ -133,8 +167,8 @@ def rehearse_update(
         _told_as_options(),
         part_beside(path, ending=path.suffix) as part,
     ):
-        _, middle = made_up(X, None, model.y_bounds)
-        _measure(trial, X, middle, people, further)
+        inputs, middle = made_up_inputs(model, X), model._made_up(X.height)
+        _measure(trial, inputs, middle, people, further, exposures)
         save(trial, part, overwrite=True)
 
 
@@ -148,10 +182,13 @@ def _told_as_options() -> Iterator[None]:
             raise ValueError(IN_OPTIONS.get(str(problem), str(problem))) from None
 
 
-def _measure(model: PrivateGPRegressor, X: Any, y: Any, people: Any, further: Further) -> None:
+def _measure(
+    model: Any, X: Any, y: Any, people: Any, further: Further, exposures: Mapping[str, Array]
+) -> None:
     """New people's rows, or the same again with a further budget."""
     rows = as_table(model, X)  # under the names that the model knows
+    exposed = model._exposed_by(exposures.get("exposure"), row_count(rows))
     if further is None:
-        measure_new(model, rows, y, people)
+        measure_new(model, rows, y, people, exposed)
     else:
-        measure_again(model, rows, y, *further, people)
+        measure_again(model, rows, y, *further, people, exposed)

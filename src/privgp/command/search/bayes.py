@@ -8,8 +8,10 @@ from json import dumps, loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import typer
+
 from privgp.command import options as o
-from privgp.command.errors import Failure, Refusal, one_line, refusal, stopped
+from privgp.command.errors import Failure, Refusal, one_line, refusal, refuse_given, stopped
 from privgp.command.io.files import TABLES, check_apart, check_files, whole_file
 from privgp.command.io.screen import progress, tell
 
@@ -36,6 +38,7 @@ Loss = Literal["squared_error", "absolute_error"]
 
 
 def bayes(
+    context: typer.Context,
     train: Annotated[Path, o.plain("Training records, which are not protected.", metavar="TABLE")],
     validation: Annotated[Path, o.plain("Private records, never trained on.", metavar="TABLE")],
     inputs: Annotated[str, o.plain("Columns to predict from.", metavar="A,B")],
@@ -62,6 +65,10 @@ def bayes(
     json: o.Json = False,
 ) -> None:
     """Tune a model by Bayesian optimisation on private validation records."""
+    if task == "classification":
+        refuse_given(context, ("loss",), "--task classification, which scores accuracy")
+    if method != "measured":
+        refuse_given(context, ("acquisition",), f"--method {method}")
     if task == "classification" and loss_bounds is not None:
         raise Refusal("--loss-bounds are for --task regression: accuracy has bounds 0 and 1.")
     if task == "regression" and loss_bounds is None:
@@ -108,7 +115,7 @@ def bayes(
     with _spending(epsilon, delta, state), progress(len(planned.noise) or steps) as step:
         search.set_params(progress=lambda done: step(f"Step {done} done"))
         with np.errstate(all="ignore"):
-            search.fit(X, y, X_val, y_val)
+            search.fit(X, y, X_val=X_val, y_val=y_val)
         del X_val, y_val
         facts = {**_facts(search), **charged(search)[0]}
         with whole_file(out) as part:

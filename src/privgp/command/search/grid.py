@@ -6,8 +6,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import typer
+
 from privgp.command import options as o
-from privgp.command.errors import Refusal, counted
+from privgp.command.errors import Refusal, counted, refuse_given
 from privgp.command.io.files import CERTIFICATES, PICTURES, RELEASES, TABLES, check_files
 from privgp.command.io.screen import progress, table
 
@@ -23,6 +25,7 @@ SELECTION_SHARE_HELP = "The share of epsilon spent on a choice by cross-validati
 
 @o.taking(o.ReleaseOptions, only="inputs bounds epsilon delta kernel groups targets")
 def grid(
+    context: typer.Context,
     data: o.Data,
     output: o.Output,
     lengthscales: Annotated[str, o.search(LENGTHSCALES_HELP, metavar="A,B,C")],
@@ -47,6 +50,10 @@ def grid(
     **asked: Any,
 ) -> None:
     """Choose lengthscale and noise from a grid, spend the budget once and write a release."""
+    if method == "measurement":
+        refuse_given(
+            context, ("folds", "selection_share"), "--method measurement, which needs none"
+        )
     if not 0 < selection_share < 1:
         raise Refusal("--selection-share must lie between 0 and 1.")
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
@@ -84,7 +91,7 @@ def grid(
         with progress(3) as step:
             count = len(candidates_of(search.param_grid))
             step(f"Choosing among {counted(count, 'candidate')} and measuring with noise")
-            search.fit(X, y, people)
+            search.fit(X, y, groups=people)
             del y
             results.write(search.best_estimator_, output, saved, step)
         rows = [_row(search, place) for place in range(len(search.cv_results_["params"]))]

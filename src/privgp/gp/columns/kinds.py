@@ -17,9 +17,10 @@ import numpy as np
 from privgp.gp.columns.dates import days_of, instants
 from privgp.gp.columns.places import from_crs, great_circle, in_degrees, on_sphere, to_crs
 from privgp.gp.columns.roundness import are_round
-from privgp.types import Array, Pair, Positive
+from privgp.types import Array, Pair, Within
 
 MOST_LEVELS = 1000
+LONGEST_PERIOD = 1e50  # and one over it the shortest, so that no value has a place that overflows
 EDGE = 65  # points along either side of a box of places
 TINY = 1e-9  # degrees
 # Names that leave no doubt; x and y are not among them, as surveyors have them both ways.
@@ -235,7 +236,15 @@ class Periodic(Number):
     ranked: ClassVar[bool] = False
     bounded: ClassVar[bool] = False
     kind: Annotated[str, ("periodic",)] = "periodic"
-    period: Positive = 1.0
+    period: Annotated[float, Within(1.0 / LONGEST_PERIOD, LONGEST_PERIOD)] = 1.0
+
+    def check(self) -> None:
+        super().check()
+        if not 1.0 / LONGEST_PERIOD <= self.period <= LONGEST_PERIOD:
+            raise ValueError(
+                f"the period of {self.names[0]!r} must lie between {1.0 / LONGEST_PERIOD:g} and "
+                f"{LONGEST_PERIOD:g}, got {self.period:g}."
+            )
 
     def numbers(self, cells: Sequence[Any]) -> Array:
         return np.mod(super().numbers(cells), self.period)

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp
 
 from privgp.gp.changes import values
@@ -72,13 +74,18 @@ class Outcomes:
         return line, numbers
 
     def _scatter(self, variance: Array) -> Array:
-        """``B diag(mass V) B^T`` from V at the nodes: exact where every input is a node."""
+        """``B diag(mass V) B^T`` from V at the nodes: exact where every input is a node.
+
+        Numbers of different outcomes, such as those of different batches, have a ``noise_gram`` of
+        blocks, and what they scatter is independent.
+        """
         f = self.functionals
         mass = np.maximum(f.energy_gram.sum(axis=1), 1e-12 * f.energy_total)
         D = f.weights / np.sqrt(mass)
         total = np.maximum(np.square(D).sum(axis=1), 1e-300)
         D = D * np.sqrt(np.diag(f.noise_gram) / total)[:, None]
-        return np.asarray((D * variance) @ D.T)
+        blocks = connected_components(csr_array(f.noise_gram), directed=False)[1]
+        return np.where(blocks[:, None] == blocks, (D * variance) @ D.T, 0.0)
 
 
 def _row_averages(A: Array, values: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -44,6 +45,15 @@ class Posterior:
 
     components: tuple[Component, ...]
     centre: float
+
+    @property
+    def without_link(self) -> Self:
+        """The posterior of the means of outputs, on whose scale measurements are planned."""
+        return self
+
+    def at_zero(self, functionals: Functionals) -> float:
+        """What would be measured if the function were 0 everywhere."""
+        return 0.0
 
     @property
     def noise_variance(self) -> float:

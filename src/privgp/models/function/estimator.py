@@ -30,7 +30,7 @@ from privgp.plan.inputs.arguments import (
     is_number,
 )
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import OUTPUTS, RECORDS, Guarantee, Protected, promise
+from privgp.privacy.guarantee import NOT_TIMED, OUTPUTS, RECORDS, Guarantee, Protected, promise
 from privgp.privacy.noise import GaussianNoise
 from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.states.files import FUNCTIONS
@@ -97,14 +97,14 @@ class PrivateFunction(KeptEstimator):
     ledger: Account | None = None
     random_state: RandomState = None
 
-    def fit(self, X: Table, y: Column, state: str | os.PathLike[str] | None = None) -> Self:
+    def fit(self, X: Table, y: Column, *, state: str | os.PathLike[str] | None = None) -> Self:
         """Take the data; the first release spends the budget, and every fit has one of its own.
         ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
-        tried, seed = self._prepared(y, state)
+        tried, seed = self._prepared(X, y, state)
         check_choice("protect", self.protect, ("outputs", "records"))
         fit = self._fit_records if self.protect == "records" else self._fit_outputs
         contents = fit(X, y, tried, seed)
-        charge(self, contents.guarantee)
+        charge(self, contents.guarantee, rows=contents.model.rows)
         self._take(Kept.new(contents, FUNCTIONS, state))
         return self
 
@@ -146,8 +146,10 @@ class PrivateFunction(KeptEstimator):
         noise = model.noise(asked["epsilon"], asked["delta"], norm)
         draws = first_draws(y, asked["y_bounds"], index, noise, norm, seed, model.columns)
         del y
-        how = LAZILY if model.nodes is None else "in {:,} numbers through inducing inputs"
-        promised = self._promised(OUTPUTS, OUTPUTS_ASSUMPTIONS, noise, how)
+        how, when = LAZILY, [ONCE, NOT_TIMED]
+        if model.nodes is not None:  # all numbers are drawn at once
+            how, when = "in {:,} numbers through inducing inputs", [ONCE]
+        promised = self._promised(OUTPUTS, (*OUTPUTS_ASSUMPTIONS, *when), noise, how)
         return OutputsContents(promised, names_of(tried), model, draws, norm=norm, **asked)
 
     def _outputs_model(self, inputs: Array, counts: Array) -> FunctionModel:
@@ -180,7 +182,7 @@ class PrivateFunction(KeptEstimator):
         with threads_for(model.rows), np.errstate(all="ignore"):
             draws = first_record_draws(inputs, y, model, asked["y_bounds"], noise, seed)
         del inputs, X, y
-        promised = self._promised(RECORDS, RECORDS_ASSUMPTIONS, noise, LAZILY)
+        promised = self._promised(RECORDS, (*RECORDS_ASSUMPTIONS, ONCE, NOT_TIMED), noise, LAZILY)
         return RecordsContents(promised, names_of(tried), model, draws, norm=norm, **asked)
 
     def _records_model(self, rows: int) -> RecordsModel:
@@ -216,7 +218,7 @@ class PrivateFunction(KeptEstimator):
             protected,
             [noise.event],
             (self.epsilon, self.delta),
-            assumptions=(*assumptions, ONCE),
+            assumptions=assumptions,
             mechanism=f"{noise.describe()} on the posterior mean as a function, "
             f"{how.format(noise.size)}; all answers together are covered",
             sampler=noise.sampler,

@@ -76,7 +76,7 @@ def fit_rows(
 
     def charged(totals: Totals) -> Plan:
         made = finish(totals)
-        charge(model, model._promised(made))
+        charge(model, model._promised(made), rows=rows.count)
         return made
 
     def finish(totals: Totals) -> Plan:

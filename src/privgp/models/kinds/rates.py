@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.inputs.arguments import check_choice
+from privgp.plan.counts.exposures import Exposures
+from privgp.plan.inputs.arguments import check_choice, check_unused
 from privgp.plan.parameters import LIKELIHOODS
 from privgp.release.rates import RatePosterior, rate_posterior
 from privgp.types import Pair
@@ -25,15 +28,25 @@ def check_likelihood(model: PrivateGPRegressor, bounds: Pair) -> None:
         return
     if bounds[0] < 0:
         raise ValueError("likelihood='poisson' is for counts: y_bounds must not be negative.")
-    if model.protect == "records":
-        raise ValueError("likelihood='poisson' does not go with protect='records'.")
-    if model.objective != "posterior" or model.reconstruct != "posterior":
-        raise ValueError("likelihood='poisson' has objective and reconstruct 'posterior' only.")
+    check_unused(model, ("most_rows", "objective", "reconstruct"), "likelihood='poisson'")
 
 
-def check_exposed(likelihood: str, exposure: Any) -> None:
-    if exposure is not None and likelihood != "poisson":
+def check_exposed(model: PrivateGPRegressor, exposure: Any) -> None:
+    if exposure is None:
+        return
+    if model.likelihood != "poisson":
         raise ValueError("exposure goes with likelihood='poisson' only: leave exposure=None.")
+    if model.protect == "records":
+        raise ValueError(
+            "exposure does not go with protect='records': exposures are public, and that of a private "
+            "record is as private as the record. Leave exposure=None: every record counts over one unit."
+        )
+
+
+def record_exposures(model: PrivateGPRegressor, bounds: Pair) -> Exposures | None:
+    """What private records count over, where outputs are counts: one unit each."""
+    counts = model.likelihood == "poisson" and model.protect == "records"
+    return Exposures.of(np.ones(1), bounds) if counts else None
 
 
 def answer_to(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -18,12 +19,14 @@ from privgp.models.spending import charge
 from privgp.models.tables import any_column, domain_of, records_to_plan, remember
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.build import make_records_plan
+from privgp.plan.designs.earlier import EarlierRecords
 from privgp.plan.features.features import Features
-from privgp.plan.inputs.arguments import domain_pairs
+from privgp.plan.inputs.arguments import check_choice, check_unused, domain_pairs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
-from privgp.release.features import functionals_given_gram, part_ranked_by_masses
-from privgp.release.records import functionals_of, part_ranked_by_counts
+from privgp.release.features import RecordsAtPoints
+from privgp.release.records import RecordsInBins
+from privgp.vault.checks.roles import check_roles
 from privgp.vault.measure import measure
 from privgp.vault.people import count_people
 from privgp.vault.tables import private_rows
@@ -33,6 +36,15 @@ if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
 MOST_INPUTS = 20
+INDUCING = (
+    "inducing inputs are inputs of rows, which protect='records' keeps private "
+    "(docs/proofs/records.md): leave inducing=None. Sums over the declared domain are measured, however "
+    "many rows there are."
+)
+NOT_WITH = {
+    "outputs": ("x_bounds",),
+    "records": ("inducing", "objective", "reconstruct", "most_rows"),
+}
 
 
 def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
@@ -47,30 +59,32 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
     return pairs
 
 
-def check_inducing(model: Any) -> None:
-    """Refuse inducing inputs: they are inputs of rows, which are private here (docs/proofs/records.md)."""
-    if model.inducing is not None:
-        raise ValueError("protect='records' measures sums, however many rows: leave inducing=None.")
+def check_protect(model: Any) -> None:
+    """Refuse what is to be protected, unless it is known and goes with the other parameters."""
+    check_choice("protect", model.protect, tuple(NOT_WITH))
+    if model.protect == "records" and getattr(model, "inducing", None) is not None:
+        raise ValueError(INDUCING)
+    check_unused(model, NOT_WITH[model.protect], f"protect={model.protect!r}")
 
 
-def check_records(model: PrivateGPRegressor) -> None:
-    check_inducing(model)
-    if model.reconstruct != "posterior" or model.objective != "posterior":
-        raise ValueError("protect='records' has objective and reconstruct 'posterior' only.")
-
-
-def plan_records(model: PrivateGPRegressor, X: Any, groups: Any) -> Plan:
+def plan_records(
+    model: PrivateGPRegressor, X: Any, groups: Any, earlier: EarlierRecords | None = None
+) -> Plan:
     """A plan from the number of records alone: ``X`` is that number, or a table of that length.
 
-    With ``groups``, one identifier per record, from the number of people alone.
+    With ``groups``, one identifier per record, from the number of people alone. ``earlier``: what was
+    measured before, whose sums are measured again.
     """
     model = records_to_plan(model)
     pairs = domain(domain_of(model))
     question = model._question(len(pairs))
     people = groups is not None
+    check_roles(groups, called="groups", X=X)
     rows = count_people(groups, row_count(X)) if people else row_count(X)
     with one_thread():
         plan = make_records_plan(rows, pairs, question, model._budget(), people=people)
+        if earlier is not None:
+            plan = earlier.repeated_by(plan)
     return bound(model, plan, PublicRows(plan.rows, len(pairs)))
 
 
@@ -78,61 +92,78 @@ def fit_records(
     model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Plan | None = None
 ) -> None:
     """Measure once, with noise, and learn from the measurement. Inputs and outputs go to the vault."""
+    check_roles(groups, called="groups", X=X)
     model.inputs_ = None
     model.inputs_ = records_to_plan(model).inputs_
     columns = len(domain(domain_of(model)))
+    data = private_data(model, X, y, groups)
     if model.inputs_ is None:
-        inputs = checked_inputs(X, columns)
         validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
     else:
-        inputs = private_rows(X, model.inputs_)
         remember(model, model.inputs_.names, columns)
-    y = checked_outputs(y, len(inputs))
-    people = person_ids(groups, len(inputs))
-    count = len(inputs) if people is None else count_people(groups, len(inputs))
-    plan = plan_records(model, len(inputs), groups) if plan is None else plan
+    rows, people = row_count(X), groups is not None
+    count = count_people(groups, rows) if people else rows
+    plan = plan_records(model, rows, groups) if plan is None else plan
     plan = model._plan_for(PublicRows(count, columns), groups, plan)
     strategy: Any = plan.strategy
-    if strategy.whole_people != (people is not None):
+    if strategy.whole_people != people:
         raise ValueError(OTHER)
-    data = (inputs, y) if people is None else (inputs, y, people)
-    charge(model, model._promised(plan))
+    charge(model, model._promised(plan), rows=plan.rows)
     measurement = measure(data, plan.y_bounds, strategy, plan.noise, simulation(model))
-    del data, inputs, X, y, people, groups
+    del data, X, y, groups
     model._release(plan, measurement)
 
 
-def given_counts(plan: Plan, measurement: Measurement) -> tuple[Functionals, tuple[Prior, ...]]:
-    """What was measured of f, and the priors of its hyperparameters, once it is known where records
-    are."""
-    functionals, ranked = placed(plan.strategy, plan, measurement)
-    return laid_out(functionals), ranked if plan.kind.default_kernel else plan.priors
+def private_inputs(model: Any, X: Any) -> Any:
+    """Where the kernel has private inputs: for the vault alone."""
+    if model.inputs_ is None:
+        return checked_inputs(X, len(domain(domain_of(model))))
+    return private_rows(X, model.inputs_)
+
+
+def private_data(model: PrivateGPRegressor, X: Any, y: Any, groups: Any) -> Any:
+    """What the vault measures of records: inputs, outputs, and whose they are where all records of a
+    person are protected together."""
+    inputs = private_inputs(model, X)
+    y = checked_outputs(y, len(inputs))
+    people = person_ids(groups, len(inputs))
+    return (inputs, y) if people is None else (inputs, y, people)
+
+
+def measured_functions(
+    plan: Plan, parts: Sequence[Measurement]
+) -> tuple[list[Functionals], tuple[Prior, ...]]:
+    """What was measured of every function, earlier measurements included, and the priors of their
+    hyperparameters.
+
+    ``parts``: the measurement of each function. Where inputs are private, it tells first where records
+    are.
+    """
+    whole = plan.as_one
+    if whole.x_bounds is None:
+        return [laid_out(whole.functionals)] * len(parts), whole.priors
+    where = locate(whole.strategy, parts[0], whole.noise.std)
+    each = [laid_out(where.functionals(part, whole.start, whole.unit)) for part in parts]
+    ranked = where.priors(whole.priors[0], _inputs(whole))
+    return each, ranked if whole.kind.default_kernel else whole.priors
 
 
 @singledispatch
-def placed(
-    strategy: Any, plan: Plan, measurement: Measurement
-) -> tuple[Functionals, tuple[Prior, ...]]:
-    """What was measured of f, and the priors for part-ranked inputs, as the places of records are
-    known from the measurement."""
+def locate(
+    strategy: Any, measurement: Measurement, noise_std: float
+) -> RecordsInBins | RecordsAtPoints:
+    """Where records are, as far as the measurement tells."""
     raise TypeError("this strategy does not tell where records are.")
 
 
-@placed.register
-def _(bins: Bins, plan: Plan, measurement: Measurement) -> tuple[Functionals, tuple[Prior, ...]]:
-    noise_std = bins.sum_std(plan.noise.std)
-    functionals, counts = functionals_of(bins, measurement, noise_std, plan.start)
-    return functionals, part_ranked_by_counts(bins, counts, plan.priors[0], _inputs(plan))
+@locate.register
+def _(strategy: Bins, measurement: Measurement, noise_std: float) -> RecordsInBins:
+    return RecordsInBins.of(strategy, measurement, noise_std)
 
 
-@placed.register
-def _(
-    features: Features, plan: Plan, measurement: Measurement
-) -> tuple[Functionals, tuple[Prior, ...]]:
-    found = functionals_given_gram(features, measurement, plan.noise.std, plan.priors[0])
-    functionals, points, masses = found
-    ranked = part_ranked_by_masses(features, points, masses, plan.priors[0], _inputs(plan))
-    return functionals, ranked
+@locate.register
+def _(strategy: Features, measurement: Measurement, noise_std: float) -> RecordsAtPoints:
+    return RecordsAtPoints.of(strategy, measurement, noise_std)
 
 
 def _inputs(plan: Plan) -> Inputs | None:

@@ -89,7 +89,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         return plan_of(self, n_val)
 
     def fit(
-        self, X: Table, y: Column, X_val: Table | None = None, y_val: Column | None = None
+        self, X: Table, y: Column, *, X_val: Table | None = None, y_val: Column | None = None
     ) -> Self:
         """Search. Spends the budget, at every call that does not go on with a state file."""
         if X_val is None or y_val is None:
@@ -147,7 +147,8 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
             if account is not None and account.knows(state.charged.get("head")):
                 self.charged_ = state.charged
             else:
-                charge(self, guarantee_of(plan, simulated=seed is not None))
+                fresh = None if state.settings else validation.rows
+                charge(self, guarantee_of(plan, simulated=seed is not None), rows=fresh)
                 state.pay(vars(self).get("charged_"))
             for step, noise in enumerate(plan.noise):
                 if step == len(state.settings):
@@ -189,7 +190,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         """Kusner's algorithm 1 or 2. Its course stays in the vault; the setting and a value return."""
         assert plan.constants is not None
         assert plan.prior is not None
-        charge(self, guarantee_of(plan, simulated=seed is not None))
+        charge(self, guarantee_of(plan, simulated=seed is not None), rows=validation.rows)
         objective = Objective(train, validation, plan.prior_mean, plan.prior_std)
         self.best_index_, value = kusner_search(
             objective, plan.space.points, plan.prior, plan.constants, report, generator(seed)

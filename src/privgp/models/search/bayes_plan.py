@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from privgp.models.search.candidates import VALIDATION_ASSUMPTIONS, loss_of
 from privgp.models.spending import refuse_spending
-from privgp.plan.inputs.arguments import check_choice, is_number, whole_number
+from privgp.plan.inputs.arguments import check_choice, check_unused, is_number, whole_number
 from privgp.plan.search.acquisition import ACQUISITIONS
 from privgp.plan.search.plan import SearchPlan, kusner_plan
-from privgp.plan.search.space import make_space
+from privgp.plan.search.space import SETTINGS, make_space
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import VALIDATION, Guarantee, promise
 from privgp.privacy.noise import GAUSSIAN_SAMPLER, budget_shares, noise_of_shares
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 METHODS = ("measured", "kusner", "kusner-noise-free")
 MOST_STEPS = 500
+MEASURED_ALONE = ("acquisition", "exploration", "budget_split", "final_share")
+NOT_WITH: dict[str, tuple[str, ...]] = {
+    "measured": ("assume",),
+    "kusner": MEASURED_ALONE,
+    "kusner-noise-free": MEASURED_ALONE,
+    "ei": ("exploration",),
+    "ucb": (),
+}
 KUSNER_ASSUMPTION = (
     "assumption 1 of Kusner et al. (2015): the objectives of all validation sets are draws from one "
     "Gaussian process with the declared kernel, mean, std and correlation of neighbours; delta is in "
@@ -47,6 +55,8 @@ def check_arguments(search: PrivateBayesSearchCV) -> None:
     if not all(hasattr(search.estimator, name) for name in ("fit", "predict", "set_params")):
         raise ValueError("estimator must have fit, predict and set_params, as in scikit-learn.")
     refuse_spending(estimator=search.estimator, space=search.space)
+    check_unused(search, NOT_WITH[search.method], f"method={search.method!r}")
+    check_unused(search, NOT_WITH[search.acquisition], f"acquisition={search.acquisition!r}")
     if search.method != "measured" and search.state_file is not None:
         raise ValueError("state_file is for method='measured': the course of others is private.")
 
@@ -56,6 +66,8 @@ def plan_of(search: PrivateBayesSearchCV, n_val: Any) -> SearchPlan:
     rows, steps = whole_number("n_val", n_val, 2**40), int(search.n_iter)
     loss = loss_of(search.estimator, search.scoring, search.loss_bounds)
     space = make_space(search.space, search.candidates)
+    if space.whole and len(space) <= SETTINGS:
+        check_unused(search, ("candidates",), f"a space of at most {SETTINGS:,} settings")
     known = search.estimator.get_params(deep=True)
     for name in space.names:
         if name not in known:

@@ -21,7 +21,7 @@ from privgp.models.search.candidates import (
 )
 from privgp.models.search.outputs import fit_by_cross_validation, fit_by_evidence
 from privgp.models.spending import SpendsAtFit, charge, refuse_spending
-from privgp.plan.inputs.arguments import check_choice, is_number
+from privgp.plan.inputs.arguments import check_choice, check_unused, is_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import VALIDATION, Event, promise
 from privgp.types import Bounds, Column, RandomState, Table
@@ -29,6 +29,7 @@ from privgp.vault.scores import checked_validation, score_sensitivity
 from privgp.vault.select import CHOICES, SELECTION_SAMPLER, choose_by_validation
 
 METHODS = (MEASUREMENT, *CHOICES)
+CROSS_VALIDATION = ("cv", "selection_share")
 
 
 def _if_model_has(name: str) -> Callable[[Callable[..., Any]], Any]:
@@ -87,6 +88,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         self,
         X: Table,
         y: Column,
+        *,
         groups: Column | None = None,
         X_val: Table | None = None,
         y_val: Column | None = None,
@@ -97,10 +99,12 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         check_choice("method", self.method, METHODS)
         if not is_number(self.selection_share) or not 0 < self.selection_share < 1:
             raise ValueError("selection_share must be a number between 0 and 1.")
+        if self.method == MEASUREMENT:
+            check_unused(self, CROSS_VALIDATION, f"method={MEASUREMENT!r}")
         if X_val is None and y_val is None:
             if self.scoring is not None or self.loss_bounds is not None:
                 raise ValueError("scoring and loss_bounds are for validation records: give X_val.")
-            self._check_given(y)
+            self._check_given(X, y, groups)
             fit = fit_by_evidence if self.method == MEASUREMENT else fit_by_cross_validation
             fit(self, X, y, groups)
         elif groups is not None:
@@ -116,6 +120,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
                 "method='measurement' does not use validation records: give "
                 "method='permute-and-flip' or 'exponential' with X_val, y_val."
             )
+        check_unused(self, CROSS_VALIDATION, "validation records X_val, y_val")
         refuse_spending(estimator=self.estimator, param_grid=self.param_grid)
         loss = loss_of(self.estimator, self.scoring, self.loss_bounds)
         validation = checked_validation(X_val, y_val, loss)
@@ -132,7 +137,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             sampler=SELECTION_SAMPLER,
             simulated=rng is not None,
         )
-        charge(self, promised)
+        charge(self, promised, rows=validation.rows)
         best = choose_by_validation(self.method, models, validation, epsilon, rng)
         self.guarantee_ = promised
         sensitivity = loss.width * score_sensitivity(validation.rows)

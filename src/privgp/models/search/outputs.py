@@ -17,7 +17,7 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
 from privgp.gp.threads import one_thread
-from privgp.models.promise import generator, regressor_guarantee, seeds
+from privgp.models.promise import generator, regressor_guarantee, seeds, simulation
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
 from privgp.models.spending import charge
@@ -51,7 +51,7 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) ->
     planner = clone(search.estimator).set_params(**start, **budget, hyperparameters="learned")
     plan = planner._plan(rows, groups, ranked=True)
     (seed,) = seeds(search)
-    charge(search, _guarantee(search, [plan], plan), rows)
+    charge(search, _guarantee(search, [plan], plan), rows, rows=len(rows))
     measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, generator(seed))
     del y
     search.guarantee_ = _guarantee(search, [plan], plan)
@@ -109,16 +109,19 @@ def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups:
     noise = (np.sqrt(tested * added) / half).tolist()
     folds = (folds_of(model, rows, splits) for model in models)
     candidates, rng = zip(folds, noise, strict=True), generator(selection_seed)
-    charge(search, _guarantee(search, plans, plans[0], spent), rows)
+    charge(search, _guarantee(search, plans, plans[0], spent), rows, rows=len(rows))
     with one_thread():
         best, sensitivity = choose_by_residuals(
             search.method, y, bounds, candidates, people, spent, rng
         )
     # from here on it counts as spent, whatever happens
     search.guarantee_ = _guarantee(search, plans, plans[best], spent)
-    model = trials[best].set_params(epsilon=plans[best].epsilon, mechanism=plans[best].noise.law)
-    model.fit(X, y, groups)
+    plan = plans[best]
+    model = trials[best].set_params(epsilon=plan.epsilon, mechanism=plan.noise.law)
+    validate_data(model, X, dtype=np.float64)
+    measurement = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(model))
     del y
+    model._release(plan, measurement)
     sensitivities = np.full(len(params), sensitivity * half)
     results = {"noise_std": np.sqrt(added), "sensitivity": sensitivities}
     search._keep(best, model, results, f"{search.method}, with epsilon = {spent:g}")
@@ -142,7 +145,7 @@ def _planned(
         if mechanism in tried:
             continue
         options = {"epsilon": epsilon, "mechanism": mechanism}
-        plans = [trial.set_params(**options).plan(X, groups) for trial in trials]
+        plans = [trial.set_params(**options).plan(X, groups=groups) for trial in trials]
         if _guarantee(search, plans, plans[0], spent).delta_at(search.epsilon) <= search.delta:
             errors = [privacy_error(*pair) for pair in zip(plans, models, strict=True)]
             tried[mechanism] = plans, np.array(errors)

@@ -3,8 +3,9 @@
 Every record falls into one bin of a regular grid. For Gaussian noise ``B n``, ``B s`` and one energy
 are measured, with n the counts, s the sums of outputs per bin and B a public matrix whose columns,
 one per bin, have norms of at most 1 and no negative inner products. For pure noise ``(n + s) / 2``
-and ``(n - s) / 2``, to which a record adds two numbers that are not negative and sum to 1. How far
-one record can move that: docs/proofs/records.md and docs/proofs/records_laplace.md.
+and ``(n - s) / 2``, to which a record adds two numbers that are not negative and sum to 1. Labels of
+K >= 3 classes have ``B N_k`` for every class instead, N_k its counts, with either noise. How far one
+record can move that: docs/proofs/records.md and docs/proofs/records_laplace.md.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ import numpy as np
 
 from privgp.gp.kernels.quadrature import gauss
 from privgp.gp.rounding import rounding
+from privgp.plan.simplex import Functions, RecordSums, about_even, about_even_std
 from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE
-from privgp.privacy.sensitivity import absolute_sums, column_norms
-from privgp.types import Array, Integers
+from privgp.privacy.sensitivity import LARGEST_FACTOR, absolute_sums, column_norms
+from privgp.types import Array, Integers, later
 
 # The largest weight at which the energy is free: between two bins 3 + w^2 must not exceed 4.
 ENERGY_WEIGHT = 1.0
@@ -98,25 +100,31 @@ class BinSums(Sums):
 
 
 @dataclass(frozen=True)
-class Bins(Sums, Grid):
+class Bins(RecordSums, Grid):
     """What is measured of ``rows`` records with Gaussian noise: ``B n``, ``B s`` and an energy.
 
-    ``matrix``: B, (measured, bins); ``energy_weight``: at most 1, and 0 when it is not measured.
+    ``matrix``: B, (measured, bins); ``energy_weight``: at most 1, and 0 when it is not measured;
+    ``classes``: K of labels, whose ``B N_k`` are measured instead, without an energy; else 1.
     """
 
-    people: ClassVar[None] = None
-    distinct_inputs: ClassVar[None] = None
-    whole_people: ClassVar[bool] = False
-    counted: ClassVar[str] = "records"
-    most_records: ClassVar[int] = 1
     rows: int
     matrix: Array = field(repr=False)
     energy_weight: float = ENERGY_WEIGHT
     law: Annotated[str, NOT_PURE] = GAUSSIAN
+    classes: Functions = later(1, silent=True)
+
+    @property
+    def blocks(self) -> int:
+        """How many sums over every bin are measured: counts and sums, or one of each class."""
+        return max(2, self.classes)
 
     @property
     def size(self) -> int:
-        return 2 * len(self.matrix) + int(self.energy_weight > 0)
+        return self.blocks * len(self.matrix) + int(self.energy_weight > 0)
+
+    def count_std(self, noise_std: float) -> float:
+        """Std of the noise on a count of records, for noise of this std on every number."""
+        return noise_std * float(np.sqrt(self.classes))
 
     def of_people(self) -> Bins:
         """The same of as many people, each with the average of what their records add."""
@@ -131,23 +139,25 @@ class Bins(Sums, Grid):
             and min(self.shape) >= 1
             and self.rows >= 1
             and self.matrix.shape[1:] == (math.prod(self.shape),)
+            and np.abs(self.matrix).max(initial=0.0) <= LARGEST_FACTOR
             and 0.0 <= self.energy_weight <= ENERGY_WEIGHT
         )
         if not fits:
             raise ValueError(NOT_TOGETHER)
+        self.check_energy(ENERGY_WEIGHT)
 
     def sensitivity(self) -> float:
         """How far replacing one record, output in [-1, 1], can move the exact measurement.
 
-        In the Euclidean norm: ``2 sqrt(N + rho)`` with N the largest squared column norm (at least 1)
-        and -rho the least inner product of two columns, from the stored matrix and rounded up.
+        In the Euclidean norm: ``2 sqrt(N + rho)``, of several classes ``sqrt(2 (N + rho))``, with N the
+        largest squared column norm (at least 1) and -rho the least inner product of two columns, from
+        the stored matrix and rounded up.
         """
+        self.check_energy(ENERGY_WEIGHT)
         largest = max(1.0, float(column_norms(self.matrix).max()) ** 2)
         error = rounding(len(self.matrix) + 2) * largest
         least = float((self.matrix.T @ self.matrix).min()) - error
-        if self.energy_weight > 1.0:
-            raise ValueError("the energy is free up to weight 1 only.")
-        return float(2.0 * np.sqrt(largest + max(0.0, -least)) * (1.0 + 4.0 * 2.0**-53))
+        return float(self.move * np.sqrt(largest + max(0.0, -least)) * (1.0 + 4.0 * 2.0**-53))
 
     def float_error(self) -> float:
         """Bound of the rounding error of the computed measurement, whatever bins the records are in.
@@ -162,11 +172,16 @@ class Bins(Sums, Grid):
         """What one record adds, twice: of all pairs of records the two furthest apart.
 
         Outputs at the ends and the middle of their bounds suffice: the move is convex in their
-        squares.
+        squares. Labels change between the first two classes, or not at all.
         """
         B, w = self.matrix, self.energy_weight
         gram, best = B.T @ B, (-1.0, 0, 0, 0.0, 0.0)
         squares = np.diag(gram)
+        if self.classes > 1:
+            apart = squares[:, None] + squares[None, :]
+            moved = np.array([apart, apart - 2.0 * gram])
+            same, one, other = np.unravel_index(int(np.argmax(moved)), moved.shape)
+            return self._added(B[:, one], 0), self._added(B[:, other], 1 - int(same))
         for u, v in product((-1.0, 0.0, 1.0), repeat=2):
             moved = (1.0 + u * u) * squares[:, None] + (1.0 + v * v) * squares[None, :]
             moved = moved - 2.0 * (1.0 + u * v) * gram + w**2 * (u * u - v * v) ** 2
@@ -178,9 +193,21 @@ class Bins(Sums, Grid):
         )
         return first, second
 
+    def _added(self, column: Array, block: int) -> Array:
+        """What a record adds in one block alone."""
+        blocks = np.zeros((self.blocks, len(column)))
+        blocks[block] = column
+        return blocks.ravel()
+
     def sums_and_counts(self, numbers: Array) -> tuple[Array, Array]:
-        counts, sums = np.split(numbers, 2)
-        return sums, counts
+        blocks = numbers.reshape(self.blocks, -1)
+        if self.classes > 1:
+            return about_even(blocks), blocks.sum(axis=0)
+        return self._of_number(*blocks)
+
+    def _of_number(self, first: Array, second: Array) -> tuple[Array, Array]:
+        """Sums and counts of numbers, from the two blocks that are measured of them."""
+        return second, first
 
     def nodes(self) -> tuple[Array, Array]:
         """Points that stand for the records of each bin, bin after bin, and the share of each.
@@ -217,6 +244,7 @@ class HalvedBins(Bins):
 
     def sensitivity(self) -> float:
         """In the sum of absolute values: twice the largest column sum, plus the energy's weight."""
+        self.check_energy(np.inf)
         sums = float(absolute_sums(self.matrix).max())
         return (2.0 * sums + self.energy_weight) * (1.0 + 4.0 * 2.0**-53)
 
@@ -230,16 +258,18 @@ class HalvedBins(Bins):
         """A record that stays in its bin: it moves 2 of the 2 + w that a record can, and few numbers
         at once, which an attack sees best."""
         worst = self.matrix[:, int(np.argmax(np.abs(self.matrix).sum(axis=0)))]
-        halves = np.append(np.zeros_like(worst), worst), np.append(worst, np.zeros_like(worst))
-        return self.with_energy(halves[0], 1.0), self.with_energy(halves[1], 1.0)
+        first, second = self._added(worst, 1), self._added(worst, 0)
+        return self.with_energy(first, 1.0), self.with_energy(second, 1.0)
 
     def sum_std(self, noise_std: float) -> float:
-        """Counts and sums are sum and difference of two numbers; their errors are uncorrelated."""
-        return noise_std * float(np.sqrt(2.0))
+        """Counts and sums are those of two numbers, or more; their errors are uncorrelated."""
+        return about_even_std(noise_std, self.blocks)
 
-    def sums_and_counts(self, numbers: Array) -> tuple[Array, Array]:
-        above, below = np.split(numbers, 2)
-        return above - below, above + below
+    def count_std(self, noise_std: float) -> float:
+        return noise_std * float(np.sqrt(self.blocks))
+
+    def _of_number(self, first: Array, second: Array) -> tuple[Array, Array]:
+        return first - second, first + second
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ class Aim:
     """What a measurement is chosen for, all that a plan may know of the records among it.
 
     ``low``, ``high``: (inputs,), the domain; ``rows``: the number of records; ``models``: of f;
-    ``half_width``: of the bounds of the outputs; ``scatter``: of outputs about f.
+    ``half_width``: of the bounds of the outputs; ``scatter``: of outputs about f; ``classes``,
+    ``energy``: as strategies have them; ``unit``: of rates, where outputs are counts.
     """
 
     low: Array
@@ -55,20 +56,27 @@ class Aim:
     targets: Array
     half_width: float
     scatter: Scatter
+    classes: int = 1
+    energy: bool = True
+    unit: float | None = None
 
     def bins(self, parts: int, kind: type[Bins] = Bins, **energy_and_law: Any) -> Bins:
         """Plain bins, as many per input."""
         shape = (parts,) * len(self.low)
-        B = np.eye(parts ** len(shape))
-        return kind(self.low, self.high, shape, self.rows, B, **energy_and_law)
+        B, asked = np.eye(parts ** len(shape)), {**energy_and_law, "classes": self.classes}
+        if not self.energy:
+            asked["energy_weight"] = 0.0
+        return kind(self.low, self.high, shape, self.rows, B, **asked)
 
     def error(self, bins: Bins, noise_std: float) -> float:
-        """Expected root mean square at the targets over the models, with this noise on every count."""
-        counts = counts_given(bins, noise_std, None)
-        nothing = Measurement(np.zeros(len(bins.matrix)), noise_std * self.half_width, None, 0.0)
+        """Expected root mean square at the targets over the models, with this noise on every number."""
+        counts = counts_given(bins, bins.count_std(noise_std), None)
+        std = bins.sum_std(noise_std) * self.half_width
+        nothing = Measurement(np.zeros(len(bins.matrix)), std, None, 0.0)
         variances = []
         for model in self.models:
-            left = posterior(bin_functionals(bins, *counts, model), nothing, [model], 0.0)
+            measured = bin_functionals(bins, *counts, model, unit=self.unit)
+            left = posterior(measured, nothing, [model], 0.0)
             variances.append(left.mean_and_variance(self.targets)[1])
         return float(np.sqrt(np.mean(variances)))
 
@@ -95,14 +103,15 @@ def make_records_plan(
     finest = Grid(low, high, (GRIDS[len(low)][-1],) * len(low))
     goal = question.goal(finest.centres(), np.ones(finest.count))
     half, models = question.half_width, design_models(priors[0])
-    aim = Aim(low, high, rows, models, goal[0], half, Scatter.of(priors[0], half))
+    scatter, asked = Scatter.of(priors[0], half), question.of_records
+    aim = Aim(low, high, rows, models, goal[0], half, scatter, **asked)
     bins, rival = _choose(aim, question, budget)
     if people:
         bins, rival = bins.of_people(), None if rival is None else rival.of_people()
-    counts = counts_given(bins, bins.sum_std(budget.noise_of(bins).std), None)
-    measured = bin_functionals(bins, *counts, priors[0].start)
+    counts = counts_given(bins, bins.count_std(budget.noise_of(bins).std), None)
+    measured = bin_functionals(bins, *counts, priors[0].start, unit=aim.unit)
     domain = tuple(zip(low.tolist(), high.tolist(), strict=True))
-    kind = Records(domain, default_kernel=question.kernel is None)
+    kind = Records(domain, question.kernel is None, aim.unit)
     return question.plan(budget, bins, measured, priors, goal, kind, rival)
 
 
@@ -110,17 +119,18 @@ def _choose(aim: Aim, question: Question, budget: Budget) -> tuple[Bins, Bins | 
     """The measurement with the least error to expect, and the best with the other law of noise."""
     auto = question.mechanism == "auto"
     law = LAPLACE if auto else question.mechanism
+    energy = question.learned and aim.energy
     if law in PURE and (not auto or budget.delta == 0):
-        return best_pure_bins(aim, budget, law, energy=question.learned)[0], None
-    gaussian, error = best_bins(aim, budget.unit_std)
+        return best_pure_bins(aim, budget, law, energy=energy)[0], None
+    gaussian, error = best_bins(aim, budget.std_for(aim.bins(1).move))
     if not auto:
         return gaussian, None
-    pure, pure_error = best_pure_bins(aim, budget, law, energy=question.learned)
+    pure, pure_error = best_pure_bins(aim, budget, law, energy=energy)
     return (pure, gaussian) if pure_error < error else (gaussian, pure)
 
 
 def best_bins(aim: Aim, noise_std: float) -> tuple[Bins, float]:
-    """The bins and sums of (nearly) the least error with this noise on every count, and that error."""
+    """The bins and sums of (nearly) the least error with this noise on every number, and that error."""
     grids = GRIDS[len(aim.low)]
     best, least = _best_plain([aim.bins(parts) for parts in grids], aim, noise_std)
     # The noise-aware design wants bins finer than the best plain ones, but not much.
@@ -139,20 +149,15 @@ def best_pure_bins(
     """The same for pure noise, which wants plain bins: a mix would put a record in several."""
     kind: dict[str, Any] = {"kind": HalvedBins, "energy_weight": 0.0, "law": law}
     ladder = [aim.bins(parts, **kind) for parts in PURE_GRIDS[len(aim.low)]]
-    best, least = _best_plain(ladder, aim, _pure_std(ladder[0], budget))
+    best, least = _best_plain(ladder, aim, budget.noise_of(ladder[0]).std)
     if not energy:
         return best, least
     heavy = replace(best, energy_weight=float(WEIGHTS[-1]))
-    each = (least, aim.error(heavy, _pure_std(heavy, budget)))
+    each = (least, aim.error(heavy, budget.noise_of(heavy).std))
     lightest, heaviest = (float((error / aim.half_width) ** 2) for error in each)
     weight = energy_weight(budget.epsilon, aim.rows, aim.scatter, lightest, heaviest)
     ladder = [replace(bins, energy_weight=weight) for bins in ladder]
-    return _best_plain(ladder, aim, _pure_std(ladder[0], budget))
-
-
-def _pure_std(bins: Bins, budget: Budget) -> float:
-    """The noise on every count of plain bins, however many."""
-    return bins.sum_std(budget.noise_of(bins).std)
+    return _best_plain(ladder, aim, budget.noise_of(ladder[0]).std)
 
 
 def _best_plain(ladder: Sequence[Bins], aim: Aim, noise_std: float) -> tuple[Bins, float]:
@@ -172,8 +177,9 @@ def aware_bins(parts: int, aim: Aim, noise_std: float) -> Bins:
     Its columns b get norm at most 1; if their least inner product is -rho < 0, a row of sqrt(rho)
     lifts it to 0, and all is scaled down by sqrt(1 + rho).
     """
-    bins, variance = aim.bins(parts), (noise_std * aim.half_width) ** 2
-    hypotheses = even_hypotheses(bins, aim.models, aim.targets)
+    bins = aim.bins(parts)
+    variance = (bins.sum_std(noise_std) * aim.half_width) ** 2
+    hypotheses = even_hypotheses(bins, aim.models, aim.targets, aim.unit)
     B = aware_design(hypotheses, variance, min(MOST_MEASURED[len(bins.shape)], bins.count))
     B = B / max(1.0, float(np.linalg.norm(B, axis=0).max()) * (1.0 + 1e-12))
     rho = max(0.0, -float((B.T @ B).min())) + 1e-12

@@ -12,6 +12,7 @@ from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.kernels.integral import integral_gram
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.bins.bins import Bins
+from privgp.plan.counts.linear import outcome_model
 from privgp.types import Array
 
 # How uneven counts may be: their prior std over the even count, and the share of its square that
@@ -81,14 +82,18 @@ def bin_functionals(
     covariance: Array,
     model: Hyperparameters,
     squares: Array | None = None,
+    unit: float | None = None,
 ) -> Functionals:
     """The measured sums as functionals of f, for records spread evenly within their bins.
+
+    ``unit``: where outputs are counts, the rate that rates are multiples of.
 
     With ``counts`` expected in the bins, their ``covariance``, and F the averages of f over them:
     ``s = counts F + (n - counts) F + scatter``. The second term has covariance
     ``covariance * E[F F^T]``, entry by entry (``squares``; under ``model`` unless given); the third,
     of f within a bin and of outputs about f, ``counts (k(x, x) - var F + s^2)``.
     """
+    model = outcome_model(model, unit)
     nodes, shares = bins.nodes()
     B, A = bins.matrix, bins.matrix * counts
     noise_gram = A @ B.T
@@ -102,7 +107,7 @@ def bin_functionals(
         squares = bins.averaged(evaluate(model.kernel, nodes))
     fixed = B @ (covariance * squares) @ B.T
     weights = np.asarray(np.kron(A, shares), dtype=np.float64)
-    return Functionals(
+    found = Functionals(
         nodes=nodes,
         weights=weights,
         noise_gram=noise_gram,
@@ -115,3 +120,4 @@ def bin_functionals(
         scatter=scatter,
         shares=shares,
     )
+    return found if unit is None else found.in_units(unit)

@@ -15,7 +15,7 @@ import numpy as np
 from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 from privgp.plan.strategy import NOT_TOGETHER, GroupSums, OutputSums
 from privgp.privacy.noise import PURE
-from privgp.privacy.sensitivity import column_norms
+from privgp.privacy.sensitivity import WHOLE, column_norms
 from privgp.types import Array, Within
 
 MOST_CLASSES = 100
@@ -34,7 +34,7 @@ class OfEveryClass(OutputSums):
 
     def check(self) -> None:
         super().check()
-        if self.energy_weight > 0.0:
+        if self.energy_weight > 0.0 or self.change != WHOLE:  # a label changes all the way
             raise ValueError(NOT_TOGETHER)
 
     def float_error(self) -> float:

@@ -20,9 +20,10 @@ class Exposures:
     expected: Array
 
     @classmethod
-    def of(cls, exposure: Array, bounds: Pair) -> Self:
-        """At the unit rate the largest exposure gives the middle of the bounds."""
-        unit = (0.5 * bounds[0] + 0.5 * bounds[1]) / float(exposure.max())
+    def of(cls, exposure: Array, bounds: Pair, unit: float | None = None) -> Self:
+        """At the unit rate, unless one is given, the largest exposure gives the middle of the bounds."""
+        if unit is None:
+            unit = (0.5 * bounds[0] + 0.5 * bounds[1]) / float(exposure.max())
         return cls(unit, exposure * unit)
 
 

@@ -12,6 +12,7 @@ from privgp.gp.input_maps import part_ranked, spreads
 from privgp.gp.kernels.noise import signal_and_noise
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
+from privgp.plan.counts.exposures import Exposures
 from privgp.plan.kinds import Outputs
 from privgp.types import Array, Positive
 
@@ -39,6 +40,11 @@ class Rates(Outputs):
     def fits(self, plan: Plan) -> bool:
         """Whether these are parts of such a plan; only a file can have others."""
         return super().fits(plan) and getattr(plan.strategy, "expected", None) is not None
+
+    def exposures(self, plan: Plan) -> Exposures:
+        """What every count counts over."""
+        strategy: Any = plan.strategy
+        return Exposures(self.rate, strategy.expected)
 
     def counted(self, plan: Plan, measurement: Measurement) -> Measurement:
         """The measured sums of counts themselves: the middle of the bounds is added back."""

@@ -1,7 +1,8 @@
 """What earlier measurements tell, for a plan that builds on them.
 
-Every model that they left plausible is conditioned on them: a new measurement is chosen for what is
-still unknown. All of it is public, and none of it matters to privacy.
+At public inputs every model that they left plausible is conditioned on them: a new measurement is
+chosen for what is still unknown. Of private records the same sums are measured again, and all of them
+are one measurement. All of it is public, and none of it matters to privacy.
 """
 
 from __future__ import annotations
@@ -9,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from privgp.gp.changes import values
-from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.posterior import Posterior
 from privgp.gp.kernels.evaluate import evaluate
@@ -26,6 +26,9 @@ from privgp.gp.stacking import Shared, Stacked
 from privgp.plan.designs.hypotheses import Weighed, design_models
 from privgp.plan.designs.noise_aware import Hypothesis
 from privgp.types import Array
+
+if TYPE_CHECKING:
+    from privgp.plan.plan import Plan
 
 MODELS = 6  # the approximate number of models that a measurement is chosen for
 DISAGREEMENTS = 8  # directions in which the models' means differ
@@ -42,6 +45,8 @@ class Weighing(Protocol):
     def row_weights(self) -> Array: ...
     @property
     def energy_shares(self) -> Array: ...
+    @property
+    def sizes(self) -> Array: ...
     def per_input(self, values: Array) -> Array: ...
 
 
@@ -65,13 +70,33 @@ class Earlier:
 
     ``posterior``: what they tell, under each of the weighted models that they left plausible;
     ``priors``: of the hyperparameters, for learning from all measurements together; ``again``: those of
-    the very rows to be measured, if any.
+    the very rows to be measured, if any; ``unit``: of rates, where outputs are counts.
     """
 
     known: Stacked = field(repr=False)
     posterior: Posterior = field(repr=False)
     priors: tuple[Prior, ...] = field(repr=False)
     again: tuple[SameRows, ...] = field(repr=False, default=())
+    unit: float | None = None
+    law: ClassVar[None] = None  # any noise will do
+
+    @property
+    def values(self) -> Array:
+        """What was measured, as the plan of one measurement has it, (measured,)."""
+        return self.known.measurement.values
+
+    def as_one(self, plan: Plan) -> Plan:
+        """The plan of one measurement that tells what this and the earlier ones tell."""
+        measured = Measurement(
+            np.zeros(len(plan.functionals.weights)), plan.measured_noise_std, None, 0.0
+        )
+        strategy: Any = plan.strategy
+        both = self.known.with_another(
+            plan.functionals, measured, self.priors[0].start, self.shared(strategy)
+        )
+        factor = both.measurement.noise_std / measured.noise_std
+        noise = plan.noise.resized(plan.noise.size, factor)
+        return replace(plan, functionals=both.functionals, noise=noise, earlier=None)
 
     @property
     def models(self) -> list[Hyperparameters]:
@@ -108,18 +133,11 @@ class Earlier:
         noise, energy = np.zeros((2, len(self.known.measurement.values), len(strategy.matrix)))
         B, e, g = strategy.matrix, strategy.energy_shares, strategy.row_weights
         for before in self.again:
-            both = before.row_weights * g
+            both = before.row_weights * g * strategy.sizes
             places = slice(before.first, before.first + len(before.sums))
             noise[places] = (before.sums * strategy.per_input(both)) @ B.T
             energy[places] = (before.sums * strategy.per_input(e * both)) @ B.T
         return Shared(noise, energy)
-
-    def with_another(
-        self, functionals: Functionals, measurement: Measurement, strategy: Weighing
-    ) -> Stacked:
-        """All measurements as one, the new one last."""
-        start = self.priors[0].start
-        return self.known.with_another(functionals, measurement, start, self.shared(strategy))
 
     def root(self, model: Hyperparameters, factor: Nystrom) -> Array:
         """R, (rank, rank), with ``F R R^T F^T`` the covariance of f that is left under this model, for
@@ -151,6 +169,42 @@ class Earlier:
             for i, component, cross in self.posterior.covariances(X[rows]):
                 means[rows, i] = cross @ component.mean_weights
         return means
+
+
+@dataclass(frozen=True)
+class EarlierRecords:
+    """Earlier measurements of private records, with the same sums.
+
+    ``strategy``: of the first of them; ``rows``: of other batches; ``variance``: of the noise that these have together, in squared units of
+    y; ``precision``: one over the variance of the noise in what was measured of the very records to be
+    measured again, 0 for new ones.
+    """
+
+    values: ClassVar[Array] = np.zeros(0)  # sums of more records are not known before
+    plausible: ClassVar[tuple[Hyperparameters, ...]] = ()
+    strategy: Any = field(repr=False)
+    rows: int
+    variance: float
+    precision: float
+
+    @property
+    def law(self) -> str:
+        """The noise distribution, which is the first one's."""
+        return str(self.strategy.law)
+
+    def repeated_by(self, plan: Plan) -> Plan:
+        """A plan for as many records that measures the same sums again."""
+        again = plan.measuring(replace(self.strategy, rows=plan.rows))
+        return replace(again, earlier=self)
+
+    def as_one(self, plan: Plan) -> Plan:
+        """The plan of one measurement of all records that is as noisy as all of them together."""
+        own = plan.measured_noise_std
+        std = np.sqrt(self.variance + 1.0 / (self.precision + own**-2.0))
+        noise = plan.noise.resized(plan.noise.size, float(std) / own)
+        strategy: Any = plan.strategy
+        strategy = replace(strategy, rows=strategy.rows + self.rows)
+        return replace(plan, strategy=strategy, noise=noise, earlier=None)
 
 
 def features(model: Hyperparameters, factor: Nystrom, X: Array) -> Array:

@@ -19,6 +19,7 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.bins.scales import design_models
 from privgp.plan.build import Budget, Question
+from privgp.plan.counts.linear import outcome_model
 from privgp.plan.features.features import Features
 from privgp.plan.features.kind import FeatureRecords
 from privgp.plan.features.masses import (
@@ -47,7 +48,8 @@ class Aim:
     """What features are chosen for.
 
     ``low``, ``high``: (inputs,), the domain; ``rows``: the number of records; ``models``: of f;
-    ``half_width``: of the bounds of the outputs.
+    ``half_width``: of the bounds of the outputs; ``classes``, ``energy``: as strategies have them;
+    ``unit``: of rates, where outputs are counts.
     """
 
     low: Array
@@ -57,27 +59,32 @@ class Aim:
     targets: Array
     half_width: float
     budget: Budget
+    classes: int = 1
+    energy: bool = True
+    unit: float | None = None
 
     @cached_property
     def squares(self) -> list[Array]:
-        """The covariances of f at the points that stand for even records, under every model."""
+        """The covariances of what is summed at the points that stand for even records, under every
+        model."""
         points = even_points(self.low, self.high)
-        return [evaluate(model.kernel, points) for model in self.models]
+        each = (outcome_model(model, self.unit) for model in self.models)
+        return [evaluate(model.kernel, points) for model in each]
 
     def features(self, lengthscale: float, number: int, gram_weight: float) -> Features:
         of = leading_features(self.low, self.high, lengthscale, number)
-        return Features(**vars(of), rows=self.rows, gram_weight=gram_weight)
+        made = Features(**vars(of), rows=self.rows, gram_weight=gram_weight, classes=self.classes)
+        return made if self.energy else replace(made, energy_weight=0.0)
 
     def error(self, features: Features) -> float:
         """Expected root mean square at the targets over the models."""
         noise_std = self.budget.noise_of(features).std
         points, masses, covariance = even_masses(features, noise_std)
-        nothing = Measurement(
-            np.zeros(len(features.matrix)), noise_std * self.half_width, None, 0.0
-        )
+        std = features.sum_std(noise_std) * self.half_width
+        nothing = Measurement(np.zeros(len(features.matrix)), std, None, 0.0)
         variances = []
         for model, squares in zip(self.models, self.squares, strict=True):
-            measured = feature_functionals(features, points, masses, covariance, squares)
+            measured = feature_functionals(features, points, masses, covariance, squares, self.unit)
             left = posterior(measured, nothing, [model], 0.0)
             variances.append(left.mean_and_variance(self.targets)[1])
         return float(np.sqrt(np.mean(variances)))
@@ -105,14 +112,15 @@ def make_features_plan(
     goal = question.goal(everywhere, np.ones(SUPPORT))
     models = design_models(priors[0]) if question.learned else [priors[0].start]
     some = goal[0][:: -(-len(goal[0]) // TARGETS)]
-    aim = Aim(low, high, rows, models, some, question.half_width, budget)
+    asked = question.of_records
+    aim = Aim(low, high, rows, models, some, question.half_width, budget, **asked)
     features = best_features(aim)
     if people:
         features = features.of_people()
     noise_std = budget.noise_of(features).std
-    measured = even_functionals(features, noise_std, priors[0].start)
+    measured = even_functionals(features, noise_std, priors[0].start, aim.unit)
     domain = tuple(zip(low.tolist(), high.tolist(), strict=True))
-    kind = FeatureRecords(domain, default_kernel=question.kernel is None)
+    kind = FeatureRecords(domain, question.kernel is None, aim.unit)
     return question.plan(budget, features, measured, priors, goal, kind)
 
 

@@ -1,8 +1,9 @@
 """Features of private inputs: what is measured where bins would be nearly all empty.
 
 A record with features phi, of norm 1, and output u in [-1, 1] adds ``(a phi phi^T, phi u, w u^2)``: the
-symmetric matrix as its lower triangle with sqrt(2) off the diagonal, so that its norm is kept. How far
-one record can move that: docs/proofs/features.md.
+symmetric matrix as its lower triangle with sqrt(2) off the diagonal, so that its norm is kept. A record
+with a label of K >= 3 classes adds ``(a phi phi^T, phi v_1, ..., phi v_K)``, v its indicators less 1/K
+divided by their norm. How far one record can move that: docs/proofs/features.md.
 """
 
 from __future__ import annotations
@@ -15,39 +16,37 @@ import numpy as np
 from privgp.gp.features import FeatureMap, packed, spread_points, unpacked
 from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
-from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
+from privgp.plan.simplex import Functions, RecordSums, about_even
+from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE
 from privgp.privacy.noise import GAUSSIAN, NOT_PURE, Noise
-from privgp.types import Array
+from privgp.privacy.sensitivity import LARGEST_FACTOR
+from privgp.types import Array, later
 
 ENERGY_WEIGHT = 1.0  # the largest at which the energy is free
 MOST_FEATURES = 400
-LARGEST = 1e100  # number of a map, so that no feature overflows or is 0/0, whatever the record
 FURTHEST_POINTS = 512
 
 
 @dataclass(frozen=True)
-class Features(Sums, FeatureMap):
+class Features(RecordSums, FeatureMap):
     """What is measured of ``rows`` records with Gaussian noise: their Gram matrix, the sums of their
     features times outputs, and an energy.
 
     ``gram_weight``: a, of the Gram matrix; free up to ``sqrt(1/2)``
     ``energy_weight``: at most 1, and 0 when it is not measured
+    ``classes``: K of labels, each with sums of its own and no energy; else 1
     """
 
-    people: ClassVar[None] = None
-    distinct_inputs: ClassVar[None] = None
-    whole_people: ClassVar[bool] = False
-    counted: ClassVar[str] = "records"
-    most_records: ClassVar[int] = 1
     rows: int
     gram_weight: float
     energy_weight: float = ENERGY_WEIGHT
     law: Annotated[str, NOT_PURE] = GAUSSIAN
+    classes: Functions = later(1, silent=True)
 
     @property
     def size(self) -> int:
         k = len(self.matrix)
-        return k * (k + 1) // 2 + k + int(self.energy_weight > 0)
+        return k * (k + 1) // 2 + k * self.classes + int(self.energy_weight > 0)
 
     def of_people(self) -> Features:
         """The same of as many people, each with the average of what their records add."""
@@ -61,15 +60,17 @@ class Features(Sums, FeatureMap):
             and self.inducing.ndim == self.matrix.ndim == 2
             and np.all((self.low < self.high) & np.isfinite(self.high - self.low))
             and self.rows >= 1
-            and 1.0 / LARGEST <= self.lengthscale <= LARGEST
+            # so that no feature overflows or is 0/0, whatever the record
+            and 1.0 / LARGEST_FACTOR <= self.lengthscale <= LARGEST_FACTOR
             and 1 <= len(self.matrix) <= MOST_FEATURES
             and self.matrix.shape[1] == len(self.inducing) >= 1
-            and max(np.abs(self.matrix).max(), np.abs(self.inducing).max()) <= LARGEST
-            and 0.0 < self.gram_weight <= LARGEST
+            and max(np.abs(self.matrix).max(), np.abs(self.inducing).max()) <= LARGEST_FACTOR
+            and 0.0 < self.gram_weight <= LARGEST_FACTOR
             and 0.0 <= self.energy_weight <= ENERGY_WEIGHT
         )
         if not fits:
             raise ValueError(NOT_TOGETHER)
+        self.check_energy(ENERGY_WEIGHT)
 
     def sensitivity(self) -> float:
         """How far replacing one record, output in [-1, 1], can move the exact measurement.
@@ -77,8 +78,7 @@ class Features(Sums, FeatureMap):
         In the Euclidean norm: 2 up to ``a^2 = 1/2``, then ``sqrt(2 a^2 + 2 + 1 / (2 a^2))``; and as
         computed norms exceed 1 by rounding, a little more.
         """
-        if self.energy_weight > ENERGY_WEIGHT:
-            raise ValueError("the energy is free up to weight 1 only.")
+        self.check_energy(ENERGY_WEIGHT)
         weight = self.gram_weight**2
         square = 4.0 if weight <= 0.5 else 2.0 * weight + 2.0 + 0.5 / weight
         return float(np.sqrt(square)) * (1.0 + rounding(3 * len(self.matrix) + 24))
@@ -92,19 +92,38 @@ class Features(Sums, FeatureMap):
         return rounding(self.rows * self.most_records + 12) * self.rows * parts * (1.0 + 1e-9)
 
     def furthest(self) -> tuple[Array, Array]:
-        """What one record adds, twice: two outputs at the ends of their range, at places whose
-        features have the product that moves most."""
+        """What one record adds, twice: two outputs at the ends of their range, or labels of one class
+        or of two, at places whose features have the product that moves most."""
         phi = self.at(spread_points(self.low, self.high, FURTHEST_POINTS, 2))
         products = np.clip(phi @ phi.T, -1.0, 1.0)
-        moved = 2.0 * self.gram_weight**2 * (1.0 - products**2) + 2.0 * np.abs(products)
-        i, j = divmod(int(np.argmax(moved)), len(phi))
-        sign = -1.0 if products[i, j] >= 0 else 1.0
-        return self._added(phi[i], 1.0), self._added(phi[j], sign)
+        # outcomes, and by how much the product of two features moves them further apart
+        pairs = [([1.0], [-1.0], products), ([1.0], [1.0], -products)]
+        if self.classes > 1:
+            one, other, *_ = ((np.eye(self.classes) - 1.0 / self.classes) / self.spread).tolist()
+            pairs = [(one, other, products / (self.classes - 1.0)), (one, one, -products)]
+        each = [2.0 * self.gram_weight**2 * (1.0 - products**2) + 2.0 * more for *_, more in pairs]
+        which, i, j = np.unravel_index(int(np.argmax(each)), np.shape(each))
+        first, second, _ = pairs[which]
+        return self._added(phi[i], first), self._added(phi[j], second)
 
-    def _added(self, phi: Array, u: float) -> Array:
+    def _added(self, phi: Array, outcome: list[float]) -> Array:
         """What one record adds."""
         gram = self.gram_weight * packed(np.outer(phi, phi))
-        return self.with_energy(np.append(gram, phi * u), u * u)
+        return self.with_energy(np.append(gram, np.kron(outcome, phi)), outcome[0] ** 2)
+
+    @property
+    def spread(self) -> float:
+        """The norm of a label's indicators about the even share, which they are divided by."""
+        return float(np.sqrt(1.0 - 1.0 / self.classes))
+
+    def sum_std(self, noise_std: float) -> float:
+        std = super().sum_std(noise_std)
+        return std if self.classes == 1 else self.spread * std
+
+    def sums_and_counts(self, numbers: Array) -> tuple[Array, None]:
+        if self.classes == 1:
+            return numbers, None
+        return self.spread * about_even(numbers.reshape(self.classes, -1)), None
 
     def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
         k = len(self.matrix)

@@ -31,13 +31,13 @@ class FeatureRecords(Records):
         self, plan: Plan, strategy: Any, noise: Any, model: Hyperparameters
     ) -> Functionals:
         """What is measured of f, for even records known as well as this noise allows."""
-        return even_functionals(strategy, noise.std, model)
+        return even_functionals(strategy, noise.std, model, self.unit)
 
     def variances_left(self, plan: Plan, model: Hyperparameters, targets: Array) -> Array:
         """The variance of f at the targets, were even records themselves published."""
         low, high = np.array(self.x_bounds).T
         points = even_points(low, high)
-        even = np.full(SUPPORT, plan.rows / SUPPORT)
+        even = np.full(SUPPORT, plan.rows / SUPPORT) * (self.unit or 1.0)
         return left_by_rows(model, points, even, points, targets)
 
     def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:

@@ -13,6 +13,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.bins.counts import UNEVENNESS
+from privgp.plan.counts.linear import outcome_model
 from privgp.plan.features.features import Features
 from privgp.types import Array
 
@@ -58,8 +59,11 @@ def feature_functionals(
     masses: Array,
     covariance: Array,
     squares: Array,
+    unit: float | None = None,
 ) -> Functionals:
     """The measured sums as functionals of f, for ``masses`` records at each of the points.
+
+    ``unit``: where outputs are counts, the rate that rates are multiples of.
 
     With F the values of f there: ``t = B masses F + B (n - masses) F + scatter``, B the features. The
     second term has covariance ``B (covariance * squares) B^T``, ``squares`` being E[F F^T]; the third,
@@ -70,7 +74,7 @@ def feature_functionals(
     gram = weights @ B.T
     gram = 0.5 * (gram + gram.T)
     fixed = B @ (covariance * squares) @ B.T
-    return Functionals(
+    found = Functionals(
         nodes=points,
         weights=weights,
         noise_gram=gram,
@@ -83,10 +87,13 @@ def feature_functionals(
         scatter=np.zeros_like(weights),
         shares=np.ones(1),
     )
+    return found if unit is None else found.in_units(unit)
 
 
-def even_functionals(features: Features, noise_std: float, model: Hyperparameters) -> Functionals:
+def even_functionals(
+    features: Features, noise_std: float, model: Hyperparameters, unit: float | None = None
+) -> Functionals:
     """The same for records spread evenly, as uncertain as this noise leaves them."""
     points, masses, covariance = even_masses(features, noise_std)
-    squares = evaluate(model.kernel, points)
-    return feature_functionals(features, points, masses, covariance, squares)
+    squares = evaluate(outcome_model(model, unit).kernel, points)
+    return feature_functionals(features, points, masses, covariance, squares, unit)

@@ -41,6 +41,10 @@ class FunctionModel:
     def columns(self) -> int:
         return int(self.inputs.shape[1])
 
+    @property
+    def rows(self) -> int:
+        return int(self.counts.sum())
+
     @cached_property
     def coefficients(self) -> Array:
         """A, (inputs, inputs): the posterior mean is ``k(., inputs) A s`` for sums s per input."""

@@ -14,7 +14,7 @@ from privgp.gp.kernels.proved import rounding_error
 from privgp.plan.functions.records import DomainModel
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs, whole_number
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import RECORDS, Event, Guarantee, promise
+from privgp.privacy.guarantee import NOT_TIMED, RECORDS, Event, Guarantee, promise
 from privgp.privacy.noise import GAUSSIAN_SAMPLER
 from privgp.privacy.path_rounding import PathPrecision, PathSizes, path_precision
 from privgp.privacy.posterior_mean import (
@@ -115,6 +115,7 @@ class PathModel(DomainModel):
             "kernel, noise variance, domain, bounds, numbers of paths and points and extra noise "
             "were chosen without looking at the records",
             "no draw is made twice: the state of the paths is kept and never set back",
+            NOT_TIMED,
         ]
         if isinstance(self.sensitivity, float):
             assumptions.append(

@@ -32,6 +32,9 @@ RECORD_SENSITIVITIES = ("exact", "paper")
 CELLS = 4000
 NUGGET = 1e-8  # of the variance
 MOST_POINTS = 4000
+UNSEEN = (
+    MOST_POINTS * 1.01 * rounding(MOST_POINTS + 4)
+)  # by rounding, of the residual; of the variance
 TOO_FAR = "these points are too far away for the kernel to be computed."
 
 
@@ -88,11 +91,7 @@ class RecordsModel(DomainModel):
         """A bound of the error of all coordinates that are ever computed, in Euclidean norm."""
         n, m, v, s2 = self.rows, MOST_POINTS, variance(self.kernel), self.noise_variance
         kernel = rounding_error(self.kernel, self.widths)
-        # (K + s^2 I + E) weights = outputs, |E| at most:
-        solved = n * kernel * v + (2.0 * UNIT_ROUNDOFF + 4.0 * n * rounding(3 * n + 8)) * (v + s2)
-        if not solved < 0.5 * s2:
-            raise ValueError("noise_variance is too small for exact weights of so many records.")
-        weights = math.sqrt(n) / (s2 - solved)
+        solved, weights = self.weights_error()
         as_function = solved * weights / (2.0 * math.sqrt(s2))
         at_a_point = (rounding(n + 8) + 1.01 * kernel) * v * math.sqrt(n) * weights
         norm = math.sqrt(n / s2) / 2.0 + as_function
@@ -102,6 +101,15 @@ class RecordsModel(DomainModel):
         lost = inverse * math.sqrt(m) * substituted  # of the coordinates' own norm
         given = inverse * math.sqrt(m) * at_a_point
         return (as_function + given + 1.01 * lost * (norm + given)) * UP
+
+    def weights_error(self) -> tuple[float, float]:
+        """Bounds of |E| and of |weights|, where ``(K + s^2 I + E) weights = outputs``."""
+        n, v, s2 = self.rows, variance(self.kernel), self.noise_variance
+        kernel = rounding_error(self.kernel, self.widths)
+        solved = n * kernel * v + (2.0 * UNIT_ROUNDOFF + 4.0 * n * rounding(3 * n + 8)) * (v + s2)
+        if not solved < 0.5 * s2:
+            raise ValueError("noise_variance is too small for exact weights of so many records.")
+        return solved, math.sqrt(n) / (s2 - solved)
 
 
 def prior_norm_bound(shape: PosteriorShape) -> float:
@@ -128,7 +136,7 @@ def residual_room(kernel: Kernel, widths: Array) -> float:
     """How large the computed residual may be, so that the true one is at most half the nugget, for
     points of a box with sides ``widths`` (inputs,). Computing it errs by at most
     ``gamma |l_a| |l_b|`` an entry, the kernel by its own error, both times the number of points."""
-    unseen = MOST_POINTS * (1.01 * rounding(MOST_POINTS + 4) + rounding_error(kernel, widths))
+    unseen = UNSEEN + MOST_POINTS * rounding_error(kernel, widths)
     room = (0.5 * NUGGET - unseen) * variance(kernel)
     if not room > NUGGET / 16.0 * variance(kernel):
         raise ValueError("kernel has too many parts for its values to be exact enough.")
@@ -168,6 +176,14 @@ class CheckedFactor:
         if not np.sqrt(residual) <= self._room:
             raise ValueError(TOO_FAR)
         return FactorRows(points, np.hstack([side, corner]), residual)
+
+    def holds(self) -> bool:
+        """Whether the residual of all rows is what it is said to be, and small enough."""
+        lower, v = self._factor.times(np.eye(self._factor.size)), variance(self.kernel)
+        apart = lower @ lower.T - values_by_differences(self.kernel, self.points, self.points)
+        apart.flat[:: len(lower) + 1] -= NUGGET * v
+        stated = math.sqrt(self._residual)
+        return stated <= self._room and float(np.linalg.norm(apart)) <= stated + 2.0 * UNSEEN * v
 
     def accept(self, rows: FactorRows) -> None:
         self.catch_up(np.vstack([self.points, rows.points]), list(rows.lower), rows.residual)

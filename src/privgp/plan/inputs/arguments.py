@@ -1,6 +1,7 @@
 """Public arguments, checked before anything is spent. Their values may appear in errors."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,6 +18,30 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}, got {value!r}.")
+
+
+def check_unused(given: Any, names: Sequence[str], where: str) -> None:
+    """Refuse parameters that would be ignored, unless they have their defaults.
+
+    Parameters
+    ----------
+    given : dataclass
+        An estimator, whose fields are its parameters.
+    names : sequence of str
+        The parameters, of which the estimator may have some.
+    where : str
+        Where they would be ignored, such as "method='measured'".
+
+    """
+    for each in fields(given):
+        value = getattr(given, each.name)
+        is_default = value is each.default or (
+            isinstance(value, Real | str) and value == each.default
+        )
+        if each.name in names and not is_default:
+            raise ValueError(
+                f"{each.name} does not go with {where}: leave {each.name}={each.default!r}."
+            )
 
 
 def check_bounds(name: str, bounds: Any) -> Pair:

@@ -12,7 +12,8 @@ import numpy as np
 from privgp.gp.columns.kinds import MOST_LEVELS, levels_of
 from privgp.gp.columns.table import Table, missing_cells
 from privgp.plan.inputs.inputs import FORM, Inputs
-from privgp.storage.tables import Files, TableError
+from privgp.storage.parser import TableError
+from privgp.storage.tables import Files
 from privgp.types import Array
 
 PLAIN = {"Date": "date", "Datetime": "date", "Categorical": "category", "Enum": "category"}

@@ -10,7 +10,8 @@ from privgp.engine.local import Engine
 from privgp.plan.inputs.file_kinds import located
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import BLOCK, PER_WORKER, Chunk, chunk_edges, runs, sorted_people
-from privgp.storage.tables import BATCH, Files, TableError
+from privgp.storage.parser import TableError
+from privgp.storage.tables import BATCH, Files
 from privgp.types import Array, Integers
 
 Read = Callable[[Any], Any]

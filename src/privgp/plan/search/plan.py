@@ -140,6 +140,10 @@ def _assumptions(assume: Any, defaults: dict[str, float], *, noise_free: bool) -
     given = {} if assume is None else assume
     if not isinstance(given, Mapping) or set(given) - set(ASSUMED):
         raise ValueError(f"assume must be a dict with names among {', '.join(ASSUMED)}.")
+    for name in ("observation_std",) if noise_free else REGRET:
+        if name in given:
+            method = "kusner-noise-free" if noise_free else "kusner"
+            raise ValueError(f"assume[{name!r}] does not go with method={method!r}: leave it out.")
     values: dict[str, Any] = {**ASSUMED, **given}
     values |= {name: default for name, default in defaults.items() if values[name] is None}
     if not noise_free:

@@ -18,6 +18,7 @@ from privgp.types import Array
 
 MOST_AXES = 10
 MOST_SETTINGS = 10_000
+SETTINGS = 1000  # that stand for a space, unless it has fewer
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Space:
         return len(self.settings)
 
 
-def make_space(axes: Any, candidates: int = 1000) -> Space:
+def make_space(axes: Any, candidates: int = SETTINGS) -> Space:
     """The settings of a dict of axes; at most ``candidates`` where an axis is continuous."""
     candidates = whole_number("candidates", candidates, MOST_SETTINGS)
     if not isinstance(axes, Mapping) or not axes:
@@ -50,7 +51,7 @@ def make_space(axes: Any, candidates: int = 1000) -> Space:
     lists = [axis for axis in built.values() if isinstance(axis, _Listed)]
     combinations = math.prod(len(axis.values) for axis in lists)
     continuous = len(lists) < len(built)
-    whole = not continuous and combinations <= max(candidates, 1000)
+    whole = not continuous and combinations <= max(candidates, SETTINGS)
     if whole:
         corners = np.array(list(product(*(axis.middles() for axis in lists))))
     else:

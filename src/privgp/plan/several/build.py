@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -45,8 +45,9 @@ class PlannedRows(Protocol):
     def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
         """The noise distributions to compare."""
 
-    def planner(self, question: Question, budget: Budget) -> Planner:
-        """Plans for one outcome, by noise distribution, each with the logarithm of its error."""
+    def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
+        """Plans for one outcome, by noise distribution, each with the logarithm of its error.
+        ``earlier``: what was measured of the outcome before, if anything."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class PublicInputs:
             return (mechanism,)
         return (LAPLACE,) if delta == 0 else (GAUSSIAN, LAPLACE)
 
-    def planner(self, question: Question, budget: Budget) -> Planner:
-        task = task_of(self.X, question, budget, self.people)
+    def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
+        task = task_of(self.X, question, budget, self.people, earlier)
 
         def plan(law: str) -> tuple[Plan, float]:
             sums = best_sums(task, law)
@@ -87,29 +88,37 @@ class PrivateInputs:
             return (GAUSSIAN,)
         return (LAPLACE,) if delta == 0 else (GAUSSIAN, LAPLACE)
 
-    def planner(self, question: Question, budget: Budget) -> Planner:
+    def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
         def plan(law: str) -> tuple[Plan, float]:
             asked = replace(question, mechanism=law)
             made = make_records_plan(self.count, self.x_bounds, asked, budget, people=self.people)
+            made = made if earlier is None else earlier.repeated_by(made)
             return made, float(np.log(made.starting_error))
 
         return plan
 
 
 def make_joint_plan(
-    rows: PlannedRows, questions: Sequence[Question], budget: Budget, shares: tuple[float, ...]
+    rows: PlannedRows,
+    questions: Sequence[Question],
+    budget: Budget,
+    shares: tuple[float, ...],
+    earlier: Sequence[Any] = (),
 ) -> JointPlan:
     """Choose the measurement of every outcome, and the noise for all of them together.
 
     Taken is the noise distribution with the least error, the mean of logarithms over the outcomes.
+    ``earlier``: what was measured of each before, if anything.
     """
+    known = earlier or (None,) * len(questions)
     planners = [
-        rows.planner(question, SharedBudget(budget.epsilon, budget.delta, shares, place))
-        for place, question in enumerate(questions)
+        rows.planner(question, SharedBudget(budget.epsilon, budget.delta, shares, place), own)
+        for place, (question, own) in enumerate(zip(questions, known, strict=True))
     ]
+    laws = {own.law for own in earlier if own.law is not None}
     plans: dict[str, list[Plan]] = {}
     left: dict[str, float] = {}
-    for law in rows.distributions(questions[0].mechanism, budget.delta):
+    for law in laws or rows.distributions(questions[0].mechanism, budget.delta):
         each = [planner(law) for planner in planners]
         plans[law] = [plan for plan, _ in each]
         left[law] = float(np.mean([error for _, error in each]))

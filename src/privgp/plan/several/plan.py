@@ -13,11 +13,11 @@ import numpy as np
 
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.parameters import MadeFor
-from privgp.plan.plan import NOTICE, SAME_NOISE, Plan
+from privgp.plan.plan import NOTICE, Plan, check_first
 from privgp.plan.several.arguments import checked_shares, factors
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import NOT_TOGETHER
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS, Noise, noise_for
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS, SAME_NOISE, Noise, noise_for
 from privgp.privacy.sensitivity import WHOLE
 from privgp.types import Array, Integers, Pair, Positive
 
@@ -144,6 +144,7 @@ class JointPlan:
         """Write a .plan file, for approval and ``privgp.load_plan``; warns that it holds inputs."""
         from privgp.plan.file import save_plan
 
+        check_first(self)
         save_plan(self, path, overwrite=overwrite)
         if self.inputs is not None:
             warnings.warn(NOTICE, UserWarning, stacklevel=2)
@@ -231,6 +232,17 @@ class JointPlan:
         return {}
 
     @property
+    def error_unit(self) -> str:
+        """What errors are counted in, in words; of every output where they differ."""
+        made = self.made_for
+        asked = [made] * len(self.parts)
+        if made is not None:
+            asked = [replace(made, parameters=own) for own in made.parameters.parts()]
+        known = zip(self.parts, asked, strict=True)
+        units = [replace(part, made_for=own).error_unit for part, own in known]
+        return units[0] if len({*units}) == 1 else ", ".join(units)
+
+    @property
     def starting_error(self) -> Array:
         """The same under the starting hyperparameters alone."""
         return self._of_each("starting_error")
@@ -247,7 +259,12 @@ class JointPlan:
     @property
     def can_plan_again(self) -> bool:
         """Whether the plan holds what it was made for, so that ``at`` can plan again."""
-        return self.made_for is not None
+        return self.made_for is not None and self.earlier is None
+
+    @property
+    def earlier(self) -> Any:
+        """What was measured of the first outcome before, if anything."""
+        return self.parts[0].earlier
 
     @property
     def is_quick(self) -> bool:
@@ -273,7 +290,9 @@ class JointPlan:
 
     def describe(self) -> str:
         """A few sentences for people."""
-        return f"{self.summary()}\nNothing has been spent: {self.parts[0].kind.unread} was read."
+        return (
+            f"{self.summary()}\nNothing has been spent: a plan needs {self.parts[0].kind.unneeded}."
+        )
 
     def summary(self) -> str:
         """What remains true after the release."""

@@ -15,6 +15,7 @@ from privgp.gp.rounding import rounding
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.strategy import NOT_TOGETHER
 from privgp.privacy.noise import PURE, Noise
+from privgp.privacy.sensitivity import LARGEST_FACTOR
 from privgp.types import Array, Integers, Positive
 
 
@@ -31,8 +32,11 @@ class JointSums:
 
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
-        if not 1 <= len(self.parts) == len(self.factors):
+        fits = 1 <= len(self.parts) == len(self.factors)
+        if not fits or not 0.0 < min(self.factors) <= max(self.factors) <= LARGEST_FACTOR:
             raise ValueError(NOT_TOGETHER)
+        for part in self.parts:
+            part.check()
         first, *others = self.parts
         for part in others:
             alike = (part.law, part.rows) == (first.law, first.rows)

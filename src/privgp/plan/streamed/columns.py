@@ -22,6 +22,7 @@ from privgp.plan.strategy import SHARED_ENERGY_WEIGHT
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.privacy.sensitivity import (
     ENUMERATED_ROWS,
+    LARGEST_FACTOR,
     absolute_sums,
     column_norms,
     person_norms,
@@ -146,7 +147,7 @@ class Columns:
         to all of them, or to those alone that a strategy is made of."""
         B, K = self.at(chunk.inputs)
         reached, shares, persons = self.reach(B), np.ones(B.shape[1]), B.shape[1]
-        if not np.all(np.isfinite(reached)):
+        if not np.all(reached <= LARGEST_FACTOR):
             raise ValueError("the measurement of some rows is not finite: choose other units.")
         worst = int(np.argmax(reached))
         furthest = B[:, worst].copy()

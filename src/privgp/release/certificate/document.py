@@ -17,9 +17,11 @@ from privgp.plan.fingerprint import fingerprint
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Event, Guarantee
 from privgp.release.certificate import wording
+from privgp.release.certificate.schema import DERIVED
 from privgp.release.spendings import totals
 from privgp.types import Pair
 
+COVERAGE = 0.9  # that of intervals, unless another is asked for
 PACKAGES = ("privgp", "numpy", "scipy", "scikit-learn", "opendp", "dp-accounting")
 
 
@@ -40,6 +42,11 @@ def certificate(
         "registry": wording.registry(written, known),
         "nist_sp_800_226": wording.guideline(written, known),
     }
+
+
+def stored(model: Any) -> dict[str, Any]:
+    """The certificate as files have it: without what is derived from the rest."""
+    return {name: part for name, part in certificate(model).items() if name not in DERIVED}
 
 
 def utc(date: datetime) -> str:
@@ -150,6 +157,11 @@ def _core(model: Any) -> dict[str, Any]:
                 len(several), classes, at_targets=at_targets, rates=plan.unit is not None
             ),
             **totals(model._spent),
+        },
+        "utility": {
+            "expected_error": np.asarray(plan.expected_error()).tolist(),
+            "unit": plan.error_unit,
+            "interval_coverage": COVERAGE,
         },
         "software": _software(),
         "plan_hash": _measured(model, promised),

@@ -16,6 +16,7 @@ from privgp.release.certificate.wording import (
     domain,
     kind_of_promise,
     output_bounds,
+    utility,
     versions,
 )
 
@@ -96,6 +97,7 @@ def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
             "Rows": data["rows"] if ROWS_PUBLIC in c["public"] else None,
             "Groups" if BY_GROUP in c["public"] else "People": data["people"],
             "Numbers measured": data["measured_numbers"],
+            "Accuracy": utility(c) or None,
             "Released": data["released"],
             "Software": versions(c),
             "Hash of the plan": c.get("plan"),

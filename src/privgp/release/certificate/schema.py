@@ -3,9 +3,10 @@
 import math
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
-from privgp.release.certificate.wording import HOLDER
+from privgp.release.certificate.wording import HOLDER, SECTORS
 
 Schema = dict[str, Any]
 
@@ -44,15 +45,17 @@ def _about(description: str, schema: Schema) -> Schema:
 NUMBERS = _list({"type": "number"}, 2, 2)
 BUDGET = _record(epsilon=POSITIVE, delta=SHARE)
 
+# The rules of schemas/deployments-schema.yaml of the registry, for the fields that are filled in.
 REGISTRY = _record(
+    url_slug={**TEXT, "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"},
     status={**TEXT, "const": "Draft"},
     tier={"type": "integer", "const": 3},
     deployment=_record(
         basic=_record(
             *("name", "intended_use", "data_product_type", "data_product_region", "description"),
-            "data_product_sector",
-            data_curators=_list(_record("data_curator_name", "data_curator_type"), 1),
+            data_curators=_list(TEXT, 1),
             publication_date={**TEXT, "pattern": f"^{DAY}$"},
+            data_product_sector={**TEXT, "pattern": f"^({'|'.join(SECTORS)})$"},
         ),
         dp_variant=_record("variant_name", "data_domain", "unprotected_quantities"),
         privacy_loss=_record(
@@ -69,6 +72,10 @@ REGISTRY = _record(
         ),
         administrative=_record("sources", registry_authors=_list(TEXT, 1)),
     ),
+)
+# Not required: other sectors have no name in the registry yet.
+REGISTRY["properties"]["deployment"]["properties"]["basic"]["required"].remove(
+    "data_product_sector"
 )
 GUIDELINE = _record(
     *("privacy_unit", "neighbouring_definition", "bounded_or_unbounded", "trust_model"),
@@ -116,6 +123,14 @@ DATA = _record(
     distinct_inputs=COUNT_OR_NULL,
     measured_numbers={"type": "integer", "minimum": 0},
 )
+UTILITY = _record(
+    "unit",
+    expected_error=_about(
+        "Root mean square at the targets, as planned; or one for each output.",
+        _or_each(NOT_NEGATIVE, 1),
+    ),
+    interval_coverage=_about("The probability that 90% intervals are built for.", SHARE),
+)
 OUTPUT = {**_record("name", "units", "column"), "required": ["name"]}
 LEDGER = _record(
     "dataset", entry=COUNT, head=_about("The head of the ledger's chain after the charge.", HASH)
@@ -138,7 +153,7 @@ SCHEMA: Schema = {
         assumptions=_about("What the promise takes for granted.", _list(TEXT)),
         public=_about("What is treated as public.", _list(TEXT, 1)),
         private=_about("What is private.", _list(TEXT, 1)),
-        outputs=_about("The names of several outputs, in their order.", _list(TEXT, 2)),
+        outputs=_about("The names of several outputs, in their order.", _list(TEXT, 1)),
         output=_about("What the output is called, and its units.", OUTPUT),
         inputs=_about(
             "What the input columns are, where they are not all numbers.", _list(TEXT, 1)
@@ -147,6 +162,7 @@ SCHEMA: Schema = {
         hyperparameters=_about("Hyperparameters and where they came from.", HYPERPARAMETERS),
         mechanism=MECHANISM,
         data=DATA,
+        utility=_about("How accurate the release is expected to be.", UTILITY),
         software=_about("Versions used.", {"type": "object", "additionalProperties": TEXT}),
         plan_hash=_about("SHA-256 of what was measured, the bounds and the budget.", HASH),
         plan=_about("SHA-256 of the whole plan, as its .plan file has it.", HASH),
@@ -158,11 +174,26 @@ SCHEMA: Schema = {
     ),
 }
 
+SCHEMA["required"].remove("utility")  # certificates of privgp 0.2 have none
 SCHEMA["required"].remove("plan")  # certificates of privgp 0.1 have none
 SCHEMA["required"].remove("outputs")  # there is one output unless they are named
 SCHEMA["required"].remove("output")  # nor has it a name unless one was given
 SCHEMA["required"].remove("inputs")
 SCHEMA["required"].remove("ledger")  # nor have those of releases that no ledger was charged for
+
+# What is written anew whenever a certificate is made: files have none of it, or that of privgp 0.2.
+DERIVED = ("registry", "nist_sp_800_226")
+REGISTRY_BEFORE = deepcopy(REGISTRY)
+REGISTRY_BEFORE["required"].remove("url_slug")
+REGISTRY_BEFORE["properties"]["deployment"]["properties"]["basic"]["properties"] |= {
+    "data_curators": _list(_record("data_curator_name", "data_curator_type"), 1),
+    "data_product_sector": TEXT,
+}
+STORED: Schema = {
+    **SCHEMA,
+    "required": [name for name in SCHEMA["required"] if name not in DERIVED],
+    "properties": {**SCHEMA["properties"], "registry": REGISTRY_BEFORE},
+}
 
 _TYPES: dict[str, tuple[type, ...]] = {
     **{"object": (dict,), "array": (list,), "string": (str,), "number": (int, float)},
@@ -173,6 +204,11 @@ _TYPES: dict[str, tuple[type, ...]] = {
 def validate(document: Any) -> None:
     """Raise ValueError, saying where, unless a document has the form of a certificate."""
     _check(document, SCHEMA, "certificate")
+
+
+def validate_stored(document: Any) -> None:
+    """The same of a certificate in a file, which has nothing that is derived, or that of privgp 0.2."""
+    _check(document, STORED, "certificate")
 
 
 def _check(value: Any, schema: Mapping[str, Any], where: str) -> None:

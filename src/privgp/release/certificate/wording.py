@@ -2,6 +2,8 @@
 the certificate without those fields; ``holder``: what only the data holder knows."""
 
 import math
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +25,9 @@ HOLDER = {
     "sources": "further reading",
     "author": "who wrote this record",
 }
+
+# As the OpenDP Deployments Registry names them.
+SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 
 BOUNDS_SOURCE = "declared by the data holder"
 LEARNED = "learned from the private measurement itself, at no further cost to the budget"
@@ -224,27 +229,56 @@ def versions(core: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {version}" for name, version in core["software"].items())
 
 
+def slug(*words: str) -> str:
+    """Words as the end of an address: lower-case letters, digits and hyphens."""
+    plain = unicodedata.normalize("NFKD", " ".join(words)).encode("ascii", "ignore").decode()
+    return "-".join(re.findall("[a-z0-9]+", plain.lower()))
+
+
+def size_of_data(core: Mapping[str, Any]) -> str:
+    """How many rows and people the data have, as far as these numbers are public."""
+    data, public = core["data"], core["public"]
+    whose = "groups" if BY_GROUP in public else "people"
+    people = "" if data["people"] is None else f"{data['people']:,} {whose}"
+    if ROWS_PUBLIC not in public:
+        return f"the data are of {people}"
+    return f"the data have {data['rows']:,} rows{people and f' of {people}'}"
+
+
+def utility(core: Mapping[str, Any]) -> str:
+    """The error to expect, and what intervals are built for; empty in certificates of privgp 0.2."""
+    if "utility" not in core:
+        return ""
+    told = core["utility"]
+    errors = told["expected_error"]
+    each = ", ".join(f"{error:.4g}" for error in (errors if isinstance(errors, list) else [errors]))
+    return (
+        f"expected error {each} (root mean square at the targets, {told['unit']}); intervals are built "
+        f"to hold the released function with probability {told['interval_coverage']:g}"
+    )
+
+
 def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, Any]:
     """A draft record in the fields of the OpenDP Deployments Registry, as its YAML names them."""
-    mechanism = core["mechanism"]
-    curator = {"data_curator_name": holder["curator"], "data_curator_type": holder["curator_type"]}
+    mechanism, sector = core["mechanism"], holder["sector"].strip().capitalize()
     what, prepared = f"public inputs, each with {private_outputs(core)}", preparation(core)
     if box := domain(core):
         what = f"records, each with private inputs {_within(core, box)} and {private_outputs(core)}"
         prepared = f"inputs and {prepared}"
     return {
+        "url_slug": slug(holder["name"] or "gaussian process", holder["curator"], core["date"][:4]),
         "status": "Draft",
         "tier": 3,
         "deployment": {
             "basic": {
                 "name": holder["name"],
-                "data_curators": [curator],
+                "data_curators": [holder["curator"]],
                 "intended_use": holder["intended_use"],
                 "data_product_type": "Machine learning model",
                 "data_product_region": holder["region"],
                 "description": holder["description"],
                 "publication_date": core["date"][:10],
-                "data_product_sector": holder["sector"],
+                **({"data_product_sector": sector} if sector in SECTORS else {}),
             },
             "dp_variant": {
                 "variant_name": "Approximate DP" if core["delta"] > 0 else "Pure DP",
@@ -253,7 +287,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
             },
             "privacy_loss": {
                 "privacy_unit": core["unit"],
-                "privacy_unit_details": core["neighbours"],
+                "privacy_unit_details": f"{core['neighbours']}; {size_of_data(core)}",
                 "privacy_parameters": {"epsilon": core["epsilon"], "delta": core["delta"]},
                 "privacy_parameters_details": f"{kind_of_promise(core)}; the whole curve "
                 "delta(epsilon) is in the certificate",
@@ -275,7 +309,9 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
                 f"{core['hyperparameters']['source']}",
                 "mechanisms": f"{mechanism['description']}. Sampler: {mechanism['sampler']}. "
                 f"Floating point: {mechanism['floating_point']}. Software: {versions(core)}.",
-                "justification": holder["justification"],
+                "justification": ". ".join(
+                    filter(None, (holder["justification"].rstrip("."), utility(core)))
+                ),
             },
             "administrative": {
                 "sources": holder["sources"],
@@ -287,7 +323,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
 
 def guideline(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, Any]:
     """What NIST SP 800-226 asks of a guarantee, from epsilon down to how the data were collected."""
-    mechanism = core["mechanism"]
+    mechanism, accuracy = core["mechanism"], utility(core)
     return {
         "parameters": {"epsilon": core["epsilon"], "delta": core["delta"]},
         "privacy_unit": core["unit"],
@@ -299,7 +335,7 @@ def guideline(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, A
         "mechanism": mechanism["description"],
         "implementation": f"{mechanism['sampler']}; floating point: {mechanism['floating_point']}",
         "utility_and_bias": "clipping to the bounds and the prior of the Gaussian process bias the "
-        "release; its standard deviations include the noise for privacy",
+        f"release; its standard deviations include the noise for privacy{accuracy and f'; {accuracy}'}",
         "side_channels": "the release is one file; predictions read nothing private, so their timing "
         "reveals nothing; only the holder sees how long fitting takes, which is not hidden",
         "security_and_access_control": holder["security"],

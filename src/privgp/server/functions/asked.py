@@ -99,7 +99,7 @@ class PathsAsked(Prior):
             max_points=self.max_points,
         )
         by = "noise_variance" if self.noise_variance is None else "extra_noise"
-        least = made.calibrate(self.epsilon, rows, by)
+        least = made.calibrate(self.epsilon, rows, by=by)
         return made.set_params(noise_variance=least.noise_variance, extra_noise=least.extra_noise)
 
 

@@ -99,8 +99,8 @@ function told(view, panel, k) {
     `90% range in all from ${short(panel.low[k])} to ${short(panel.high[k])}`,
   ];
   if (apart(panel)) {
-    said.push(`by privacy noise alone ±${short(half(panel, "privacy_", k))}`);
-    said.push(`by the model alone ±${short(half(panel, "model_", k))}`);
+    said.push(`due to privacy noise ±${short(half(panel, "privacy_", k))}`);
+    said.push(`due to the model ±${short(half(panel, "model_", k))}`);
   }
   return said;
 }
@@ -145,7 +145,7 @@ async function curve(view, panel, into, title) {
     + `to ${short(Math.max(...panel.mean))}. The sliders below read every value.`;
   const place = plot(label, both ? "plot tall" : "plot");
   const kinds = [["mean", view.curve], ["range", "90% range in all"]];
-  if (both) kinds.push(["privacy", "by privacy noise alone"], ["model", "by the model alone"]);
+  if (both) kinds.push(["privacy", "due to privacy noise"], ["model", "due to the model"]);
   let at = 0;
   const picture = (colour, narrow) => {
     const layout = frame(colour, [view.inputs[input], panel.output], narrow);
@@ -208,8 +208,8 @@ async function map(view, panel, into, title) {
   const at = [0, 0];
   const shown = [["mean", view.curve, (k) => panel.mean[k]]];
   if (apart(panel)) {
-    shown.push(["privacy", "± by privacy noise alone", (k) => half(panel, "privacy_", k)]);
-    shown.push(["model", "± by the model alone", (k) => half(panel, "model_", k)]);
+    shown.push(["privacy", "± due to privacy noise", (k) => half(panel, "privacy_", k)]);
+    shown.push(["model", "± due to the model", (k) => half(panel, "model_", k)]);
   } else shown.push(["model", "± of the 90% range", (k) => half(panel, "", k)]);
   const values = shown.map(([, , of]) => panel.mean.map((_, k) => of(k)));
   const most = Math.max(...values.slice(1).flat()); // one scale, so that they compare

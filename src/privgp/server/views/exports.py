@@ -154,8 +154,8 @@ def _made_by(model: Any) -> list[str]:
         f"model = {parameters.estimator}(",
         *given,
         ")",
-        "plan = model.plan(X, groups)  # free",
-        "model.fit(X, y, groups, plan)  # spends",
+        "plan = model.plan(X, groups=groups)  # free",
+        "model.fit(X, y, groups=groups, plan=plan)  # spends",
     ]
 
 

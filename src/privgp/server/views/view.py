@@ -7,9 +7,14 @@ from typing import Any
 import numpy as np
 
 from privgp.models.kept import names_of
-from privgp.models.picture import kernel_points, privacy_range, released_model, released_probability
-from privgp.pictures.released import PRIVACY, TOTAL, Band, Released
-from privgp.pictures.style import REACH
+from privgp.models.picture import (
+    kernel_points,
+    part_of,
+    privacy_share,
+    released_model,
+    released_probability,
+)
+from privgp.pictures.released import TOTAL, Released
 from privgp.release.exports.geojson import places_in
 from privgp.server.errors import Refused
 from privgp.types import Array
@@ -27,9 +32,9 @@ def view(model: Any, output: str) -> dict[str, Any]:
     """A panel for every output, of labels for every class (of two, for the last one); over more than
     two inputs, for every input as well.
 
-    A panel has the mean, the 90% range in all (low, high), the range that the privacy noise alone
-    makes, and the one of the model alone, which is there without any: variances add up. Probabilities
-    have the first range only.
+    A panel has the mean, the 90% interval (low, high), the part of it that the privacy noise makes,
+    and the part that the model makes, which is there without any noise: variances add up.
+    Probabilities have the interval only.
     """
     each = _shown(model, output)
     first = each[0]
@@ -107,21 +112,11 @@ def _panels(axes: list[Array], held: Array) -> list[tuple[int, Array]]:
 def _numbers(model: Any, shown: Released, X: Array) -> dict[str, list[float]]:
     with np.errstate(all="ignore"):
         mean, bands = shown.values(X)
-        X = kernel_points(model, X)
-        total, inner = bands[TOTAL], bands.get(PRIVACY)
-        if inner is None and not hasattr(model, "predict_proba"):
-            inner = privacy_range(model, X, mean, total)
+        total = bands[TOTAL]
         columns = [mean, *total]
-        if inner is not None:
-            columns += [*inner, *_model_range(model, X, mean, total)]
+        if not hasattr(model, "predict_proba"):
+            share = privacy_share(model, kernel_points(model, X))
+            columns += [*part_of(total, mean, share), *part_of(total, mean, 1.0 - share)]
     if not all(np.all(np.isfinite(column)) for column in columns):
         raise Refused(422, TOO_LARGE)
     return {name: column.tolist() for name, column in zip(COLUMNS, columns, strict=False)}
-
-
-def _model_range(model: Any, X: Array, mean: Array, total: Band) -> Band:
-    """What would be left of the interval without noise for privacy, as far as variances tell."""
-    release = model.release_
-    variance = release.mean_and_variance(X)[1] - release.privacy_variance(X)
-    reach = REACH * np.sqrt(np.maximum(variance, 0.0))
-    return np.clip(mean - reach, *total), np.clip(mean + reach, *total)

@@ -8,7 +8,7 @@ import numpy as np
 from privgp.gp.kernels.evaluate import check_kernel
 from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
-from privgp.privacy.noise import GaussianNoise
+from privgp.privacy.noise import SAME_NOISE, GaussianNoise
 from privgp.storage.archive import require
 from privgp.types import Array, Pair, Positive, Seed, Share
 from privgp.vault.noise import add_noise
@@ -98,3 +98,17 @@ class FunctionContents(Contents):
         check_kernel(self.model.kernel, self.model.columns)
         promised = (self.guarantee.epsilon, self.guarantee.delta)
         require(promised == (self.epsilon, self.delta), OTHER_PROMISE)
+        held, needed = self.draws.noise, self.model.noise(self.epsilon, self.delta, self.norm)
+        require(self.guarantee.events == (held.event,), OTHER_PROMISE)
+        require(_is_enough(held, needed), "its noise is not that of its budget")
+
+
+def _is_enough(held: GaussianNoise, needed: GaussianNoise) -> bool:
+    """Whether noise is what a budget needs, or more; the last digits are those of a machine."""
+    ratios = (
+        needed.std / held.std,
+        held.multiplier / needed.multiplier,
+        needed.delta_slack / held.delta_slack,
+    )
+    same = (held.size, held.exponent) == (needed.size, needed.exponent)
+    return same and max(ratios) <= 1.0 + SAME_NOISE

@@ -13,7 +13,7 @@ import numpy as np
 from privgp.gp.threads import one_thread
 from privgp.plan.inputs.arguments import check_inside
 from privgp.privacy.guarantee import Guarantee
-from privgp.storage.archive import require
+from privgp.storage.archive import damage_of, require
 from privgp.storage.codec import Codec
 from privgp.storage.parts import PathLike
 from privgp.storage.state_file import StateFile
@@ -31,6 +31,7 @@ OTHER_PROCESS = (
 NOT_TOGETHER = "its parts do not belong together"
 OTHER_PROMISE = "its guarantee does not belong to it"
 TOO_MUCH = "it has drawn more than it may"
+NOT_DRAWN = "its draws are not those of its records"
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,11 @@ class Contents:
         named = self.names is None or len(self.names) == columns
         require(named and self.draws.points.shape[1] == columns, NOT_TOGETHER)
 
+    def verified(self) -> Any:
+        """An engine that holds all that was drawn, if those are draws of the records; None where
+        privacy does not rest on that. Only a file can have others."""
+        return None
+
     def holds_inputs(self, inputs: Array) -> bool:
         """Whether private inputs lie in the domain."""
         low, high = np.array(self.model.domain).T
@@ -95,13 +101,21 @@ class Kept:
 
     @classmethod
     def new(cls, contents: Contents, codec: Codec, path: PathLike | None) -> Self:
+        """The contents of a fit, in a new file if there is to be one. What can be drawn at once is
+        drawn now, when nobody waits for an answer."""
+        with one_thread(), np.errstate(all="ignore"):
+            at_once = contents.drawn_at_once()
+        contents = contents if at_once is None else replace(contents, draws=at_once)
         file = None if path is None else StateFile.create(path, contents, codec)
         return cls(contents, codec, file)
 
     @classmethod
     def load(cls, path: PathLike, codec: Codec) -> Self:
         file, contents = StateFile.open(path, codec)
-        return cls(contents, codec, file)
+        kept = cls(contents, codec, file)
+        with one_thread(), np.errstate(all="ignore"), damage_of(path):
+            kept._engine = contents.verified()
+        return kept
 
     def ask(self, X: Array) -> Array:
         """The answers at these points, (points, ...); the file holds them before they are returned."""

@@ -15,7 +15,7 @@ from privgp.privacy.noise import GaussianNoise
 from privgp.storage.archive import require
 from privgp.types import Array, Integers, Pair, Positive
 from privgp.vault.states.functions import FunctionContents, FunctionDraws
-from privgp.vault.states.kept import NOT_TOGETHER, TOO_MUCH
+from privgp.vault.states.kept import NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH
 from privgp.vault.validate import clipped_outputs
 
 
@@ -42,9 +42,14 @@ def first_draws(
 ) -> Draws:
     """Nothing drawn yet: outputs clipped, scaled to [-1, 1] and added up per distinct input."""
     sums = np.bincount(index, clipped_outputs(y, len(index), bounds)).astype(np.float64)
-    limit = norm**2 * (1.0 - rounding(2 * noise.size + 8))  # squares are sums of that many
+    limit = limit_for(norm, noise.size)
     points, squares = np.empty((0, columns)), np.zeros(len(sums))
     return Draws(noise=noise, seed=seed, points=points, sums=sums, limit=limit, squares=squares)
+
+
+def limit_for(norm: float, size: int) -> float:
+    """The largest computed square of a norm that is at most this; squares are sums of ``size``."""
+    return norm**2 * (1.0 - rounding(2 * size + 8))
 
 
 def extended(draws: Draws, rows: Array) -> Draws:
@@ -96,7 +101,7 @@ class OutputsContents(FunctionContents):
         return draws
 
     def drawn_at_once(self) -> Draws | None:
-        """Through inducing inputs all numbers are drawn with the first question."""
+        """Through inducing inputs all numbers are drawn at the fit."""
         if self.model.nodes is None:
             return None
         drawn = len(self.draws.numbers) > 0
@@ -115,5 +120,6 @@ class OutputsContents(FunctionContents):
             aligned = points == 0 and numbers in (0, size) and size == len(model.nodes)
         counted = len(model.inputs) > 0 and bool(np.all(model.counts >= 1))
         require(aligned and counted, NOT_TOGETHER)
+        require(draws.limit <= limit_for(self.norm, size), OTHER_PROMISE)
         limit = draws.limit * (1.0 + 1e-9)
         require(bool(np.all((draws.squares >= 0) & (draws.squares <= limit))), TOO_MUCH)

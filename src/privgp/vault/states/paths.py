@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.blocked import RUN, blocked_cholesky, blocked_product, blocked_solve
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import values_by_differences
+from privgp.gp.rounding import rounding
 from privgp.plan.functions.paths import PathModel, path_model
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.path_rounding import LATTICE_DEPTH, NORMAL_DEPTH
@@ -21,8 +22,11 @@ from privgp.storage.archive import require
 from privgp.storage.triangles import NO_ROWS, Triangle
 from privgp.types import Array, Seed
 from privgp.vault.noise import add_noise
-from privgp.vault.states.kept import NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH, Contents
+from privgp.vault.states.kept import NOT_DRAWN, NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH, Contents
 from privgp.vault.validate import clipped_inputs, clipped_outputs
+
+CHECKS = 40  # random sums that a forged factor must pass
+MOST_STDS = 40.0  # of lattice noise, which no draw reaches
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,24 @@ class PathSampler:
         mean = blocked_product(self._weights.T, self._half[:, first : self._asked])
         return np.asarray(mean + normals @ self._lower[first : self._asked, : self._asked].T)
 
+    def holds(self, noise_variance: float) -> bool:
+        """Whether both factors are those of their matrices, but for rounding. Sums of their columns
+        with random signs are compared: of others, one in 2^40 is not found."""
+        rng, records, asked = np.random.default_rng(), len(self._inputs), self._asked
+        signs, v = rng.choice((-1.0, 1.0), size=(records, CHECKS)), variance(self._kernel)
+        wanted = values_by_differences(self._kernel, self._inputs, self._inputs) @ signs
+        wanted += noise_variance * signs
+        room = 4.0 * rounding(4 * records + 64) * records * (v + noise_variance)
+        found = self._factor @ (self._factor.T @ signs)
+        if not np.all(np.abs(found - wanted) <= room) or np.any(np.triu(self._factor, 1)):
+            return False
+        signs = rng.choice((-1.0, 1.0), size=(asked, CHECKS))
+        points, half = self._points[:asked], self._half[:, :asked]
+        wanted = self._total * (values_by_differences(self._kernel, points, points) @ signs)
+        wanted += self._nugget * signs - half.T @ (half @ signs)
+        lower = self._lower[:asked, :asked]
+        return bool(np.all(np.abs(lower @ (lower.T @ signs) - wanted) <= self._nugget / 64.0))
+
     def _columns(self, points: Array) -> Array:
         """``R^-1 k(X, points)``."""
         return blocked_solve(
@@ -174,10 +196,31 @@ class PathContents(Contents):
         nugget = model.precision(len(draws.factor)).nugget
         return PathSampler(draws.inputs, draws.outputs, draws.factor, model.kernel, extra, nugget)
 
+    @property
+    def _lattice_std(self) -> float:
+        """Of the lattice noise that is added to every answer."""
+        precision = self.model.precision(len(self.draws.factor))
+        return math.sqrt(precision.lattice_nugget * variance(self.model.kernel))
+
+    @property
+    def _middle(self) -> float:
+        return 0.5 * self.model.y_bounds[0] + 0.5 * self.model.y_bounds[1]
+
+    def verified(self) -> PathSampler:
+        """An engine, if the factors are those of the records, and the answers those of the factors
+        and of the normal numbers: what is drawn next is drawn given them."""
+        engine, draws = self.engine(), self.draws
+        engine.catch_up(draws.points, draws.lower)
+        require(engine.holds(self.model.noise_variance), NOT_DRAWN)
+        exact = self._middle + engine.values(draws.normals.T, 0)
+        apart = np.abs(draws.answers.T - exact).max(initial=0.0)
+        require(bool(apart <= MOST_STDS * self._lattice_std), NOT_DRAWN)
+        return engine
+
     def extended(self, engine: PathSampler, points: Array) -> PathDraws:
         model, draws = self.model, self.draws
         first, count = len(draws.points), len(points)
-        std = math.sqrt(model.precision(len(draws.factor)).lattice_nugget * variance(model.kernel))
+        std = self._lattice_std
         engine.catch_up(draws.points, draws.lower)
         rows = engine.extend(points)
         if draws.seed is None:
@@ -190,12 +233,11 @@ class PathContents(Contents):
             values = with_lattice_noise(values, std, math.floor(math.log2(std)) - LATTICE_DEPTH)
         else:
             values = values + std * added
-        middle = 0.5 * model.y_bounds[0] + 0.5 * model.y_bounds[1]
         return replace(
             draws,
             points=np.vstack([draws.points, points]),
             normals=normals,
-            answers=np.vstack([draws.answers, (middle + values).T]),
+            answers=np.vstack([draws.answers, (self._middle + values).T]),
             lower=draws.lower.extended(rows),
         )
 

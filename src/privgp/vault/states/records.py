@@ -17,12 +17,12 @@ from privgp.plan.functions.records import (
     RecordsModel,
 )
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.privacy.noise import GaussianNoise
+from privgp.privacy.noise import SAME_NOISE, GaussianNoise
 from privgp.storage.archive import require
 from privgp.storage.triangles import NO_ROWS, Triangle
 from privgp.types import Array, NotNegative, Pair
 from privgp.vault.states.functions import FunctionContents, FunctionDraws
-from privgp.vault.states.kept import NOT_TOGETHER, TOO_MUCH
+from privgp.vault.states.kept import NOT_DRAWN, NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH
 from privgp.vault.validate import clipped_inputs, clipped_outputs
 
 
@@ -104,4 +104,23 @@ class RecordsContents(FunctionContents):
         aligned = drawn == (points, points) and len(draws.inputs) == model.rows
         require(aligned and self.holds_inputs(draws.inputs), NOT_TOGETHER)
         require(draws.noise.size == MOST_POINTS, NOT_TOGETHER)
+        norm = model.norm(self.sensitivity)
+        require(norm <= self.norm * (1.0 + SAME_NOISE), OTHER_PROMISE)
         require(points <= MOST_POINTS, TOO_MUCH)
+
+    def verified(self) -> CheckedFactor:
+        """An engine, if the weights are those of outputs in their bounds, the factor is that of the
+        kernel, and the coordinates are those of the function: the bounds rest on all three."""
+        model, draws = self.model, self.draws
+        solved, most = model.weights_error()
+        outputs = values_by_differences(model.kernel, draws.inputs, draws.inputs) @ draws.weights
+        outputs += model.noise_variance * draws.weights
+        require(bool(np.all(np.abs(outputs) <= 1.0 + 2.0 * solved * most)), NOT_DRAWN)
+        engine = self.engine()
+        engine.catch_up(draws.points, draws.lower.rows, draws.residual)
+        require(engine.holds(), NOT_DRAWN)
+        values = values_by_differences(model.kernel, draws.points, draws.inputs) @ draws.weights
+        exact = solve_triangular(draws.lower.square(), values, lower=True, check_finite=False)
+        error = float(np.linalg.norm(exact - draws.exact))
+        require(error <= 2.0 * model.float_error(), NOT_DRAWN)
+        return engine

@@ -6,30 +6,34 @@ several outcomes gives these by ``_alone()``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
 import numpy as np
 
 from privgp.gp.threads import one_thread
-from privgp.models.kinds.records import domain, row_count
-from privgp.models.planned import OTHER, PublicRows, accepted, bound
+from privgp.models.kinds.records import domain, private_inputs
+from privgp.models.kinds.several.rows import Exposed, Given, private_count, public_rows
+from privgp.models.planned import OTHER, accepted, bound
 from privgp.models.promise import (
     EXPOSURES,
     OUTPUTS_ASSUMPTIONS,
     PEOPLE_ASSUMPTIONS,
     RECORDS_ASSUMPTIONS,
-    noted,
+    VALUES,
+    Told,
+    regressor_guarantee,
     simulation,
 )
+from privgp.models.published import FIRST, Further
 from privgp.models.spending import charge
 from privgp.models.tables import domain_of, records_to_plan, remember, rows_to_fit
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.several.arguments import checked_shares
-from privgp.plan.several.build import PlannedRows, PrivateInputs, PublicInputs, make_joint_plan
-from privgp.plan.several.plan import JointPlan
+from privgp.plan.several.build import make_joint_plan
+from privgp.plan.several.plan import JointPlan, default_names
 from privgp.privacy.guarantee import (
     PEOPLE_RECORDS,
     PERSON,
@@ -43,55 +47,26 @@ from privgp.privacy.guarantee import (
 from privgp.release.certificate import utc
 from privgp.release.spendings import FROM_THEM
 from privgp.types import Array, Table
+from privgp.vault.checks.roles import check_roles
 from privgp.vault.labels import joint_data
 from privgp.vault.measure import measure
-from privgp.vault.people import count_people
-from privgp.vault.tables import private_rows
-from privgp.vault.validate import checked_inputs, column_names, person_ids
-
-Exposed = Mapping[
-    int, Array
-]  # the exposure of every row, by the place of the outcome it belongs to
+from privgp.vault.validate import column_names, person_ids
 
 
-@dataclass(frozen=True)
-class Given:
-    """The rows that a joint plan is made for. ``planned``: what the plan is made from; ``public``: what
-    it is bound to; ``exposed``: the exposures of counts."""
-
-    planned: PlannedRows
-    public: PublicRows
-    exposed: Exposed
-
-
-def public_rows(model: Any, X: Array, groups: Any, exposed: Exposed) -> Given:
-    """Rows whose inputs are public, where the kernel has them."""
-    people = person_ids(groups, len(X))
-    exposures = np.column_stack([*exposed.values()]) if exposed else None
-    public = PublicRows.of(X, people, exposures)
-    return Given(PublicInputs(X, people), public, exposed)
-
-
-def private_count(model: Any, X: Any, groups: Any) -> Given:
-    """Private records: their number, or that of their people, and the declared domain."""
-    pairs = domain(domain_of(records_to_plan(model)))
-    count, people = row_count(X), groups is not None
-    count = count_people(groups, count) if people else count
-    return Given(PrivateInputs(count, pairs, people), PublicRows(count, len(pairs)), {})
-
-
-def plan_several(model: Any, rows: Given) -> JointPlan:
-    """What a fit on these rows would measure of all outcomes."""
+def plan_several(model: Any, rows: Given, earlier: Sequence[Any] = ()) -> JointPlan:
+    """What a fit on these rows would measure of all outcomes. ``earlier``: what was measured of each
+    before, if anything."""
     if model.protect == "records":
         model = records_to_plan(model)
     each = model._alone()
     questions = [one._question(rows.public.columns) for one in each]
     for place, exposure in rows.exposed.items():
-        counts = Exposures.of(exposure, questions[place].y_bounds)
+        unit = earlier[place].unit if earlier else None
+        counts = Exposures.of(exposure, questions[place].y_bounds, unit)
         questions[place] = replace(questions[place], exposures=counts)
     shares = checked_shares(model.shares, len(each))
     with one_thread():
-        plan = make_joint_plan(rows.planned, questions, model._budget(), shares)
+        plan = make_joint_plan(rows.planned, questions, model._budget(), shares, earlier)
     return cast(JointPlan, bound(model, cast(Any, plan), rows.public))
 
 
@@ -106,6 +81,7 @@ def fit_several(
     each = model._alone()
     inputs = people = None
     if model.protect == "records":
+        check_roles(groups, called="groups", X=X)
         inputs = _private_inputs(model, X)
         people, count = person_ids(groups, len(inputs)), len(inputs)
         rows = private_count(model, count, groups)
@@ -122,19 +98,19 @@ def fit_several(
             "this order. Nothing was spent."
         )
     made = replace(made, output_names=names or made.names)
-    charge(model, _promised(model, made), rows.public.inputs)
+    charge(model, model._promised(made), rows.public.inputs, rows=count)
     bounds, strategy = cast(Any, made.y_bounds), cast(Any, made.strategy)
     measured: Any = measure(data, bounds, strategy, made.noise, simulation(model))
     del data, inputs, outputs
-    _release(model, each, made, measured)
+    release_several(model, made, measured, each=each)
 
 
 def _private_inputs(model: Any, X: Any) -> Any:
     """Where the kernel has private inputs: for the vault alone. The model remembers their columns."""
     model.inputs_ = None
     model.inputs_ = kinds = records_to_plan(model).inputs_
+    inputs = private_inputs(model, X)
     columns = len(domain(domain_of(model)))
-    inputs = checked_inputs(X, columns) if kinds is None else private_rows(X, kinds)
     remember(model, column_names(X) if kinds is None else kinds.names, columns)
     return inputs
 
@@ -150,22 +126,39 @@ def _plan_for(model: Any, rows: Given, plan: Any) -> JointPlan:
     return made
 
 
-def _promised(model: Any, plan: JointPlan) -> Guarantee:
-    return noted(model, joint_guarantee(plan, simulated=model.random_state is not None))
+def check_names(model: Any, names: tuple[str, ...] | None) -> None:
+    """Refuse outcomes of a further measurement under other names than they were released by."""
+    known = model.output_names_
+    if names is not None and known not in (names, default_names(len(known))):
+        raise ValueError(
+            f"y must have the columns {', '.join(known)}, in this order. Nothing was spent."
+        )
 
 
-def _release(model: Any, each: Sequence[Any], plan: JointPlan, measured: Sequence[Any]) -> None:
-    """All that follows from the measurement: post-processing."""
-    columns = plan.targets.shape[1]
+def release_several(
+    model: Any,
+    plan: JointPlan,
+    measured: Sequence[Any],
+    further: Further = FIRST,
+    each: Sequence[Any] = (),
+) -> None:
+    """All that follows from the measurement: post-processing. ``further``: the measurements that it is
+    added to, those of the first outcome; ``each``: unfitted models of the outcomes, if it is the first."""
+    each, columns = each or model._each, plan.targets.shape[1]
+    further = replace(further, guarantee=model._promised(plan))
     model._asked = model._parameters(columns)
     made = plan.made_for
     assert made is not None
     for one, part, own, asked in zip(each, plan.parts, measured, model._asked.parts(), strict=True):
-        one._release(replace(part, made_for=replace(made, parameters=asked)), own)
-    model.guarantee_ = _promised(model, plan)
+        before = one._spent if further.before else ()
+        bound_part = replace(part, made_for=replace(made, parameters=asked))
+        one._release(bound_part, own, further=replace(further, before=before))
+    model.guarantee_ = each[0].guarantee_
     model.plan_ = plan
     model.released_at_ = utc(datetime.now(UTC))
-    model.__dict__.pop("loaded_", None)
+    loaded = model.__dict__.pop("loaded_", None)
+    if further.before and loaded is not None:
+        model.chosen_by_ = loaded.certificate["hyperparameters"]["source"]
     answer_by(model, each, plan.names)
 
 
@@ -176,14 +169,15 @@ def answer_by(model: Any, each: Sequence[Any], names: tuple[str, ...]) -> None:
     for one in each:
         one.guarantee_ = model.guarantee_
         remember(one, None, model.n_features_in_)
-    model._each, model.output_names_ = tuple(each), names
+    model._each, model.output_names_, model._spent = tuple(each), names, each[0]._spent
     model.measurements_ = tuple(measurement for one in each for measurement in one.measurements_)
     model.kernel_ = tuple(one.kernel_ for one in each)
     model.input_map_ = tuple(one.input_map_ for one in each)
     model.noise_variance_ = tuple(vars(one).get("noise_variance_") for one in each)
 
 
-def joint_guarantee(plan: JointPlan, *, simulated: bool) -> Guarantee:
+@regressor_guarantee.register(JointPlan)
+def joint_guarantee(plan: JointPlan, *, simulated: bool, told: Told = VALUES) -> Guarantee:
     """What the measurement of several outcomes guarantees."""
     squares = sum(part.energy_weight > 0 for part in plan.strategy.parts)
     of_squares = f", {squares} of them of squares," if squares else ","
@@ -241,7 +235,7 @@ def predicted(model: Any, X: Table, **asked: bool) -> Any:
 
 def intervals(model: Any, X: Table, coverage: float, observation: bool) -> tuple[Array, Array]:
     """The ends of the intervals of all outputs, each (rows, outputs)."""
-    each = [one.interval(X, coverage, observation) for one in model._each]
+    each = [one.interval(X, coverage, observation=observation) for one in model._each]
     low, high = (np.stack(ends, axis=-1) for ends in zip(*each, strict=True))
     return low, high
 

@@ -7,7 +7,7 @@ from typing import Any
 from privgp.models.kept import names_of
 from privgp.models.kinds.several.model import answer_by
 from privgp.models.tables import remember
-from privgp.release.certificate import certificate
+from privgp.release.certificate import stored
 from privgp.release.several import JointContents
 
 
@@ -21,7 +21,7 @@ def joint_contents(model: Any) -> JointContents:
         guarantee=model.guarantee_,
         outputs=tuple(one._part_contents() for one in model._each),
         plan_summary=model.plan_summary_,
-        certificate=certificate(model),
+        certificate=stored(model),
     )
 
 
@@ -34,7 +34,6 @@ def answer_from(model: Any, contents: JointContents, answered: Any) -> None:
     model.guarantee_ = c.guarantee
     for one, held, asked in zip(each, c.outputs, c.parameters.parts(), strict=True):
         one._asked, one.inputs_ = asked, model.inputs_
-        one.measurements_ = (held.measurement,)
         one.functionals_ = held.functionals
         answered(one, held)
     answer_by(model, each, c.output_names)

@@ -1,0 +1,282 @@
+"""Rows of a further measurement: what is known of them, which batch they are, and what was measured
+before.
+
+Public inputs are recognised by their fingerprint, and what was measured stands below each other.
+Private records are recognised by nothing but their number: the same sums are measured every time,
+those of different records are added and those of the same records are averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from privgp.gp.functionals import Functionals
+from privgp.gp.inference.posterior import Posterior, posterior
+from privgp.gp.input_maps import collapse
+from privgp.gp.measurement import Measurement
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.stacking import Stacked, sums_behind
+from privgp.models.kinds.records import private_data, private_inputs, row_count
+from privgp.models.kinds.several.rows import Exposed, Given, private_count, public_rows
+from privgp.models.tables import rows_at
+from privgp.plan.bins.bins import Bins
+from privgp.plan.build import Question
+from privgp.plan.counts.exposures import Exposures
+from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
+from privgp.plan.designs.hypotheses import design_models, several_scales
+from privgp.plan.features.features import Features
+from privgp.plan.fingerprint import fingerprint
+from privgp.plan.inputs.start import starting_priors
+from privgp.plan.plan import Plan
+from privgp.plan.strategy import OutputSums
+from privgp.privacy.guarantee import Guarantee
+from privgp.release.spendings import RecordsSpending, Spending, batches, noise_variance, places
+from privgp.types import Array, Integers
+from privgp.vault.labels import joint_data
+from privgp.vault.people import count_people
+from privgp.vault.validate import person_ids
+
+MEASURED = (
+    "these rows, by their X and groups, were measured already: for a second look at the same people "
+    "use refine. Nothing was spent."
+)
+OTHER_ROWS = (
+    "X and groups must be the rows of one earlier measurement, in the same order: for new people use "
+    "update. Nothing was spent."
+)
+OTHER_RECORDS = (
+    "X must have as many records, or groups as many people, as one earlier measurement: for new people "
+    "use update. Nothing was spent."
+)
+WHICH_RECORDS = (
+    "several batches have this many records, and private inputs are not compared, so it is not known "
+    "which of them X is: refine a batch before the next update. Nothing was spent."
+)
+
+
+@singledispatch
+def spendings_of(
+    strategy: Any, plan: Plan, measured: Measurement, guarantee: Guarantee, batch: int
+) -> tuple[Spending, ...]:
+    """A measurement as later ones need it; none where there can be no later ones."""
+    return ()
+
+
+@spendings_of.register
+def _(
+    strategy: OutputSums, plan: Plan, measured: Measurement, guarantee: Guarantee, batch: int
+) -> tuple[Spending, ...]:
+    people, weights = strategy.people, strategy.row_weights
+    if plan.unbiased is not None:
+        return ()
+    found = Spending(
+        fingerprint=fingerprints(plan.inputs[strategy.index], people, strategy.expected)[0],
+        people=None if people is None else int(people.max()) + 1,
+        row_weights=None if np.all(weights == 1.0) else weights,
+        **_of_all(strategy, measured, guarantee, batch),
+    )
+    return (found,)
+
+
+@spendings_of.register(Bins)
+@spendings_of.register(Features)
+def _(
+    strategy: Any, plan: Plan, measured: Measurement, guarantee: Guarantee, batch: int
+) -> tuple[Spending, ...]:
+    found = RecordsSpending(
+        fingerprint="",
+        people=strategy.rows if strategy.whole_people else None,
+        row_weights=None,
+        strategy=strategy,
+        counts=measured.counts,
+        gram=measured.gram,
+        **_of_all(strategy, measured, guarantee, batch),
+    )
+    return (found,)
+
+
+def _of_all(
+    strategy: Any, measured: Measurement, guarantee: Guarantee, batch: int
+) -> dict[str, Any]:
+    """What is kept of every measurement."""
+    return {
+        "batch": batch,
+        "rows": strategy.rows,
+        "values": measured.values,
+        "noise_std": measured.noise_std,
+        "energy": measured.energy,
+        "energy_noise_std": measured.energy_noise_std,
+        "is_laplace": bool(measured.laplace.all()),
+        "guarantee": guarantee,
+    }
+
+
+@dataclass(frozen=True)
+class PublicInputs:
+    """Rows at public inputs. ``planned``: what a plan is made from, their inputs; ``exposed``: the
+    exposures of counts, by the place of the output."""
+
+    planned: Array
+    people: Integers | None
+    exposed: Exposed
+
+    @classmethod
+    def of(cls, model: Any, X: Any, groups: Any, exposed: Exposed) -> Self:
+        rows = rows_at(model, X)
+        return cls(rows, person_ids(groups, len(rows)), exposed)
+
+    @property
+    def inputs(self) -> Array:
+        return self.planned
+
+    @property
+    def count(self) -> int:
+        return len(self.planned)
+
+    def given(self, model: Any, groups: Any) -> Given:
+        """The rows that a plan for several outputs is made for."""
+        return public_rows(model, self.planned, groups, self.exposed)
+
+    def _exposures(self, model: Any, place: int) -> Exposures | None:
+        """With the unit of the rates that were released of one output, where these are counts."""
+        if place not in self.exposed:
+            return None
+        return Exposures.of(self.exposed[place], model.y_bounds, model.release_.unit)
+
+    def batch(self, model: Any, place: int, *, again: bool) -> int:
+        """The batch that these rows are, the next one for new people; refuses what it cannot be.
+        ``model``: of one output, the one at this place."""
+        counts = self._exposures(model, place)
+        expected = None if counts is None else counts.expected
+        rows = fingerprints(self.planned, self.people, expected)
+        same = [each.batch for each in model._spent if each.fingerprint in rows]
+        if bool(same) != again:
+            raise ValueError(OTHER_ROWS if again else MEASURED)
+        return int(same[0]) if again else 1 + max(int(each.batch) for each in model._spent)
+
+    def earlier(self, model: Any, place: int, batch: int) -> Earlier:
+        """What was measured of one output before, as a plan for these rows builds on it: with priors
+        for the rows so far, as the nodes tell of them, and new ones."""
+        f, each = model.functionals_, {one.batch: one for one in model._spent}
+        total, new = sum(one.rows for one in each.values()), batch not in each
+        mass = np.maximum(f.energy_gram.sum(axis=1), 0.0)
+        counts = np.maximum(1, np.rint(mass * (total / mass.sum()))).astype(int)
+        exposures = self._exposures(model, place)
+        question = replace(model._question(self.planned.shape[1]), exposures=exposures)
+        seen = np.vstack([np.repeat(f.nodes, counts, axis=0), self.planned[: None if new else 0]])
+        priors = starting_priors(seen, question, learned=question.adapts)
+        # All classes are measured alike and leave as much unknown: the first one stands for all.
+        measured, release = model._as_one[0], model.release_
+        measured = replace(measured, values=measured.values - release.at_zero(f))
+        told = release.without_link or _without_link(f, measured, question, priors)
+        unit = None if exposures is None else exposures.unit
+        known = Earlier(Stacked(f, measured), told, priors, unit=unit)
+        sizes = np.ones(self.count) if exposures is None else exposures.expected
+        return known if new else replace(known, again=self._again(known, model, batch, sizes))
+
+    def _again(
+        self, earlier: Earlier, model: Any, batch: int, sizes: Array
+    ) -> tuple[SameRows, ...]:
+        """How earlier measurements of these rows weighed them. ``sizes``: what every row holds."""
+        inputs, index = collapse(self.planned)
+        f, start = earlier.known.functionals, earlier.priors[0].start
+        found, functions = [], len(model._as_one)
+        for each, place in zip(model._spent, places(model._spent, functions), strict=True):
+            if each.batch == batch:
+                weights = np.ones(self.count) if each.row_weights is None else each.row_weights
+                mass = np.bincount(index, weights * sizes, minlength=len(inputs)).astype(float)
+                sums = sums_behind(f.weights[place], f.nodes, inputs, mass, start)
+                found.append(SameRows(place.start, sums, weights))
+        return tuple(found)
+
+    def _data(self, model: Any, X: Any, y: Any, groups: Any) -> Any:
+        """What the vault measures."""
+        y = model._checked(y, self.count)
+        classes = [one._classes() for one in model._each]
+        return joint_data(y, classes, self.count) if model._each else y
+
+
+@dataclass(frozen=True)
+class PrivateRecords:
+    """Private records. ``planned``: their number; ``people``: how many, where these are protected."""
+
+    inputs: ClassVar[None] = None
+    exposed: ClassVar[Exposed] = {}
+    planned: int
+    people: int | None
+
+    @classmethod
+    def of(cls, model: Any, X: Any, groups: Any, exposed: Exposed) -> Self:
+        rows = row_count(X)
+        return cls(rows, None if groups is None else count_people(groups, rows))
+
+    def given(self, model: Any, groups: Any) -> Given:
+        """The rows that a plan for several outputs is made for."""
+        return private_count(model, self.planned, groups)
+
+    def batch(self, model: Any, place: int, *, again: bool) -> int:
+        """Told by the number of records, or of people, which is public; nothing else is compared."""
+        if not again:
+            return 1 + max(int(each.batch) for each in model._spent)
+        size = self.planned if self.people is None else self.people
+        same = [batch[0].batch for batch in batches(model._spent) if batch[0].rows == size]
+        if len(same) != 1:
+            raise ValueError(WHICH_RECORDS if same else OTHER_RECORDS)
+        return same[0]
+
+    def earlier(self, model: Any, place: int, batch: int) -> EarlierRecords:
+        """What was measured of one output before: the same sums, of other records or of these."""
+        others = [each for each in model._spent if each.batch != batch]
+        same = [each for each in model._spent if each.batch == batch]
+        return EarlierRecords(
+            strategy=model._spent[0].strategy,
+            rows=sum(each[0].rows for each in batches(others)),
+            variance=noise_variance(others),
+            precision=1.0 / noise_variance(same) if same else 0.0,
+        )
+
+    def _data(self, model: Any, X: Any, y: Any, groups: Any) -> Any:
+        """What the vault measures."""
+        y = model._checked(y, self.planned)
+        if not model._each:
+            return private_data(model, X, y, groups)
+        classes, people = [one._classes() for one in model._each], person_ids(groups, self.planned)
+        return joint_data(y, classes, self.planned, private_inputs(model, X), people)
+
+
+def fingerprints(
+    X: Array, people: Integers | None, expected: Array | None = None
+) -> tuple[str, str]:
+    """Of the rows with people numbered as they come, whatever identifiers are written as, and 0 for -0;
+    and as earlier versions have it in their files. ``expected``: of counts, at the unit rate."""
+    more = () if expected is None else (expected,)
+    if people is None:
+        return fingerprint(X + 0.0, None, *more), fingerprint(X, None, *more)
+    firsts, places = np.unique(people, return_index=True, return_inverse=True)[1:]
+    numbered = np.argsort(np.argsort(firsts))[places]
+    return fingerprint(X + 0.0, numbered, *more), fingerprint(X, people, *more)
+
+
+def _without_link(
+    functionals: Functionals, measured: Measurement, question: Question, priors: Sequence[Prior]
+) -> Posterior:
+    """What outcomes behind a link tell a plan, which has none: the posterior under the models that a
+    first measurement is chosen for, none of which was learned."""
+    models: list[Hyperparameters] = [priors[0].start]
+    if question.adapts:
+        models = several_scales(design_models(priors))
+    return posterior(functionals, measured, models, 0.0)
+
+
+Rows = PublicInputs | PrivateRecords
+ROWS: dict[type[Spending], type[Rows]] = {Spending: PublicInputs, RecordsSpending: PrivateRecords}
+
+
+def rows_of(model: Any, X: Any, groups: Any, exposed: Exposed) -> Rows:
+    """The rows to be measured further, of the kind that was measured first."""
+    return ROWS[type(model._spent[0])].of(model, X, groups, exposed)

@@ -1,0 +1,159 @@
+"""Replay of estimators: every row of the adversary suite, and mechanisms that it has no row for."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import Matern
+
+from privgp import Ledger, PrivateFunction, PrivateGPClassifier, PrivateGPRegressor, open_table
+from privgp.release.certificate import page
+from tests.adversary.attacks import Released
+from tests.adversary.mechanisms import BUDGET, FEW, ROWS
+from tests.adversary.neighbours import INPUTS, PEOPLE, ends, of_people
+from tests.adversary.replay.leaving import Left, of_files, of_object
+from tests.adversary.replay.tables import ENDS, table_with
+
+# Rows whose two datasets have residuals of one size: what is chosen by them does not move.
+SYMMETRIC = ("permute-and-flip, choice", "permute-and-flip, release")
+FIXED = {**BUDGET, "hyperparameters": "fixed"}
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """``fit``: an estimator fitted to a dataset; files of its own go to the folder."""
+
+    fit: Callable[[Any, Path], Any]
+    neighbours: Callable[[], tuple[Any, Any]]
+    refused: bool = False
+
+    def data(self, dataset: Any) -> bytes:
+        return pickle.dumps(dataset)
+
+    def run(self, dataset: Any, folder: Path) -> tuple[Any, Left]:
+        model = self.fit(dataset, folder)
+        given = set(folder.rglob("*"))
+        return model, left_by(model, folder) | of_files(folder, given)
+
+
+def left_by(model: Any, folder: Path) -> Left:
+    """All that a fitted estimator gives to whoever has it; ``_kept`` is a custodian's."""
+    shown = {name: value for name, value in vars(model).items() if name != "_kept"}
+    left = of_object(shown, "attributes")
+    left["repr"] = f"{model!r} {model}".encode()
+    left["guarantee"] = f"{model.guarantee_.to_json()} {model.guarantee_.describe()}".encode()
+    if hasattr(model, "release"):
+        asked = model._kept.contents.draws.points
+        left["answers"] = model.release(asked if len(asked) else FEW).tobytes()
+    if hasattr(model, "save"):
+        model.save(folder / "model.privgp")
+        facts = model.certificate()
+        left["certificate.json"] = json.dumps(facts).encode()
+        left["certificate.html"] = page(facts).encode()
+    return left
+
+
+def known(name: str, mechanism: Any) -> Estimator:
+    """A row of the adversary suite."""
+    if isinstance(mechanism, Released):
+        return Estimator(lambda data, _: mechanism.run(data, 1)[0], mechanism.neighbours)
+    pair = unequal if name in SYMMETRIC else mechanism.neighbours
+    return Estimator(lambda data, _: mechanism.run(data), pair)
+
+
+def unequal() -> tuple[np.ndarray, np.ndarray]:
+    """Outputs of which the first moves the residuals of all of them."""
+    y = np.r_[np.zeros(9), np.ones(3)]
+    return y, np.r_[1.0, y[1:]]
+
+
+def from_files(groups: str | None = None, **settings: Any) -> Estimator:
+    """Outputs in two files that are read in parts."""
+    model = PrivateGPRegressor(**{**FIXED, **settings}, inducing=3, mechanism="gaussian")
+
+    def fit(y: Any, folder: Path) -> Any:
+        made = pl.DataFrame({"x": INPUTS[:, 0], "y": y, "who": PEOPLE})
+        for name, part in (("a", made[:6]), ("b", made[6:])):
+            part.write_csv(folder / f"{name}.csv")
+        opened = open_table(folder, inputs=["x"], output="y", groups=groups)
+        return clone(model).fit(opened.inputs, opened.output, groups=opened.groups)
+
+    return Estimator(fit, ends() if groups is None else of_people(model))
+
+
+def from_table(kind: Any, cells: Any, x_bounds: Any = None) -> Estimator:
+    """A record's private column of some kind, or two, and its output."""
+    names = [*cells]
+    column: Any = names[0] if len(names) == 1 else tuple(names)
+    model = PrivateGPRegressor(
+        **{**FIXED, "y_bounds": (0, 5000)}, protect="records", columns={column: kind},
+        x_bounds=x_bounds or {}, mechanism="laplace",
+    )  # fmt: skip
+
+    def fit(which: int, _: Path) -> Any:
+        made = table_with({**cells, "cost": ENDS["cost"]}, which)
+        return clone(model).fit(made[names], made["cost"])
+
+    return Estimator(fit, lambda: (0, 1))
+
+
+def labels(groups: Any = None, **settings: Any) -> Estimator:
+    """One person's label of two changes."""
+    shared = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", "classes": (0, 1)}
+    model = PrivateGPClassifier(**shared, **settings)
+    y = np.zeros((2, len(INPUTS)), int)
+    y[1, PEOPLE == 0 if groups is not None else slice(0, 1)] = 1
+    return Estimator(lambda y, _: clone(model).fit(INPUTS, y, groups=groups), lambda: (y[0], y[1]))
+
+
+def charged(y: Any, folder: Path) -> Any:
+    """To an account, whose entries leave too."""
+    account = Ledger(f"sqlite:///{folder / 'l.db'}").open("people", 20.0, 0.1)
+    model = PrivateGPRegressor(**FIXED, mechanism="gaussian", ledger=account).fit(INPUTS, y)
+    model.charges_ = [*account.entries()]
+    return model.set_params(ledger=None)
+
+
+def refused(model: Any, *cells: Any) -> Estimator:
+    """An output that is no number: what is said does not depend on what it is."""
+    outputs = [[0.5] * (len(FEW) - 1) + [cell] for cell in cells]
+    return Estimator(
+        lambda y, _: clone(model).fit(FEW, y), lambda: (outputs[0], outputs[1]), refused=True
+    )
+
+
+KINDS_OF_COLUMNS = {
+    "date": from_table(
+        "date", {"when": ("2024-01-02", "2024-12-30")}, {"when": ("2024-01-01", "2024-12-31")}
+    ),
+    "category": from_table(("category", ["north", "south"]), {"region": ("north", "a secret")}),
+    "place": from_table(
+        "place", {"lat": (51.1, 51.9), "lon": (-0.9, 0.9)}, {"lat": (51, 52), "lon": (-1, 1)}
+    ),
+    "periodic": from_table(("periodic", 24), {"hour": (1.0, 13.0)}),
+    "boolean": from_table("boolean", {"ok": ("true", "false")}),
+}
+ESTIMATORS: dict[str, Estimator] = {
+    **{f"{kind.__name__}, {name}": known(name, mechanism) for name, kind, mechanism in ROWS},
+    "PrivateGPRegressor, streamed files": from_files(),
+    "PrivateGPRegressor, streamed files of people": from_files("who"),
+    "PrivateGPRegressor, ledger": Estimator(charged, ends()),
+    "PrivateGPClassifier, people": labels(PEOPLE),
+    "PrivateGPClassifier, records": labels(protect="records", x_bounds=[(0, 1)]),
+    **{f"private {kind}": row for kind, row in KINDS_OF_COLUMNS.items()},
+    "PrivateGPRegressor, refused": refused(PrivateGPRegressor(**FIXED), "a secret", "b"),
+    "PrivateGPClassifier, refused": refused(
+        PrivateGPClassifier(classes=(0, 1), epsilon=1.0, delta=1e-5), float("nan"), None
+    ),
+    "PrivateFunction, refused": refused(
+        PrivateFunction(Matern(0.5, nu=2.5), 0.3, **BUDGET), float("nan"), float("inf")
+    ),
+}

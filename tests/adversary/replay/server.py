@@ -1,0 +1,201 @@
+"""Replay of the server: a row is a dataset that is registered, planned, released or asked.
+
+Then everything that can be fetched is fetched: addresses are found in the server's own routes. Jobs are carried out in this process, where their noise is frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import polars as pl
+import pytest
+from fastapi.testclient import TestClient
+
+from privgp.models.load import unpacked
+from privgp.server import api, pages
+from privgp.server.app import application
+from privgp.server.functions import api as functions
+from privgp.server.functions.asked import ESTIMATORS
+from privgp.server.jobs.child import carry_out
+from privgp.server.jobs.process import SHARED, End
+from privgp.server.views import page
+from tests.adversary.replay.leaving import Left, of_content
+from tests.adversary.replay.tables import ENDS, table_with
+from tests.server.world import ANALYST, CUSTODIAN, World, settings
+
+NAME = "visits"
+PLAN = {"epsilon": 4.0, "delta": 1e-5, "hyperparameters": "fixed"}
+DECLARED = {"name": NAME, "inputs": ["age"], "epsilon": 9.0, "delta": 1e-4}
+ROUTES = [
+    (method, route.path)
+    for router in (api.router, functions.router, pages.router)
+    for route in router.routes
+    for method in route.methods  # type: ignore[attr-defined]
+]
+FIXED = {"/static/{name}", "/health", "/signin"}  # the same on every server
+OTHERS = {("POST", "/signout"), ("DELETE", "/api/keys/{number}")}  # about keys alone
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """``declared``: what a custodian declares; ``plan``, ``function``: what is asked for, one of them;
+    ``cells``: what private columns of one row, or of some, hold in the first and the second table;
+    ``updates``: whether the private table is that of an update."""
+
+    declared: Mapping[str, Any] = field(
+        default_factory=lambda: {"output": "cost", "bounds": [0, 5000]}
+    )
+    plan: Mapping[str, Any] | None = None
+    function: Mapping[str, Any] | None = None
+    cells: Mapping[str, tuple[Any, Any]] = field(default_factory=lambda: {"cost": (0.0, 5000.0)})
+    row: int | slice = 0
+    rows: tuple[int, int] = (24, 24)
+    updates: bool = False
+    refused: bool = False
+
+    def neighbours(self) -> tuple[int, int]:
+        return 0, 1
+
+    def _table(self, which: int) -> pl.DataFrame:
+        return table_with(self.cells, which, self.row).tail(self.rows[which])
+
+    def data(self, which: int) -> bytes:
+        return self._table(which).write_csv().encode()
+
+    def run(self, which: int, folder: Path) -> tuple[Any, Left]:
+        private = self._table(which)
+        other = (
+            table_with({}, which).with_columns(age=private["age"] + 1) if self.updates else private
+        )
+        with serving(folder) as visit:
+            kept = visit("POST", "/api/tables", content=other.write_csv().encode()).json()
+            declared = {**DECLARED, **self.declared, "table": kept["table"]}
+            if visit("POST", "/api/datasets", json=declared).status_code != 201 and self.refused:
+                return None, visit.left
+            key = {"name": "ann", "role": "analyst", "datasets": [NAME]}
+            visit.world.keys[ANALYST] = visit("POST", "/api/keys", json=key).json()["key"]
+            if self.function is not None:
+                return self._ask(visit, folder), visit.left
+            plan = visit.job(
+                "POST", f"/api/datasets/{NAME}/plans", json={**PLAN, **(self.plan or {})}
+            )
+            visit("POST", f"/api/plans/{plan}/approve")
+            made = visit.job("POST", f"/api/datasets/{NAME}/releases", json={"plan": plan})
+            if self.updates:
+                path, body = f"/api/releases/{made}/updates", private.write_csv().encode()
+                made = visit.job("POST", path, content=body)
+            points = {"points": [[30.0] * len(declared["inputs"])]}
+            visit("POST", f"/api/releases/{made}/predict", json=points)
+            visit.all({"plans": plan, "releases": made, "jobs": made})
+            file = visit("GET", f"/api/releases/{made}/file").content
+            return unpacked(file), visit.left | of_content(file, "file of the release")
+
+    def _ask(self, visit: Visit, folder: Path) -> Any:
+        asked: dict[str, Any] = {**(self.function or {})}
+        made = visit.job("POST", f"/api/datasets/{NAME}/functions", json=asked)
+        points = {"points": [[20.0], [50.0], [80.0]]}
+        visit("POST", f"/api/functions/{made}/ask", json=points)
+        visit.all({"functions": made, "jobs": made})
+        (state,) = folder.rglob("*.private-state")
+        return ESTIMATORS[asked["kind"]].load_state(state)
+
+
+@dataclass
+class Visit:
+    """A visitor who keeps every answer: status, headers and content."""
+
+    world: World
+    ended: SimpleQueue[str]
+    left: Left = field(default_factory=dict)
+
+    def __call__(self, method: str, path: str, role: str = CUSTODIAN, **others: Any) -> Any:
+        found = self.world.ask(role, method, path, **others)
+        headers = "\n".join(f"{name}: {value}" for name, value in found.headers.items())
+        way, kind = f"{role}: {method} {path}", "answer" if found.is_success else "refusal"
+        self.left[f"headers of {way}"] = f"{found.status_code}\n{headers}".encode()
+        self.left[f"{kind} to {way}"] = found.content
+        return found
+
+    def job(self, method: str, path: str, **others: Any) -> str:
+        """Start a job and wait for its end."""
+        started = self(method, path, headers={"Idempotency-Key": "replayed-once"}, **others).json()
+        assert self.ended.get(timeout=60) == started["id"]
+        ended = self("GET", f"/api/jobs/{started['id']}").json()
+        assert ended["state"] == "done", ended
+        return str(ended["result"])
+
+    def all(self, numbers: Mapping[str, str]) -> None:
+        """Get every address that there is, of these numbers; a custodian what an analyst may not."""
+        for method, route in ROUTES:
+            kind = route.removeprefix("/api").split("/")[1]
+            known = "{number}" not in route or kind in numbers
+            if method == "GET" and route not in FIXED and known:
+                address = route.format(name=NAME, number=numbers.get(kind))
+                if self(method, address, ANALYST).status_code == 403:
+                    self(method, address)
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Visit]:
+    made = application(settings(folder))
+    work, static = made.state.service.work, page.static
+
+    ended: SimpleQueue[str] = SimpleQueue()
+
+    def carried_out(_: Any, job: Any, stop: Any) -> End:
+        carry_out(work, job)
+        ended.put(job["id"])
+        return End.OVER
+
+    def short(name: str) -> bytes:
+        return b"" if name == page.PLOTTING else static(name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SHARED, "warm", lambda: None)
+        patch.setattr(SHARED, "run", carried_out)
+        patch.setattr(page, "static", short)  # the plotting script has megabytes
+        key = work.store.add_key("clara", "custodian")[1]
+        with TestClient(made) as client:
+            yield Visit(World(client, {CUSTODIAN: key}), ended)
+
+
+NUMBERS = {"output": "cost", "bounds": [0, 5000]}
+RECORDS = {**NUMBERS, "protect": "records", "x_bounds": [[0, 100]]}
+PRIOR = {"variance": 1e6, "epsilon": 4.0, "delta": 1e-5}
+FUNCTION = {**PRIOR, "kind": "function", "lengthscales": [20.0], "noise_variance": 250_000.0}
+PATHS = {**PRIOR, "kind": "paths", "lengthscales": [20.0], "shape": "matern12"}
+SERVED: dict[str, Dataset] = {
+    "outputs, laplace": Dataset(plan={"mechanism": "laplace"}),
+    "outputs, gaussian": Dataset(plan={"mechanism": "gaussian"}),
+    "people, gaussian": Dataset(
+        {**NUMBERS, "groups": "person"}, {"mechanism": "gaussian"}, row=slice(0, 2)
+    ),
+    "max_change": Dataset(
+        {**NUMBERS, "max_change": 100}, {"mechanism": "laplace"}, cells={"cost": (0.0, 100.0)}
+    ),
+    "inducing": Dataset(plan={"inducing": 3}),
+    "two classes": Dataset({"output": "ill", "classes": ["no", "yes"]}, cells={"ill": ("no", "yes")}),
+    "three classes": Dataset(
+        {"output": "ill", "classes": ["no", "yes", "unknown"]}, {"mechanism": "gaussian"},
+        cells={"ill": ("no", "yes")},
+    ),
+    "records, gaussian": Dataset(RECORDS, {"mechanism": "gaussian"}, cells=ENDS),
+    "records, laplace": Dataset(RECORDS, {"mechanism": "laplace"}, cells=ENDS),
+    "records of people": Dataset(
+        {**RECORDS, "groups": "person"}, {"mechanism": "gaussian"}, cells=ENDS, row=slice(0, 2)
+    ),
+    "updated": Dataset(updates=True),
+    "function": Dataset(function=FUNCTION),
+    "function, inducing": Dataset(function={**FUNCTION, "inducing": 3}),
+    "function of records": Dataset(
+        RECORDS, function={**FUNCTION, "lengthscales": [50.0], "noise_variance": 1e6},
+        cells={"age": (50.0, 52.0), "cost": (5000.0, 0.0)}, row=slice(-1, None), rows=(1, 1),
+    ),
+    "paths": Dataset(RECORDS, function=PATHS),
+    "unreadable cell": Dataset(cells={"cost": ("secret", "x 1")}, refused=True),
+}  # fmt: skip

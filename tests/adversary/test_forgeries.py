@@ -1,0 +1,463 @@
+"""Forged files: none is accepted whose real sensitivity exceeds the stated one by more than rounding.
+
+``PRIVGP_FUZZ=10000 pytest tests/adversary/test_forgeries.py`` makes as many forgeries in all.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import cholesky, solve_triangular
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+from privgp import PosteriorPaths, PrivateFunction, PrivateGPClassifier, PrivateGPRegressor
+from privgp.gp.growing import NUGGET
+from privgp.gp.kernels.codec import KERNELS
+from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.ledger.amounts import decimal
+from privgp.ledger.chain import Entry, Opened, check, sealed
+from privgp.ledger.errors import LedgerTampered
+from privgp.ledger.filter import Budget, Cost, Spent, ways
+from privgp.plan.choice import AnyStrategy
+from privgp.plan.file import CODEC, unpacked_plan
+from privgp.plan.several.plan import JointPlan
+from privgp.plan.several.strategy import JointSums
+from privgp.plan.strategy import noise_of
+from privgp.plan.streamed.sums import StreamedSums
+from privgp.privacy.noise import gaussian_noise
+from privgp.privacy.pure import mixed_delta
+from privgp.release.certificate.document import steps_of
+from privgp.release.file import CODEC as RELEASES
+from privgp.storage import state_file
+from privgp.storage.archive import PLAN, DamagedFile, pack, unpack
+from privgp.storage.codec import Codec
+from privgp.vault.states.files import FUNCTIONS, PATHS
+from privgp.vault.states.outputs import within_limit
+from tests.adversary.forgeries import (
+    POWERS,
+    ROUNDING,
+    Exact,
+    distance,
+    forge,
+    keeps,
+    leaves,
+    made_of_rows,
+    put,
+)
+from tests.ledger.promises import gaussian, pure
+from tests.models.functions import ASKED, function
+from tests.models.functions import X as AGES
+from tests.models.functions import Y as HEIGHTS
+from tests.plan.strategies import ROWS
+
+FORGERIES = int(os.environ.get("PRIVGP_FUZZ", "2000"))
+STRATEGIES = Codec(AnyStrategy | JointSums, "strategy", KERNELS)
+BUDGET = (1.0, 1e-6)
+KINDS = [name for name in ROWS if name != "BinSums"]  # which no file holds
+
+
+def generator(kind: str, number: int) -> np.random.Generator:
+    return np.random.default_rng([*kind.encode(), number])
+
+
+def forged_strategy(kind: str, rng: np.random.Generator) -> Any:
+    """A strategy as somebody would write it who wants its bound to be untrue."""
+    strategy = ROWS[kind].make(rng)
+    if not isinstance(strategy, StreamedSums):
+        return forge(strategy, rng)
+    columns = forge(strategy.columns, rng)
+    if rng.integers(3) == 0:
+        scales = (10.0 ** (int(s) * int(rng.choice(POWERS))) for s in rng.integers(-1, 2, size=2))
+        columns = replace(columns, kernel=ConstantKernel(next(scales)) * RBF(next(scales)))
+    return made_of_rows(replace(strategy, columns=columns))  # a fit takes no other
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of other threads
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_forged_strategy_moves_further_than_it_states(kind: str) -> None:
+    """A plan's file is refused, or the noise that it gets hides everybody."""
+    outcomes: Counter[str] = Counter()
+    for number in range(max(20, 6 * FORGERIES // 10 // len(KINDS))):
+        rng = generator(kind, number)
+        with np.errstate(all="ignore"):
+            try:
+                forged = forged_strategy(kind, rng)
+                read = STRATEGIES.decode(STRATEGIES.encode(forged))
+                noise = noise_of(read, *BUDGET)
+            except (ValueError, ArithmeticError):
+                outcomes["refused"] += 1
+                continue
+            outcomes["accepted"] += 1
+            moved = distance(read)
+        told = f"{kind}, {number}: stated {read.sensitivity():g}, real 2**{moved.log:g}"
+        assert moved.log <= math.log2(read.sensitivity()) + 2.0 * ROUNDING, told
+        assert keeps(noise, moved, *BUDGET), told
+        assert 2.0**noise.exponent <= 2.0**-38 * noise.scale, told
+    assert outcomes["accepted"]
+    assert outcomes["refused"]
+
+
+# ----- whole plans -----
+
+X = np.random.default_rng(0).uniform(size=(9, 1))
+WHO = np.repeat(np.arange(3), 3)
+RECORDS = {"protect": "records", "x_bounds": ((0, 1),), "mechanism": "gaussian"}
+PLANS: dict[str, Any] = {
+    "sums": (PrivateGPRegressor, {"y_bounds": (-1, 1), "mechanism": "gaussian"}, None),
+    "sums of people": (PrivateGPRegressor, {"y_bounds": (-1, 1), "mechanism": "gaussian"}, WHO),
+    "groups": (PrivateGPRegressor, {"y_bounds": (-1, 1), "mechanism": "laplace"}, None),
+    "classes": (PrivateGPClassifier, {"classes": [0, 1, 2], "mechanism": "gaussian"}, None),
+    "joint": (PrivateGPRegressor, {"y_bounds": ((-1, 1),) * 2, "mechanism": "gaussian"}, None),
+    "joint groups": (PrivateGPRegressor, {"y_bounds": ((-1, 1),) * 2, "mechanism": "laplace"}, WHO),
+    "bins": (PrivateGPRegressor, {"y_bounds": (-1, 1), **RECORDS}, None),
+    "bins of classes": (PrivateGPClassifier, {"classes": [0, 1, 2], **RECORDS}, None),
+}
+
+
+@cache
+def planned(kind: str) -> Any:
+    estimator, asked, people = PLANS[kind]
+    fixed = {"kernel": RBF(0.3), "hyperparameters": "fixed", "epsilon": 1.0, "delta": 1e-6}
+    return estimator(**fixed, **asked).plan(X, groups=people)
+
+
+def with_strategy(plan: Any, strategy: Any) -> Any:
+    """The plan with a forged strategy, and with the noise that the code itself finds for it."""
+    try:
+        noise = noise_of(strategy, plan.epsilon, plan.delta)
+    except (ValueError, ArithmeticError, IndexError):
+        noise = plan.noise
+    if not isinstance(plan, JointPlan):
+        return replace(plan, strategy=strategy, noise=noise)
+    each = zip(plan.parts, strategy.parts, strategy.noises(noise), strict=False)
+    parts = tuple(replace(part, strategy=own, noise=shared) for part, own, shared in each)
+    return replace(plan, parts=parts, factors=strategy.factors, noise=noise)
+
+
+def attacked(strategy: Any) -> Any:
+    """One row's column is so small that its squares vanish, and its weight so large that it is not."""
+    if isinstance(strategy, JointSums):
+        return replace(strategy, parts=tuple(attacked(part) for part in strategy.parts))
+    matrix, weights = strategy.matrix.copy(), strategy.row_weights.copy()
+    row = 5
+    mine = (
+        [row]
+        if strategy.people is None
+        else np.flatnonzero(strategy.people == strategy.people[row])
+    )
+    matrix[:, strategy.index[mine]] = 0.0
+    matrix[0, strategy.index[mine]] = 1e-170
+    weights[mine] = 1e176
+    return replace(strategy, matrix=matrix, row_weights=weights)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in PLANS if "bins" not in kind])
+def test_a_tiny_column_and_a_huge_weight_are_refused(kind: str) -> None:
+    """The stated sensitivity was 2 and the real one two million."""
+    plan = planned(kind)
+    forged = with_strategy(plan, attacked(plan.strategy))
+    assert distance(forged.strategy).log > 20.0
+    with pytest.raises(DamagedFile):
+        unpacked_plan(pack(CODEC.encode(forged), PLAN))
+    stated = replace(forged.strategy).sensitivity()  # nor is the norm itself deceived
+    assert distance(forged.strategy).log <= math.log2(stated) + 2.0 * ROUNDING
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_no_forged_plan_has_too_little_noise(kind: str) -> None:
+    """Whatever of its budget, noise, bounds or strategy was forged, in a file with right hashes."""
+    plan, outcomes = planned(kind), Counter[str]()
+    for number in range(max(8, FORGERIES // 10 // len(PLANS))):
+        rng = generator(kind, number)
+        with np.errstate(all="ignore"):
+            forged = plan
+            if rng.integers(3):
+                forged = with_strategy(plan, forge(plan.strategy, rng))
+            if rng.integers(2):
+                forged = forge(forged, rng, skip=("functionals", "priors", "kind", "targets"))
+            try:
+                read = unpacked_plan(pack(CODEC.encode(forged), PLAN))
+            except (ValueError, TypeError, OverflowError):
+                outcomes["refused"] += 1
+                continue
+            moved = distance(read.strategy)
+        told = f"{kind}, {number}: stated {read.strategy.sensitivity():g}, real 2**{moved.log:g}"
+        assert moved.log <= math.log2(read.strategy.sensitivity()) + 2.0 * ROUNDING, told
+        assert keeps(read.noise, moved, read.epsilon, read.delta), told
+        assert 2.0**read.noise.exponent <= 2.0**-38 * read.noise.scale, told
+        outcomes["accepted"] += 1
+    assert outcomes["refused"]
+
+
+# ----- states -----
+
+STATES: dict[str, Any] = {
+    "outputs": (PrivateFunction, FUNCTIONS, lambda: function()),
+    "inducing": (PrivateFunction, FUNCTIONS, lambda: function(inducing=4)),
+    "records": (PrivateFunction, FUNCTIONS, lambda: function(protect="records", domain=(0, 10))),
+    "paths": (
+        PosteriorPaths,
+        PATHS,
+        lambda: PosteriorPaths(RBF(2.0), 1.0, domain=(0, 10), y_bounds=(0, 100), delta=1e-3),
+    ),
+}
+NEW = np.array([[0.05], [3.3], [3.3001], [9.99]])  # points that were not asked, some nearly so
+
+
+@cache
+def contents_of(kind: str) -> Any:
+    """What a state holds after some questions."""
+    made = STATES[kind][2]().fit(AGES, HEIGHTS)
+    made.release(ASKED)
+    return made._kept.contents
+
+
+def moved_outputs(contents: Any) -> Exact:
+    """How far one output moves the further numbers that a function of outputs would draw."""
+    draws = contents.draws
+    if contents.model.nodes is None:
+        engine = contents.engine()
+        engine.catch_up(draws.points)
+        rows = engine.propose(NEW).rows
+        rows = within_limit(rows, draws.squares, draws.limit)[0]
+    else:
+        rows = within_limit(contents.model.node_rows, np.zeros(len(draws.sums)), draws.limit)[0]
+    exponent = math.frexp(float(np.abs(rows).max()))[1]
+    return Exact(2.0 * float(np.linalg.norm(np.ldexp(rows, -exponent), axis=0).max()), exponent)
+
+
+def moved_records(contents: Any) -> Exact:
+    """How far a few other records move all coordinates, those drawn and those to come."""
+    model, inputs, v = contents.model, contents.draws.inputs, variance(contents.model.kernel)
+    points = np.vstack([contents.draws.points, NEW])
+
+    def weights(X: Any, y: Any) -> Any:
+        return np.linalg.solve(evaluate(model.kernel, X) + model.noise_variance * np.eye(len(X)), y)
+
+    outputs = evaluate(model.kernel, inputs) @ contents.draws.weights
+    outputs += model.noise_variance * contents.draws.weights
+    L = cholesky(evaluate(model.kernel, points) + NUGGET * v * np.eye(len(points)), lower=True)
+    at = evaluate(model.kernel, points, inputs) @ contents.draws.weights
+    most = 0.0
+    for place in (0, 7):
+        for x, u in ((inputs[place], -np.sign(outputs[place])), (0.0, 1.0), (10.0, -1.0)):
+            X, y = inputs.copy(), outputs.copy()
+            X[place], y[place] = x, u
+            apart = at - evaluate(model.kernel, points, X) @ weights(X, y)
+            most = max(most, float(np.linalg.norm(solve_triangular(L, apart, lower=True))))
+    drawn = len(contents.draws.points)
+    own = solve_triangular(L[:drawn, :drawn], at[:drawn], lower=True)
+    assert np.allclose(own, contents.draws.exact, rtol=0, atol=1e-3 * contents.norm)
+    return Exact(most, 0)
+
+
+def assert_paths_are_those_of_the_records(contents: Any) -> None:
+    """The mean and the covariance that further values are drawn with are the posterior's."""
+    model, draws = contents.model, contents.draws
+    assert contents.guarantee.path_curves == (model.curve(len(draws.inputs)),)
+    assert contents.guarantee.epsilon >= model.epsilon(len(draws.inputs)) * (1.0 - 1e-6)
+    K = evaluate(model.kernel, draws.inputs) + model.noise_variance * np.eye(len(draws.inputs))
+    points = np.vstack([draws.points, NEW])
+    across = evaluate(model.kernel, draws.inputs, points)
+    mean = across.T @ np.linalg.solve(K, draws.outputs)
+    engine = contents.engine()
+    engine.catch_up(draws.points, draws.lower)
+    first = engine.extend(NEW)
+    nothing = np.zeros((model.paths, len(points)))
+    scale = model.half_width + math.sqrt(variance(model.kernel))
+    assert np.allclose(engine.values(nothing, 0), mean, rtol=0, atol=1e-4 * scale)
+    lower = np.vstack([np.hstack([draws.lower.square(), np.zeros((len(draws.points), 4))]), first])
+    extra = 1.0 + model.extra_noise**2 / variance(model.kernel)
+    wanted = extra * evaluate(model.kernel, points) - across.T @ np.linalg.solve(K, across)
+    nugget = model.precision(len(draws.inputs)).nugget * variance(model.kernel)
+    apart = np.abs(lower @ lower.T - wanted - nugget * np.eye(len(points))).max()
+    assert apart <= 0.05 * nugget + 1e-9 * variance(model.kernel)
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_no_forged_state_draws_too_little_noise(kind: str, tmp_path: Path) -> None:
+    estimator, codec, _ = STATES[kind]
+    outcomes = Counter[str]()
+    for number in range(max(25, 2 * FORGERIES // 10 // len(STATES))):
+        rng, path = generator(kind, number), tmp_path / f"{number}.private-state"
+        with np.errstate(all="ignore"):
+            try:
+                forged = forge(contents_of(kind), rng) if number else contents_of(kind)
+                path.write_bytes(state_file.whole(forged, codec))
+                read = estimator.load_state(path)._kept.contents
+            except (ValueError, TypeError, OverflowError):
+                outcomes["refused"] += 1
+                continue
+            outcomes["accepted"] += 1
+            if kind == "paths":
+                assert_paths_are_those_of_the_records(read)
+                continue
+            try:
+                moved = moved_records(read) if kind == "records" else moved_outputs(read)
+            except (ValueError, np.linalg.LinAlgError):
+                continue  # no further point is drawn
+        noise, promised = read.draws.noise, read.guarantee
+        told = f"{kind}, {number}: stated {2.0 * read.norm:g}, real 2**{moved.log:g}"
+        assert moved.log <= math.log2(2.0 * read.norm) + 1e-6, told
+        assert keeps(noise, moved, promised.epsilon, promised.delta), told
+        assert promised.events == (noise.event,), told
+        assert noise.multiplier * 2.0 * read.norm <= noise.std * (1.0 + ROUNDING), told
+        assert 2.0**noise.exponent <= 2.0**-38 * noise.std, told
+    assert outcomes["accepted"]
+    assert outcomes["refused"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "factor"),
+    [
+        ("outputs", ("draws", "noise", "std"), 0.5),
+        ("outputs", ("draws", "noise", "exponent"), 0),
+        ("outputs", ("draws", "limit"), 4.0),
+        ("outputs", ("norm",), 0.5),
+        ("inducing", ("draws", "noise", "multiplier"), 2.0),
+        ("records", ("draws", "noise", "std"), 0.5),
+        ("records", ("norm",), 0.5),
+        ("records", ("draws", "weights"), 10.0),  # of outputs beyond their bounds
+        ("records", ("draws", "exact"), 0.0),  # numbers near them would no longer be their change
+        ("paths", ("draws", "factor"), 0.5),  # a mean that is four times as large
+        ("paths", ("draws", "normals"), 0.0),  # values near them would be the mean
+    ],
+)
+def test_a_state_whose_noise_or_bound_is_not_its_own_is_refused(
+    kind: str, path: Any, factor: float, tmp_path: Path
+) -> None:
+    estimator, codec, _ = STATES[kind]
+    contents, file = contents_of(kind), tmp_path / "some.private-state"
+    old = next(value for way, value in leaves(contents) if way == path)
+    for number, value in enumerate((old, 0 * old if factor == 0 else old * factor)):
+        file.write_bytes(state_file.whole(put(contents, path, value), codec))
+        if number == 0:
+            estimator.load_state(file)
+            continue
+        with pytest.raises(DamagedFile, match="cannot be loaded"):
+            estimator.load_state(file)
+
+
+# ----- releases -----
+
+
+@cache
+def released(folder: Path) -> Any:
+    model = PrivateGPRegressor(
+        y_bounds=(-2, 2), epsilon=1.0, kernel=RBF(0.3), hyperparameters="fixed", random_state=0,
+        mechanism="gaussian",
+    )  # fmt: skip
+    model.fit(X, np.sin(X[:, 0])).save(folder / "some.privgp")
+    return RELEASES.decode(unpack((folder / "some.privgp").read_bytes()))
+
+
+def certified(contents: Any) -> Any:
+    """The contents with a certificate that says what their guarantee says."""
+    promised, stated = contents.guarantee, dict(contents.certificate)
+    stated |= {"epsilon": promised.epsilon, "delta": promised.delta, "mu": promised.mu}
+    stated["mechanism"] = {**stated["mechanism"], **steps_of(promised.events[0])}
+    stated["curve"] = [[e, promised.delta_at(e)] for e, _ in stated["curve"]]
+    stated["best_guess"] = 0.5 + 0.5 * promised.delta_at(0.0)
+    given = replace(contents.parameters, epsilon=promised.epsilon, delta=promised.delta)
+    return replace(contents, certificate=stated, parameters=given)
+
+
+def test_no_forged_release_promises_more_than_its_steps(tmp_path_factory: Any) -> None:
+    """An update adds its own steps to this promise, and weighs rows as the file says."""
+    contents, outcomes = released(tmp_path_factory.mktemp("release")), Counter[str]()
+    for number in range(max(50, FORGERIES // 20)):
+        rng = generator("release", number)
+        forged = contents
+        with np.errstate(all="ignore"):
+            guarantee = forge(contents.guarantee, rng) if rng.integers(3) else contents.guarantee
+            forged = replace(contents, guarantee=guarantee)
+            if rng.integers(2):  # the same in all places, as a careful forger would
+                forged = put(forged, ("spent", 0, "guarantee"), guarantee)
+            else:
+                forged = put(forged, ("spent", 0), forge(contents.spent[0], rng))
+            try:
+                read = RELEASES.decode(RELEASES.encode(certified(forged)))
+            except (ValueError, TypeError, ArithmeticError):
+                outcomes["refused"] += 1
+                continue
+        outcomes["accepted"] += 1
+        promised, (part,) = read.guarantee, read.spent
+        (c,) = promised.noise_multipliers
+        noise = replace(gaussian_noise(1.0, 1e-6, 1, 1.0, 0.0), std=c)
+        room = promised.delta - promised.delta_slack
+        assert keeps(noise, Exact(1.0, 0), promised.epsilon * (1.0 + 1e-8), room), number
+        assert (
+            part.row_weights is None or 0.0 <= part.row_weights.min() <= part.row_weights.max() <= 1
+        )
+    assert outcomes["accepted"]
+    assert outcomes["refused"]
+
+
+# ----- ledgers -----
+
+
+def charged(rng: np.random.Generator, total: Budget) -> tuple[list[Any], list[Entry], Opened]:
+    """An account whose entries state forged guarantees or costs, with all sums and hashes right."""
+    opened = sealed(Opened("d", str(total.epsilon), str(total.delta), "0", None, "now"))
+    spent, previous, stated, entries = Spent(), opened.hash, [], []
+    makers = (lambda: gaussian(0.3, 1e-7), lambda: pure(0.2), lambda: gaussian(0.9, 1e-7))
+    for number in range(1, int(rng.integers(2, 5))):
+        guarantee = makers[rng.integers(3)]()
+        honest = next(iter(ways(guarantee, total)))
+        if rng.integers(3):
+            guarantee = forge(guarantee, rng)
+        cost = honest
+        if rng.integers(3) == 0:
+            powers = (10 ** int(rng.choice((0, 1, 9, 30))) for _ in range(3))
+            cost = Cost(*(each // next(powers) for each in (cost.epsilon, cost.mu2, cost.delta)))
+        then = next(iter(total._counted(spent, cost)))
+        others = {"dataset": "d", "number": number, "kind": "charge", "at": "now", "key": None}
+        others |= {"request": None, "fingerprint": None, "answer": None, "previous": previous}
+        entry = Entry.of(cost, then, guarantee=guarantee.to_json(), **others)
+        spent, previous = then, entry.hash
+        stated.append(guarantee)
+        entries.append(entry)
+    return stated, entries, opened
+
+
+def test_no_forged_ledger_hides_what_was_spent() -> None:
+    epsilon, delta, outcomes = 1.0, 1e-5, Counter[str]()
+    total = Budget(decimal(epsilon), decimal(delta))
+    for number in range(max(100, FORGERIES // 20)):
+        rng = generator("ledger", number)
+        try:
+            stated, entries, opened = charged(rng, total)
+        except (ValueError, ArithmeticError):
+            continue  # not to be written as JSON
+        try:
+            check(opened, entries, {})
+        except LedgerTampered:
+            outcomes["refused"] += 1
+            continue
+        outcomes["accepted"] += 1
+        events = [each.events[0] for each in stated]
+        mu = math.hypot(*(1.0 / c for event in events for c in event.noise_multipliers))
+        coins = [e for event in events for e in event.pure_epsilons]
+        slack = math.fsum(event.delta_slack for event in events)
+        assert mixed_delta(epsilon * (1.0 + 1e-9), mu, coins) + slack <= delta * (1.0 + 1e-6), (
+            number
+        )
+    assert outcomes["accepted"]
+    assert outcomes["refused"]
+
+
+@pytest.mark.parametrize("amount", ["", "x", "1e9", None])
+def test_an_amount_that_is_no_number_is_named(amount: Any) -> None:
+    total = Budget(decimal(1.0), decimal(1e-5))
+    _, entries, opened = charged(np.random.default_rng(3), total)
+    forged = sealed(replace(entries[0], mu2=amount))
+    with pytest.raises(LedgerTampered, match="no amounts at entry 1"):
+        check(opened, [forged], {})
