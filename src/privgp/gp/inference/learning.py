@@ -42,6 +42,7 @@ def learn(
     """Weighted models, most plausible first, over all input maps among the priors."""
     if len(measurement.values) > MANY:
         return learn_many(functionals, measurement, priors)
+    priors = [prior for prior in priors if prior.size == priors[0].size]
     std = CHANGE_STD * float(np.sqrt(variance(priors[0].start.kernel)))
     cells, shares = list_changes(functionals.nodes, std)
     shapes = values([cell.change for cell in cells], functionals.nodes)
