@@ -64,6 +64,7 @@ RELEASED = {
 # Elements of a result that are public, by function and place.
 PUBLIC_ELEMENTS = {
     ("root_utilities", 1), ("load_whole", 0), ("all_columns", 1), ("_inputs_and_people", 1),
+    ("columns_to_fit", 0), ("columns_to_fit", 2), ("columns_to_fit", 3),
 }  # fmt: skip
 # Classes of the vault that hold nothing private.
 PUBLIC_CLASSES = {"Loss", "Finished"}

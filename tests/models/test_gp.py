@@ -135,6 +135,16 @@ def test_counts_say_by_how_much_a_person_changes_them():
         ({"visits": Count(high=9, exposure="days")}, {}, "no column 'days'"),
         ({"height": Number(60, 200)}, {"protect": "records", "x_bounds": (0, 9)}, "by its name"),
         ({"height": Number(200, 60)}, {}, "low < high"),
+        (
+            {"visits": Count(high=9, exposure="population")},
+            {"protect": "records", "x_bounds": {"age": (0, 90)}},
+            "as private as the record",
+        ),
+        (
+            {"height": Number(60, 200)},
+            {"protect": "records", "x_bounds": {"age": (0, 90), "size": (0, 1)}},
+            "must be the private inputs",
+        ),
         ({"smokes": Label("no")}, {}, "classes"),
     ],
 )
@@ -148,3 +158,9 @@ def test_a_named_outcome_is_in_the_table():
         model().fit(TABLE, TABLE["height"])
     with pytest.raises(ValueError, match="data frame"):
         model().fit(TABLE.to_numpy())
+
+
+def test_columns_that_were_not_named_as_inputs_are_told_before_they_are_public():
+    made = model({"height": Number(60, 200)}, inputs=None)
+    with pytest.warns(UserWarning, match="'age', 'visits'.* Name the inputs"):
+        made.plan(TABLE[["age", "visits", "height"]])

@@ -277,7 +277,7 @@ def test_what_takes_numbers_only_says_so(model: Any) -> None:
 
 
 def test_private_inputs_are_numbers_within_declared_bounds() -> None:
-    with pytest.raises(ValueError, match="must name every input with what it is"):
+    with pytest.raises(ValueError, match="x_bounds must have a pair for every input"):
         regressor(protect="records", x_bounds=(0, 1)).plan(10)
     with pytest.raises(ValueError, match="table of numbers"):
         regressor(columns=None, protect="records", x_bounds=(0, 1)).fit(

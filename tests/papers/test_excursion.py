@@ -33,7 +33,7 @@ from papers.excursion.tasks import (
 )
 from papers.shared.data import MissingData
 from papers.shared.report import Request
-from privgp.models import tune
+from privgp.models.function import tune
 from privgp.models.function.tune import ExcursionTask, tune_for
 from tests.conftest import real_data
 from tests.papers.test_reports import assert_sound

@@ -14,6 +14,7 @@ class Expecting:
 
     promised_delta, can_plan_again, learns = 1e-6, True, False
     unit = made_for = None
+    error_unit = "in units of the output"
     strategy = SimpleNamespace(rows=30)
 
     def __init__(self, epsilon: float = 1.0) -> None:

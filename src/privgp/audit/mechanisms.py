@@ -132,7 +132,7 @@ def _(function: PrivateFunction, data: Any, neighbour: Any, points: Any) -> Nois
     else:
         asked = _table(model.inputs if points is None else points)
         rows = Coordinates(model.kernel, model.inputs, model.coefficients).propose(asked).rows
-    rows, _ = within_limit(rows, start.squares, start.limit)
+    rows, _ = within_limit(rows, np.zeros_like(start.squares), start.limit)  # before any draw
     first, second = (rows @ state.draws.sums for state in states)
     return NoisyPair(first, second, start.noise, promise_of(states[0].guarantee))
 

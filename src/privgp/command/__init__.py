@@ -36,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        if "\0" in word:  # older versions of typer fail on it
+            return _stop(f"No null character may be in {before} {word!r}.", 2, arguments)
     return run_application(app, with_pairs_joined(arguments), "privgp", "; nothing was spent")
 
 

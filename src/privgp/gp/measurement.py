@@ -79,4 +79,4 @@ def _weighted(each: Sequence[Measurement], weights: Array, std: float) -> Measur
     values = total([one.values for one in each])
     assert values is not None
     counts, gram = total([one.counts for one in each]), total([one.gram for one in each])
-    return Measurement(values, std, None, 0.0, counts, gram=gram)
+    return Measurement(values, std, None, 0.0, counts, gram=gram, centre=each[0].centre)

@@ -17,6 +17,7 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
+from privgp.models.files import columns_to_fit, columns_to_plan
 from privgp.models.kept import names_of
 from privgp.models.kinds.records import (
     check_protect,
@@ -115,6 +116,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """
         check_order(X=X, groups=groups)
         names, asked = names_of(X), self
+        X, groups, _ = columns_to_plan(self, X, groups)
         if self.protect != "records":
             asked, X = rows_to_plan(self, X)
         return named(asked._plan(X, groups), names)
@@ -130,6 +132,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         made for anything else is refused before anything is spent.
         """
         self._check_given(X, y, groups)
+        X, y, groups, _ = columns_to_fit(self, X, y, groups)
         if self.protect == "records":
             column = any_column(X)
             rows = len(column) if isinstance(column, Sized) else 0
@@ -150,6 +153,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """Measure labels of new people and learn from all measurements together, as
         ``PrivateGPRegressor.update`` does. Spends their budget."""
         self._check_given(X, y, groups)
+        X, y, groups, _ = columns_to_fit(self, X, y, groups)
         measure_new(self, X, y, groups, {})
         return self
 
@@ -165,6 +169,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget, as
         ``PrivateGPRegressor.refine`` does. ``guarantee_`` then states the total."""
         self._check_given(X, y, groups)
+        X, y, groups, _ = columns_to_fit(self, X, y, groups)
         measure_again(self, X, y, epsilon, delta, groups, {})
         return self
 
@@ -188,7 +193,7 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         return self.classes_[np.argmax(probabilities, axis=1)]
 
     def interval(
-        self, X: Table, coverage: float = 0.9, observation: bool = False
+        self, X: Table, coverage: float = 0.9, *, observation: bool = False
     ) -> tuple[Array, Array]:
         """The ends (low, high), each (rows, classes), of an interval that holds the probability of a
         class, the function behind it, with this coverage. Free, like ``predict``. ``observation``: refused,

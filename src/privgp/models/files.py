@@ -1,35 +1,40 @@
-"""Many files as one table that is never in memory: ``model.fit(table.inputs, table.output)``."""
+"""Many files as one table: ``model.fit(table.inputs, table.output)``.
+
+Numbers at many public inputs are streamed: never in memory together. Everything else is read into memory,
+private columns by the vault alone, and then fitted as if it had been there from the start.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
+import polars as pl
 
 from privgp.engine.local import Threads
-from privgp.models.kinds.inducing import (
-    MOST_ROWS,
-    fit_rows,
-    most_rows,
-    plan_rows,
-    rehearse_rows,
-    streams,
-)
-from privgp.models.tables import remember
+from privgp.models.kinds.inducing import MOST_ROWS, fit_rows, most_rows, plan_rows, rehearse_rows
+from privgp.models.kinds.records import row_count
+from privgp.models.planned import named
+from privgp.models.tables import records_to_plan, remember
 from privgp.plan.inputs.file_kinds import file_inputs, known_table
 from privgp.plan.inputs.file_rows import TablePeople, TableRows
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.several.arguments import are_several
+from privgp.plan.plan import Plan
 from privgp.storage.tables import Files, open_files
+from privgp.tables.frames import named_columns
 from privgp.types import Integers
-from privgp.vault.table import TableOutput, gathered, table_people
+from privgp.vault.checks.roles import check_roles
+from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, table_people
 
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
+
+NOT_OURS = "y must be the output of the table whose inputs are X."
 
 
 @dataclass(frozen=True)
@@ -45,15 +50,30 @@ class Groups:
 
 @dataclass(frozen=True)
 class FileInputs:
-    """The public columns ``names`` of a table in files, as X of a ``plan`` or a ``fit``. ``groups``: whose
-    rows they are, if the table was opened with people: they are protected whether named again or not;
-    ``kinds``: what the columns are, if not all numbers, of which this was ``declared``."""
+    """The input columns ``names`` of a table in files, as X of a ``plan`` or a ``fit``.
+
+    Attributes
+    ----------
+    groups : Groups, optional
+        Whose rows they are, if the table was opened with people: they are protected whether named again
+        or not.
+    exposure : FileInputs, optional
+        What counts are counted over, if the table was opened with it.
+    declared : mapping, optional
+        What the columns are, as given to ``open_table``.
+
+    """
 
     files: Files
     names: tuple[str, ...]
     groups: Groups | None = None
-    kinds: Inputs | None = None
+    exposure: FileInputs | None = None
     declared: Any = field(default=None, repr=False)
+
+    @cached_property
+    def kinds(self) -> Inputs | None:
+        """What public columns are, if not all numbers. Private ones are never looked at for it."""
+        return file_inputs(self.files, self.names, self.declared)
 
     def known_by(self, columns: Any) -> FileInputs:
         """The same to a model, with what its ``columns`` say where the table was opened without."""
@@ -61,11 +81,26 @@ class FileInputs:
             return self
         if self.declared is not None:
             raise ValueError("columns must be given once: to open_table or to the model.")
-        return replace(self, kinds=file_inputs(self.files, self.names, columns), declared=columns)
+        return replace(self, declared=columns)
 
     def people(self, given: Any) -> Any:
         """The people to protect, given or of the table."""
-        return self.groups if given is None else given
+        groups = self.groups if given is None else given
+        if groups is not None and (not isinstance(groups, Groups) or groups.files != self.files):
+            raise ValueError("groups must be the groups of the table whose inputs are X.")
+        return groups
+
+    def exposed(self, given: Any) -> Any:
+        """The exposures of counts, given or of the table."""
+        exposure = self.exposure if given is None else given
+        if isinstance(exposure, FileInputs) and exposure.files != self.files:
+            raise ValueError("exposure must be that of the table whose inputs are X.")
+        return exposure
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names, as data frames have them."""
+        return self.names
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -74,28 +109,31 @@ class FileInputs:
     def __len__(self) -> int:
         return self.files.rows
 
-    def check(self, groups: Any) -> None:
-        """Refuse people of another table."""
-        if not isinstance(groups, Groups) or groups.files != self.files:
-            raise ValueError("groups must be the groups of the table whose inputs are X.")
-
     def rows(self, groups: Any, most: int = MOST_ROWS) -> TableRows | TablePeople:
-        """As they are worked on."""
+        """Public rows as they are streamed."""
         if groups is None:
             return TableRows(self.files, self.names, 0, self.files.rows, self.kinds)
-        self.check(groups)
         codes = groups.codes()
         return TablePeople.of(self.files, self.names, groups.name, codes, most, self.kinds)
+
+    def public_table(self) -> Any:
+        """All rows of public columns, in memory."""
+        if self.kinds is not None:
+            return known_table(self.files, self.kinds)
+        numbers = self.rows(None).take(np.arange(len(self)), Threads())
+        return pl.DataFrame(numbers, schema=list(self.names), orient="row")
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of many files as one table. ``inputs`` and ``groups`` are public, ``output`` is private:
-    it is read by whoever works on a block of rows, and nowhere else."""
+    """Columns of many files as one table. ``inputs``, ``groups`` and ``exposure`` are public (but for the
+    inputs of private records), ``output`` is private: it is read by whoever works on a block of rows, and
+    nowhere else."""
 
     inputs: FileInputs
     output: TableOutput | None
     groups: Groups | None
+    exposure: FileInputs | None = None
 
     def check_output(self) -> None:
         """Read every private cell once, and refuse those that are no finite number."""
@@ -106,92 +144,263 @@ class Table:
 def open_table(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     inputs: str | Sequence[str],
-    output: str | None = None,
+    output: str | Sequence[str] | None = None,
     groups: str | None = None,
     columns: Any = None,
+    exposure: str | None = None,
 ) -> Table:
-    """Many CSV or Parquet files as one table that is never in memory.
+    """Many CSV or Parquet files as one table.
 
-    ``paths``: a file, a folder, a pattern such as ``"trips/*.parquet"``, or a list of them; folders named
-    ``key=value`` are columns too. ``inputs``, ``output``, ``groups``: names of columns. ``columns``: what
-    inputs are, as a model has it; others are numbers, unless the type of a Parquet column says otherwise.
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        A file, a folder, a pattern such as ``"trips/*.parquet"``, or a list of them; folders named
+        ``key=value`` are columns too.
+    inputs : str or sequence of str
+        Names of the input columns.
+    output : str or sequence of str, optional
+        Name of the private column of numbers, counts or labels, or of several columns of numbers.
+    groups : str, optional
+        Name of the column of person identifiers.
+    columns : mapping, optional
+        What inputs are, as a model has it; others are numbers, unless the type of a Parquet column says
+        otherwise.
+    exposure : str, optional
+        Name of the public column that counts are counted over.
+
     """
-    names = (inputs,) if isinstance(inputs, str) else tuple(inputs)
-    others = [name for name in (output, groups) if name is not None]
-    if not names or len({*names, *([output] if output else [])}) < len(names) + bool(output):
+    names, private = _names(inputs), _names(output)
+    if not names or len({*names, *private}) < len(names) + len(private):
         raise ValueError("inputs must be names of different columns, the output not among them.")
-    if output is not None and output == groups:
-        raise ValueError("the private output cannot name the people.")
+    if groups in private or exposure in private:
+        raise ValueError("the private output cannot name the people, nor be the exposure.")
     files = open_files(paths)
-    files.check([*names, *others])
+    files.check([*names, *private, *_names(groups), *_names(exposure)])
     people = None if groups is None else Groups(files, groups)
+    over = None if exposure is None else FileInputs(files, (exposure,))
     return Table(
-        FileInputs(files, names, people, file_inputs(files, names, columns), columns),
-        None if output is None else TableOutput(files, output),
+        FileInputs(files, names, people, over, columns),
+        TableOutput(files, private) if private else None,
         people,
+        over,
     )
 
 
-def plan_table(model: PrivateGPRegressor, X: FileInputs, groups: Any) -> Any:
-    """What a fit on this table would measure."""
-    check_streams(model)
-    X, groups = X.known_by(model.columns), X.people(groups)
-    if not streams(model, len(X)):
-        array, people = _in_memory(X, groups)
-        return model.plan(array, groups=people)
-    model = copy(model)
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def columns_to_plan(
+    model: Any, X: Any, groups: Any = None, exposure: Any = None
+) -> tuple[Any, Any, Any]:
+    """X, groups and exposure of a ``plan``: in memory if they were in files. Of private records their
+    number."""
+    if not isinstance(X, FileInputs):
+        return X, groups, exposure
+    X = X.known_by(model.columns)
+    people = X.people(groups)
+    codes = None if people is None else people.codes()
+    if model.protect == "records":
+        return len(X), codes, exposure
+    return X.public_table(), codes, _numbers(exposure)
+
+
+def columns_to_fit(
+    model: Any, X: Any, y: Any, groups: Any = None, exposure: Any = None
+) -> tuple[Any, Any, Any, Any]:
+    """X, y, groups and exposure of a ``fit``: in memory if they were in files. Private columns are
+    gathered by the vault, last of all, which then sees whether the files are still those of before."""
+    if not isinstance(X, FileInputs):
+        return X, y, groups, exposure
+    if not isinstance(y, TableOutput):
+        raise ValueError(NOT_OURS)
+    people = X.people(groups)
+    rows, codes, exposure = columns_to_plan(model, X, people, exposure)
+    if model.protect == "records":
+        rows = private_table(model, X, people)
+    name = None if people is None else people.name
+    return rows, gather_outputs(y, X.files, model._classes(), name, codes), codes, exposure
+
+
+def private_table(model: Any, X: FileInputs, people: Groups | None) -> Any:
+    """All rows of private inputs, for the vault alone, as the model declares them."""
+    check_roles(people, called="groups", X=X)
+    if X.declared is not None and X.declared != model.columns:
+        raise ValueError(
+            "columns of private inputs must be given to the model, beside x_bounds: open the table "
+            "without."
+        )
+    kinds = records_to_plan(model).inputs_
+    names = X.names if kinds is None else kinds.names
+    absent = [name for name in names if name not in X.names]
+    if absent:
+        raise ValueError(f"X has no column {absent[0]!r}, which x_bounds or columns declares.")
+    return gather_inputs(X.files, names, kinds)
+
+
+def _numbers(exposure: Any) -> Any:
+    """An exposure of every row, in memory."""
+    if not isinstance(exposure, FileInputs):
+        return exposure
+    rows = TableRows(exposure.files, exposure.names, 0, len(exposure))
+    return rows.take(np.arange(len(exposure)), Threads())[:, 0]
+
+
+def exposure_of(X: Any, given: Any) -> Any:
+    """The exposures of counts, given or of a table in files."""
+    return X.exposed(given) if isinstance(X, FileInputs) else given
+
+
+@dataclass(frozen=True, eq=False)
+class FileColumns(Mapping[str, Any]):
+    """A table in files as columns by their names, for a model that names its own: a column is in memory
+    once it is asked for, an outcome by the vault alone.
+
+    Attributes
+    ----------
+    table : Table
+    outcomes : mapping
+        The column of every outcome by its name, and its declared classes, None where it is a number.
+    groups : str, optional
+        The name of the column of people.
+
+    """
+
+    table: Table
+    outcomes: Mapping[str, tuple[str, Any]]
+    groups: str | None
+
+    @classmethod
+    def of(cls, model: Any, table: Table) -> FileColumns:
+        people = None if table.groups is None else table.groups.name
+        if people not in (None, model.groups):
+            raise ValueError(
+                f"the table was opened with the people in {people!r}: give groups={people!r} to the "
+                "model, too."
+            )
+        names = [*model._declared()]
+        columns = names if isinstance(model.outcomes, Mapping) else _only(table)
+        each = zip(names, columns, model._alone(), strict=True)
+        found = cls(table, {name: (c, one._classes()) for name, c, one in each}, model.groups)
+        counted = (one.exposure for one in model._declared().values())
+        over = tuple(name for name in counted if name is not None)
+        check_roles(found._private, groups=found.people, exposure=FileInputs(found._files, over))
+        return found
+
+    @property
+    def _private(self) -> TableOutput:
+        """All outcomes, none of which may be anything else."""
+        return TableOutput(self._files, tuple(column for column, _ in self.outcomes.values()))
+
+    @property
+    def people(self) -> Groups | None:
+        return None if self.groups is None else Groups(self._files, self.groups)
+
+    def inputs(self, names: Sequence[str]) -> FileInputs:
+        """The input columns of these names."""
+        X = replace(self.table.inputs, names=tuple(names))
+        check_roles(self._private, X=X)
+        return X
+
+    @cached_property
+    def codes(self) -> Integers | None:
+        """Whose rows they are."""
+        return None if self.people is None else self.people.codes()
+
+    @property
+    def _files(self) -> Files:
+        return self.table.inputs.files
+
+    def __getitem__(self, name: str) -> Any:
+        if name == self.groups:
+            return self.codes
+        if name not in self.outcomes:
+            return _numbers(FileInputs(self._files, (name,)))
+        column, classes = self.outcomes[name]
+        self._files.check([column])
+        one = TableOutput(self._files, (column,))
+        return gather_outputs(one, self._files, classes, self.groups, self.codes)
+
+    def __contains__(self, name: object) -> bool:
+        column = self.outcomes[name][0] if name in self.outcomes else name  # type: ignore[index]
+        return all(column in file.columns for file in self._files.files)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table.inputs.names)
+
+    def __len__(self) -> int:
+        return len(self.table.inputs.names)
+
+
+def _only(table: Table) -> list[str]:
+    """The column of the only output."""
+    if table.output is None or len(table.output.names) != 1:
+        raise ValueError("an outcome without a name is the output of the table: open it with one.")
+    return [*table.output.names]
+
+
+def columns_of(model: Any, table: Any) -> Mapping[str, Any]:
+    """The columns of a table by their names."""
+    return FileColumns.of(model, table) if isinstance(table, Table) else named_columns(table)
+
+
+def inputs_to_plan(model: Any, given: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The input columns of these names, public ones as a table in memory."""
+    if not isinstance(given, FileColumns):
+        return {name: given[name] for name in names}
+    X = given.inputs(names)
+    return X if model.protect == "records" else X.known_by(model.columns).public_table()
+
+
+def inputs_to_fit(model: Any, given: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The same, private ones for the vault alone."""
+    if isinstance(given, FileColumns) and model.protect == "records":
+        return private_table(model, given.inputs(names), given.people)
+    return inputs_to_plan(model, given, names)
+
+
+def rows_in(given: Mapping[str, Any], names: Sequence[str]) -> int:
+    """The number of rows, which is all that a plan needs of private records."""
+    if isinstance(given, FileColumns):
+        return len(given.table.inputs)
+    return row_count({name: given[name] for name in names})
+
+
+def is_streamed(X: Any, model: Any) -> TypeGuard[FileInputs]:
+    """Whether X is a table in files that a model reads in blocks, and never as a whole."""
+    return isinstance(X, FileInputs) and bool(model._streams(len(X)))
+
+
+def plan_table(model: PrivateGPRegressor, X: FileInputs, groups: Any) -> Plan:
+    """What a fit on a streamed table would measure."""
+    X, model = X.known_by(model.columns), copy(model)
+    groups = X.people(groups)
     model.inputs_ = X.kinds
-    return plan_rows(model, X.rows(groups, most_rows(model, groups)))
+    return named(plan_rows(model, X.rows(groups, most_rows(model, groups))), X.names)
 
 
 def fit_table(
     model: PrivateGPRegressor, X: FileInputs, y: Any, groups: Any, plan: Any, watch: Any = None
 ) -> None:
-    """Measure a table in files once. Spends."""
+    """Measure a streamed table once. Spends."""
     X = X.known_by(model.columns)
+    groups = X.people(groups)
     model.inputs_ = X.kinds
     names = X.names if X.kinds is None else X.kinds.names
     remember(model, names, len(names))
     if not isinstance(y, TableOutput):
-        raise ValueError("y must be the output of the table whose inputs are X.")
-    check_streams(model)
-    groups = X.people(groups)
-    if not streams(model, len(X)):
-        array, people = _in_memory(X, groups)
-        outputs = gathered(y, X.files, None if groups is None else groups.name, people)
-        model.fit(array, outputs, groups=people, plan=plan)
-        model.feature_names_in_ = np.array(names, dtype=object)
-        return
+        raise ValueError(NOT_OURS)
     fit_rows(model, X.rows(groups, most_rows(model, groups)), y, plan, watch)
 
 
 def rehearse_table(model: PrivateGPRegressor, table: Table, plan: Any) -> None:
     """Fit made-up outputs, measured as planned: whatever would stop a release stops this first."""
     X, groups = table.inputs.known_by(model.columns), table.groups
-    model.inputs_ = X.kinds
-    if streams(model, len(X)):
+    if is_streamed(X, model):
+        model.inputs_ = X.kinds
         rehearse_rows(model, plan, X.rows(groups, most_rows(model, groups)))
     else:
-        array, people = _in_memory(X, groups)
+        array, people, _ = columns_to_plan(model, X, groups)
         model.fit(array, model._made_up(len(X)), groups=people, plan=plan)
-
-
-def _in_memory(X: FileInputs, groups: Any) -> tuple[Any, Integers | None]:
-    """The inputs and people of a table so small that it is not streamed."""
-    array: Any = (
-        X.rows(None).take(np.arange(len(X)), Threads())
-        if X.kinds is None
-        else known_table(X.files, X.kinds)
-    )
-    if groups is not None:
-        X.check(groups)
-    return array, None if groups is None else groups.codes()
-
-
-def check_streams(model: PrivateGPRegressor) -> None:
-    """Refuse what needs all rows in memory."""
-    if model.protect == "records" or are_several(model.y_bounds) or model.likelihood != "gaussian":
-        raise ValueError(
-            "a table in files is for one output at public inputs: read it into memory for records, "
-            "several outputs or counts."
-        )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from importlib import import_module
 from typing import Any, Self
@@ -11,13 +12,20 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.ledger.account import Account
+from privgp.models.files import (
+    FileColumns,
+    columns_of,
+    inputs_to_fit,
+    inputs_to_plan,
+    rows_in,
+)
 from privgp.models.kinds.several.model import fit_several, plan_several, plot_several
 from privgp.models.kinds.several.rows import Exposed, private_count, public_rows
 from privgp.models.kinds.updates import measure_again, measure_new
 from privgp.models.planned import from_inputs_alone, named
 from privgp.models.published import Published
 from privgp.models.spending import SpendsAtFit
-from privgp.models.tables import located, rows_at, rows_to_plan
+from privgp.models.tables import located, records_to_plan, rows_at, rows_to_plan
 from privgp.plan.counts.exposures import checked_exposure
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.replan import check_error, least_epsilon
@@ -27,6 +35,10 @@ from privgp.question.outcomes import CLASSIFIER, REGRESSOR, Outcome
 from privgp.tables.frames import absent, frame_like, named_columns
 from privgp.types import Array, Bounds, RandomState, Table
 
+PUBLIC = (
+    "inputs was not given, so every column that is no outcome counts as a public input, and the release "
+    "will hold it: {}. Name the inputs if one of these is private."
+)
 ALONE = "output"  # the name of an outcome that is declared without one
 HOMES = {REGRESSOR: "privgp.models.regressor", CLASSIFIER: "privgp.models.classifier"}
 SHARED = (
@@ -103,13 +115,13 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        table : data frame or dict of columns
+        table : data frame, dict of columns, or what ``open_table`` returned
             Holds the inputs, the groups and the exposures. The outcomes may be absent: none is read.
         inputs : list of str, optional
             The names of the input columns, if not given to the constructor.
 
         """
-        given = named_columns(table)
+        given = columns_of(self, table)
         names = self._input_names(given, inputs)
         asked, rows = self._planned(given, names)
         made = replace(plan_several(asked, rows), output_names=tuple(self._declared()))
@@ -127,10 +139,11 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        table : data frame or dict of columns
+        table : data frame, dict of columns, or what ``open_table`` returned
             Holds inputs, outcomes, groups and exposures by their names.
         y : column, optional
-            The private values of an outcome that is declared without a name.
+            The private values of an outcome that is declared without a name; in files it is the output
+            of the table.
         inputs : list of str, optional
             The names of the input columns, if not given to the constructor.
         plan : JointPlan, optional
@@ -138,9 +151,11 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             refused before anything is spent.
 
         """
-        given = named_columns(table)
+        given = columns_of(self, table)
         self._check_domain()
-        private, X, groups, exposed = self._all_columns(given, y, inputs)
+        X, groups, exposed = self._rows(given, self._input_names(given, inputs), inputs_to_fit)
+        private = self._outcome_columns(given, y)
+        self._check_columns(given, X, y, groups)
         fit_several(self, X, private, tuple(self._declared()), groups, plan, exposed)
         return self
 
@@ -152,32 +167,40 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        table, y
+        table : data frame, dict of columns, or what ``open_table`` returned
             As for ``fit``, with the same columns.
+        y : column, optional
+            As for ``fit``.
 
         """
         check_is_fitted(self)
-        given = named_columns(table)
-        private, X, groups, exposed = self._all_columns(given, y, [*self._inputs_of(given)])
+        given = columns_of(self, table)
+        X, groups, exposed = self._rows(given, self._known_names(given), inputs_to_fit)
+        private = self._outcome_columns(given, y)
+        self._check_columns(given, X, y, groups)
         measure_new(self, X, private, groups, exposed)
         return self
 
-    def refine(self, table: Any, epsilon: float, delta: float = 0.0, y: Any = None) -> Self:
+    def refine(self, table: Any, epsilon: float, delta: float = 0.0, *, y: Any = None) -> Self:
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
 
         ``guarantee_`` then states the total, which counts for all of these people.
 
         Parameters
         ----------
-        table, y
+        table : data frame, dict of columns, or what ``open_table`` returned
             As for ``fit``: the same rows, in the same order. Private records are not compared.
         epsilon, delta : float
             The further budget.
+        y : column, optional
+            As for ``fit``.
 
         """
         check_is_fitted(self)
-        given = named_columns(table)
-        private, X, groups, exposed = self._all_columns(given, y, [*self._inputs_of(given)])
+        given = columns_of(self, table)
+        X, groups, exposed = self._rows(given, self._known_names(given), inputs_to_fit)
+        private = self._outcome_columns(given, y)
+        self._check_columns(given, X, y, groups)
         measure_again(self, X, private, epsilon, delta, groups, exposed)
         return self
 
@@ -218,7 +241,8 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        X: Any = self._inputs_of(named_columns(table))
+        given = named_columns(table)
+        X: Any = {name: given[name] for name in self._known_names(given)}
         X = rows_at(self, X) if self.inputs_ is None else X
         found: dict[str, Any] = {}
         for name, one in zip(self.output_names_, self._each, strict=True):
@@ -247,14 +271,25 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[str, ...]:
         """The names of the input columns, none of which is private or names people."""
         named = self._declared()
-        others = {*named, *(each.exposure for each in named.values()), self.groups}
+        public = {*(each.exposure for each in named.values()), self.groups}
+        twice = [name for name in named if name in public]
+        if twice:
+            raise ValueError(
+                f"{twice[0]!r} is a private outcome: it cannot be an exposure or groups too. "
+                "Nothing was spent."
+            )
+        others = {*named, *public}
         asked = self.inputs if inputs is None else inputs
         if isinstance(asked, str):
             asked = [asked]
+        if self.protect == "records":
+            asked = self._private_names(asked)
         names = [name for name in given if name not in others] if asked is None else [*asked]
         missing = absent(given, names)
         if missing:
             raise ValueError(f"table has no column {missing[0]!r}, which inputs names.")
+        if asked is None and isinstance(self.outcomes, Mapping):
+            warnings.warn(PUBLIC.format(", ".join(map(repr, names))), UserWarning, stacklevel=3)
         private = [name for name in names if name in named]
         if private:
             raise ValueError(
@@ -264,56 +299,82 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             raise ValueError("table must have at least one input column.")
         return tuple(names)
 
-    def _all_columns(
-        self, given: Mapping[str, Any], y: Any, inputs: Sequence[str] | None
-    ) -> tuple[list[Any], Any, Any, Exposed]:
-        """The private columns, one per outcome, or ``y`` where the outcome has no name; the inputs by
-        name, the groups, and the exposures of counts."""
-        declared, has_names = self._declared(), isinstance(self.outcomes, Mapping)
+    def _private_names(self, asked: Sequence[str] | None) -> Sequence[str]:
+        """The names of private inputs: those that are declared."""
+        self._check_domain()
+        kinds = records_to_plan(self).inputs_
+        if asked is not None and {*asked} != {*kinds.names}:
+            raise ValueError(
+                f"inputs must be the private inputs that x_bounds and columns declare: "
+                f"{', '.join(kinds.names)}."
+            )
+        return kinds.names if asked is None else asked
+
+    def _outcome_columns(self, given: Mapping[str, Any], y: Any) -> list[Any]:
+        """The private columns of a table, one per outcome, or ``y`` where the outcome has no name."""
+        declared, has_names = self._declared(), self._has_names(given)
         if has_names and y is not None:
-            raise ValueError("outcomes has names, so the table holds their columns: leave y=None.")
+            raise ValueError("the table holds the columns of all outcomes: leave y=None.")
         missing = absent(given, [*declared]) if has_names else []
         if missing:
             raise ValueError(f"table has no column {missing[0]!r}, which outcomes declares.")
-        private = [given[name] for name in declared] if has_names else [y]
-        X, groups, exposed = self._rows(given, self._input_names(given, inputs))
+        return [given[name] for name in declared] if has_names else [y]
+
+    def _has_names(self, given: Mapping[str, Any]) -> bool:
+        """Whether the table holds the outcomes: by their names, or as the output of files."""
+        return isinstance(self.outcomes, Mapping) or isinstance(given, FileColumns)
+
+    def _check_columns(self, given: Mapping[str, Any], X: Any, y: Any, groups: Any) -> None:
+        """Refuse outcomes that are public elsewhere in the table, or in another order."""
+        declared, has_names = self._declared(), self._has_names(given)
         counted = {one.exposure for one in declared.values()}
         exposures = {name: given[name] for name in given if name in counted}
         outcomes = {name: given[name] for name in declared} if has_names else y
         self._check_given(X, outcomes, groups, exposures)
-        return private, X, groups, exposed
 
     def _checked(self, y: Any, rows: int) -> Any:
         """Outcomes of a further measurement, one column each: the vault reads each by itself."""
         return y
 
-    def _rows(self, given: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, Any, Exposed]:
-        """The columns of inputs by name, the groups, and the exposures of counts."""
-        X = {name: given[name] for name in names}
+    def _rows(
+        self, given: Mapping[str, Any], names: Sequence[str], inputs: Callable[..., Any]
+    ) -> tuple[Any, Any, Exposed]:
+        """The columns of inputs by name, as ``inputs`` takes them, the groups, and the exposures of
+        counts."""
+        X = inputs(self, given, names)
         if self.groups is not None and self.groups not in given:
             raise ValueError(f"table has no column {self.groups!r}, which groups names.")
         groups = None if self.groups is None else given[self.groups]
-        return X, groups, {} if self.protect == "records" else self._exposed(given, X)
+        if self.protect == "records":
+            return X, groups, {}
+        return X, groups, self._exposed(given, rows_in(given, names))
 
     def _planned(self, given: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, Any]:
         """A model that has what is known of the columns, and the rows to plan for."""
         self._check_domain()
-        X, groups, exposed = self._rows(given, names)
+        X, groups, exposed = self._rows(given, names, inputs_to_plan)
         if self.protect == "records":
             return self, private_count(self, X, groups)
         asked, rows = rows_to_plan(self, X)
         return asked, public_rows(asked, rows, groups, exposed)
 
     def _check_domain(self) -> None:
-        if self.protect == "records" and not isinstance(self.x_bounds, Mapping):
+        """Refuse what does not go with private records."""
+        if self.protect != "records":
+            return
+        if not isinstance(self.x_bounds, Mapping):
             raise ValueError(
                 "x_bounds must have a pair for every private input, by its name, such as "
                 "{'age': (0, 90)}: bounds of private inputs are declared, never read from the data."
             )
+        if any(each.exposure is not None for each in self._declared().values()):
+            raise ValueError(
+                "the exposure of a private record is as private as the record (docs/proofs/counts.md): "
+                "declare Count without exposure, so that every record counts over one unit."
+            )
 
-    def _exposed(self, given: Mapping[str, Any], X: Mapping[str, Any]) -> Exposed:
+    def _exposed(self, given: Mapping[str, Any], rows: int) -> Exposed:
         """The exposure of every row of every count, by the count's place."""
-        rows = len(next(iter(X.values())))
         found: dict[int, Array] = {}
         for place, one in enumerate(self._declared().values()):
             counted = "likelihood" in one.parameters(self.protect)
@@ -324,14 +385,15 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
                 found[place] = checked_exposure(column, rows)
         return found
 
-    def _inputs_of(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _known_names(self, given: Mapping[str, Any]) -> list[str]:
+        """The names of the inputs of the release, all of which the table has."""
         names = [str(name) for name in self.feature_names_in_]
         missing = absent(given, names)
         if missing:
             raise ValueError(
                 f"table has no column {missing[0]!r}: the inputs are {', '.join(names)}."
             )
-        return {name: given[name] for name in names}
+        return names
 
     def _alone(self) -> tuple[Any, ...]:
         """An unfitted model of every outcome alone, with the whole budget."""

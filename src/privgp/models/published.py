@@ -157,5 +157,9 @@ class Published:
         self.measurements_ = tuple(one for function in zip(*each, strict=True) for one in function)
         self._spent, self._as_one = spent, measured
 
+    def _streams(self, rows: int) -> bool:
+        """Whether so many rows are read in blocks, so that they need not be in memory."""
+        return False
+
     def _budget(self) -> Budget:
         return Budget(float(self.epsilon), float(self.delta))

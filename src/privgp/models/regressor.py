@@ -19,7 +19,14 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.threads import laid_out, one_thread, threads_for
 from privgp.ledger.account import Account
-from privgp.models.files import FileInputs, fit_table, plan_table
+from privgp.models.files import (
+    columns_to_fit,
+    columns_to_plan,
+    exposure_of,
+    fit_table,
+    is_streamed,
+    plan_table,
+)
 from privgp.models.kept import names_of
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows, streams
 from privgp.models.kinds.rates import (
@@ -188,9 +195,12 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         ``groups`` but the number of people. ``exposure``: as ``fit`` has it.
         """
         check_order(X=X, groups=groups, exposure=exposure)
-        if isinstance(X, FileInputs):
-            return named(plan_table(self, X, groups), X.names)
+        exposure = exposure_of(X, exposure)
+        check_exposed(self, exposure)
+        if is_streamed(X, self):
+            return plan_table(self, X, groups)
         names, asked = names_of(X), self
+        X, groups, exposure = columns_to_plan(self, X, groups, exposure)
         if self.protect != "records":
             asked, X = rows_to_plan(self, X)
         return named(asked._plan(X, groups, exposure=exposure), names)
@@ -229,11 +239,13 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         ``exposure``: with ``likelihood="poisson"``, what every count is counted over, such as a
         population or days at risk: public, positive, one per row. None: 1 each.
         """
+        exposure = exposure_of(X, exposure)
         check_exposed(self, exposure)
         self._check_given(X, y, groups, exposure)
-        if isinstance(X, FileInputs):
+        if is_streamed(X, self):
             fit_table(self, X, y, groups, plan)
             return self
+        X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
         if are_several(self.y_bounds):
             count = row_count(X)
             private = split_columns(y, count, len(self._alone()))
@@ -268,6 +280,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         exposure and parameters must not have been chosen by looking at outputs.
         """
         self._check_given(X, y, groups, exposure)
+        X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure_of(X, exposure))
         measure_new(self, X, y, groups, self._exposed_by(exposure, row_count(X)))
         return self
 
@@ -288,6 +301,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         certain. Private records must be those of an earlier measurement, which cannot be checked.
         """
         self._check_given(X, y, groups, exposure)
+        X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure_of(X, exposure))
         exposed = self._exposed_by(exposure, row_count(X))
         measure_again(self, X, y, epsilon, delta, groups, exposed)
         return self
@@ -502,6 +516,9 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     def _classes(self) -> None:
         """Outputs are numbers."""
         return None
+
+    def _streams(self, rows: int) -> bool:
+        return streams(self, rows)
 
     def _pictured(self, output: str, observation: bool) -> Any:
         """What a picture among those of several outcomes shows."""

@@ -101,7 +101,7 @@ class Spending:
 class RecordsSpending(Spending):
     """One measurement of private records, of which there is no fingerprint: the same sums every time.
 
-    ``strategy``: what was measured; ``counts``, ``gram``: as in ``Measurement``.
+    ``strategy``: what was measured; ``counts``, ``gram``, ``centre``: as in ``Measurement``.
     """
 
     one_batch_each: ClassVar[str] = ONE_BATCH_OF_RECORDS
@@ -109,10 +109,12 @@ class RecordsSpending(Spending):
     strategy: OfRecords
     counts: Annotated[Array, "*"] | None = later(None)
     gram: Annotated[Array, "* *"] | None = later(None)
+    centre: float | None = later(None)
 
     @property
     def measurement(self) -> Measurement:
-        return replace(super().measurement, counts=self.counts, gram=self.gram)
+        one = replace(super().measurement, counts=self.counts, gram=self.gram)
+        return replace(one, centre=self.centre)
 
     @property
     def size(self) -> int:

@@ -88,13 +88,11 @@ class Declared(Asked):
             "x_bounds": self.x_bounds,
             "mechanism": asked.mechanism,
             "hyperparameters": asked.hyperparameters,
+            "inducing": asked.inducing,
         }
         if self.classes is not None:
-            if asked.inducing is not None:
-                raise Refused(422, "inducing does not go with classes.")
             return PrivateGPClassifier(classes=written_classes(self.classes), **shared)
-        only: dict[str, Any] = {"inducing": asked.inducing, "max_change": self.max_change}
-        return PrivateGPRegressor(y_bounds=self.bounds, **only, **shared)
+        return PrivateGPRegressor(y_bounds=self.bounds, max_change=self.max_change, **shared)
 
     def all_columns(self, path: Path) -> tuple[Any, Any, Any]:
         """Inputs, people and outputs of a table, all of which count as private here."""
@@ -129,9 +127,8 @@ class Declared(Asked):
             raise Refused(422, f"The table has more than {settings.most_rows} rows.")
         self.all_columns(path)
         try:
-            self.model(PlanAsked(epsilon=self.epsilon, delta=self.delta))._question(
-                len(self.inputs), None if self.groups is None else [0]
-            )
+            asked = PlanAsked(epsilon=self.epsilon, delta=self.delta)
+            self.model(asked)._question(len(self.inputs))
         except ValueError as problem:
             raise Refused(422, first_line(problem)) from None
         return rows

@@ -40,6 +40,11 @@ class File:
     def is_csv(self) -> bool:
         return self.path.lower().endswith(".csv")
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns, those of its folders last."""
+        return *self.names, *(name for name, _ in self.partition)
+
     def read(self, wanted: Sequence[str], first: int, stop: int) -> "pl.DataFrame":
         """These columns of these rows, cells of a CSV file as text."""
         import polars as pl
@@ -69,10 +74,10 @@ class Files:
     def check(self, wanted: Sequence[str]) -> None:
         """Refuse columns that some file does not have, or has twice."""
         for file in self.files:
-            held = [*file.names, *(name for name, _ in file.partition)]
             for name in wanted:
-                if held.count(name) != 1:
-                    many = "no column" if name not in held else "several columns named"
+                count = file.columns.count(name)
+                if count != 1:
+                    many = "several columns named" if count else "no column"
                     raise TableError(f"'{file.path}' has {many} '{name}'.")
 
     def check_unchanged(self) -> None:

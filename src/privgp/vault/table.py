@@ -1,4 +1,4 @@
-"""A private column of a table in files, and whose rows they are: read by whoever works on the rows."""
+"""Private columns of a table in files, and whose rows they are: read by whoever works on the rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,14 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from privgp.gp.columns.table import Table, joined
+from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import Chunk
 from privgp.storage.tables import Files
-from privgp.types import Integers
+from privgp.types import Array, Integers
 from privgp.vault.people import person_codes
 from privgp.vault.stream import PrivateRows
+from privgp.vault.tables import WRONG as WRONG_KINDS
 from privgp.vault.validate import column_numbers
+from privgp.vault.values import label, read_label
 
 WRONG = "the output column must hold a finite number in every row."
+WRONG_INPUTS = "the input columns must hold a finite number in every row."
+NO_LABEL = "the output column must hold a label in every row."
+NOT_ONE = "y must be one-dimensional, one value for each row of X."
 NOBODY = "the column of groups must name a person in every row."
 ANOTHER = "y must be the output of the table whose inputs are X."
 CHANGED = "the table was changed while it was read. Nothing was released."
@@ -22,10 +29,18 @@ WITH_PEOPLE = [("value", np.float64), ("person", np.int64)]
 
 @dataclass(frozen=True)
 class TableOutput:
-    """The outputs in the column ``name``: never in memory but for the chunk that is worked on."""
+    """The outputs in the columns ``names``. Those of one column are numbers that can be streamed: never
+    in memory but for the chunk that is worked on. The others are gathered."""
 
     files: Files
-    name: str
+    names: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the only column."""
+        if len(self.names) != 1:
+            raise ValueError(NOT_ONE)
+        return self.names[0]
 
     def beside(self, rows: Any, number: int) -> Sequence[PrivateRows]:
         if not hasattr(rows, "files") or rows.files != self.files:
@@ -62,29 +77,106 @@ class TableOutput:
         return _values(table[self.name])
 
 
-def gathered(
-    outputs: TableOutput, files: Files, people: str | None = None, codes: Integers | None = None
+@dataclass(frozen=True, repr=False)
+class Numbers:
+    """Private numbers (rows, columns) under the names of their columns, as a data frame has them."""
+
+    columns: tuple[str, ...]
+    values: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+
+def gather_outputs(
+    outputs: TableOutput,
+    files: Files,
+    classes: Sequence[Any] | None = None,
+    people: str | None = None,
+    codes: Integers | None = None,
 ) -> Any:
-    """All outputs of a table so small that it is not streamed. ``files``: those of its inputs;
-    ``codes``: of the people in the column ``people``, who must still be those of the rows."""
+    """All outputs of a table, as ``fit`` takes them from memory.
+
+    Parameters
+    ----------
+    outputs : TableOutput
+        Must be of the same files as the inputs.
+    files : Files
+        Those of the inputs.
+    classes : sequence, optional
+        The declared classes, where outputs are labels. None: they are numbers.
+    people, codes : str and array, optional
+        The column of people, and whose rows they were when it was read before: they must still be.
+
+    Returns
+    -------
+    array, list or Numbers
+        Numbers (rows,), labels (rows,), or several columns of numbers.
+
+    """
     if outputs.files != files:
         raise ValueError(ANOTHER)
-    wanted = (outputs.name,) if people is None else (outputs.name, people)
-    tables = [table for _, _, table in outputs.files.batches(wanted)]
+    wanted = dict.fromkeys([*outputs.names, *([] if people is None else [people])])
+    frames = [frame for _, _, frame in files.batches([*wanted])]
     if people is not None:
-        now = np.concatenate([_people(table[people]) for table in tables])
+        now = np.concatenate([_people(frame[people]) for frame in frames])
         if codes is None or not np.array_equal(now, codes):
             raise ValueError(CHANGED)
     outputs.check_unchanged()
-    return np.concatenate([outputs.read(table) for table in tables])
+    if classes is not None:
+        return [each for frame in frames for each in _labels(frame[outputs.name], classes)]
+    found = _numbers(frames, outputs.names)
+    return found.values[:, 0] if len(outputs.names) == 1 else found
+
+
+def gather_inputs(files: Files, names: Sequence[str], kinds: Inputs | None) -> Numbers | Table:
+    """All private inputs of a table, as ``fit`` takes them from memory: numbers, unless ``kinds`` declares
+    them. Whatever is wrong, and with whichever of them, the sentence is the same."""
+    frames = [frame for _, _, frame in files.batches(names)]
+    if kinds is None:
+        try:
+            return _numbers(frames, names)
+        except ValueError:
+            raise ValueError(WRONG_INPUTS) from None
+    try:
+        cells = [joined([frame[name].to_numpy() for frame in frames]) for name in names]
+    except Exception:  # of other libraries: they may quote values
+        raise ValueError(WRONG_KINDS) from None
+    return Table(tuple(names), tuple(cells))
+
+
+def _numbers(frames: Sequence[Any], names: Sequence[str]) -> Numbers:
+    columns = [np.concatenate([_values(frame[name]) for frame in frames]) for name in names]
+    return Numbers(tuple(names), np.column_stack(columns))
+
+
+def _labels(column: Any, classes: Sequence[Any]) -> list[Any]:
+    """Every cell as the declared class that it is: the same value, as in memory, or else written as the
+    class is. A cell that is none of them stays a text, which belongs to no class."""
+    exact = {label(each): each for each in classes}
+    written = {read_label(each): each for each in reversed(classes)}
+    found = []
+    for cell in column.to_list():
+        text = read_label(cell)
+        if text is None:
+            raise ValueError(NO_LABEL)
+        found.append(exact.get(label(cell), written.get(text, text)))
+    return found
 
 
 def _values(column: Any) -> Any:
     """Cells as numbers, each read by itself; whatever is wrong, the sentence is the same."""
-    is_text = str(column.dtype) == "String"
-    if not is_text and not column.dtype.is_numeric():
+    kind = str(column.dtype)
+    if kind not in ("String", "Boolean") and not column.dtype.is_numeric():
         raise ValueError(WRONG)
-    plain = column.dtype.is_integer() or column.dtype.is_float()
+    plain = column.dtype.is_integer() or column.dtype.is_float() or kind == "Boolean"
     try:
         if column.null_count():
             raise TypeError

@@ -139,6 +139,29 @@ COMMANDS: dict[str, Lines] = {
         data="parts",
         row=slice(0, 2),
     ),
+    "files of labels": release(
+        f"--inputs age --output ill --classes no,yes {GAUSSIAN}", data="parts",
+        cells={"ill": ("no", "yes")},
+    ),
+    "files of counts": release(
+        "--inputs age --output cases --bounds 0 50 --likelihood poisson --exposure bmi "
+        f"--max-change 3 {GAUSSIAN}", *LOOK, data="parts", cells={"cases": (10.0, 13.0)},
+    ),
+    "files of several outputs": release(
+        f"--output cost,pay {AGES} --bounds 0 100 {GAUSSIAN}", data="parts",
+        cells={"cost": (0.0, 5000.0), "pay": (0.0, 100.0)},
+    ),
+    "files of records": release(
+        f"--inputs age {PRIVATE} --x-bounds 0 100 {GAUSSIAN}", *LOOK, data="parts", cells=ENDS,
+    ),
+    "files of records, missing": release(
+        f"--inputs age {PRIVATE} --x-bounds 0 100 {GAUSSIAN} --groups person --missing drop",
+        *LOOK, data="parts", cells={"cost": ("", 2500.0)},
+    ),
+    "files of records, unreadable": Lines(
+        (f"release parts --inputs age {PRIVATE} --x-bounds 0 100 {GAUSSIAN} -o r.privgp",),
+        {"age": ("secret", "x 1")}, refused=True,
+    ),
     "several outputs": release(
         f"--output cost,pay {AGES} --bounds 0 100 {GAUSSIAN} --shares 1,3",
         cells={"cost": (0.0, 5000.0), "pay": (0.0, 100.0)},

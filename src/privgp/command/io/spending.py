@@ -15,7 +15,7 @@ from privgp.command.io.columns import made_up
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step, blocks_shown
 from privgp.ledger.errors import LedgerError
-from privgp.models.files import fit_table, rehearse_table
+from privgp.models.files import fit_table, is_streamed, rehearse_table
 from privgp.models.load import save
 from privgp.models.tables import records_to_plan
 from privgp.storage.parser import TableError
@@ -35,7 +35,12 @@ def prepared(request: Request, output: str, path: Path, step: Step) -> Measure:
     step("Planning and rehearsing")
     plan = request.plan or request.named(make_plan(model, X, people, exposures))
     rehearse(model, X, people, path, plan, request.plan_path, exposures)
-    return lambda: model.fit(X, y, groups=people, plan=plan, **exposures)
+
+    def measure() -> Any:
+        request.check_unchanged()
+        return model.fit(X, y, groups=people, plan=plan, **exposures)
+
+    return measure
 
 
 def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) -> Measure:
@@ -48,9 +53,13 @@ def _prepared_in_parts(request: Request, output: str, path: Path, step: Step) ->
         trial.feature_names_in_ = np.array(table.inputs.names, dtype=object)
         rehearse_table(trial, table, plan)
 
+    outputs: Any = table.output
+
     def measure() -> Any:
+        if not is_streamed(table.inputs, model):
+            return model.fit(table.inputs, outputs, groups=table.groups, plan=plan)
         with blocks_shown() as watch:
-            fit_table(model, table.inputs, table.output, table.groups, plan, watch)
+            fit_table(model, table.inputs, outputs, table.groups, plan, watch)
         return model
 
     return measure

@@ -15,6 +15,7 @@ from privgp.command.io.cells.numerals import decimal_comma_seen, pointed
 from privgp.command.io.files import TABLES, check_readable, ending, whole_file
 from privgp.storage import parser
 from privgp.storage.parser import EncodingError, Layout, TableError
+from privgp.storage.tables import Files
 
 DELIMITERS = ",;\t|"  # in the order in which they are tried on a header
 
@@ -32,7 +33,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Source:
-    """A table on disk; only its header is known."""
+    """A table on disk; only its header is known. ``files``: those of a folder or a pattern."""
 
     path: Path
     names: tuple[str, ...]
@@ -41,6 +42,7 @@ class Source:
     encoding: str = "utf-8"
     date_format: str | None = None
     texts: tuple[str, ...] = ()
+    files: Files | None = None
 
     @property
     def layout(self) -> Layout:
@@ -53,6 +55,8 @@ class Source:
 
     @property
     def is_csv(self) -> bool:
+        if self.files is not None:
+            return any(file.is_csv or file.partition for file in self.files.files)
         return ending(self.path) != ".parquet"
 
 
@@ -76,6 +80,11 @@ def open_table(path: Path, form: Form | None = None, public: Sequence[str] = ())
         frame = _read(source, numeric)
         return replace(source, decimal_comma=decimal_comma_seen(frame, path, delimiter))
     return source
+
+
+def open_many(path: Path, files: Files, form: Form) -> Source:
+    """The files of a folder or a pattern as one table, which has the columns of the first of them."""
+    return Source(path, files.files[0].columns, texts=form.texts, files=files)
 
 
 def _encoding(given: str | None) -> str:
@@ -146,9 +155,29 @@ def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
 
 
 def _read(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
+    if source.files is not None:
+        return _read_many(source.files, source, wanted)
     columns, rows = _wanted(source, wanted), count_rows(source, wanted)
     with _refusing_tables():
         return parser.read_rows(str(source.path), columns, rows, layout=source.layout)
+
+
+def _read_many(files: Files, source: Source, wanted: Sequence[str]) -> pl.DataFrame:
+    """The rows of all files in order. A column must have one type in all of them, so that none is read
+    by that of another."""
+    check_columns(source, wanted)
+    with _refusing_tables():
+        files.check(wanted)
+        read = [(path, frame) for _, path, frame in files.batches(wanted)]
+    first, known = read[0]
+    for path, frame in read:
+        for name in wanted:
+            if frame[name].dtype != known[name].dtype:
+                raise Refusal(
+                    f"Column '{name}' of '{path}' has another type than in '{first}': write all files "
+                    "alike."
+                )
+    return pl.concat([frame for _, frame in read])
 
 
 def load_whole(path: Path, wanted: Sequence[str]) -> tuple[Source, pl.DataFrame]:
@@ -160,6 +189,8 @@ def load_whole(path: Path, wanted: Sequence[str]) -> tuple[Source, pl.DataFrame]
 def count_rows(source: Source, wanted: Sequence[str]) -> int:
     """How many rows there are, every line checked; the table must have these columns."""
     check_columns(source, wanted)
+    if source.files is not None:
+        return source.files.rows
     with _refusing_tables():
         rows = parser.count_rows(str(source.path), source.layout)
     check_some(rows, source)

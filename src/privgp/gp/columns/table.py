@@ -70,8 +70,25 @@ class Table:
     def rows(self) -> int:
         return len(self.cells[0])
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """As arrays have it."""
+        return self.rows, len(self.names)
+
+    def __len__(self) -> int:
+        return self.rows
+
     def column(self, name: str) -> Any:
         return self.cells[self.names.index(name)]
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """The cells of several tables' columns in one array, each as its own table holds it. Where types
+    differ, they become Python's: instants to the microsecond, as finer ones would become whole numbers."""
+    if len({part.dtype for part in parts}) > 1:
+        plain = [part.astype("M8[us]") if part.dtype.kind == "M" else part for part in parts]
+        parts = [part.astype(object) for part in plain]
+    return np.concatenate(parts)
 
 
 def kind_of(cells: Any) -> str | None:

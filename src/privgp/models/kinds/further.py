@@ -95,6 +95,7 @@ def _(
         strategy=strategy,
         counts=measured.counts,
         gram=measured.gram,
+        centre=measured.centre,
         **_of_all(strategy, measured, guarantee, batch),
     )
     return (found,)

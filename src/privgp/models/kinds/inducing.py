@@ -14,6 +14,7 @@ from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import whole_number
 from privgp.plan.inputs.rows import LARGEST, ArrayRows, PeopleRows, Rows, marked
 from privgp.plan.plan import Plan
+from privgp.plan.several.arguments import are_several
 from privgp.plan.streamed.columns import Totals
 from privgp.plan.streamed.sums import streamed_strategy
 from privgp.types import Array
@@ -27,8 +28,10 @@ MOST_ROWS = 1000  # of one person that are used, unless declared
 
 
 def streams(model: PrivateGPRegressor, rows: int) -> bool:
-    """Whether this many rows go through inducing inputs, in blocks."""
-    if model.likelihood != "gaussian":  # counts are reduced to their distinct inputs
+    """Whether this many rows go through inducing inputs, in blocks: one number at public inputs. Anything
+    else is reduced to distinct inputs, or to sums."""
+    one = not are_several(model.y_bounds) and model.likelihood == "gaussian"
+    if not one or model.protect == "records":
         return False
     if model.inducing is not None or model.most_rows is not None:
         return True

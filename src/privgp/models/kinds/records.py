@@ -7,7 +7,7 @@ from functools import singledispatch
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils.validation import _num_samples, validate_data
+from sklearn.utils.validation import _num_samples
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.measurement import Measurement
@@ -30,7 +30,7 @@ from privgp.vault.checks.roles import check_roles
 from privgp.vault.measure import measure
 from privgp.vault.people import count_people
 from privgp.vault.tables import private_rows
-from privgp.vault.validate import checked_inputs, checked_outputs, person_ids
+from privgp.vault.validate import checked_inputs, checked_outputs, column_names, person_ids
 
 if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
@@ -98,7 +98,7 @@ def fit_records(
     columns = len(domain(domain_of(model)))
     data = private_data(model, X, y, groups)
     if model.inputs_ is None:
-        validate_data(model, X, skip_check_array=True)  # remembers names and number of columns
+        remember(model, column_names(X), columns)
     else:
         remember(model, model.inputs_.names, columns)
     rows, people = row_count(X), groups is not None

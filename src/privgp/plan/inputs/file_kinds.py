@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privgp.gp.columns.kinds import MOST_LEVELS, levels_of
-from privgp.gp.columns.table import Table, missing_cells
+from privgp.gp.columns.table import Table, joined, missing_cells
 from privgp.plan.inputs.inputs import FORM, Inputs
 from privgp.storage.parser import TableError
 from privgp.storage.tables import Files
@@ -62,14 +62,9 @@ def _levels(files: Files, name: str) -> Any:
 
 
 def known_table(files: Files, kinds: Inputs) -> KnownTable:
-    """All rows of a table so small that it is read into memory."""
+    """All rows of a table that is read into memory."""
     read = [frame for _, _, frame in files.batches(kinds.names)]
-    held = [[frame[name].to_numpy() for frame in read] for name in kinds.names]
-    same = [len({each.dtype for each in parts}) == 1 for parts in held]
-    cells = [
-        np.concatenate(parts if alike else [each.astype(object) for each in parts])
-        for parts, alike in zip(held, same, strict=True)
-    ]
+    cells = [joined([frame[name].to_numpy() for frame in read]) for name in kinds.names]
     return KnownTable(kinds.names, tuple(cells), kinds=kinds)
 
 
