@@ -13,14 +13,14 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import collapse, spreads
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, choose_nodes
-from privgp.plan.cells import MOST_CELLS, cell_count, centres, halved_cells
+from privgp.plan.cells import MOST_CELLS, Cells, cell_count, means
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.start import starting_priors, with_rough_priors
+from privgp.plan.inputs.start import starting_priors
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.plan import Plan
 from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_rows
@@ -28,7 +28,7 @@ from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scaled_change
 from privgp.types import Array, Integers
 
-SEARCHED = 96  # up to this many numbers, groups of inputs are searched for
+SEARCHED = 40  # up to this many numbers, groups of inputs are searched for
 
 
 @dataclass(frozen=True)
@@ -196,38 +196,38 @@ def task_of(
         priors = starting_priors(X, question, learned=question.adapts)
     else:
         priors = earlier.priors
-    inputs, index, plain = reduced(X, question, budget, people)
-    if plain and question.adapts and question.kernel is None and question.exposures is None:
-        widths = () if question.inputs is None else question.inputs.widths
-        priors = with_rough_priors(priors, widths)
+    inputs, index, groups = reduced(X, question, budget, people)
     counts, start = np.bincount(index).astype(float), priors[0].start
     sizes = counts
     if question.exposures is not None:
         sizes = np.bincount(index, question.exposures.expected)
     nodes = question.nodes(start, inputs)
     goal = question.goal(inputs, counts)
-    return Task(question, budget, priors, inputs, index, sizes, nodes, people, goal, earlier, plain)
+    return Task(question, budget, priors, inputs, index, sizes, nodes, people, goal, earlier, groups)
 
 
 def reduced(
     X: Array, question: Question, budget: Budget, people: Integers | None
-) -> tuple[Array, Integers, bool]:
-    """The inputs that a plan is made for, which of them every row has, and whether they are cells.
+) -> tuple[Array, Integers, Integers | None]:
+    """The inputs that a plan is made for, which of them every row has, and the cell of each; None where
+    groups of inputs are yet to be chosen.
 
-    Few distinct inputs stay as they are. Many are reduced to cells, as many as the budget can tell
-    apart, and then every cell is measured.
+    Few distinct inputs stay as they are. Many are reduced to the parts of cells, as many cells as the
+    budget can tell apart.
     """
     inputs, index = collapse(X)
     if question.objective != "posterior" or len(inputs) <= SEARCHED:
-        return inputs, index, False
+        return inputs, index, None
     rows = len(X) if people is None else int(people.max()) + 1
     dimensions = X.shape[1] if question.inputs is None else question.inputs.dimensions
     count = cell_count(rows, dimensions, budget.sum_variance(question))
     if count <= SEARCHED or len(inputs) <= count:
-        return inputs, index, False
+        return inputs, index, None
     scales = spreads(X) if question.inputs is None else question.inputs.scales(X)
-    cells = halved_cells(X, scales, count)
-    return centres(X, cells), cells, True
+    cells = Cells.of(X, scales, count)
+    parts, index = np.unique(cells.find(X), return_inverse=True)
+    groups = np.unique(cells.cells[parts], return_inverse=True)[1]
+    return means(X, index), index, groups
 
 
 def plan_of(

@@ -1,25 +1,28 @@
 """Cells: groups of rows that lie close together, as many as the budget can tell apart.
 
-The rows are halved again and again, each time across the input along which they spread most, until
-every part has about as many rows as asked for. So cells are small where rows are dense. A cell stands
-for its rows by the mean of their inputs. Only public inputs are read, so cells cost no privacy:
-docs/proofs/measure.md.
+One sum is measured of every cell. A cell consists of parts, and a part stands for its rows by the mean of
+their inputs: so a sum is known to be one over an area and not over a point. Cells are small where rows are
+dense. Only public inputs are read, so cells cost no privacy: docs/proofs/cells.md.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import KDTree
+from threadpoolctl import threadpool_limits
 
 from privgp.types import Array, Integers
 
 MOST_CELLS = 1500  # whose covariances are handled as one matrix
+SEEN = 2**15  # rows from which cells are made
+ROUNDS = 20  # of k-means
+PARTS, MOST_PARTS = 4, 600  # of a cell, and of all cells unless there are more of these
 LONGEST, SMOOTHNESS = 2.0, 2.5  # lengthscale over the usual one; of the Matern kernel
-SIGNAL, SCATTER = (
-    0.25,
-    0.09,
-)  # variances of the function and of outputs about it, outputs in [-1, 1]
+# Variances of the function and of outputs about it, where outputs lie in [-1, 1].
+SIGNAL, SCATTER = 0.25, 0.09
 FREQUENCIES = np.pi * np.geomspace(0.5, 4000.0, 600)
 
 
@@ -71,25 +74,68 @@ def _spectrum(dimensions: int, lengthscale: float) -> tuple[Array, Array]:
     return modes, SIGNAL * spectrum / float(spectrum @ modes)
 
 
-def halved_cells(X: Array, scales: Array, count: int) -> Integers:
-    """The cell of every row, (rows,): about ``count`` cells with about equally many rows each.
+@dataclass(frozen=True)
+class Cells:
+    """Which cell a row is in: that of the part whose centre is nearest.
 
-    Parameters
+    Attributes
     ----------
-    X : array, (rows, inputs)
-        Public inputs. Rows with equal inputs are never parted, so there may be fewer cells.
+    centres : array, (parts, inputs)
+        The mean input of every part.
+    cells : array, (parts,)
+        The cell that every part belongs to.
     scales : array, (inputs,)
         Distances along every input are measured in these.
-    count : int
-        The number of cells.
 
     """
+
+    centres: Array
+    cells: Integers
+    scales: Array
+
+    @classmethod
+    def of(cls, X: Array, scales: Array, count: int) -> Cells:
+        """About ``count`` cells of rows with these public inputs, (rows, inputs)."""
+        if len(X) > SEEN:
+            X = X[np.random.default_rng(0).choice(len(X), SEEN, replace=False)]
+        cells = gather(X / scales, halve(X / scales, count))
+        each = int(np.clip(MOST_PARTS // (cells.max() + 1), 1, PARTS))
+        parts, owner = np.zeros(len(X), dtype=np.int64), []
+        for cell, rows in enumerate(np.split(np.argsort(cells), np.cumsum(np.bincount(cells))[:-1])):
+            own = halve(X[rows] / scales, min(each, len(rows)))
+            parts[rows] = len(owner) + own
+            owner += [cell] * (int(own.max()) + 1)
+        return cls(means(X, parts), np.array(owner), scales)
+
+    def find(self, X: Array) -> Integers:
+        """The part of every row, (rows,)."""
+        nearest = KDTree(self.centres / self.scales).query(X / self.scales)[1]
+        return np.asarray(nearest, dtype=np.int64)
+
+
+def gather(X: Array, cells: Integers) -> Integers:
+    """The cells of rows (rows, inputs) after some rounds of k-means, which begins with these."""
+    from sklearn.cluster import KMeans  # slow to import
+
+    first = means(X, cells)
+    if len(first) == len(X):
+        return cells
+    with threadpool_limits(1):  # sums in one order
+        found = KMeans(len(first), init=first, n_init=1, max_iter=ROUNDS).fit(X).labels_
+    return np.unique(found, return_inverse=True)[1]
+
+
+def halve(X: Array, count: int) -> Integers:
+    """The cell of every row, (rows,): about ``count`` cells with about equally many rows each.
+
+    Rows are halved again and again, across the input along which they spread most. Rows with equal inputs
+    are never parted, so there may be fewer cells.
+    """
     cells = np.zeros(len(X), dtype=np.int64)
-    scaled = X / scales
     parts, made = [(np.arange(len(X)), count)], 0
     while parts:
         rows, wanted = parts.pop()
-        halves = _halves(scaled[rows], wanted) if wanted > 1 else None
+        halves = _halves(X[rows], wanted) if wanted > 1 else None
         if halves is None:
             cells[rows], made = made, made + 1
             continue
@@ -114,7 +160,7 @@ def _halves(X: Array, wanted: int) -> tuple[Array, int] | None:
     return None
 
 
-def centres(X: Array, cells: Integers) -> Array:
+def means(X: Array, cells: Integers) -> Array:
     """The mean input of every cell, (cells, inputs)."""
     counts = np.bincount(cells)
     return np.column_stack([np.bincount(cells, column) / counts for column in X.T])

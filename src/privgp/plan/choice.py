@@ -68,7 +68,7 @@ class Task:
     people: Integers | None
     goal: Goal
     earlier: Earlier | None = None  # measurements that this one builds on
-    are_cells: bool = False  # whether every input is a cell, to be measured by itself
+    groups: Integers | None = None  # the cell of every input, where cells are measured
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -171,9 +171,9 @@ def group_sums(task: Task, law: str) -> OutputSums:
     unit = np.ones((1, len(task.inputs)))
     classes = task.question.classes
     one = of_every_class(strategy_of_groups(unit, index, people, law=law, **asked), classes)
-    if task.are_cells:
-        every = np.eye(len(task.inputs))
-        return of_every_class(strategy_of_groups(every, index, people, law=law, **asked), classes)
+    if task.groups is not None:
+        cells = indicators(task.groups).toarray()
+        return of_every_class(strategy_of_groups(cells, index, people, law=law, **asked), classes)
     noise = (task.budget.noise_of(one).std * task.question.half_width) ** 2
     scales = task.scales(one)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 SIGNAL_SHARE = 0.25
 NOISE_SHARE = 0.15
 RANK_SHARES: tuple[float, ...] = (0.0, 0.4, 0.8)
-# A second range of the default kernel: how much shorter it is, and its variance over the first one's.
-SHORTER, DETAIL = 8.0, 0.25
 
 
 def default_kernel(X: Array, width: float, inputs: Inputs | None = None) -> Kernel:
@@ -32,26 +29,6 @@ def default_kernel(X: Array, width: float, inputs: Inputs | None = None) -> Kern
     lengthscale = scales if len(scales) > 1 else float(scales[0])
     signal = (SIGNAL_SHARE * width) ** 2
     return ConstantKernel(signal) * Matern(lengthscale, nu=2.5) + ConstantKernel(signal, "fixed")
-
-
-def rougher(kernel: Kernel) -> tuple[Kernel, ...]:
-    """Kernels beside the default one for data that show how rough a function is: less smooth, and with
-    a second, short range."""
-    constant, matern, level = kernel.k1.k1, kernel.k1.k2, kernel.k2
-    short = np.asarray(matern.length_scale) / SHORTER
-    short = short if np.ndim(short) else float(short)
-    detail = ConstantKernel(DETAIL * constant.constant_value) * Matern(short, nu=1.5)
-    rough = Matern(matern.length_scale, nu=1.5)
-    return constant * rough + level, constant * matern + detail + level
-
-
-def with_rough_priors(priors: tuple[Prior, ...], widths: tuple[int, ...]) -> tuple[Prior, ...]:
-    """The priors of the default kernel, and of rougher ones on inputs as they are."""
-    first, *others = priors
-    models = [replace(first.start, kernel=kernel) for kernel in rougher(first.start.kernel)]
-    free = first.noise_free
-    added = (prior_about(model, noise_free=free, widths=widths) for model in models)
-    return (first, *added, *others)
 
 
 def default_scales(X: Array, inputs: Inputs | None) -> Array:
