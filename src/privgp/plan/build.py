@@ -203,7 +203,9 @@ def task_of(
         sizes = np.bincount(index, question.exposures.expected)
     nodes = question.nodes(start, inputs)
     goal = question.goal(inputs, counts)
-    return Task(question, budget, priors, inputs, index, sizes, nodes, people, goal, earlier, groups)
+    return Task(
+        question, budget, priors, inputs, index, sizes, nodes, people, goal, earlier, groups
+    )
 
 
 def reduced(

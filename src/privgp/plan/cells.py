@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from threadpoolctl import threadpool_limits
 
@@ -19,7 +21,7 @@ from privgp.types import Array, Integers
 MOST_CELLS = 1500  # whose covariances are handled as one matrix
 SEEN = 2**15  # rows from which cells are made
 ROUNDS = 20  # of k-means
-PARTS, MOST_PARTS = 4, 600  # of a cell, and of all cells unless there are more of these
+PARTS, MOST_PARTS = 4, 800  # of a cell, and of all cells unless there are more of these
 LONGEST, SMOOTHNESS = 2.0, 2.5  # lengthscale over the usual one; of the Matern kernel
 # Variances of the function and of outputs about it, where outputs lie in [-1, 1].
 SIGNAL, SCATTER = 0.25, 0.09
@@ -100,17 +102,45 @@ class Cells:
             X = X[np.random.default_rng(0).choice(len(X), SEEN, replace=False)]
         cells = gather(X / scales, halve(X / scales, count))
         each = int(np.clip(MOST_PARTS // (cells.max() + 1), 1, PARTS))
-        parts, owner = np.zeros(len(X), dtype=np.int64), []
-        for cell, rows in enumerate(np.split(np.argsort(cells), np.cumsum(np.bincount(cells))[:-1])):
+        parts = np.zeros(len(X), dtype=np.int64)
+        owner: list[int] = []
+        for cell, rows in enumerate(
+            np.split(np.argsort(cells), np.cumsum(np.bincount(cells))[:-1])
+        ):
             own = halve(X[rows] / scales, min(each, len(rows)))
             parts[rows] = len(owner) + own
             owner += [cell] * (int(own.max()) + 1)
         return cls(means(X, parts), np.array(owner), scales)
 
+    @property
+    def count(self) -> int:
+        return int(self.cells.max()) + 1
+
+    @property
+    def matrix(self) -> Array:
+        """1 where a part belongs to a cell, (cells, parts)."""
+        return np.asarray(self.cells == np.arange(self.count)[:, None], dtype=np.float64)
+
+    def check(self) -> None:
+        """Refuse parts that do not belong together, as only a file can have them."""
+        parts, inputs = self.centres.shape
+        fits = (
+            self.cells.shape == (parts,)
+            and self.scales.shape == (inputs,)
+            and parts <= max(MOST_CELLS, MOST_PARTS)
+            and np.all(self.scales > 0.0)
+            and np.array_equal(np.unique(self.cells), np.arange(self.cells.max() + 1))
+        )
+        if not fits:
+            raise ValueError("the parts of cells do not belong together.")
+
+    @cached_property
+    def _tree(self) -> KDTree:
+        return KDTree(self.centres / self.scales)
+
     def find(self, X: Array) -> Integers:
         """The part of every row, (rows,)."""
-        nearest = KDTree(self.centres / self.scales).query(X / self.scales)[1]
-        return np.asarray(nearest, dtype=np.int64)
+        return np.asarray(self._tree.query(X / self.scales)[1], dtype=np.int64)
 
 
 def gather(X: Array, cells: Integers) -> Integers:
@@ -144,7 +174,7 @@ def halve(X: Array, count: int) -> Integers:
     return cells
 
 
-def _halves(X: Array, wanted: int) -> tuple[Array, int] | None:
+def _halves(X: Array, wanted: int) -> tuple[NDArray[np.bool_], int] | None:
     """Which rows are in the lower half, and how many of the wanted cells it gets; None where all rows
     are equal. Cut across the longest side, at the rows' share of the cells."""
     share = wanted // 2

@@ -12,7 +12,7 @@ from privgp.models.promise import simulation
 from privgp.models.spending import charge
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import whole_number
-from privgp.plan.inputs.rows import LARGEST, ArrayRows, PeopleRows, Rows, marked
+from privgp.plan.inputs.rows import LARGEST, STREAMED, ArrayRows, PeopleRows, Rows, marked
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several
 from privgp.plan.streamed.columns import Totals
@@ -35,7 +35,8 @@ def streams(model: PrivateGPRegressor, rows: int) -> bool:
         return False
     if model.inducing is not None or model.most_rows is not None:
         return True
-    return False
+    usual = model.objective == "posterior" and model.reconstruct == "posterior"
+    return rows > STREAMED and usual
 
 
 def array_rows(model: PrivateGPRegressor, X: Array, groups: Any) -> ArrayRows | PeopleRows:
