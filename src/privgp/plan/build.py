@@ -125,10 +125,13 @@ class Question:
         one, unit = self.classes == 2, None if self.exposures is None else self.exposures.unit
         return {"classes": 1 if one else self.classes, "energy": one and unit is None, "unit": unit}
 
-    def kind(self, inputs: Array, nodes: Integers) -> Outputs:
-        """What is planned at these inputs, of which ``nodes`` carry the function."""
+    def kind(self, inputs: Array, nodes: Integers, cells: int | None = None) -> Outputs:
+        """What is planned at these inputs, of which ``nodes`` carry the function; ``cells``: how many of
+        these were made of the inputs, if any."""
         counts = self.exposures
-        return Outputs(inputs, nodes) if counts is None else Rates(inputs, nodes, rate=counts.unit)
+        if counts is None:
+            return Outputs(inputs, nodes, cells=cells)
+        return Rates(inputs, nodes, cells=cells, rate=counts.unit)
 
     def goal(self, inputs: Array, counts: Array) -> Goal:
         """The targets; the inputs where none were given."""
@@ -214,8 +217,8 @@ def reduced(
     """The inputs that a plan is made for, which of them every row has, and the cell of each; None where
     groups of inputs are yet to be chosen.
 
-    Few distinct inputs stay as they are. Many are reduced to the parts of cells, as many cells as the
-    budget can tell apart.
+    Few distinct inputs stay as they are. Many are reduced to the parts of cells, of which there are as many
+    as the budget can tell apart.
     """
     inputs, index = collapse(X)
     if question.objective != "posterior" or len(inputs) <= SEARCHED:
@@ -227,6 +230,8 @@ def reduced(
         return inputs, index, None
     scales = spreads(X) if question.inputs is None else question.inputs.scales(X)
     cells = Cells.of(X, scales, count)
+    if len(inputs) <= NODES:  # nothing is approximated
+        return inputs, index, np.unique(cells.cells[cells.find(inputs)], return_inverse=True)[1]
     parts, index = np.unique(cells.find(X), return_inverse=True)
     groups = np.unique(cells.cells[parts], return_inverse=True)[1]
     return means(X, index), index, groups
@@ -236,7 +241,7 @@ def plan_of(
     task: Task, strategy: OutputSums, kind: Outputs | None = None, rival: OutputSums | None = None
 ) -> Plan:
     """The plan of a measurement that was chosen for a task."""
-    kind = kind or task.question.kind(task.inputs, task.nodes)
+    kind = kind or task.question.kind(task.inputs, task.nodes, task.cells)
     measured = functionals(strategy, task.factors[0])
     plan = task.question.plan(task.budget, strategy, measured, task.priors, task.goal, kind, rival)
     return plan if task.earlier is None else replace(plan, earlier=task.earlier)

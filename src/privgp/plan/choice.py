@@ -71,6 +71,13 @@ class Task:
     groups: Integers | None = None  # the cell of every input, where cells are measured
 
     @property
+    def cells(self) -> int | None:
+        """How many cells the rows were gathered in, if they were."""
+        if self.groups is None or len(self.inputs) <= NODES:
+            return None
+        return int(self.groups.max()) + 1
+
+    @property
     def asked(self) -> dict[str, Any]:
         """What strategies are made with."""
         question, counts = self.question, self.question.exposures

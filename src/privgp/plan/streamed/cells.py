@@ -44,6 +44,11 @@ class CellColumns(RowColumns):
         """Cells check themselves."""
         self.cells.check()
 
+    def at(self, X: Array) -> tuple[Array, Array]:
+        """Columns (measured, rows), and the same by parts, (parts, rows)."""
+        parts = np.equal.outer(np.arange(len(self.cells.cells)), self.cells.find(X)).astype(float)
+        return self.at_nodes @ parts, parts
+
     def lattice(self, name: str) -> Lattice:
         """Counts and sums of outputs in [-1, 1] over a chunk."""
         return Lattice.holding(2.0 * LARGEST)

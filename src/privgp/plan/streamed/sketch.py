@@ -117,7 +117,7 @@ def sketch_cells(rows: Rows, question: Question, budget: Budget, engine: Engine)
     count = cell_count(rows.count, dimensions, budget.sum_variance(question))
     columns = CellColumns(Cells.of(seen, scales, count))
     centres = columns.cells.centres
-    kind = Outputs(centres, np.arange(len(centres)), design_gap=np.inf)
+    kind = Outputs(centres, np.arange(len(centres)), design_gap=np.inf, cells=columns.measured)
     return Sketch(question, budget, priors, columns, seen, goal_of(question, seen), kind)
 
 
