@@ -199,42 +199,61 @@ def task_of(
         priors = starting_priors(X, question, learned=question.adapts)
     else:
         priors = earlier.priors
-    inputs, index, groups = reduced(X, question, budget, people)
+    rows = gather(X, question, budget, people)
+    inputs, index = rows.inputs, rows.index
     counts, start = np.bincount(index).astype(float), priors[0].start
     sizes = counts
     if question.exposures is not None:
         sizes = np.bincount(index, question.exposures.expected)
     nodes = question.nodes(start, inputs)
     goal = question.goal(inputs, counts)
-    return Task(
-        question, budget, priors, inputs, index, sizes, nodes, people, goal, earlier, groups
-    )
+    places = inputs, index, sizes, nodes
+    cells = rows.groups, rows.cells
+    return Task(question, budget, priors, *places, people, goal, earlier, *cells)
 
 
-def reduced(
-    X: Array, question: Question, budget: Budget, people: Integers | None
-) -> tuple[Array, Integers, Integers | None]:
-    """The inputs that a plan is made for, which of them every row has, and the cell of each; None where
-    groups of inputs are yet to be chosen.
+@dataclass(frozen=True)
+class Gathered:
+    """The inputs that a plan is made for, and which of them every row has.
 
-    Few distinct inputs stay as they are. Many are reduced to the parts of cells, of which there are as many
-    as the budget can tell apart.
+    Attributes
+    ----------
+    inputs : array, (inputs, columns)
+        Distinct inputs, or the parts of cells.
+    index : array, (rows,)
+        The input of every row.
+    groups : array, (inputs,), optional
+        The cell of every input; None where groups of inputs are yet to be chosen.
+    cells : int, optional
+        How many cells there are, where inputs are their parts.
+
     """
+
+    inputs: Array
+    index: Integers
+    groups: Integers | None = None
+    cells: int | None = None
+
+
+def gather(X: Array, question: Question, budget: Budget, people: Integers | None) -> Gathered:
+    """Few distinct inputs as they are; many as the parts of cells, of which there are as many as the budget
+    can tell apart."""
     inputs, index = collapse(X)
     if question.objective != "posterior" or len(inputs) <= SEARCHED:
-        return inputs, index, None
+        return Gathered(inputs, index)
     rows = len(X) if people is None else int(people.max()) + 1
     dimensions = X.shape[1] if question.inputs is None else question.inputs.dimensions
     count = cell_count(rows, dimensions, budget.sum_variance(question))
     if count <= SEARCHED or len(inputs) <= count:
-        return inputs, index, None
+        return Gathered(inputs, index)
     scales = spreads(X) if question.inputs is None else question.inputs.scales(X)
     cells = Cells.of(X, scales, count)
     if len(inputs) <= NODES:  # nothing is approximated
-        return inputs, index, np.unique(cells.cells[cells.find(inputs)], return_inverse=True)[1]
+        groups = np.unique(cells.cells[cells.find(inputs)], return_inverse=True)[1]
+        return Gathered(inputs, index, groups)
     parts, index = np.unique(cells.find(X), return_inverse=True)
     groups = np.unique(cells.cells[parts], return_inverse=True)[1]
-    return means(X, index), index, groups
+    return Gathered(means(X, index), index, groups, int(groups.max()) + 1)
 
 
 def plan_of(

@@ -69,13 +69,7 @@ class Task:
     goal: Goal
     earlier: Earlier | None = None  # measurements that this one builds on
     groups: Integers | None = None  # the cell of every input, where cells are measured
-
-    @property
-    def cells(self) -> int | None:
-        """How many cells the rows were gathered in, if they were."""
-        if self.groups is None or len(self.inputs) <= NODES:
-            return None
-        return int(self.groups.max()) + 1
+    cells: int | None = None  # in which rows were gathered, so that inputs are their parts
 
     @property
     def asked(self) -> dict[str, Any]:
