@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 from privgp import PrivateGPRegressor, open_table
-from privgp.models.kinds import inducing
 from privgp.vault import stream
 from privgp.vault.table import TableOutput
 from tests.command.running import assert_refused, run
@@ -102,4 +101,4 @@ def _nothing_spent(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("something was spent")
 
     monkeypatch.setattr(stream, "add_noise", spend)
-    monkeypatch.setattr(inducing, "charge", spend)
+    monkeypatch.setattr("privgp.models.spending.publish", spend)
