@@ -149,7 +149,7 @@ class Published(SpendsAtFit):
         self._publish(
             self._promised(plan),
             lambda: measure(data, plan.y_bounds, plan.strategy, plan.noise, random_state),
-            lambda measured: self._learn(plan, measured, batch),
+            lambda measured: self._learn(plan, measured, batch, inputs=inputs),
             rehearse=lambda: self._rehearse(plan, batch),
             inputs=inputs,
             rows=rows,
@@ -166,6 +166,7 @@ class Published(SpendsAtFit):
         measured: Any,
         batch: int | None = None,
         models: tuple[Hyperparameters, ...] = (),
+        inputs: Array | None = None,
     ) -> None:
         """All that follows from the measurement of a plan: post-processing.
 
@@ -179,6 +180,8 @@ class Published(SpendsAtFit):
             The batch of people, if this is added to what was released before.
         models : tuple of Hyperparameters
             Models that are given, not learned.
+        inputs : array (rows, columns), optional
+            The public inputs.
 
         """
         # with what was drawn and never released, should an update have failed
@@ -191,7 +194,7 @@ class Published(SpendsAtFit):
         known: Any = {"names": names, "before": before, "batch": batch or 0}
         note = partial(setattr, self, "guarantee_")
         given = plan, measured, asked, guarantee, facts, note
-        self._hold(learn_release(*given, **known, models=models))
+        self._hold(learn_release(*given, **known, models=models, inputs=inputs))
         self.plan_ = plan
         self.__dict__.pop("chosen_by_", None)
         if chosen_by is not None:

@@ -99,6 +99,7 @@ def learn_release(
     before: Release | None = None,
     batch: int = 0,
     models: Models = (),
+    inputs: Array | None = None,
 ) -> Release:
     """The release that follows from the measurement of a plan.
 
@@ -124,6 +125,8 @@ def learn_release(
         The batch of people that was measured.
     models : tuple of Hyperparameters
         Models that are given, not learned.
+    inputs : array (rows, columns), optional
+        The public inputs, by which rows are recognised if they are measured again.
 
     """
     drawn = []
@@ -131,7 +134,7 @@ def learn_release(
         numbers = part.kind.counted(part, numbers)
         known = None if before is None else before.parts[place]
         so_far = () if before is None else before.parts[place].so_far(before.guarantee)
-        spent = (*so_far, *spendings_of(part.strategy, part, numbers, guarantee, batch))
+        spent = (*so_far, *spendings_of(part.strategy, part, numbers, guarantee, batch, inputs))
         functions = functions_of(len(own.labels() or (0, 1)))
         each = as_one(spent, functions) if spent else numbers.parts(functions)
         drawn.append((part, own, each, spent, known))
@@ -233,7 +236,12 @@ def _(strategy: Features, measurement: Measurement, noise_std: float) -> Records
 
 @singledispatch
 def spendings_of(
-    strategy: Any, plan: Plan, measured: Measurement, guarantee: Guarantee, batch: int
+    strategy: Any,
+    plan: Plan,
+    measured: Measurement,
+    guarantee: Guarantee,
+    batch: int,
+    inputs: Any = None,
 ) -> tuple[Spending, ...]:
     """A measurement as later ones need it; none where there can be no later ones."""
     return ()
@@ -241,13 +249,21 @@ def spendings_of(
 
 @spendings_of.register
 def _(
-    strategy: OutputSums, plan: Plan, measured: Measurement, guarantee: Guarantee, batch: int
+    strategy: OutputSums,
+    plan: Plan,
+    measured: Measurement,
+    guarantee: Guarantee,
+    batch: int,
+    inputs: Any = None,
 ) -> tuple[Spending, ...]:
     people, weights = strategy.people, strategy.row_weights
     if plan.unbiased is not None:
         return ()
+    rows = (
+        plan.inputs[strategy.index] if inputs is None else inputs
+    )  # a plan may have cells of them
     found = Spending(
-        fingerprint=fingerprints(plan.inputs[strategy.index], people, strategy.expected)[0],
+        fingerprint=fingerprints(rows, people, strategy.expected)[0],
         people=None if people is None else int(people.max()) + 1,
         row_weights=None if np.all(weights == 1.0) else weights,
         **_of_all(strategy, measured, guarantee, batch),
@@ -258,7 +274,12 @@ def _(
 @spendings_of.register(Bins)
 @spendings_of.register(Features)
 def _(
-    strategy: Any, plan: Plan, measured: Measurement, guarantee: Guarantee, batch: int
+    strategy: Any,
+    plan: Plan,
+    measured: Measurement,
+    guarantee: Guarantee,
+    batch: int,
+    inputs: Any = None,
 ) -> tuple[Spending, ...]:
     found = RecordsSpending(
         fingerprint="",

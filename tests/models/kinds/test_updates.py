@@ -317,6 +317,18 @@ def test_a_refinement_that_was_drawn_and_not_released_counts(monkeypatch):
     assert model.refine(*batch(0), 0.5, 1e-5).guarantee_.epsilon > lost
 
 
+def test_rows_are_known_again_where_they_were_measured_in_cells():
+    X = np.random.default_rng(0).uniform(0, 10, (3000, 1))
+    y = np.sin(X[:, 0])
+    settings = {"y_bounds": (-1, 1), "epsilon": 20.0, "random_state": 0, **FIXED}
+    model = PrivateGPRegressor(**settings).fit(X, y)
+    assert len(model.plan_.inputs) < len(X)
+    with pytest.raises(ValueError, match="measured already"):
+        model.update(X, y)
+    model.refine(X, y, 0.5, 1e-6)
+    assert [each.batch for each in model._released.spent] == [0, 0]
+
+
 def test_rows_are_checked_before_anything_is_spent(monkeypatch):
     model = fitted()
     before = model.measurements_

@@ -66,7 +66,7 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) ->
             **params[best], **budget, hyperparameters="fixed", random_state=seed
         )
         validate_data(model, X, dtype=np.float64)
-        model._learn(plan, measurement, models=(models[best],))
+        model._learn(plan, measurement, models=(models[best],), inputs=rows)
         ranks = rankdata(-evidence, method="ordinal").astype(int)
         results = {"log_evidence": evidence, "rank_test_score": ranks}
         how = "the private measurement itself, at no cost to the budget"
@@ -137,7 +137,7 @@ def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups:
         plan = plans[best]
         model = trials[best].set_params(epsilon=plan.epsilon, mechanism=plan.noise.law)
         validate_data(model, X, dtype=np.float64)
-        model._learn(plan, measurement)
+        model._learn(plan, measurement, inputs=rows)
         sensitivities = np.full(len(params), sensitivity * half)
         results = {"noise_std": np.sqrt(added), "sensitivity": sensitivities}
         search._keep(best, model, results, f"{search.method}, with epsilon = {spent:g}")
