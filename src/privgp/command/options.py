@@ -136,7 +136,7 @@ MOST_ROWS_HELP = (
 )
 INDUCING_HELP = (
     "For many rows: the number of inducing inputs. The table is then read in parts. Default: exact, or "
-    "a usual number past 20,000 rows."
+    "a usual number past 20,000 rows. With --protect records: the largest number of bins or features."
 )
 INPUTS_HELP = "Columns to predict from: public, unless records are protected."
 RECONSTRUCT_HELP = "A function that predicts anywhere, or unbiased values at the targets only."

@@ -72,7 +72,8 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     targets : points where the release should be accurate; None: the rows of X.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : the number of inputs that carry the function, or points whose nearest inputs do. None: all
-        inputs, or the most telling 512 of them.
+        inputs, or the most telling 512 of them. With ``protect="records"``: the largest number of bins
+        or features.
     link : from the function to a probability: "logit" or "probit".
     mechanism : the noise distribution: "gaussian", on weighted sums of all labels; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.

@@ -71,7 +71,8 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     targets : table, optional
         Points where the release should be accurate. None: the rows of the table.
     inducing : int or table, optional
-        How many inputs carry the functions, or points whose nearest inputs do.
+        How many inputs carry the functions, or points whose nearest inputs do. With
+        ``protect="records"``: the largest number of bins or features.
     hyperparameters : {"learned", "fixed"}
         Whether hyperparameters are learned from the private measurement, at no cost.
     mechanism : {"auto", "gaussian", "laplace"}

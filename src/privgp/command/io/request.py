@@ -253,11 +253,6 @@ class Request(ReleaseOptions):
                     "--exposure does not go with --protect records: exposures are public, and that of "
                     "a private record is as private as the record."
                 )
-            if self.inducing is not None:
-                raise Refusal(
-                    "--inducing does not go with --protect records, which measures sums, whose "
-                    "number does not grow with the rows: leave --inducing out."
-                )
         elif self.x_bounds:
             raise Refusal("--x-bounds is for --protect records only: public inputs need no bounds.")
         if self.scheduler is not None and "://" not in self.scheduler:

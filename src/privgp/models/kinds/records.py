@@ -37,13 +37,12 @@ if TYPE_CHECKING:
 
 MOST_INPUTS = 20
 INDUCING = (
-    "inducing inputs are inputs of rows, which protect='records' keeps private "
-    "(docs/proofs/records.md): leave inducing=None. Sums over the declared domain are measured, however "
-    "many rows there are."
+    "inducing must be a whole number with protect='records': at most this many bins or features of the "
+    "declared domain are then measured. Points do not go with private inputs (docs/proofs/records.md)."
 )
 NOT_WITH = {
     "outputs": ("x_bounds",),
-    "records": ("inducing", "objective", "reconstruct", "most_rows"),
+    "records": ("objective", "reconstruct", "most_rows"),
 }
 
 
@@ -62,7 +61,7 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
 def check_protect(model: Any) -> None:
     """Refuse what is to be protected, unless it is known and goes with the other parameters."""
     check_choice("protect", model.protect, tuple(NOT_WITH))
-    if model.protect == "records" and getattr(model, "inducing", None) is not None:
+    if model.protect == "records" and not isinstance(model.inducing, Integral | None):
         raise ValueError(INDUCING)
     check_unused(model, NOT_WITH[model.protect], f"protect={model.protect!r}")
 
