@@ -151,5 +151,5 @@ def test_a_label_has_no_interval_of_observations(outcome, protected, tmp_path):
 def test_points_that_carry_the_function_do_not_go_with_private_inputs(outcome, protected, tmp_path):
     X, y, groups = given(outcome, protected, "array", tmp_path)
     made = model(outcome, protected, "array").set_params(inducing=X[:5])
-    with pytest.raises(ValueError, match=r"inducing must be a whole number.*docs/proofs/records"):
+    with pytest.raises(ValueError, match=r"inducing does not go with protect.*docs/proofs/records"):
         made.fit(X, y, groups=groups)

@@ -55,6 +55,11 @@ class Service:
         found = self.models.known(release["id"])
         return found or self.models.of(release["id"], self.work.released(release))
 
+    def shown(self, who: Who, number: str) -> tuple[Any, str]:
+        """The model of a release and the name of its output."""
+        row = self.store.release(who, number)
+        return self.model(row), self.work.declared(row["dataset"]).title
+
     def start(self, who: Who, kind: str, dataset: str, asked: Row, retry: str, *told: str) -> Row:
         digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()
         most = self.settings.most_waiting
@@ -134,7 +139,7 @@ def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
     total = asked.epsilon, asked.delta
     try:
         # The same public inputs are about the same people, who have one budget.
-        known = None if asked.protect == "records" else asked.public_rows(asked.path(s.settings))[0]
+        known = asked.public_inputs(asked.path(s.settings))
         s.work.ledger.open(asked.name, *total, reserve=asked.reserve, public=known)
     except ValueError as problem:
         raise Refused(422, first_line(problem)) from None
@@ -152,15 +157,9 @@ def ledger(s: Served, who: Anybody, name: str) -> Row:
     """What was charged, in the order of the chain."""
     s.store.dataset(who, name)
     account = s.work.ledger.account(name)
+    told = ("number", "kind", "at", "hash", "previous")
     entries = [
-        {
-            "number": each.number,
-            "kind": each.kind,
-            "at": each.at,
-            "hash": each.hash,
-            "previous": each.previous,
-            **({} if each.promised is None else _cost(each.promised)),
-        }
+        {**_only(vars(each), told), **({} if each.promised is None else _cost(each.promised))}
         for each in account.entries()
     ]
     return {"dataset": name, "remaining": account.remaining(), "entries": entries}
@@ -249,8 +248,7 @@ def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Respon
 @router.get("/releases/{number}/view")
 def view(s: Served, who: Anybody, number: str) -> Row:
     """The curve, the map or slices, with the privacy noise apart."""
-    row = s.store.release(who, number)
-    return shown_view(s.model(row), s.work.declared(row["dataset"]).output)
+    return shown_view(*s.shown(who, number))
 
 
 @router.get("/releases/{number}/certificate")
@@ -277,34 +275,29 @@ def file(s: Served, who: Anybody, number: str) -> Response:
 @router.get("/releases/{number}/table.csv", response_class=Response)
 def table(s: Served, who: Anybody, number: str) -> Response:
     """The view's numbers."""
-    row = s.store.release(who, number)
-    text = exports.csv_of(s.model(row), s.work.declared(row["dataset"]).output)
+    text = exports.csv_of(*s.shown(who, number))
     return _download(text.encode("utf-8"), f"{number}.csv", "text/csv; charset=utf-8")
 
 
 @router.get("/releases/{number}/map.geojson", response_class=Response)
 def map_geojson(s: Served, who: Anybody, number: str) -> Response:
     """The map's cells, if the inputs are longitude and latitude."""
-    row = s.store.release(who, number)
-    text = exports.geojson_of(s.model(row), s.work.declared(row["dataset"]).output)
+    text = exports.geojson_of(*s.shown(who, number))
     return _download(text.encode("utf-8"), f"{number}.geojson", "application/geo+json")
 
 
 @router.get("/releases/{number}/script.py", response_class=Response)
 def script(s: Served, who: Anybody, number: str) -> Response:
     """Python that repeats the view from the .privgp file."""
-    row = s.store.release(who, number)
-    output = s.work.declared(row["dataset"]).output
-    text = exports.script_of(s.model(row), output, f"{number}.privgp")
+    text = exports.script_of(*s.shown(who, number), f"{number}.privgp")
     return _download(text.encode("utf-8"), f"{number}.py", "text/x-python; charset=utf-8")
 
 
 @router.get("/releases/{number}/page.html", response_class=Response)
 def published_page(s: Served, who: Anybody, number: str) -> Response:
     """The page of the release as one file, for publishing."""
-    row = s.store.release(who, number)
-    output = s.work.declared(row["dataset"]).output
-    text = published(s.model(row), output, row["dataset"])
+    dataset = s.store.release(who, number)["dataset"]
+    text = published(*s.shown(who, number), dataset)
     return _download(text.encode("utf-8"), f"{number}.html", "text/html; charset=utf-8")
 
 
@@ -334,7 +327,7 @@ def _start_update(s: Service, who: Who, number: str, once: str, body: bytes, end
         return s.start(who, UPDATE, row["dataset"], {}, once, number, told)
     declared = s.work.declared(row["dataset"])
     kept = _keep_table(s.settings, body, ending)["table"]
-    declared.all_columns(s.settings.tables / kept)
+    declared.all_columns(declared.usual_model(), s.settings.tables / kept)
     asked = {"release": number, "table": kept}
     return s.start(who, UPDATE, row["dataset"], asked, once, number, told)
 

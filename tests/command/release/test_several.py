@@ -63,7 +63,7 @@ def test_from_a_plan_to_predictions_by_name(table: Path, tmp_path: Path) -> None
     [
         (["--output", "cost"], "--output names 1 column"),
         (["--output", "cost,cost"], "--output names the column 'cost' twice"),
-        (["--output", "cost,age"], "cannot be among the --inputs"),
+        (["--output", "cost,age"], "cannot be among the inputs"),
         (["--output", "cost,none"], "none"),
         (["--bounds", "3", "1"], "--bounds must have low < high"),
         (["--shares", "1"], "--shares must be"),

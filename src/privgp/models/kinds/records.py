@@ -21,7 +21,7 @@ from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.build import make_records_plan
 from privgp.plan.designs.earlier import EarlierRecords
 from privgp.plan.features.features import Features
-from privgp.plan.inputs.arguments import check_choice, check_unused, domain_pairs
+from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
 from privgp.release.features import RecordsAtPoints
@@ -36,14 +36,6 @@ if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
 MOST_INPUTS = 20
-INDUCING = (
-    "inducing must be a whole number with protect='records': at most this many bins or features of the "
-    "declared domain are then measured. Points do not go with private inputs (docs/proofs/records.md)."
-)
-NOT_WITH = {
-    "outputs": ("x_bounds",),
-    "records": ("objective", "reconstruct", "most_rows"),
-}
 
 
 def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
@@ -56,14 +48,6 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
             "releases whole sample functions over any number of private inputs."
         )
     return pairs
-
-
-def check_protect(model: Any) -> None:
-    """Refuse what is to be protected, unless it is known and goes with the other parameters."""
-    check_choice("protect", model.protect, tuple(NOT_WITH))
-    if model.protect == "records" and not isinstance(model.inducing, Integral | None):
-        raise ValueError(INDUCING)
-    check_unused(model, NOT_WITH[model.protect], f"protect={model.protect!r}")
 
 
 def plan_records(

@@ -6,6 +6,7 @@ from all of them together.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -71,6 +72,14 @@ def check_updatable(model: Model) -> None:
         for name in KEPT:
             if getattr(one, name, None) != getattr(other, name, None):
                 raise ValueError(OTHER_PARAMETERS.format(name))
+
+
+def is_updatable(model: Model) -> bool:
+    """Whether a further measurement can be added to a release."""
+    with suppress(ValueError):
+        check_updatable(model)
+        return True
+    return False
 
 
 def measure_new(model: Model, X: Any, y: Any, groups: Any, exposed: Exposed) -> None:
