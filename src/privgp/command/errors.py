@@ -11,16 +11,16 @@ from privgp.question.parameters import TABLE
 LONGEST = 600
 
 
-def spelled(name: str) -> str:
+def option_name(name: str) -> str:
     """The option of an argument of this name."""
     return "--" + name.replace("_", "-")
 
 
 # What the library calls its arguments, and the options they come from.
 OPTIONS = {
-    each.name: (*each.options, spelled(each.name))[0] for each in TABLE if len(each.options) < 2
+    each.name: (*each.options, option_name(each.name))[0] for each in TABLE if len(each.options) < 2
 } | {
-    name: spelled(name)
+    name: option_name(name)
     for name in (
         *("domain", "noise_std", "sensitivity", "dominance", "extra_noise", "n_paths", "threshold"),
         *("vote", "smoothing", "label_noise", "loss_bounds", "max_points", "coverage", "exposure"),

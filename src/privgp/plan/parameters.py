@@ -274,13 +274,13 @@ class MixedParameters(Parameters):
 
     def check_for(self, columns: int) -> None:
         super().check_for(columns)
-        shared = {"protect", "x_bounds", "inducing", "mechanism", "hyperparameters", "columns"}
+        shared = ("columns", "hyperparameters", "inducing", "mechanism", "protect", "x_bounds")
+        marks = {fingerprint([getattr(self, name) for name in shared])}
         for each in self.outcomes:
             each.check_for(columns)
-            if fingerprint([getattr(each, name) for name in sorted(shared)]) != fingerprint(
-                [getattr(self, name) for name in sorted(shared)]
-            ):
-                raise ValueError("outcomes are broken.")
+            marks.add(fingerprint([getattr(each, name) for name in shared]))
+        if len(marks) > 1:
+            raise ValueError("outcomes are broken.")
         names, count = self.output_names, len(self.outcomes)
         fits = count == len(names) == len({*names}) == len(self.exposures)
         if not fits or self.y_bounds != tuple(each.y_bounds for each in self.outcomes):

@@ -2,42 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from privgp.models.kept import names_of
-from privgp.models.load import unpacked
 from privgp.server.errors import Refused, first_line
 from privgp.server.work import finite
-
-KEPT = 8  # models in memory
-
-
-class Models:
-    """The models of the releases that were asked for last."""
-
-    def __init__(self) -> None:
-        self._models: OrderedDict[str, Any] = OrderedDict()
-        self._lock = Lock()
-
-    def of(self, number: str, data: bytes) -> Any:
-        with self._lock:
-            model = self._models.pop(number, None)
-        model = unpacked(data) if model is None else model
-        with self._lock:
-            self._models[number] = model
-            while len(self._models) > KEPT:
-                self._models.popitem(last=False)
-        return model
-
-    def known(self, number: str) -> Any:
-        """The model, if it is in memory."""
-        with self._lock:
-            return self._models.get(number)
 
 
 def predicted(model: Any, points: list[list[Any]], coverage: float | None) -> dict[str, Any]:

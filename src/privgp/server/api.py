@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -49,16 +50,12 @@ class Service:
     store: Store
     work: Work
     worker: Worker
-    models: answers.Models
-
-    def model(self, release: Row) -> Any:
-        found = self.models.known(release["id"])
-        return found or self.models.of(release["id"], self.work.released(release))
+    model: Callable[[str], Any]  # of a release
 
     def shown(self, who: Who, number: str) -> tuple[Any, str]:
         """The model of a release and the name of its output."""
         row = self.store.release(who, number)
-        return self.model(row), self.work.declared(row["dataset"]).title
+        return self.model(number), self.work.declared(row["dataset"]).title
 
     def start(self, who: Who, kind: str, dataset: str, asked: Row, retry: str, *told: str) -> Row:
         digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()
@@ -229,7 +226,7 @@ def releases(s: Served, who: Anybody, name: str) -> list[Row]:
 @router.get("/releases/{number}")
 def release(s: Served, who: Anybody, number: str) -> Row:
     row = s.store.release(who, number)
-    guarantee = s.model(row).guarantee_
+    guarantee = s.model(row["id"]).guarantee_
     return {**_released(row), **_cost(guarantee), "protects": guarantee.unit}
 
 
@@ -240,7 +237,7 @@ def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Respon
     if len(asked.points) > s.settings.most_points:
         raise Refused(422, f"At most {s.settings.most_points} points at a time.")
     coverage = asked.coverage if asked.interval else None
-    told = answers.predicted(s.model(row), asked.points, coverage)
+    told = answers.predicted(s.model(row["id"]), asked.points, coverage)
     # Thousands of plain numbers: the framework's own encoder would look at each of them.
     return Response(json.dumps(told, allow_nan=False), media_type="application/json")
 
@@ -253,13 +250,13 @@ def view(s: Served, who: Anybody, number: str) -> Row:
 
 @router.get("/releases/{number}/certificate")
 def certificate(s: Served, who: Anybody, number: str) -> Row:
-    found: Row = s.model(s.store.release(who, number)).certificate()
+    found: Row = s.model(s.store.release(who, number)["id"]).certificate()
     return found
 
 
 @router.get("/releases/{number}/certificate.html", response_class=Response)
 def certificate_html(s: Served, who: Anybody, number: str) -> Response:
-    text = certificate_page(s.model(s.store.release(who, number)).certificate())
+    text = certificate_page(s.model(s.store.release(who, number)["id"]).certificate())
     policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
     headers = {"content-security-policy": policy}
     return Response(text, media_type="text/html; charset=utf-8", headers=headers)

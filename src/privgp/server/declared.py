@@ -34,13 +34,13 @@ MOST_INPUTS, MOST_OUTPUTS, MOST_COMPARED = 20, 20, 12
 Cell = Finite | Annotated[str, Field(max_length=200)]
 
 
-def _ascending(pair: tuple[float, float]) -> tuple[float, float]:
+def _check_pair(pair: tuple[float, float]) -> tuple[float, float]:
     if not pair[0] < pair[1]:
         raise ValueError("bounds must be low < high")
     return pair
 
 
-Ends = Annotated[tuple[Finite, Finite], AfterValidator(_ascending)]
+Ends = Annotated[tuple[Finite, Finite], AfterValidator(_check_pair)]
 Dates = tuple[Column, Column]
 
 
@@ -48,7 +48,7 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _served(where: str, *required: str) -> dict[str, Any]:
+def _fields_at(where: str, *required: str) -> dict[str, Any]:
     """The fields of the parameters that the server takes there."""
     made: dict[str, Any] = {}
     for each in TABLE:
@@ -59,8 +59,10 @@ def _served(where: str, *required: str) -> dict[str, Any]:
     return made
 
 
-PlanFields: Any = create_model("PlanFields", __base__=Asked, **_served("plan", "epsilon", "delta"))
-DatasetFields: Any = create_model("DatasetFields", __base__=Asked, **_served("dataset"))
+PlanFields: Any = create_model(
+    "PlanFields", __base__=Asked, **_fields_at("plan", "epsilon", "delta")
+)
+DatasetFields: Any = create_model("DatasetFields", __base__=Asked, **_fields_at("dataset"))
 
 
 class KindAsked(Asked):
@@ -110,15 +112,14 @@ class Declared(DatasetFields):  # type: ignore[misc]
         given = {each.name: getattr(self, each.name) for each in TABLE if hasattr(self, each.name)}
         columns = {"groups": self.groups, "exposure": self.exposure, "y_bounds": self.bounds}
         check_rules({**given, **columns}, self.outcome)
-        people = self.groups, self.exposure
-        check_column_roles(self.inputs, self.outputs, *people, private=self.protect == "records")
+        check_column_roles(self.inputs, self.outputs, self.groups, self.exposure)
         if self.groups in self.inputs or self.exposure in (*self.inputs, self.groups or ""):
             raise ValueError("a column is named twice")
         if self.bounds is not None and len(self.pairs) != len(self.outputs):
             raise ValueError("bounds must have one pair per output")
         if self.x_bounds is None and self.protect == "records":
             raise ValueError("x_bounds goes with protect = records, and must then be given")
-        if self.x_bounds is not None and len(self.x_bounds) != len(self.bounded):
+        if self.x_bounds is not None and len(self.x_bounds) != len(self.names_with_bounds):
             raise ValueError("x_bounds must have one pair per input that has bounds")
         return self
 
@@ -164,19 +165,18 @@ class Declared(DatasetFields):  # type: ignore[misc]
     def columns(self) -> dict[Any, Any] | None:
         """What inputs are, in their order, as an estimator has it. Private ones are all declared."""
         said = dict(each.said() for each in self.kinds)
-        if not said or self.x_bounds is None:
-            return said or None
-        return in_order(said, self.inputs)
+        private = said and self.x_bounds is not None
+        return in_order(said, self.inputs) if private else said or None
 
     @property
     def domain(self) -> Any:
         """Bounds of private inputs, as an estimator has them: by name where they are not all numbers."""
         if self.x_bounds is None or not self.kinds:
             return self.x_bounds
-        return dict(zip(self.bounded, self.x_bounds, strict=True))
+        return dict(zip(self.names_with_bounds, self.x_bounds, strict=True))
 
     @property
-    def bounded(self) -> list[str]:
+    def names_with_bounds(self) -> list[str]:
         """The inputs that have bounds where they are private: levels and angles have none."""
         free = {n for each in self.kinds if not KINDS[each.kind].bounded for n in each.columns}
         return [name for name in self.inputs if name not in free]
@@ -202,18 +202,18 @@ class Declared(DatasetFields):  # type: ignore[misc]
     def all_columns(self, model: Any, path: Path) -> tuple[Any, dict[str, Any], Any]:
         """What ``fit`` of a model takes: inputs, people and exposures by name, and outputs. What is wrong
         with any of it is never told."""
-        with reading.refusing():
+        with reading.hide_problems():
             t = open_table(str(path), self.inputs, self.outputs, self.groups, None, self.exposure)
             X, y, people, over = columns_to_fit(model, t.inputs, t.output, t.groups, t.exposure)
-        return X, _named(people, over), y
+        return X, _arguments(people, over), y
 
     def public_columns(self, model: Any, path: Path) -> tuple[Any, dict[str, Any]]:
         """What ``plan`` of a model takes: inputs, or the number of records where inputs are private, and
         people and exposures by name."""
-        with reading.refusing():
+        with reading.hide_problems():
             t = open_table(str(path), self.inputs, None, self.groups, None, self.exposure)
             X, people, over = columns_to_plan(model, t.inputs, t.groups, t.exposure)
-        return X, _named(people, over)
+        return X, _arguments(people, over)
 
     def public_inputs(self, path: Path) -> Any:
         """Where the kernel has public rows; None where inputs are private."""
@@ -221,7 +221,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
             return None
         model = self.usual_model()
         X, _ = self.public_columns(model, path)
-        with reading.refusing():
+        with reading.hide_problems():
             return rows_to_plan(model, X)[1]
 
     def check(self, settings: Settings) -> int:
@@ -244,7 +244,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         return rows
 
 
-def _named(people: Any, exposure: Any) -> dict[str, Any]:
+def _arguments(people: Any, exposure: Any) -> dict[str, Any]:
     """Arguments of ``fit`` that are given."""
     return {"groups": people, **({} if exposure is None else {"exposure": exposure})}
 

@@ -81,7 +81,7 @@ def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
 @router.get("/releases/{number}")
 def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
     row = s.store.release(who, number)
-    declared, model = s.work.declared(row["dataset"]), s.model(row)
+    declared, model = s.work.declared(row["dataset"]), s.model(row["id"])
     can_update = who.is_custodian and is_updatable(model)
     return _shown(
         "release.html",

@@ -101,6 +101,10 @@ class Work:
         assert found is not None
         return found
 
+    def model(self, number: str) -> Any:
+        """What answers for a release."""
+        return unpacked(self.released(self.store.any_release(number)))
+
     def _plan(self, job: Row, declared: Declared, step: Step) -> str:
         asked = PlanAsked(**job["asked"])
         step(0.0, "Reading the public columns")

@@ -37,7 +37,6 @@ from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.tables import (
     Form,
     Source,
-    check_columns,
     count_rows,
     load,
     open_many,
@@ -224,13 +223,8 @@ class Readable(Described):
 
     def table(self, output: str | None) -> Table:
         """The table in files, whose private cells are checked."""
-        names = self.input_names
-        if not self.is_many:
-            source = open_table(self.data)
-            asked = [name for name in (self.groups, output) if name is not None]
-            check_columns(source, [*names, *asked])
         with public_computation():
-            table = open_rows(str(self.data), names, output, self.groups, self.columns)
+            table = open_rows(str(self.data), self.input_names, output, self.groups, self.columns)
             table.check_output()
         return table
 

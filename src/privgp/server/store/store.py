@@ -95,9 +95,8 @@ class Keys(Rows):
         """Whose key this is, if it is one."""
         number, secret = parts(key)
         row = self._found(select(s.keys).where(s.keys.c.id == number))
-        if not agrees(secret, None if row is None else row["hash"]):
-            return None
-        if row is None or row["revoked_at"]:
+        known = agrees(secret, None if row is None else row["hash"])  # as long for any key
+        if row is None or not known or row["revoked_at"]:
             return None
         return Who(row["id"], row["name"], row["role"])
 
@@ -116,9 +115,8 @@ class Keys(Rows):
         asked = select(*columns).select_from(joined)
         where = and_(s.sessions.c.id == number, s.keys.c.revoked_at == "")
         row = self._found(asked.where(where))
-        if not agrees(secret, None if row is None else row["hash"]):
-            return None
-        if row is None or row["ends"] < time.time():
+        known = agrees(secret, None if row is None else row["hash"])
+        if row is None or not known or row["ends"] < time.time():
             return None
         return Who(row["id"], row["name"], row["role"], by_cookie=True)
 
