@@ -157,3 +157,19 @@ def test_a_whole_number_of_inducing_inputs_limits_the_features():
     for most in (1, 7):
         plan = PrivateGPRegressor(**asked, inducing=most).plan(100_000)
         assert len(plan.strategy.matrix) == most
+
+
+def test_few_bins_can_be_divided_updated_and_refined():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(0, 1, (60, 1)), rng.uniform(0, 1, 60)
+    asked = {
+        "y_bounds": (0, 1),
+        "protect": "records",
+        "x_bounds": (0, 1),
+        "hyperparameters": "fixed",
+    }
+    model = PrivateGPRegressor(**asked, inducing=4, random_state=0, delta=1e-5)
+    assert len(model.stages(X).budgets) == 2
+    model.fit(X, y).refine(X, y, 0.5, 1e-6).update(X + 0.001, y)
+    assert len(model.measurements_) == 3
+    assert all(len(each.values) <= model.inducing for each in model.measurements_)

@@ -107,10 +107,8 @@ def stages(model: Model, X: Any, shares: Any, groups: Any, **given: Any) -> Stag
     """The model's budget in parts, with the noise distribution that leaves less error in the end: of
     several outputs, in the mean of logarithms. ``given``: further arguments of ``plan``."""
     shares = check_shares(shares)
-    if (getattr(model, "reconstruct", "posterior"), vars(model).get("inducing")) != (
-        "posterior",
-        None,
-    ):
+    streamed = hasattr(model, "_streams") and model._streams(0)
+    if streamed or getattr(model, "reconstruct", "posterior") != "posterior":
         raise ValueError(KINDS)
     epsilon, delta = float(model.epsilon), float(model.delta)
     compared = (LAPLACE, GAUSSIAN) if model.mechanism == "auto" else (model.mechanism,)
