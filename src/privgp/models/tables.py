@@ -68,10 +68,10 @@ def domain_of(model: Any) -> Any:
     return model.x_bounds if model.inputs_ is None else model.inputs_.domain
 
 
-def made_up_records(X: Any, x_bounds: Any, y_bounds: Any) -> tuple[Any, Array]:
+def made_up_records(X: Any, domain: Any, y_bounds: Any) -> tuple[Any, Array]:
     """Inputs, in the middle of their bounds where they are private, and outputs in that of theirs."""
     names, outputs = X.columns, np.full(len(X), np.mean(y_bounds))
-    return X if x_bounds is None else _middle_rows(x_bounds, names, len(outputs)), outputs
+    return X if domain is None else _middle_rows("domain", domain, names, len(outputs)), outputs
 
 
 def made_up_inputs(model: Any, X: Any) -> Any:
@@ -81,12 +81,12 @@ def made_up_inputs(model: Any, X: Any) -> Any:
         return X
     inputs, rows = records_to_plan(model).inputs_, len(X)
     if inputs is None:
-        return _middle_rows(model.x_bounds, X.columns, rows)
+        return _middle_rows("x_bounds", model.x_bounds, X.columns, rows)
     return inputs.table(np.tile(inputs.declared_ends().mean(axis=1), (rows, 1)))
 
 
-def _middle_rows(x_bounds: Any, names: Sequence[str], rows: int) -> pl.DataFrame:
-    middle = np.mean(domain_pairs("x_bounds", x_bounds), axis=1)
+def _middle_rows(called: str, bounds: Any, names: Sequence[str], rows: int) -> pl.DataFrame:
+    middle = np.mean(domain_pairs(called, bounds), axis=1)
     return pl.DataFrame(np.tile(middle, (rows, 1)), schema=[*names], orient="row")
 
 

@@ -158,8 +158,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
 
     def told(self) -> dict[str, Any]:
         """What everybody with a key for it may know: all but where the table lies."""
-        told: dict[str, Any] = self.model_dump(mode="json", exclude={"table"}, exclude_none=True)
-        return told
+        return dict(self.model_dump(mode="json", exclude={"table"}, exclude_none=True))
 
     @property
     def columns(self) -> dict[Any, Any] | None:

@@ -50,13 +50,13 @@ def in_blocks(model: Any, X: Any, size: int, step: Step, doing: str) -> Iterator
 
 
 @contextmanager
-def answering() -> Iterator[None]:
-    """What is refused is about the question, and may be told."""
+def answering(**options: str) -> Iterator[None]:
+    """What is refused is about the question, and may be told. ``options``: as ``refusal`` has them."""
     try:
         with np.errstate(all="ignore"):
             yield
     except ValueError as problem:
-        raise refusal(problem) from None
+        raise refusal(problem, **options) from None
 
 
 def asked_rows(

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import polars as pl
@@ -357,7 +357,10 @@ class Readable(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class Request(Readable):
-    """What is asked of which table, checked, and the model that answers."""
+    """What is asked of which table, checked, and the model that answers. ``elsewhere``: what options do
+    not say here, in words."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {}
 
     def check(self) -> None:
         """Refuse what is wrong whatever the file holds."""
@@ -365,7 +368,7 @@ class Request(Readable):
             raise Refusal("Missing option '--bounds': give it, or --classes for labels.")
         given = {name: getattr(self, name) for name in (*PASSED, *BESIDE)}
         names = self.input_names, self.output_names
-        with answering():
+        with answering(**self.elsewhere):
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
             check_values(given)
             bounds = {"x_bounds": self.x_bounds or None, "y_bounds": self.bounds}

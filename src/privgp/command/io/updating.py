@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -58,6 +58,7 @@ class UpdateRequest(Request):
     released: Any
     names: tuple[str, ...]
     further: Further
+    elsewhere: ClassVar[Mapping[str, str]] = {"likelihood": "likelihood"}
 
     @classmethod
     def of(

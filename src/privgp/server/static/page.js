@@ -168,8 +168,8 @@ function settings() {
 }
 
 // of several outputs there is a number each, and the picture shows the first
-const first = (value) => [].concat(value)[0];
-const errors = (value) => [].concat(value).map(short).join(", ");
+const firstOf = (value) => [].concat(value)[0];
+const shortAll = (value) => [].concat(value).map(short).join(", ");
 const ofOutput = (axis) => (compared.outputs.length > 1 ? ` of ${axis.output}` : "");
 
 const chosen = () => compared.options[Number($("slider").value)];
@@ -185,14 +185,14 @@ function errorPicture(colour, narrow) {
   return {
     layout,
     traces: [
-      { ...line, y: x.map(() => first(compared.error_without_privacy)), line: { color: colour.model, dash: "dash" } },
+      { ...line, y: x.map(() => firstOf(compared.error_without_privacy)), line: { color: colour.model, dash: "dash" } },
       {
-        ...line, y: options.map((each) => first(each.expected_error)), mode: "lines+markers", hoverinfo: "text",
-        text: options.map((each) => `epsilon ${each.epsilon}: ${errors(each.expected_error)}`),
+        ...line, y: options.map((each) => firstOf(each.expected_error)), mode: "lines+markers", hoverinfo: "text",
+        text: options.map((each) => `epsilon ${each.epsilon}: ${shortAll(each.expected_error)}`),
         line: { color: colour.privacy, width: 2.5 },
       },
       {
-        x: [now.epsilon], y: [first(now.expected_error)], mode: "markers", hoverinfo: "skip",
+        x: [now.epsilon], y: [firstOf(now.expected_error)], mode: "markers", hoverinfo: "skip",
         marker: { size: 14, color: colour.privacy, line: { color: colour.text, width: 2 } },
       },
     ],
@@ -216,8 +216,8 @@ let planned = [];
 
 function showOption() {
   const option = chosen();
-  const told = `Epsilon ${option.epsilon}: expected error ${errors(option.expected_error)}; `
-    + `${errors(compared.error_without_privacy)} without privacy. ${option.noise}`;
+  const told = `Epsilon ${option.epsilon}: expected error ${shortAll(option.expected_error)}; `
+    + `${shortAll(compared.error_without_privacy)} without privacy. ${option.noise}`;
   $("buys").textContent = told;
   $("slider").setAttribute("aria-valuetext", told);
   planned.filter(([place]) => place.data).forEach(redraw);
@@ -232,7 +232,7 @@ async function compare() {
   $("slider").max = compared.options.length - 1;
   $("slider").value = compared.options.findIndex((each) => each.epsilon === middle);
   $("options").replaceChildren(...compared.options.map((each) => row(
-    String(each.epsilon), errors(each.expected_error), each.noise,
+    String(each.epsilon), shortAll(each.expected_error), each.noise,
   )));
   const errors = plot("The expected error for every epsilon; the table below has the numbers");
   const bars = compared.axes.map((axis) => plot(`Error bars${ofOutput(axis)} along ${axis.input}; the slider changes them`));
@@ -251,7 +251,7 @@ function release(plan) {
   lastLook({
     "spent-epsilon": String(plan.epsilon), "spent-delta": String(plan.delta),
     "left-before": String(left), "left-after": String(plan.left_after),
-    "last-error": errors(plan.expected_error),
+    "last-error": shortAll(plan.expected_error),
   }, async () => {
     const once = `page-${plan.id}`; // however often it is pressed, it is one release
     try {
@@ -306,7 +306,7 @@ async function refresh() {
   $("no-plans").hidden = shown.length > 0;
   $("plans-table").hidden = !shown.length;
   fill($("plans"), shown.map((plan) => row(
-    String(plan.epsilon), String(plan.delta), errors(plan.expected_error), state(plan), next(plan),
+    String(plan.epsilon), String(plan.delta), shortAll(plan.expected_error), state(plan), next(plan),
   )));
   $("no-releases").hidden = releases.length > 0;
   $("releases").replaceChildren(...releases.map((each) => make("li", {}, make(
