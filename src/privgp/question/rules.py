@@ -46,22 +46,18 @@ class Rule:
     proof: str
     allows: Any = ()
 
-    def words(self, value: Any) -> str:
-        """Where the rule holds, in words of Python."""
-        if self.where == OUTCOME:
-            return str(value)
-        return f"rows without {self.where}" if value is None else f"{self.where}={value!r}"
-
     def check(self, given: Mapping[str, Any]) -> None:
         where = given.get(self.where, "")
         if not isinstance(where, str | None) or where not in self.values:
             return
+        words = f"rows without {self.where}" if where is None else f"{self.where}={where!r}"
+        words = words if self.where != OUTCOME else str(where)
         for name in self.names:
             own = BY_NAME.get(name) or COLUMNS[name]
             value = given.get(name, own.default)
             if not own.is_default(value) and not isinstance(value, self.allows):
                 raise ValueError(
-                    f"{name} does not go with {self.words(where)}: {self.reason} "
+                    f"{name} does not go with {words}: {self.reason} "
                     f"(docs/proofs/{self.proof}.md). Leave {name}={own.default!r}."
                 )
 
