@@ -10,10 +10,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.links import LABEL_LINKS
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
-from privgp.models.kinds.records import check_protect
 from privgp.models.kinds.rows import RowsModel
 from privgp.models.kinds.updates import stages
 from privgp.models.planned import from_inputs_alone
@@ -22,11 +20,12 @@ from privgp.models.spending import SpendingClassifier
 from privgp.models.tables import rows_at
 from privgp.plan.build import Question
 from privgp.plan.classes.declared import Classes, declared_classes
-from privgp.plan.inputs.arguments import check_choice
-from privgp.plan.parameters import MECHANISMS, LabelParameters, Parameters
+from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.plan.plan import Plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.stages import Stages
+from privgp.question.parameters import check_values
+from privgp.question.rules import LABELS, check_rules
 from privgp.release.prediction import check_coverage
 from privgp.release.release import Release
 from privgp.types import Array, Bounds, Column, RandomState, Table
@@ -54,7 +53,8 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     targets : points where the release should be accurate; None: the rows of X.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : the number of inputs that carry the function, or points whose nearest inputs do. None: all
-        inputs, or the most telling 512 of them.
+        inputs, or the most telling 512 of them. With ``protect="records"``: the largest number of bins
+        or features.
     link : from the function to a probability: "logit" or "probit".
     mechanism : the noise distribution: "gaussian", on weighted sums of all labels; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
@@ -192,6 +192,10 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         check_is_fitted(self)
         return rows_at(self, X)
 
+    def _exposed_by(self, exposure: Any, rows: int) -> dict[int, Array]:
+        """Labels are counted over nothing."""
+        return {}
+
     def _made_up(self, rows: int) -> Any:
         """Labels to rehearse with."""
         return np.full(rows, declared_classes(self.classes)[0])
@@ -200,10 +204,9 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         declared_classes(self.classes)
-        check_protect(self)
-        check_choice("mechanism", self.mechanism, MECHANISMS)
-        check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
-        check_choice("link", self.link, LABEL_LINKS)
+        given = self.get_params(deep=False)
+        check_values(given)
+        check_rules(given, LABELS)
         check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
         asked = self._parameters(columns)
         return Question(y_bounds=(0.0, 1.0), **asked.asks())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -18,30 +17,23 @@ from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.files import exposure_of
 from privgp.models.kinds.inducing import streams
-from privgp.models.kinds.records import check_protect
 from privgp.models.kinds.rows import RowsModel
 from privgp.models.kinds.updates import stages
 from privgp.models.planned import from_inputs_alone
 from privgp.models.spending import SpendingRegressor
-from privgp.models.tables import located, rows_at
+from privgp.models.tables import rows_at
 from privgp.plan.build import Question
 from privgp.plan.counts.exposures import Exposures, checked_exposure
-from privgp.plan.inputs.arguments import (
-    check_bounds,
-    check_change,
-    check_choice,
-    check_unused,
-    inducing_inputs,
-    target_points,
-)
+from privgp.plan.inputs.arguments import check_bounds, inducing_inputs
 from privgp.plan.inputs.rows import Rows
-from privgp.plan.parameters import LIKELIHOODS, MECHANISMS, OBJECTIVES, RECONSTRUCTIONS
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several, checked_shares, output_bounds, per_output
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.privacy.stages import Stages
+from privgp.question.parameters import check_values
+from privgp.question.rules import ONE, SEVERAL, check_rules
 from privgp.release.prediction import ReleasedFunction, check_coverage
 from privgp.types import Array, Bounds, Column, Pair, RandomState, Table
 from privgp.vault.labels import seal_columns
@@ -75,7 +67,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : for many rows: the number of inducing inputs to choose from X, or an array of them. Rows
         are then read in blocks and nothing grows with their number. None: exact, or a usual number of
-        them past 20,000 rows.
+        them past 20,000 rows. With ``protect="records"``: the largest number of bins or features.
     mechanism : the noise distribution: "gaussian", on weighted sums of all outputs; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
     likelihood : "gaussian"; or "poisson": outputs are counts, and their rate per unit of ``exposure`` is
@@ -141,7 +133,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         ``groups`` but the number of people. ``exposure``: as ``fit`` has it.
         """
         exposure = exposure_of(X, exposure)
-        check_exposed(self, exposure)
+        self._check_together(exposure=exposure)
         return self._plan_table(X, groups, exposure)
 
     def epsilon_for(
@@ -178,7 +170,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         population or days at risk: public, positive, one per row. None: 1 each.
         """
         exposure = exposure_of(X, exposure)
-        check_exposed(self, exposure)
+        self._check_together(exposure=exposure)
         return self._fit(X, y, groups, plan, exposure)
 
     def update(
@@ -332,7 +324,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def _exposed_by(self, exposure: Any, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""
-        check_exposed(self, exposure)
+        self._check_together(exposure=exposure)
         if self.likelihood != "poisson":
             return {}
         count = len(self.y_bounds or ()) if self._is_joint() else 1
@@ -342,7 +334,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         """An unfitted model of every output alone, with the whole budget."""
         if not self._is_joint():
             return (self,)
-        check_unused(self, ("objective", "reconstruct", "most_rows"), "several outputs")
+        self._check_together()
         bounds = output_bounds(self.y_bounds, least=2)
         checked_shares(self.shares, len(bounds))
         kernels = per_output("kernel", self.kernel, len(bounds))
@@ -369,64 +361,31 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         low, high = np.array(self.y_bounds, dtype=float).T
         return np.full((rows, *np.shape(low)), 0.5 * low + 0.5 * high)
 
+    def _check_together(self, **columns: Any) -> None:
+        """Refuse parameters, and columns, that do not go together."""
+        outcome = SEVERAL if self._is_joint() else ONE
+        check_rules({**self.get_params(deep=False), **columns}, outcome)
+
     def _question(self, columns: int) -> Question:
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         bounds = check_bounds("y_bounds", self.y_bounds)
-        if self.shares is not None:
-            raise ValueError("shares is for several outputs: give y_bounds one pair per output.")
-        check_choice("objective", self.objective, OBJECTIVES)
-        check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
-        check_choice("mechanism", self.mechanism, MECHANISMS)
-        check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
-        check_likelihood(self, bounds)
-        if self.noise_variance is not None and not isinstance(self.noise_variance, Real):
-            raise ValueError("noise_variance must be a number or None.")
-        check_protect(self)
+        check_values(self.get_params(deep=False))
+        self._check_together()
+        if bounds[0] < 0 and self.likelihood == "poisson":
+            raise ValueError("likelihood='poisson' is for counts: y_bounds must not be negative.")
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
         linear = objective != "posterior"
-        if self.mechanism in PURE and linear:
-            raise ValueError(f"mechanism={self.mechanism!r} goes with objective='posterior'.")
         pure = not linear and self.mechanism in ("auto", *PURE)
         check_budget(self.epsilon, self.delta, pure=pure)
         return Question(
             y_bounds=bounds,
-            kernel=self.kernel,
-            noise_variance=self.noise_variance,
-            targets=target_points(located(self).get("targets", self.targets), columns),
             objective=objective,
             reconstruct=self.reconstruct,
-            learned=self.hyperparameters == "learned",
-            mechanism=self.mechanism,
-            max_change=check_change(self.max_change, self.protect),
-            squares=self.likelihood != "poisson",
             exposures=record_exposures(self, bounds),
-            inputs=self.inputs_,
-            inducing=self._parameters(columns).inducing,
-        )
-
-
-def check_likelihood(model: PrivateGPRegressor, bounds: Pair) -> None:
-    """Refuse what counts do not go with."""
-    check_choice("likelihood", model.likelihood, LIKELIHOODS)
-    if model.likelihood == "gaussian":
-        return
-    if bounds[0] < 0:
-        raise ValueError("likelihood='poisson' is for counts: y_bounds must not be negative.")
-    check_unused(model, ("most_rows", "objective", "reconstruct"), "likelihood='poisson'")
-
-
-def check_exposed(model: PrivateGPRegressor, exposure: Any) -> None:
-    if exposure is None:
-        return
-    if model.likelihood != "poisson":
-        raise ValueError("exposure goes with likelihood='poisson' only: leave exposure=None.")
-    if model.protect == "records":
-        raise ValueError(
-            "exposure does not go with protect='records': exposures are public, and that of a private "
-            "record is as private as the record. Leave exposure=None: every record counts over one unit."
+            **self._parameters(columns).asks(),
         )
 
 

@@ -15,6 +15,7 @@ from privgp.plan.inputs.rows import LARGEST, STREAMED, ArrayRows, PeopleRows, Ro
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several
 from privgp.plan.streamed.sums import streamed_strategy
+from privgp.question.rules import ONE, check_rules
 from privgp.release.learn import zeros_of
 from privgp.types import Array
 from privgp.vault.people import person_codes
@@ -50,8 +51,7 @@ def most_rows(model: Published, groups: Any) -> int:
     """The most rows of one person that are used."""
     if model.most_rows is None:
         return MOST_ROWS
-    if groups is None:
-        raise ValueError("most_rows is for people with several rows: give groups.")
+    check_rules({"most_rows": model.most_rows, "groups": groups}, ONE)
     return whole_number("most_rows", model.most_rows, LARGEST)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import _num_samples
 
 from privgp.models.tables import any_column, domain_of
-from privgp.plan.inputs.arguments import check_choice, check_unused, domain_pairs
+from privgp.plan.inputs.arguments import domain_pairs
 from privgp.vault.masked import Sealed
 from privgp.vault.tables import seal_rows
 from privgp.vault.validate import seal_inputs
@@ -19,15 +19,6 @@ if TYPE_CHECKING:
     pass
 
 MOST_INPUTS = 20
-INDUCING = (
-    "inducing inputs are inputs of rows, which protect='records' keeps private "
-    "(docs/proofs/records.md): leave inducing=None. Sums over the declared domain are measured, however "
-    "many rows there are."
-)
-NOT_WITH = {
-    "outputs": ("x_bounds",),
-    "records": ("inducing", "objective", "reconstruct", "most_rows"),
-}
 
 
 def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
@@ -40,14 +31,6 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
             "releases whole sample functions over any number of private inputs."
         )
     return pairs
-
-
-def check_protect(model: Published) -> None:
-    """Refuse what is to be protected, unless it is known and goes with the other parameters."""
-    check_choice("protect", model.protect, tuple(NOT_WITH))
-    if model.protect == "records" and getattr(model, "inducing", None) is not None:
-        raise ValueError(INDUCING)
-    check_unused(model, NOT_WITH[model.protect], f"protect={model.protect!r}")
 
 
 def private_inputs(model: Published, X: Any) -> Sealed:

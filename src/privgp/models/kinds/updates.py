@@ -6,6 +6,7 @@ from all of them together.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,14 @@ def check_updatable(model: Published) -> None:
                 raise ValueError(OTHER_PARAMETERS.format(name))
 
 
+def is_updatable(model: Published) -> bool:
+    """Whether a further measurement can be added to a release."""
+    with suppress(ValueError):
+        check_updatable(model)
+        return True
+    return False
+
+
 def measure_further(
     model: Published,
     X: Any,
@@ -104,10 +113,8 @@ def stages(model: Published, X: Any, shares: Any, groups: Any, **given: Any) -> 
     """The model's budget in parts, with the noise distribution that leaves less error in the end: of
     several outputs, in the mean of logarithms. ``given``: further arguments of ``plan``."""
     shares = check_shares(shares)
-    if (getattr(model, "reconstruct", "posterior"), vars(model).get("inducing")) != (
-        "posterior",
-        None,
-    ):
+    streamed = hasattr(model, "_streams") and model._streams(0)
+    if streamed or getattr(model, "reconstruct", "posterior") != "posterior":
         raise ValueError(KINDS)
     epsilon, delta = float(model.epsilon), float(model.delta)
     compared = (LAPLACE, GAUSSIAN) if model.mechanism == "auto" else (model.mechanism,)
