@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -225,10 +226,12 @@ def filled_in(given: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _software() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "not installed as a package"
-    return versions
+    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+
+
+@cache  # slow to look up, and the same as long as the process runs
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed as a package"
