@@ -111,13 +111,16 @@ def log_left(B: Any, hypotheses: Sequence[Hypothesis], noise: float) -> float:
     """The weighted mean of the logarithms of what a measurement leaves unexplained.
 
     Logarithms, so that the roughest hypotheses, under which little can be learned, do not rule.
-    ``B``: (measured, inputs), also a sparse matrix.
+    ``B``: (measured, inputs); or sparse, of ones, with every input in one row.
     """
     value = 0.0
     for h in hypotheses:
         U = B @ h.factor
         S = U @ U.T
-        S += ((B * h.noise) @ B.T).toarray() if issparse(B) else (B * h.noise) @ B.T
+        if issparse(B):
+            S.flat[:: len(S) + 1] += B @ h.noise
+        else:
+            S += (B * h.noise) @ B.T
         S.flat[:: len(S) + 1] += noise
         L = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
         told = float(np.vdot(cho_solve((L, True), U @ h.gram, check_finite=False), U))
