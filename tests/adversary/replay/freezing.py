@@ -8,7 +8,6 @@ everything that is computed from released numbers alone is the same in both, to 
 from __future__ import annotations
 
 import importlib
-import pickle
 import pkgutil
 import secrets
 import sys
@@ -25,15 +24,10 @@ import numpy as np
 import pytest
 
 import privgp
-from privgp.plan import build as outputs
-from privgp.plan.bins import build as bins
-from privgp.plan.features import build as features
 from privgp.vault.states import paths as states
 from tests.adversary.spying import drawing
 
 Frozen = list["Draw"]
-# The choice of what to measure takes most of a run, and both runs of a pair make the same.
-CHOICES = [(outputs, "_posterior_strategy"), (bins, "_choose"), (features, "best_features")]
 
 
 @dataclass(frozen=True)
@@ -100,25 +94,8 @@ def frozen(
         for module in modules():
             if getattr(module, "datetime", None) is datetime:
                 patch.setattr(module, "datetime", Clock)
-        for module, name in CHOICES:
-            patch.setattr(module, name, remembered(getattr(module, name)))
         with _no_memory():
             yield draws
-
-
-@cache
-def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, computed once for the same arguments, to the last byte: what depends on private
-    data still differs, as its arguments do."""
-    results: dict[bytes, bytes] = {}
-
-    def once(*given: Any) -> Any:
-        key = pickle.dumps(given)
-        if key not in results:
-            results[key] = pickle.dumps(function(*given))
-        return pickle.loads(results[key])
-
-    return once
 
 
 @contextmanager
