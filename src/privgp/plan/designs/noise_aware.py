@@ -117,10 +117,7 @@ def log_left(B: Any, hypotheses: Sequence[Hypothesis], noise: float) -> float:
     for h in hypotheses:
         U = B @ h.factor
         S = U @ U.T
-        if issparse(B):
-            S.flat[:: len(S) + 1] += B @ h.noise
-        else:
-            S += (B * h.noise) @ B.T
+        S += np.diag(B @ h.noise) if issparse(B) else (B * h.noise) @ B.T
         S.flat[:: len(S) + 1] += noise
         L = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
         told = float(np.vdot(cho_solve((L, True), U @ h.gram, check_finite=False), U))
