@@ -2,7 +2,6 @@
 chosen candidate leaves; utilities stay here. Proof: docs/proofs/select.md."""
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -48,17 +47,12 @@ def choose(
         size = len(values)
         noise = rng.exponential(scale, size) if flips else rng.gumbel(0.0, scale, size)
         return int(np.argmax(values + noise))
-    chosen = int(measurements.make_noisy_max(*_space(flips), scale=scale)(values.tolist()))
+    space = vector_domain(atom_domain(T=float, nan=False)), linf_distance(T=float)
+    divergence = max_divergence() if flips else zero_concentrated_divergence()
+    chosen = int(measurements.make_noisy_max(*space, divergence, scale=scale)(values.tolist()))
     if not 0 <= chosen < len(values):
         raise RuntimeError("the sampler failed after it drew: count the budget as spent.")
     return chosen
-
-
-@cache
-def _space(flips: bool) -> tuple[Any, Any, Any]:
-    """What OpenDP takes: any finite numbers, each moved by some distance; how a draw is private."""
-    divergence = max_divergence() if flips else zero_concentrated_divergence()
-    return vector_domain(atom_domain(T=float, nan=False)), linf_distance(T=float), divergence
 
 
 def choose_by_validation(

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
@@ -127,22 +126,18 @@ def make_features_plan(
 
 def best_features(aim: Aim) -> Features:
     """First the lengthscale, then the number, then the weight of the Gram matrix."""
-
-    @cache  # what one ladder chose stands on the next
-    def error(*candidate: Any) -> float:
-        return aim.error(aim.features(*candidate))
-
-    share, *_ = _best([(share, FIRST_NUMBER, 1.0) for share in LENGTHSCALES], error)
-    _, number, _ = _best([(share, number, 1.0) for number in NUMBERS], error)
-    return aim.features(*_best([(share, number, weight) for weight in GRAM_WEIGHTS], error))
+    first = [aim.features(share, FIRST_NUMBER, 1.0) for share in LENGTHSCALES]
+    best = _best(first, aim)
+    best = _best([aim.features(best.lengthscale, number, 1.0) for number in NUMBERS], aim)
+    return _best([replace(best, gram_weight=weight) for weight in GRAM_WEIGHTS], aim)
 
 
-def _best(ladder: Sequence[tuple[float, int, float]], error_of: Any) -> tuple[float, int, float]:
+def _best(ladder: Sequence[Features], aim: Aim) -> Features:
     best, least = ladder[0], np.inf
-    for candidate in ladder:
-        error = error_of(*candidate)
+    for features in ladder:
+        error = aim.error(features)
         if error * AS_GOOD < least:
-            best, least = candidate, error
+            best, least = features, error
         elif error > CLEARLY * least:
             break
     return best
