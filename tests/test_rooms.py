@@ -196,8 +196,9 @@ PLANTED = {
     ),
     "server: a cell of a table in a refusal": (
         "privgp.server.declared",
-        "def refuse(path):\n    frame = reading.columns_of(path, ['cost'])\n"
-        "    raise Refused(422, f'{frame[0]}')",
+        "def refuse(model, table):\n"
+        "    X, y, people, over = columns_to_fit(model, table.inputs, table.output)\n"
+        "    raise Refused(422, f'{y[0]}')",
     ),
     "states: a model that keeps outputs": (
         "privgp.models.paths",

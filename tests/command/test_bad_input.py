@@ -211,7 +211,7 @@ BAD_ARGUMENTS: dict[str, tuple[list[str], str]] = {
         ],
         "posterior",
     ),
-    "bounds of public inputs": (["--x-bounds", "0", "90"], "for --protect records only"),
+    "bounds of public inputs": (["--x-bounds", "0", "90"], "does not go with --protect outputs"),
     "unknown protection": (["--protect", "nobody"], "--protect"),
     "unknown objective": (["--objective", "best"], "--objective"),
     "unknown reconstruction": (["--reconstruct", "magic"], "--reconstruct"),

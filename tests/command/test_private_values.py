@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from privgp.command.io import columns
+from privgp.vault import table as private_columns
 from tests.command.running import BUDGET, COLUMNS, assert_refused, people_table, run
 from tests.command.test_function import KERNEL
 from tests.command.test_paths import LAW
@@ -57,7 +58,7 @@ def words_of(name: str, folder: Path, ending: str) -> tuple[list[Any], int]:
 def test_every_private_column_passes_through_the_converter(name, ending, tmp_path, monkeypatch):
     """The converter refuses the last column that it is to be given: so does the command."""
     words, count = words_of(name, tmp_path, ending)
-    checked, calls = columns.column_numbers, []
+    checked, calls = private_columns.column_numbers, []
 
     def refusing(values: Any, rows: int) -> Any:
         calls.append(rows)
@@ -65,7 +66,7 @@ def test_every_private_column_passes_through_the_converter(name, ending, tmp_pat
             raise ValueError
         return checked(values, rows)
 
-    monkeypatch.setattr(columns, "column_numbers", refusing)
+    monkeypatch.setattr(private_columns, "column_numbers", refusing)
     assert_refused(run(*words), "must hold a finite number in every row")
     assert len(calls) == count
 

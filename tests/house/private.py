@@ -19,9 +19,9 @@ from tests.house.source import House, Module, room_of, within
 
 WATCHED = ("models", "command", "server")
 # Cells become numbers here: cast, split and joined, never computed on.
-READING = ("privgp.command.io", "privgp.server.reading")
+READING = ("privgp.command.io",)
 # Modules that load whole tables, private columns included, by the functions TABLES.
-LOADING = ("privgp.command.io.tables", "privgp.server.reading")
+LOADING = ("privgp.command.io.tables",)
 
 UNAWARE = ("engine", "gp", "privacy", "plan", "release", "ledger")
 UNHEARD = {"y", "X_val", "y_val", "outputs", "validation", "utilities", "private"}
@@ -29,7 +29,7 @@ UNHEARD = {"y", "X_val", "y_val", "outputs", "validation", "utilities", "private
 PRIVATE_NAMES = {
     "y", "X_val", "y_val", "outputs", "utilities", "validation", "pairs", "records",
 }  # fmt: skip
-TABLES = {"load", "batches", "columns_of"}
+TABLES = {"load"}
 
 # Parameters with a private name that hold nothing private, and why.
 PUBLIC_PARAMETERS = {
@@ -38,7 +38,7 @@ PUBLIC_PARAMETERS = {
 }
 # Parameters that are private though their names do not say so.
 PRIVATE_PARAMETERS = {
-    "made_up X", "rehearse X", "KeptEstimator._prepared X", "SpendsAtFit._check_given X",
+    "made_up_records X", "rehearse X", "KeptEstimator._prepared X", "SpendsAtFit._check_given X",
     "made_up_inputs X", "rehearse_update X",
 }  # fmt: skip
 # Parameters that may hold private inputs and are not followed further, and why.

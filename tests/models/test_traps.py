@@ -118,7 +118,7 @@ def test_private_identifiers_are_not_among_private_inputs():
 
 def test_an_output_in_files_is_not_among_inputs_in_files(tmp_path):
     FRAME.to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match="the output not among them"):
+    with pytest.raises(ValueError, match="cannot be among the inputs"):
         open_table(tmp_path / "a.parquet", ["age", "cost"], "cost")
     inputs = open_table(tmp_path / "a.parquet", ["age", "cost"]).inputs
     table = open_table(tmp_path / "a.parquet", ["age"], "cost", "days")

@@ -62,7 +62,7 @@ def test_whatever_is_wrong_with_a_private_column_the_sentence_is_the_same(world,
     body = declared("broken", kept)
     answer = world.ask(CUSTODIAN, "POST", "/api/datasets", json=body)
     assert answer.status_code == 422
-    assert answer.json()["error"] == "Column 'cost' must hold a finite number in every row."
+    assert answer.json()["error"] == "The output column must hold a finite number in every row."
 
 
 @pytest.mark.parametrize("named", [{"inputs": ["age", "cost"]}, {"groups": "cost"}])
@@ -71,7 +71,7 @@ def test_the_private_column_has_one_role(world, named):
     body = declared("twice", kept.json()["table"], **named)
     answer = world.ask(CUSTODIAN, "POST", "/api/datasets", json=body)
     assert answer.status_code == 422
-    assert "named twice" in answer.json()["error"]
+    assert "private output" in answer.json()["error"]
 
 
 def numbers_in(value):

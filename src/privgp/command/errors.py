@@ -6,22 +6,37 @@ from contextlib import contextmanager
 
 import typer
 
+from privgp.question.parameters import TABLE
+
 LONGEST = 600
+
+
+def option_name(name: str) -> str:
+    """The option of an argument of this name."""
+    return "--" + name.replace("_", "-")
+
+
 # What the library calls its arguments, and the options they come from.
-OPTIONS = {"y_bounds": "--bounds"} | {
-    name: "--" + name.replace("_", "-")
+OPTIONS = {
+    each.name: (*each.options, option_name(each.name))[0] for each in TABLE if len(each.options) < 2
+} | {
+    name: option_name(name)
     for name in (
-        *("epsilon", "delta", "domain", "kernel", "noise_variance", "noise_std", "inducing"),
-        *("sensitivity", "dominance", "extra_noise", "n_paths", "objective", "reconstruct"),
-        *("mechanism", "targets", "threshold", "vote", "smoothing", "label_noise", "loss_bounds"),
-        *("protect", "x_bounds", "max_points", "coverage", "max_change", "likelihood", "exposure"),
-        *("groups", "classes", "link", "hyperparameters", "most_rows"),
+        *("domain", "noise_std", "sensitivity", "dominance", "extra_noise", "n_paths", "threshold"),
+        *("vote", "smoothing", "label_noise", "loss_bounds", "max_points", "coverage", "exposure"),
+        *("groups", "output", "inputs"),
     )
 }
 # How the library's sentences mention arguments.
-LEFT_OUT = re.compile(r"leave (\w+)=None")
+LEFT_OUT = re.compile(r"([Ll])eave (\w+)=None")
 SET_TO = re.compile(r"\b(\w+)='(\w+)'")
 COMPOUND = re.compile(r"\b[a-z]+_[a-z_]+\b")
+QUOTED = re.compile(r"`(\w+)(?:='(\w+)')?`")
+
+
+def in_options(text: str) -> str:
+    """A text of the library with its `names` as options."""
+    return QUOTED.sub(lambda m: f"{OPTIONS[m[1]]} {m[2] or ''}".rstrip(), text)
 
 
 class Refusal(Exception):
@@ -49,7 +64,7 @@ def refusal(problem: Exception, **options: str) -> Refusal:
     ``protect='records'`` is ``--protect records``."""
     sentence, *_ = [*str(problem).strip().splitlines(), "This cannot be computed."]
     names = OPTIONS | options
-    sentence = LEFT_OUT.sub(lambda m: f"leave {names.get(m[1], m[1])} out", sentence)
+    sentence = LEFT_OUT.sub(lambda m: f"{m[1]}eave {names.get(m[2], m[2])} out", sentence)
     sentence = SET_TO.sub(lambda m: f"{names[m[1]]} {m[2]}" if m[1] in names else m[0], sentence)
     sentence = COMPOUND.sub(lambda m: names.get(m[0], m[0]), sentence)
     name, space, rest = sentence.partition(" ")

@@ -48,11 +48,11 @@ def create(
     from privgp.command.io.accounts import account_of, noted
     from privgp.command.io.axes import read_ranges
     from privgp.command.io.cells.kinds import FILL_IN
-    from privgp.command.io.columns import made_up
     from privgp.command.io.kernel_text import read_kernel
     from privgp.command.io.request import Request, public_computation
     from privgp.command.io.states import writing
     from privgp.models.function.estimator import PrivateFunction
+    from privgp.models.tables import made_up_records
 
     request = Request(
         data=data, output=output, mechanism="gaussian", about_missing=FILL_IN, **asked
@@ -73,7 +73,7 @@ def create(
         step("Computing the sensitivity")
         with public_computation():  # nobody's values: what they are refused for may be told
             clone(function).set_params(random_state=0).fit(
-                *made_up(X, function.domain, request.bounds)
+                *made_up_records(X, function.domain, request.bounds)
             )
         step("Writing the state")
         with writing(out):

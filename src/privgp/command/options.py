@@ -1,15 +1,17 @@
 """The options that several subcommands share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from inspect import Parameter, signature
+from dataclasses import dataclass, field, make_dataclass
+from inspect import Parameter, get_annotations, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from privgp.command.errors import Refusal
+from privgp.command.errors import Refusal, in_options
+from privgp.question.parameters import BY_NAME, TABLE
+from privgp.question.parameters import Parameter as Declared
 
 # How help shows values with commas between them: such an option may be given several times.
 LISTS = ("A,B", "A,B,C", "A=LO:HI", "A=PERIOD", "LAT,LON", "RANGES")
@@ -31,6 +33,11 @@ attack = _in_panel("Attack")
 results = _in_panel("Results")
 
 
+def meaning(name: str) -> str:
+    """What a parameter is, in words of the command."""
+    return in_options(BY_NAME[name].meaning)
+
+
 def destination(metavar: str, what: str) -> Any:
     return results(what, "--out", "-o", metavar=metavar)
 
@@ -49,8 +56,7 @@ MANY_DATA_HELP = (
     "A .csv, .csv.gz or .parquet file, a folder of them, or a pattern such as 'trips/*.parquet'."
 )
 ManyData = Annotated[Path, typer.Argument(metavar="DATA", help=MANY_DATA_HELP)]
-SCHEDULER_HELP = "For many rows: the address of a Dask scheduler whose workers read them."
-Scheduler = Annotated[str | None, model(SCHEDULER_HELP, metavar="ADDRESS")]
+Scheduler = Annotated[str | None, model(meaning("engine"), metavar="ADDRESS")]
 NEW_DATA_HELP = "A .csv, .csv.gz or .parquet file with the input columns."
 NewData = Annotated[Path, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]
 OptionalData = Annotated[Path | None, typer.Argument(metavar="[NEW]", help=NEW_DATA_HELP)]
@@ -60,22 +66,14 @@ Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")
 OptionalRelease = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A .privgp file.")]
 
 # Privacy
-BOUNDS_HELP = "Public output bounds, chosen without seeing the data; values outside are clipped."
+BOUNDS_HELP = meaning("y_bounds")
 OUTPUTS_BOUNDS_HELP = (
     f"{BOUNDS_HELP} For several outputs of plan and release: once for each, in their order."
 )
-SHARES_HELP = (
-    "For several outputs, such as 2,1: the noise of an output, relative to its bounds, is proportional "
-    "to one over its share. Default: equal."
-)
 Bounds = Annotated[tuple[float, float], privacy(BOUNDS_HELP, metavar="LO HI")]
-Epsilon = Annotated[float, privacy("The budget: smaller is more private.")]
-DELTA_HELP = (
-    "The small probability left to chance, well below one over the number of people; may be 0 with "
-    "Laplace noise."
-)
-Delta = Annotated[float, privacy(DELTA_HELP)]
-Protect = Annotated[Literal["outputs", "records"], privacy("What is private.")]
+Epsilon = Annotated[float, privacy(meaning("epsilon"))]
+Delta = Annotated[float, privacy(meaning("delta"))]
+Protect = Annotated[Literal["outputs", "records"], privacy(meaning("protect"))]
 DOMAIN_HELP = "Public input ranges, such as age=0:90,bmi=15:50; inputs outside are moved into them."
 
 LEDGER_HELP = "The ledger to charge, such as sqlite:///budget.db; goes with --dataset."
@@ -89,7 +87,7 @@ _KERNEL = model(
     "Such as '100*matern52(10) + white(4)', or a text file that holds it.", metavar="TEXT|FILE"
 )
 Kernel = Annotated[str, _KERNEL]
-NoiseVariance = Annotated[float | None, model("The variance of outputs around the function.")]
+NoiseVariance = Annotated[float | None, model(meaning("noise_variance"))]
 Law = Literal["auto", "gaussian", "laplace"]
 
 # Results
@@ -105,8 +103,7 @@ Name = Annotated[str | None, results(NAME_HELP, metavar="TEXT")]
 Units = Annotated[str | None, results("The units of the output, such as cm.", metavar="TEXT")]
 Force = Annotated[bool, results("Replace files that exist.", "--force")]
 Json = Annotated[bool, results("Print one JSON object instead of text.", "--json")]
-SEED_HELP = "For simulations only: repeatable noise that protects nobody."
-Seed = Annotated[int | None, plain(SEED_HELP, min=0, max=2**32 - 1)]
+Seed = Annotated[int | None, plain(meaning("random_state"), min=0, max=2**32 - 1)]
 
 # Functions and paths, which the curator keeps
 State = Annotated[Path, typer.Argument(metavar="STATE", help="A .private-state file.")]
@@ -121,39 +118,15 @@ GROUPS_HELP = (
     "protected; then their number is."
 )
 X_BOUNDS_HELP = (
-    "With --protect records: public bounds of an input, chosen without looking at it; once per "
-    "input, in their order, or by name, such as when=2024-01-01:2024-12-31,age=0:90. Inputs outside "
-    "are moved to them."
+    f"{meaning('x_bounds')} Once per input, in their order, or by name, such as "
+    "when=2024-01-01:2024-12-31,age=0:90."
 )
 TARGETS_HELP = (
-    "Where to be accurate: a table with the inputs, or a grid such as age=0:90:50 (start:stop:count), "
+    f"{meaning('targets')} A table with the inputs, or a grid such as age=0:90:50 (start:stop:count), "
     "when=2024-01-01:2024-12-31:12, region=north|south."
-    " Default: at the rows of DATA; with --protect records, all over the bounds."
-)
-MOST_ROWS_HELP = (
-    "With --groups: the most rows of one person that are used, the first ones. Default: all, or 1,000 of "
-    "many rows."
-)
-INDUCING_HELP = (
-    "For many rows: the number of inducing inputs. The table is then read in parts. Default: exact, or "
-    "a usual number past 20,000 rows."
 )
 INPUTS_HELP = "Columns to predict from: public, unless records are protected."
-RECONSTRUCT_HELP = "A function that predicts anywhere, or unbiased values at the targets only."
-HYPERPARAMETERS_HELP = "Learned from the private measurement at no cost, or as given."
-CLASSES_HELP = (
-    "Instead of --bounds, if the output is a label: all labels that may occur, such as yes,no, "
-    "chosen without looking at them."
-)
-LINK_HELP = "With --classes: from the function to a probability."
-MECHANISM_HELP = "The noise distribution; auto takes the one with the smaller expected error."
-
-
-MAX_CHANGE_HELP = (
-    "How much one person can change one output, such as 1 for a count of people. Default: from one "
-    "bound to the other."
-)
-LIKELIHOOD_HELP = "What outputs are: numbers, or counts (poisson), whose rate is then released."
+CLASSES_HELP = f"Instead of --bounds. {meaning('classes')} Such as yes,no."
 EXPOSURE_HELP = (
     "With --likelihood poisson: the public column that counts are out of, such as a population."
 )
@@ -187,35 +160,38 @@ Delimiter = Annotated[str | None, columns(DELIMITER_HELP, metavar="CHARACTER")]
 DecimalComma = Annotated[bool | None, columns(DECIMAL_HELP, "--decimal-comma/--decimal-point")]
 
 
+def _option(each: Declared) -> tuple[str, Any, Any]:
+    """The option of a parameter that is a word or a number."""
+    asked = _in_panel(each.panel)(in_options(each.meaning), metavar=each.metavar)
+    return each.name, Annotated[each.type, asked], field(default=each.default)
+
+
+# What goes to the estimator as it is; other commands have the basic ones too.
+PASSED = tuple(each.name for each in TABLE if each.values is not None)
+BASIC = ("epsilon", "delta", "protect")
+_MADE = [_option(BY_NAME[name]) for name in PASSED if name not in BASIC]
+Passed: Any = make_dataclass("Passed", _MADE, frozen=True, kw_only=True)
+
+
 @dataclass(frozen=True, kw_only=True)
-class ReleaseOptions:
+class ReleaseOptions(Passed):  # type: ignore[misc]
     """What a release is planned by, as given on the command line."""
 
     inputs: Annotated[str, plain(INPUTS_HELP, metavar="A,B")]
     bounds: Annotated[tuple[float, float], privacy(OUTPUTS_BOUNDS_HELP, metavar="LO HI")]
     epsilon: Epsilon
     delta: Delta
+    protect: Protect = "outputs"
     classes: Annotated[str | None, privacy(CLASSES_HELP, metavar="A,B")] = None
     further_bounds: Annotated[list[str] | None, privacy("", hidden=True)] = None
-    shares: Annotated[str | None, privacy(SHARES_HELP, metavar="A,B")] = None
+    shares: Annotated[str | None, privacy(f"{meaning('shares')} Such as 2,1.", metavar="A,B")] = (
+        None
+    )
     groups: Annotated[str | None, privacy(GROUPS_HELP, metavar="COLUMN")] = None
-    protect: Protect = "outputs"
     x_bounds: Annotated[list[str] | None, privacy(X_BOUNDS_HELP, metavar="LO HI")] = None
-    max_change: Annotated[float | None, privacy(MAX_CHANGE_HELP)] = None
     kernel: Annotated[str | None, _KERNEL] = None
-    noise_variance: NoiseVariance = None
     targets: Annotated[str | None, model(TARGETS_HELP, metavar="FILE|GRID")] = None
-    objective: Annotated[
-        Literal["posterior", "trace", "max", "logdet"], model("What the measurement minimises.")
-    ] = "posterior"
-    reconstruct: Annotated[Literal["posterior", "unbiased"], model(RECONSTRUCT_HELP)] = "posterior"
-    hyperparameters: Annotated[Literal["learned", "fixed"], model(HYPERPARAMETERS_HELP)] = "learned"
-    inducing: Annotated[int | None, model(INDUCING_HELP, metavar="COUNT")] = None
-    most_rows: Annotated[int | None, model(MOST_ROWS_HELP, metavar="COUNT")] = None
-    mechanism: Annotated[Law, model(MECHANISM_HELP)] = "auto"
-    likelihood: Annotated[Literal["gaussian", "poisson"], model(LIKELIHOOD_HELP)] = "gaussian"
     exposure: Annotated[str | None, model(EXPOSURE_HELP, metavar="COLUMN")] = None
-    link: Annotated[Literal["logit", "probit"], model(LINK_HELP)] = "logit"
     dates: Annotated[str | None, columns(DATES_HELP, metavar="A,B")] = None
     categories: Annotated[str | None, columns(CATEGORIES_HELP, metavar="A,B")] = None
     places: Annotated[str | None, columns(PLACES_HELP, metavar="LAT,LON")] = None
@@ -236,10 +212,11 @@ def taking(
     """Give a command the fields of ``options`` (``only`` those named) as its options, in place of
     its ``**asked``. ``defaults``: those that differ from the fields' own."""
     types = get_type_hints(options, include_extras=True)
-    kind = Parameter.KEYWORD_ONLY
+    kind, fields = Parameter.KEYWORD_ONLY, signature(options).parameters
+    written = get_annotations(options)  # before what is made of the table of parameters
     shared = [
         Parameter(name, kind, default=defaults.get(name, field.default), annotation=types[name])
-        for name, field in signature(options).parameters.items()
+        for name, field in sorted(fields.items(), key=lambda each: each[0] not in written)
         if not only or name in only.split()
     ]
 

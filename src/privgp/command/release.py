@@ -61,15 +61,12 @@ def release(
     from privgp.command.io.results import Results, read_holder
     from privgp.command.io.spending import prepared, spending
 
-    request = (
-        Request(
-            data=data, output=output, seed=seed, scheduler=scheduler, about_labels=LABELS, **asked
-        )
-        if plan is None
-        else PlannedRequest.of(
-            plan, data, output, seed, scheduler, **{name: asked[name] for name in OF_THE_TABLE}
-        )
-    )
+    own: Any = {"data": data, "output": output, "seed": seed, "scheduler": scheduler}
+    written = {name: asked[name] for name in OF_THE_TABLE}
+    if plan is None:
+        request = Request(**own, about_labels=LABELS, **asked)
+    else:
+        request = PlannedRequest.of(plan, **own, **written)
     request.check()
     request = replace(request, account=account_of(ledger, dataset))
     results = Results(out, certificate, plot, force, name, units, read_holder(holder))

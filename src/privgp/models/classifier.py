@@ -12,19 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference.linked import learn_linked, linked_posterior
-from privgp.gp.links import LABEL_LINKS, LINKS, Link
+from privgp.gp.links import LINKS, Link
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.files import columns_to_fit, columns_to_plan
 from privgp.models.kept import names_of
-from privgp.models.kinds.records import (
-    check_protect,
-    fit_records,
-    measured_functions,
-    plan_records,
-)
+from privgp.models.kinds.records import fit_records, measured_functions, plan_records
 from privgp.models.kinds.updates import measure_again, measure_new, stages
 from privgp.models.planned import PublicRows, accepted, bound, from_inputs_alone, named
 from privgp.models.promise import OF_LABELS, Told, simulation
@@ -35,11 +30,12 @@ from privgp.models.tables import any_column, located, rows_at, rows_to_fit, rows
 from privgp.plan.build import Question, make_plan
 from privgp.plan.classes.declared import Classes, declared_classes
 from privgp.plan.classes.latent import LABEL_VARIANCE, behind
-from privgp.plan.inputs.arguments import check_choice
-from privgp.plan.parameters import MECHANISMS, LabelParameters
+from privgp.plan.parameters import LabelParameters
 from privgp.plan.plan import Plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.stages import Stages
+from privgp.question.parameters import check_values
+from privgp.question.rules import LABELS, check_rules
 from privgp.release.classes import Probabilities, functions_of, outcomes_of
 from privgp.release.file import LabelContents
 from privgp.release.several import OneClass, OutputContents
@@ -72,7 +68,8 @@ class PrivateGPClassifier(Published, SpendingClassifier):
     targets : points where the release should be accurate; None: the rows of X.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : the number of inputs that carry the function, or points whose nearest inputs do. None: all
-        inputs, or the most telling 512 of them.
+        inputs, or the most telling 512 of them. With ``protect="records"``: the largest number of bins
+        or features.
     link : from the function to a probability: "logit" or "probit".
     mechanism : the noise distribution: "gaussian", on weighted sums of all labels; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
@@ -256,6 +253,10 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """Labels of a further measurement, to be handed to the vault."""
         return values_of(y, declared_classes(self.classes), rows)
 
+    def _exposed_by(self, exposure: Any, rows: int) -> dict[int, Array]:
+        """Labels are counted over nothing."""
+        return {}
+
     def _made_up(self, rows: int) -> Any:
         """Labels to rehearse with."""
         return np.full(rows, declared_classes(self.classes)[0])
@@ -267,10 +268,9 @@ class PrivateGPClassifier(Published, SpendingClassifier):
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         declared_classes(self.classes)
-        check_protect(self)
-        check_choice("mechanism", self.mechanism, MECHANISMS)
-        check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
-        check_choice("link", self.link, LABEL_LINKS)
+        given = self.get_params(deep=False)
+        check_values(given)
+        check_rules(given, LABELS)
         check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
         asked = self._parameters(columns)
         return Question(y_bounds=(0.0, 1.0), **asked.asks())

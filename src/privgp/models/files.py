@@ -25,6 +25,7 @@ from privgp.plan.inputs.file_kinds import file_inputs, known_table
 from privgp.plan.inputs.file_rows import TablePeople, TableRows
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
+from privgp.question.rules import check_column_roles
 from privgp.storage.tables import Files, open_files
 from privgp.tables.frames import named_columns
 from privgp.types import Integers
@@ -170,10 +171,7 @@ def open_table(
 
     """
     names, private = _names(inputs), _names(output)
-    if not names or len({*names, *private}) < len(names) + len(private):
-        raise ValueError("inputs must be names of different columns, the output not among them.")
-    if groups in private or exposure in private:
-        raise ValueError("the private output cannot name the people, nor be the exposure.")
+    check_column_roles(names, private, groups, exposure)
     files = open_files(paths)
     files.check([*names, *private, *_names(groups), *_names(exposure)])
     people = None if groups is None else Groups(files, groups)

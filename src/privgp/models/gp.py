@@ -22,6 +22,7 @@ from privgp.models.files import (
 from privgp.models.kinds.several.model import fit_several, plan_several, plot_several
 from privgp.models.kinds.several.rows import Exposed, private_count, public_rows
 from privgp.models.kinds.updates import measure_again, measure_new
+from privgp.models.load import ESTIMATORS
 from privgp.models.planned import from_inputs_alone, named
 from privgp.models.published import Published
 from privgp.models.spending import SpendsAtFit
@@ -31,7 +32,9 @@ from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.replan import check_error, least_epsilon
 from privgp.plan.several.arguments import checked_shares
 from privgp.plan.several.plan import JointPlan
-from privgp.question.outcomes import CLASSIFIER, REGRESSOR, Outcome
+from privgp.question.outcomes import Outcome
+from privgp.question.parameters import EVERY, names_of
+from privgp.question.rules import ONE, check_rules
 from privgp.tables.frames import absent, frame_like, named_columns
 from privgp.types import Array, Bounds, RandomState, Table
 
@@ -40,11 +43,7 @@ PUBLIC = (
     "will hold it: {}. Name the inputs if one of these is private."
 )
 ALONE = "output"  # the name of an outcome that is declared without one
-HOMES = {REGRESSOR: "privgp.models.regressor", CLASSIFIER: "privgp.models.classifier"}
-SHARED = (
-    "epsilon", "delta", "protect", "x_bounds", "columns", "targets", "inducing", "hyperparameters",
-    "mechanism", "random_state",
-)  # fmt: skip
+SHARED = tuple(name for name in names_of(*EVERY) if name != "ledger")
 
 
 @dataclass(eq=False, repr=False)
@@ -71,7 +70,8 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     targets : table, optional
         Points where the release should be accurate. None: the rows of the table.
     inducing : int or table, optional
-        How many inputs carry the functions, or points whose nearest inputs do.
+        How many inputs carry the functions, or points whose nearest inputs do. With
+        ``protect="records"``: the largest number of bins or features.
     hyperparameters : {"learned", "fixed"}
         Whether hyperparameters are learned from the private measurement, at no cost.
     mechanism : {"auto", "gaussian", "laplace"}
@@ -367,11 +367,8 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
                 "x_bounds must have a pair for every private input, by its name, such as "
                 "{'age': (0, 90)}: bounds of private inputs are declared, never read from the data."
             )
-        if any(each.exposure is not None for each in self._declared().values()):
-            raise ValueError(
-                "the exposure of a private record is as private as the record (docs/proofs/counts.md): "
-                "declare Count without exposure, so that every record counts over one unit."
-            )
+        for each in self._declared().values():
+            check_rules({"protect": self.protect, "exposure": each.exposure}, ONE)
 
     def _exposed(self, given: Mapping[str, Any], rows: int) -> Exposed:
         """The exposure of every row of every count, by the count's place."""
@@ -401,7 +398,7 @@ class PrivateGP(Published, SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         shared = {name: getattr(self, name) for name in SHARED}
         each = []
         for outcome in self._declared().values():
-            kind = getattr(import_module(HOMES[outcome.estimator]), outcome.estimator)
+            kind = getattr(import_module(ESTIMATORS[outcome.estimator]), outcome.estimator)
             one = kind(**shared, **outcome.parameters(self.protect))
             one.inputs_ = self.inputs_
             each.append(one)

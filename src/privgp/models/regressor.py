@@ -29,14 +29,8 @@ from privgp.models.files import (
 )
 from privgp.models.kept import names_of
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows, streams
-from privgp.models.kinds.rates import (
-    answer_to,
-    check_exposed,
-    check_likelihood,
-    record_exposures,
-)
+from privgp.models.kinds.rates import answer_to, record_exposures
 from privgp.models.kinds.records import (
-    check_protect,
     fit_records,
     measured_functions,
     plan_records,
@@ -59,16 +53,9 @@ from privgp.models.spending import SpendingRegressor, charge
 from privgp.models.tables import located, rows_at, rows_to_fit, rows_to_plan
 from privgp.plan.build import Question, make_plan
 from privgp.plan.counts.exposures import Exposures, checked_exposure
-from privgp.plan.inputs.arguments import (
-    check_bounds,
-    check_change,
-    check_choice,
-    check_unused,
-    inducing_inputs,
-    target_points,
-)
+from privgp.plan.inputs.arguments import check_bounds, inducing_inputs
 from privgp.plan.inputs.rows import Rows
-from privgp.plan.parameters import MECHANISMS, OBJECTIVES, RECONSTRUCTIONS, Parameters
+from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import (
     are_several,
@@ -80,6 +67,8 @@ from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.privacy.stages import Stages
+from privgp.question.parameters import check_values
+from privgp.question.rules import ONE, SEVERAL, check_rules
 from privgp.release.at_targets import AtTargets, Release
 from privgp.release.file import Contents
 from privgp.release.rates import learn_rates
@@ -129,7 +118,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : for many rows: the number of inducing inputs to choose from X, or an array of them. Rows
         are then read in blocks and nothing grows with their number. None: exact, or a usual number of
-        them past 20,000 rows.
+        them past 20,000 rows. With ``protect="records"``: the largest number of bins or features.
     mechanism : the noise distribution: "gaussian", on weighted sums of all outputs; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
     likelihood : "gaussian"; or "poisson": outputs are counts, and their rate per unit of ``exposure`` is
@@ -196,7 +185,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         """
         check_order(X=X, groups=groups, exposure=exposure)
         exposure = exposure_of(X, exposure)
-        check_exposed(self, exposure)
+        self._check_together(exposure=exposure)
         if is_streamed(X, self):
             return plan_table(self, X, groups)
         names, asked = names_of(X), self
@@ -240,7 +229,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         population or days at risk: public, positive, one per row. None: 1 each.
         """
         exposure = exposure_of(X, exposure)
-        check_exposed(self, exposure)
+        self._check_together(exposure=exposure)
         self._check_given(X, y, groups, exposure)
         if is_streamed(X, self):
             fit_table(self, X, y, groups, plan)
@@ -447,7 +436,6 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         earlier: Any = None,
     ) -> Any:
         """``earlier``: what was measured before, if anything."""
-        check_exposed(self, exposure)
         if are_several(self.y_bounds):
             if self.protect == "records":
                 return plan_several(self, private_count(self, X, groups))
@@ -492,7 +480,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
 
     def _alone(self) -> tuple[Self, ...]:
         """An unfitted model of every output alone, with the whole budget."""
-        check_unused(self, ("objective", "reconstruct", "most_rows"), "several outputs")
+        self._check_together()
         bounds = output_bounds(self.y_bounds, least=2)
         checked_shares(self.shares, len(bounds))
         kernels = per_output("kernel", self.kernel, len(bounds))
@@ -538,7 +526,7 @@ class PrivateGPRegressor(Published, SpendingRegressor):
 
     def _exposure(self, exposure: Any, rows: int) -> Array | None:
         """The exposure of every row where outputs are counts."""
-        check_exposed(self, exposure)
+        self._check_together(exposure=exposure)
         return checked_exposure(exposure, rows) if self.likelihood == "poisson" else None
 
     def _checked(self, y: Any, rows: int) -> Any:
@@ -556,43 +544,32 @@ class PrivateGPRegressor(Published, SpendingRegressor):
     def _parameters(self, columns: int) -> Parameters:
         return Parameters.of(self.get_params(deep=False) | located(self), columns)
 
+    def _check_together(self, **columns: Any) -> None:
+        """Refuse parameters, and columns, that do not go together."""
+        outcome = SEVERAL if are_several(self.y_bounds) else ONE
+        check_rules({**self.get_params(deep=False), **columns}, outcome)
+
     def _question(self, columns: int, ranked: bool = False) -> Question:
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         bounds = check_bounds("y_bounds", self.y_bounds)
-        if self.shares is not None:
-            raise ValueError("shares is for several outputs: give y_bounds one pair per output.")
-        check_choice("objective", self.objective, OBJECTIVES)
-        check_choice("reconstruct", self.reconstruct, RECONSTRUCTIONS)
-        check_choice("mechanism", self.mechanism, MECHANISMS)
-        check_choice("hyperparameters", self.hyperparameters, ("learned", "fixed"))
-        check_likelihood(self, bounds)
-        if self.noise_variance is not None and not isinstance(self.noise_variance, Real):
-            raise ValueError("noise_variance must be a number or None.")
-        check_protect(self)
+        check_values(self.get_params(deep=False))
+        self._check_together()
+        if bounds[0] < 0 and self.likelihood == "poisson":
+            raise ValueError("likelihood='poisson' is for counts: y_bounds must not be negative.")
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
         linear = objective != "posterior"
-        if self.mechanism in PURE and linear:
-            raise ValueError(f"mechanism={self.mechanism!r} goes with objective='posterior'.")
         pure = not linear and self.mechanism in ("auto", *PURE)
         check_budget(self.epsilon, self.delta, pure=pure)
         return Question(
             y_bounds=bounds,
-            kernel=self.kernel,
-            noise_variance=self.noise_variance,
-            targets=target_points(located(self).get("targets", self.targets), columns),
             objective=objective,
             reconstruct=self.reconstruct,
-            learned=self.hyperparameters == "learned",
-            mechanism=self.mechanism,
             ranked=ranked,
-            max_change=check_change(self.max_change, self.protect),
-            squares=self.likelihood != "poisson",
             exposures=record_exposures(self, bounds),
-            inputs=self.inputs_,
-            inducing=self._parameters(columns).inducing,
+            **self._parameters(columns).asks(),
         )
 
     def _release(

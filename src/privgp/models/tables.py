@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from privgp.gp.columns.table import Table
+from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.types import Array
 
@@ -50,6 +51,12 @@ def records_to_plan(model: Any) -> Any:
     return asked
 
 
+def in_order(columns: Mapping[Any, Any], inputs: Sequence[str]) -> dict[Any, Any]:
+    """What every private input is, in their order: what was not mentioned is a number."""
+    keys = {name: key for key in columns for name in (key if isinstance(key, tuple) else (key,))}
+    return {key: columns.get(key, "number") for key in (keys.get(name, name) for name in inputs)}
+
+
 def any_column(X: Any) -> Any:
     """A column of a table that is a mapping, as its length is that of the rows; else X itself."""
     named = isinstance(X, Mapping) and not hasattr(X, "shape")
@@ -59,6 +66,28 @@ def any_column(X: Any) -> Any:
 def domain_of(model: Any) -> Any:
     """Declared bounds of private inputs, where the kernel has them."""
     return model.x_bounds if model.inputs_ is None else model.inputs_.domain
+
+
+def made_up_records(X: Any, domain: Any, y_bounds: Any) -> tuple[Any, Array]:
+    """Inputs, in the middle of their bounds where they are private, and outputs in that of theirs."""
+    names, outputs = X.columns, np.full(len(X), np.mean(y_bounds))
+    return X if domain is None else _middle_rows("domain", domain, names, len(outputs)), outputs
+
+
+def made_up_inputs(model: Any, X: Any) -> Any:
+    """Inputs to rehearse with: private ones in the middle of what was declared, public ones as they
+    are. Of private ones, the number and the names of columns alone are used."""
+    if model.x_bounds is None:
+        return X
+    inputs, rows = records_to_plan(model).inputs_, len(X)
+    if inputs is None:
+        return _middle_rows("x_bounds", model.x_bounds, X.columns, rows)
+    return inputs.table(np.tile(inputs.declared_ends().mean(axis=1), (rows, 1)))
+
+
+def _middle_rows(called: str, bounds: Any, names: Sequence[str], rows: int) -> pl.DataFrame:
+    middle = np.mean(domain_pairs(called, bounds), axis=1)
+    return pl.DataFrame(np.tile(middle, (rows, 1)), schema=[*names], orient="row")
 
 
 def rows_at(model: Any, X: Any) -> Array:

@@ -121,9 +121,11 @@ class Question:
     @property
     def of_records(self) -> dict[str, Any]:
         """How records with such outputs are summed: how many classes have sums of their own, whether
-        squares of outputs are summed too, and the unit of rates where outputs are counts."""
+        squares of outputs are summed too, the unit of rates where outputs are counts, and how many
+        bins or features there are at most."""
         one, unit = self.classes == 2, None if self.exposures is None else self.exposures.unit
-        return {"classes": 1 if one else self.classes, "energy": one and unit is None, "unit": unit}
+        energy, classes = one and unit is None, 1 if one else self.classes
+        return {"classes": classes, "energy": energy, "unit": unit, "most": self.inducing}
 
     def kind(self, inputs: Array, nodes: Integers, cells: int | None = None) -> Outputs:
         """What is planned at these inputs, of which ``nodes`` carry the function; ``cells``: how many of

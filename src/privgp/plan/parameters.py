@@ -29,31 +29,22 @@ from privgp.plan.several.arguments import (
     per_output,
 )
 from privgp.privacy.budget import MAX_EPSILON
-from privgp.privacy.noise import LAWS
 from privgp.privacy.sensitivity import scaled_change
-from privgp.question.outcomes import Count, Label, Number, Outcome
+from privgp.question.outcomes import CLASSIFIER, REGRESSOR, Count, Label, Number, Outcome
+from privgp.question.parameters import BY_NAME, GENERAL, choices, names_of
 from privgp.types import Array, Pair, Positive, Share, Within, later
 
-OBJECTIVES = ("posterior", "trace", "max", "logdet")
-RECONSTRUCTIONS = ("posterior", "unbiased")
-LIKELIHOODS = ("gaussian", "poisson")
-MECHANISMS = ("auto", *LAWS)
+OBJECTIVES, RECONSTRUCTIONS = choices("objective"), choices("reconstruct")
+LIKELIHOODS, MECHANISMS = choices("likelihood"), choices("mechanism")
+PROTECTED, LEARNING = choices("protect"), choices("hyperparameters")
+# What the constructor of PrivateGP takes besides its outcomes.
+MIXED_ARGUMENTS = names_of(GENERAL, kept=True)
+# What outcomes of several kinds have in common.
+MIXED = {name: BY_NAME[name].default for name in names_of(REGRESSOR, kept=True)}
 # What a probability is among outputs.
 PROBABILITY: dict[str, Any] = {
-    "y_bounds": (0.0, 1.0), "noise_variance": LABEL_VARIANCE,
-    "objective": "posterior", "reconstruct": "posterior", "max_change": None,
-    "likelihood": "gaussian", "shares": None, "most_rows": None,
-}  # fmt: skip
-# What outcomes of several kinds have in common.
-MIXED: dict[str, Any] = {
-    "kernel": None, "noise_variance": None, "objective": "posterior", "reconstruct": "posterior",
-    "max_change": None, "likelihood": "gaussian", "most_rows": None,
-}  # fmt: skip
-# What the constructor of PrivateGP takes besides its outcomes.
-MIXED_ARGUMENTS = (
-    "x_bounds", "epsilon", "delta", "targets", "inducing", "protect", "hyperparameters", "mechanism",
-    "shares", "columns",
-)  # fmt: skip
+    name: default for name, default in MIXED.items() if name not in names_of(CLASSIFIER)
+} | {"y_bounds": (0.0, 1.0), "noise_variance": LABEL_VARIANCE}
 
 
 @dataclass(frozen=True)
@@ -72,10 +63,10 @@ class Parameters:
     delta: Share
     targets: Annotated[Array, "* columns"] | None
     inducing: Annotated[int, Within(1, MOST_INDUCING)] | Annotated[Array, "* columns"] | None
-    protect: Annotated[str, ("outputs", "records")]
+    protect: Annotated[str, PROTECTED]
     objective: Annotated[str, OBJECTIVES]
     reconstruct: Annotated[str, RECONSTRUCTIONS]
-    hyperparameters: Annotated[str, ("learned", "fixed")]
+    hyperparameters: Annotated[str, LEARNING]
     mechanism: Annotated[str, MECHANISMS]
     max_change: Positive | None = later(None)
     likelihood: Annotated[str, LIKELIHOODS] = later("gaussian")
@@ -283,13 +274,13 @@ class MixedParameters(Parameters):
 
     def check_for(self, columns: int) -> None:
         super().check_for(columns)
-        shared = {"protect", "x_bounds", "inducing", "mechanism", "hyperparameters", "columns"}
+        shared = ("columns", "hyperparameters", "inducing", "mechanism", "protect", "x_bounds")
+        marks = {fingerprint([getattr(self, name) for name in shared])}
         for each in self.outcomes:
             each.check_for(columns)
-            if fingerprint([getattr(each, name) for name in sorted(shared)]) != fingerprint(
-                [getattr(self, name) for name in sorted(shared)]
-            ):
-                raise ValueError("outcomes are broken.")
+            marks.add(fingerprint([getattr(each, name) for name in shared]))
+        if len(marks) > 1:
+            raise ValueError("outcomes are broken.")
         names, count = self.output_names, len(self.outcomes)
         fits = count == len(names) == len({*names}) == len(self.exposures)
         if not fits or self.y_bounds != tuple(each.y_bounds for each in self.outcomes):

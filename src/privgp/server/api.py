@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -49,11 +50,12 @@ class Service:
     store: Store
     work: Work
     worker: Worker
-    models: answers.Models
+    model: Callable[[str], Any]  # of a release
 
-    def model(self, release: Row) -> Any:
-        found = self.models.known(release["id"])
-        return found or self.models.of(release["id"], self.work.released(release))
+    def shown(self, who: Who, number: str) -> tuple[Any, str]:
+        """The model of a release and the name of its output."""
+        row = self.store.release(who, number)
+        return self.model(number), self.work.declared(row["dataset"]).title
 
     def start(self, who: Who, kind: str, dataset: str, asked: Row, retry: str, *told: str) -> Row:
         digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()
@@ -134,7 +136,7 @@ def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
     total = asked.epsilon, asked.delta
     try:
         # The same public inputs are about the same people, who have one budget.
-        known = None if asked.protect == "records" else asked.public_rows(asked.path(s.settings))[0]
+        known = asked.public_inputs(asked.path(s.settings))
         s.work.ledger.open(asked.name, *total, reserve=asked.reserve, public=known)
     except ValueError as problem:
         raise Refused(422, first_line(problem)) from None
@@ -152,15 +154,9 @@ def ledger(s: Served, who: Anybody, name: str) -> Row:
     """What was charged, in the order of the chain."""
     s.store.dataset(who, name)
     account = s.work.ledger.account(name)
+    told = ("number", "kind", "at", "hash", "previous")
     entries = [
-        {
-            "number": each.number,
-            "kind": each.kind,
-            "at": each.at,
-            "hash": each.hash,
-            "previous": each.previous,
-            **({} if each.promised is None else _cost(each.promised)),
-        }
+        {**_only(vars(each), told), **({} if each.promised is None else _cost(each.promised))}
         for each in account.entries()
     ]
     return {"dataset": name, "remaining": account.remaining(), "entries": entries}
@@ -230,7 +226,7 @@ def releases(s: Served, who: Anybody, name: str) -> list[Row]:
 @router.get("/releases/{number}")
 def release(s: Served, who: Anybody, number: str) -> Row:
     row = s.store.release(who, number)
-    guarantee = s.model(row).guarantee_
+    guarantee = s.model(row["id"]).guarantee_
     return {**_released(row), **_cost(guarantee), "protects": guarantee.unit}
 
 
@@ -241,7 +237,7 @@ def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Respon
     if len(asked.points) > s.settings.most_points:
         raise Refused(422, f"At most {s.settings.most_points} points at a time.")
     coverage = asked.coverage if asked.interval else None
-    told = answers.predicted(s.model(row), asked.points, coverage)
+    told = answers.predicted(s.model(row["id"]), asked.points, coverage)
     # Thousands of plain numbers: the framework's own encoder would look at each of them.
     return Response(json.dumps(told, allow_nan=False), media_type="application/json")
 
@@ -249,19 +245,18 @@ def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Respon
 @router.get("/releases/{number}/view")
 def view(s: Served, who: Anybody, number: str) -> Row:
     """The curve, the map or slices, with the privacy noise apart."""
-    row = s.store.release(who, number)
-    return shown_view(s.model(row), s.work.declared(row["dataset"]).output)
+    return shown_view(*s.shown(who, number))
 
 
 @router.get("/releases/{number}/certificate")
 def certificate(s: Served, who: Anybody, number: str) -> Row:
-    found: Row = s.model(s.store.release(who, number)).certificate()
+    found: Row = s.model(s.store.release(who, number)["id"]).certificate()
     return found
 
 
 @router.get("/releases/{number}/certificate.html", response_class=Response)
 def certificate_html(s: Served, who: Anybody, number: str) -> Response:
-    text = certificate_page(s.model(s.store.release(who, number)).certificate())
+    text = certificate_page(s.model(s.store.release(who, number)["id"]).certificate())
     policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
     headers = {"content-security-policy": policy}
     return Response(text, media_type="text/html; charset=utf-8", headers=headers)
@@ -277,34 +272,29 @@ def file(s: Served, who: Anybody, number: str) -> Response:
 @router.get("/releases/{number}/table.csv", response_class=Response)
 def table(s: Served, who: Anybody, number: str) -> Response:
     """The view's numbers."""
-    row = s.store.release(who, number)
-    text = exports.csv_of(s.model(row), s.work.declared(row["dataset"]).output)
+    text = exports.csv_of(*s.shown(who, number))
     return _download(text.encode("utf-8"), f"{number}.csv", "text/csv; charset=utf-8")
 
 
 @router.get("/releases/{number}/map.geojson", response_class=Response)
 def map_geojson(s: Served, who: Anybody, number: str) -> Response:
     """The map's cells, if the inputs are longitude and latitude."""
-    row = s.store.release(who, number)
-    text = exports.geojson_of(s.model(row), s.work.declared(row["dataset"]).output)
+    text = exports.geojson_of(*s.shown(who, number))
     return _download(text.encode("utf-8"), f"{number}.geojson", "application/geo+json")
 
 
 @router.get("/releases/{number}/script.py", response_class=Response)
 def script(s: Served, who: Anybody, number: str) -> Response:
     """Python that repeats the view from the .privgp file."""
-    row = s.store.release(who, number)
-    output = s.work.declared(row["dataset"]).output
-    text = exports.script_of(s.model(row), output, f"{number}.privgp")
+    text = exports.script_of(*s.shown(who, number), f"{number}.privgp")
     return _download(text.encode("utf-8"), f"{number}.py", "text/x-python; charset=utf-8")
 
 
 @router.get("/releases/{number}/page.html", response_class=Response)
 def published_page(s: Served, who: Anybody, number: str) -> Response:
     """The page of the release as one file, for publishing."""
-    row = s.store.release(who, number)
-    output = s.work.declared(row["dataset"]).output
-    text = published(s.model(row), output, row["dataset"])
+    dataset = s.store.release(who, number)["dataset"]
+    text = published(*s.shown(who, number), dataset)
     return _download(text.encode("utf-8"), f"{number}.html", "text/html; charset=utf-8")
 
 
@@ -334,7 +324,7 @@ def _start_update(s: Service, who: Who, number: str, once: str, body: bytes, end
         return s.start(who, UPDATE, row["dataset"], {}, once, number, told)
     declared = s.work.declared(row["dataset"])
     kept = _keep_table(s.settings, body, ending)["table"]
-    declared.all_columns(s.settings.tables / kept)
+    declared.all_columns(declared.usual_model(), s.settings.tables / kept)
     asked = {"release": number, "table": kept}
     return s.start(who, UPDATE, row["dataset"], asked, once, number, told)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any
 
 from anyio import to_thread
@@ -14,7 +15,6 @@ from starlette.exceptions import HTTPException
 
 from privgp.ledger.errors import LedgerError, LedgerUnreachable
 from privgp.server import api, pages
-from privgp.server.answers import Models
 from privgp.server.errors import Refused, first_line
 from privgp.server.functions import api as functions
 from privgp.server.guard import Guard
@@ -22,6 +22,7 @@ from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings
 from privgp.server.work import Work
 
+KEPT = 8  # models in memory
 # The framework could send requests and errors, and what they quote, to whoever the environment names.
 SILENT: Any = dict.fromkeys(
     ("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False
@@ -49,7 +50,8 @@ def application(settings: Settings) -> FastAPI:
         lifespan=running,
         telemetry=SILENT,
     )
-    made.state.service = api.Service(settings, work.store, work, worker, Models())
+    model = lru_cache(maxsize=KEPT)(work.model)
+    made.state.service = api.Service(settings, work.store, work, worker, model)
     made.include_router(api.router)
     made.include_router(functions.router)
     made.include_router(pages.router)

@@ -6,11 +6,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
+from privgp.gp.columns.kinds import KINDS
 from privgp.models.classifier import PrivateGPClassifier
+from privgp.models.files import columns_to_fit, columns_to_plan, open_table
+from privgp.models.kinds.records import domain
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.tables import domain_of, in_order, records_to_plan, rows_to_plan
+from privgp.plan.inputs.inputs import OPTIONS
+from privgp.question.parameters import TABLE, names_of
+from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, check_rules
 from privgp.server import reading
 from privgp.server.errors import Refused, first_line
 from privgp.server.settings import Settings
@@ -24,28 +30,77 @@ Column = Annotated[str, Field(min_length=1, max_length=200)]
 TableName = Annotated[
     str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\.(csv|parquet)$")
 ]
-MOST_INPUTS, MOST_COMPARED = 20, 12
+MOST_INPUTS, MOST_OUTPUTS, MOST_COMPARED = 20, 20, 12
+Cell = Finite | Annotated[str, Field(max_length=200)]
+
+
+def _check_pair(pair: tuple[float, float]) -> tuple[float, float]:
+    if not pair[0] < pair[1]:
+        raise ValueError("bounds must be low < high")
+    return pair
+
+
+Ends = Annotated[tuple[Finite, Finite], AfterValidator(_check_pair)]
+Dates = tuple[Column, Column]
 
 
 class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Declared(Asked):
+def _fields_at(where: str, *required: str) -> dict[str, Any]:
+    """The fields of the parameters that the server takes there."""
+    made: dict[str, Any] = {}
+    for each in TABLE:
+        if each.served == where and each.values is not None:
+            limits: Any = each.values.limits(each.most_served)
+            kind: Any = Annotated[each.type, Field(**limits)]
+            made[each.name] = (kind, ... if each.name in required else each.default)
+    return made
+
+
+PlanFields: Any = create_model(
+    "PlanFields", __base__=Asked, **_fields_at("plan", "epsilon", "delta")
+)
+DatasetFields: Any = create_model("DatasetFields", __base__=Asked, **_fields_at("dataset"))
+
+
+class KindAsked(Asked):
+    """What an input column is that is no number, or what two are together: a place."""
+
+    columns: Annotated[tuple[Column, ...], Field(min_length=1, max_length=2)]
+    kind: Literal["number", "date", "category", "place", "periodic", "boolean"]
+    levels: Annotated[tuple[Column, ...], Field(min_length=1, max_length=1000)] | None = None
+    period: Positive | None = None
+    crs: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        given = [name for name in OPTIONS.values() if getattr(self, name) is not None]
+        if any(name != OPTIONS.get(self.kind) for name in given):
+            raise ValueError(f"{given[0]} does not go with kind {self.kind}")
+        return self
+
+    def said(self) -> tuple[Any, Any]:
+        """As ``columns`` of an estimator has it: names and kind."""
+        option = getattr(self, OPTIONS.get(self.kind, "kind"))
+        key = self.columns[0] if len(self.columns) == 1 else self.columns
+        return key, self.kind if option in (None, self.kind) else (self.kind, option)
+
+
+class Declared(DatasetFields):  # type: ignore[misc]
     """A dataset: its table, the kinds of its columns, their bounds, and its budget for ever."""
 
     name: Name
     table: TableName
     inputs: Annotated[tuple[Column, ...], Field(min_length=1, max_length=MOST_INPUTS)]
-    output: Column
-    bounds: tuple[Finite, Finite] | None = None
+    output: Column | Annotated[tuple[Column, ...], Field(min_length=2, max_length=MOST_OUTPUTS)]
+    bounds: Ends | Annotated[tuple[Ends, ...], Field(min_length=2)] | None = None
     classes: Annotated[tuple[Column, ...], Field(min_length=2, max_length=50)] | None = None
     groups: Column | None = None
-    protect: Literal["outputs", "records"] = "outputs"
-    x_bounds: Annotated[tuple[tuple[Finite, Finite], ...], Field(max_length=MOST_INPUTS)] | None = (
-        None
-    )
-    max_change: Positive | None = None
+    exposure: Column | None = None
+    kinds: Annotated[tuple[KindAsked, ...], Field(max_length=MOST_INPUTS)] = ()
+    x_bounds: Annotated[tuple[Ends | Dates, ...], Field(max_length=MOST_INPUTS)] | None = None
     epsilon: Annotated[float, Field(gt=0, le=1000)]
     delta: Delta
     reserve: Annotated[float, Field(ge=0, le=1000)] = 0.0
@@ -54,68 +109,119 @@ class Declared(Asked):
     def _together(self) -> Self:
         if (self.bounds is None) == (self.classes is None):
             raise ValueError("give either bounds or classes")
-        for low, high in [pair for pair in (self.bounds, *(self.x_bounds or ())) if pair]:
-            if not low < high:
-                raise ValueError("bounds must be low < high")
-        if (self.protect == "records") != (self.x_bounds is not None):
-            raise ValueError("x_bounds goes with protect = records, and must then be given")
-        if self.x_bounds is not None and len(self.x_bounds) != len(self.inputs):
-            raise ValueError("x_bounds must have one pair per input")
-        if self.classes is not None and self.max_change is not None:
-            raise ValueError("max_change does not go with classes")
-        columns = [*self.inputs, self.output, *([self.groups] if self.groups else [])]
-        if len({*columns}) != len(columns):
+        given = {each.name: getattr(self, each.name) for each in TABLE if hasattr(self, each.name)}
+        columns = {"groups": self.groups, "exposure": self.exposure, "y_bounds": self.bounds}
+        check_rules({**given, **columns}, self.outcome)
+        check_column_roles(self.inputs, self.outputs, self.groups, self.exposure)
+        if self.groups in self.inputs or self.exposure in (*self.inputs, self.groups or ""):
             raise ValueError("a column is named twice")
+        if self.bounds is not None and len(self.pairs) != len(self.outputs):
+            raise ValueError("bounds must have one pair per output")
+        if self.x_bounds is None and self.protect == "records":
+            raise ValueError("x_bounds goes with protect = records, and must then be given")
+        if self.x_bounds is not None and len(self.x_bounds) != len(self.names_with_bounds):
+            raise ValueError("x_bounds must have one pair per input that has bounds")
         return self
 
     @property
-    def columns(self) -> list[str]:
-        return [*self.inputs, self.output, *([self.groups] if self.groups else [])]
+    def outputs(self) -> tuple[str, ...]:
+        """The private columns."""
+        return (self.output,) if isinstance(self.output, str) else self.output
+
+    @property
+    def pairs(self) -> tuple[Any, ...]:
+        """The bounds of every output."""
+        return () if self.bounds is None else tuple(map(tuple, np.reshape(self.bounds, (-1, 2))))
+
+    @property
+    def outcome(self) -> str:
+        """What is private, as rules have it."""
+        if self.classes is not None:
+            return LABELS
+        return ONE if isinstance(self.output, str) else SEVERAL
+
+    @property
+    def title(self) -> str:
+        """The outputs in words."""
+        return ", ".join(self.outputs)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether outputs are single numbers between bounds, one row per person, at numbers."""
+        plain = (
+            self.outcome == ONE and self.likelihood == Declared.model_fields["likelihood"].default
+        )
+        return plain and not (self.kinds or self.groups or self.max_change)
 
     def path(self, settings: Settings) -> Path:
         return settings.tables / self.table
 
     def told(self) -> dict[str, Any]:
         """What everybody with a key for it may know: all but where the table lies."""
-        return self.model_dump(mode="json", exclude={"table"}, exclude_none=True)
+        return dict(self.model_dump(mode="json", exclude={"table"}, exclude_none=True))
+
+    @property
+    def columns(self) -> dict[Any, Any] | None:
+        """What inputs are, in their order, as an estimator has it. Private ones are all declared."""
+        said = dict(each.said() for each in self.kinds)
+        private = said and self.x_bounds is not None
+        return in_order(said, self.inputs) if private else said or None
+
+    @property
+    def domain(self) -> Any:
+        """Bounds of private inputs, as an estimator has them: by name where they are not all numbers."""
+        if self.x_bounds is None or not self.kinds:
+            return self.x_bounds
+        return dict(zip(self.names_with_bounds, self.x_bounds, strict=True))
+
+    @property
+    def names_with_bounds(self) -> list[str]:
+        """The inputs that have bounds where they are private: levels and angles have none."""
+        free = {n for each in self.kinds if not KINDS[each.kind].bounded for n in each.columns}
+        return [name for name in self.inputs if name not in free]
 
     def model(self, asked: PlanAsked) -> Any:
         """The estimator for a plan, without a ledger."""
-        shared: dict[str, Any] = {
-            "epsilon": asked.epsilon,
-            "delta": asked.delta,
-            "protect": self.protect,
-            "x_bounds": self.x_bounds,
-            "mechanism": asked.mechanism,
-            "hyperparameters": asked.hyperparameters,
-            "inducing": asked.inducing,
+        given = {
+            **{each.name: getattr(self, each.name) for each in TABLE if each.served == "dataset"},
+            **{each.name: getattr(asked, each.name) for each in TABLE if each.served == "plan"},
+            "x_bounds": self.domain,
+            "columns": self.columns,
+            "y_bounds": self.bounds,
+            "classes": None if self.classes is None else written_classes(self.classes),
         }
-        if self.classes is not None:
-            return PrivateGPClassifier(classes=written_classes(self.classes), **shared)
-        return PrivateGPRegressor(y_bounds=self.bounds, max_change=self.max_change, **shared)
+        kind: Any = PrivateGPRegressor if self.classes is None else PrivateGPClassifier
+        taken = names_of(kind.__name__)
+        return kind(**{name: value for name, value in given.items() if name in taken})
 
-    def all_columns(self, path: Path) -> tuple[Any, Any, Any]:
-        """Inputs, people and outputs of a table, all of which count as private here."""
-        frame = reading.columns_of(path, self.columns)
-        X = reading.number_columns(frame, self.inputs)
-        people = None if self.groups is None else reading.person_column(frame, self.groups)
-        if self.classes is not None:
-            return X, people, reading.output_labels(frame, self.output)
-        return X, people, reading.output_numbers(frame, self.output)
+    def usual_model(self) -> Any:
+        """The estimator that would spend the whole budget."""
+        return self.model(PlanAsked(epsilon=self.epsilon, delta=self.delta))
 
-    def middle(self, rows: int) -> pl.DataFrame:
-        """Made-up records in the middle of the bounds of private inputs."""
-        pairs = zip(self.inputs, self.x_bounds or (), strict=True)
-        return pl.DataFrame({name: np.full(rows, 0.5 * lo + 0.5 * hi) for name, (lo, hi) in pairs})
+    def all_columns(self, model: Any, path: Path) -> tuple[Any, dict[str, Any], Any]:
+        """What ``fit`` of a model takes: inputs, people and exposures by name, and outputs. What is wrong
+        with any of it is never told."""
+        with reading.hide_problems():
+            t = open_table(str(path), self.inputs, self.outputs, self.groups, None, self.exposure)
+            X, y, people, over = columns_to_fit(model, t.inputs, t.output, t.groups, t.exposure)
+        return X, _arguments(people, over), y
 
-    def public_rows(self, path: Path) -> tuple[Any, Any]:
-        """What a plan needs: inputs and people, or the number of records where inputs are private."""
-        people = None
-        if self.groups is not None:
-            people = reading.person_column(reading.columns_of(path, [self.groups]), self.groups)
-        if self.protect == "records":
-            return reading.count_rows(path), people
-        return reading.number_columns(reading.columns_of(path, self.inputs), self.inputs), people
+    def public_columns(self, model: Any, path: Path) -> tuple[Any, dict[str, Any]]:
+        """What ``plan`` of a model takes: inputs, or the number of records where inputs are private, and
+        people and exposures by name."""
+        with reading.hide_problems():
+            t = open_table(str(path), self.inputs, None, self.groups, None, self.exposure)
+            X, people, over = columns_to_plan(model, t.inputs, t.groups, t.exposure)
+        return X, _arguments(people, over)
+
+    def public_inputs(self, path: Path) -> Any:
+        """Where the kernel has public rows; None where inputs are private."""
+        if self.x_bounds is not None:
+            return None
+        model = self.usual_model()
+        X, _ = self.public_columns(model, path)
+        with reading.hide_problems():
+            return rows_to_plan(model, X)[1]
 
     def check(self, settings: Settings) -> int:
         """Refuse a table that no release could be made of; the number of its rows."""
@@ -125,23 +231,26 @@ class Declared(Asked):
         rows = reading.count_rows(path)
         if rows > settings.most_rows:
             raise Refused(422, f"The table has more than {settings.most_rows} rows.")
-        self.all_columns(path)
         try:
-            asked = PlanAsked(epsilon=self.epsilon, delta=self.delta)
-            self.model(asked)._question(len(self.inputs))
+            model = self.usual_model()
+            for one in model._alone() if self.outcome == SEVERAL else (model,):
+                asked = one if self.x_bounds is None else records_to_plan(one)
+                private = domain_of(asked)
+                asked._question(len(self.inputs if private is None else domain(private)))
         except ValueError as problem:
             raise Refused(422, first_line(problem)) from None
+        self.all_columns(model, path)
         return rows
 
 
-class PlanAsked(Asked):
+def _arguments(people: Any, exposure: Any) -> dict[str, Any]:
+    """Arguments of ``fit`` that are given."""
+    return {"groups": people, **({} if exposure is None else {"exposure": exposure})}
+
+
+class PlanAsked(PlanFields):  # type: ignore[misc]
     """``compare``: further epsilons to tell the error of."""
 
-    epsilon: Annotated[float, Field(gt=0, le=1000)]
-    delta: Delta
-    mechanism: Literal["auto", "gaussian", "laplace"] = "auto"
-    hyperparameters: Literal["learned", "fixed"] = "learned"
-    inducing: Annotated[int, Field(ge=1, le=1000)] | None = None
     compare: Annotated[
         tuple[Annotated[float, Field(gt=0, le=1000)], ...], Field(max_length=MOST_COMPARED)
     ] = ()
@@ -155,7 +264,7 @@ class PredictAsked(Asked):
     """``interval``: whether intervals of this coverage are wanted, which double the time."""
 
     points: Annotated[
-        list[Annotated[list[Finite], Field(min_length=1, max_length=MOST_INPUTS)]],
+        list[Annotated[list[Cell], Field(min_length=1, max_length=MOST_INPUTS)]],
         Field(min_length=1),
     ]
     coverage: Annotated[float, Field(gt=0, lt=1)] = 0.9

@@ -9,8 +9,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from privgp.models.kinds.updates import is_updatable
 from privgp.release.exports.geojson import places_in
 from privgp.server.api import Anybody, Served
+from privgp.server.declared import Declared
 from privgp.server.guard import COOKIE, cookie_in
 from privgp.server.views.page import PLOTTING, certified, templates
 from privgp.server.views.page import static as static_file
@@ -66,20 +68,21 @@ def sign_out(s: Served, request: Request) -> Response:
 
 @router.get("/")
 def home(s: Served, who: Anybody) -> HTMLResponse:
-    return _shown("home.html", who=who, datasets=s.store.datasets(who))
+    rows = s.store.datasets(who)
+    return _shown("home.html", who=who, datasets=[Declared(**row["declared"]) for row in rows])
 
 
 @router.get("/datasets/{name}")
 def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
     row = s.store.dataset(who, name)
-    return _shown("dataset.html", who=who, declared=row["declared"])
+    return _shown("dataset.html", who=who, declared=Declared(**row["declared"]))
 
 
 @router.get("/releases/{number}")
 def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
     row = s.store.release(who, number)
-    declared, model = s.work.declared(row["dataset"]), s.model(row)
-    can_update = who.is_custodian and declared.classes is None and declared.protect == "outputs"
+    declared, model = s.work.declared(row["dataset"]), s.model(row["id"])
+    can_update = who.is_custodian and is_updatable(model)
     return _shown(
         "release.html",
         who=who,

@@ -85,7 +85,7 @@ def _register_demo(made: FastAPI, settings: Settings) -> None:
         return
     people = load_diabetes(scaled=False)
     table = pl.DataFrame(people.data, schema=list(people.feature_names), orient="row")
-    outputs = pl.Series(declared.output, people.target)
+    outputs = pl.Series(declared.title, people.target)
     table.select(declared.inputs).with_columns(outputs).write_csv(path)
     service.work.ledger.open(declared.name, declared.epsilon, declared.delta)
     service.store.add_dataset(declared.name, declared.model_dump(mode="json"))

@@ -22,6 +22,7 @@ from privgp.ledger.filter import Spent
 from privgp.ledger.ledger import Ledger
 from privgp.models.kinds.updates import check_updatable, measure_new
 from privgp.models.load import estimator_for, packed, unpacked
+from privgp.models.tables import made_up_inputs
 from privgp.plan.file import packed_plan, unpacked_plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.server.declared import Declared, PlanAsked
@@ -100,19 +101,23 @@ class Work:
         assert found is not None
         return found
 
+    def model(self, number: str) -> Any:
+        """What answers for a release."""
+        return unpacked(self.released(self.store.any_release(number)))
+
     def _plan(self, job: Row, declared: Declared, step: Step) -> str:
         asked = PlanAsked(**job["asked"])
         step(0.0, "Reading the public columns")
-        X, people = declared.public_rows(declared.path(self.settings))
+        model = declared.model(asked)
+        X, others = declared.public_columns(model, declared.path(self.settings))
         rows = X if isinstance(X, int) else len(X)
         exact = asked.inducing is None and declared.protect == "outputs"
         if exact and rows > self.settings.most_exact:
             most = f"{self.settings.most_exact:,}"
             raise Refused(422, f"More than {most} rows: give a number of inducing inputs.")
         step(0.1, "Planning")
-        model = declared.model(asked)
         try:
-            plan = model.plan(X, groups=people)
+            plan = model.plan(X, **others)
             told = _told(plan, declared, asked, step)
         except (ValueError, ArithmeticError, NotImplementedError) as problem:  # all of it is public
             raise Refused(422, first_line(problem)) from None
@@ -127,14 +132,14 @@ class Work:
         plan = unpacked_plan(self.store.plan_file(job["asked"]["plan"]))
         model = estimator_for(plan.made_for.parameters)
         step(0.1, "Reading the table")
-        X, people, y = declared.all_columns(declared.path(self.settings))
+        X, others, y = declared.all_columns(model, declared.path(self.settings))
         step(0.3, "Rehearsing with made-up values")
         trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
-        inputs = X if model.x_bounds is None else declared.middle(len(X))
-        packed(trial.fit(inputs, model._made_up(len(X)), groups=people, plan=plan))
+        values = model._made_up(len(X))
+        packed(trial.fit(made_up_inputs(model, X), values, plan=plan, **others))
 
         def draw(account: Keyed) -> Any:
-            return model.set_params(ledger=account).fit(X, y, groups=people, plan=plan)
+            return model.set_params(ledger=account).fit(X, y, plan=plan, **others)
 
         return self._answered(job, f"plan {job['asked']['plan']}", draw, "", step)
 
@@ -146,14 +151,14 @@ class Work:
         except ValueError as problem:
             raise Refused(422, first_line(problem)) from None
         step(0.1, "Reading the table")
-        X, people, y = declared.all_columns(self.settings.tables / job["asked"]["table"])
-        step(0.3, "Rehearsing with made-up values")
         trial = unpacked(data).set_params(hyperparameters="fixed", random_state=0)
-        inputs = X if trial.x_bounds is None else declared.middle(len(X))
-        packed(_measure(trial, inputs, trial._made_up(len(X)), people))
+        X, others, y = declared.all_columns(trial, self.settings.tables / job["asked"]["table"])
+        step(0.3, "Rehearsing with made-up values")
+        values = trial._made_up(len(X))
+        packed(_measure(trial, made_up_inputs(trial, X), values, **others))
 
         def draw(account: Keyed) -> Any:
-            return _measure(unpacked(data).set_params(ledger=account), X, y, people)
+            return _measure(unpacked(data).set_params(ledger=account), X, y, **others)
 
         request = f"update of {previous['id']} by {job['asked']['table']}"
         return self._answered(job, request, draw, previous["id"], step)
@@ -183,59 +188,77 @@ class Work:
         return str(job["id"])
 
 
-def _measure(model: Any, X: Any, y: Any, people: Any) -> Any:
+def _measure(model: Any, X: Any, y: Any, groups: Any, exposure: Any = None) -> Any:
     """The model with rows of new people."""
-    measure_new(model, X, y, people, {})
+    measure_new(model, X, y, groups, model._exposed_by(exposure, len(X)))
     return model
 
 
 def _told(plan: Any, declared: Declared, asked: PlanAsked, step: Step) -> dict[str, Any]:
-    """What a plan says of itself, all of it public."""
+    """What a plan says of itself, all of it public. Errors of several outputs are lists."""
     epsilons = sorted({*asked.compare, asked.epsilon})
     axes = _axes(plan, declared)
     options = []
     for place, epsilon in enumerate(epsilons):
         step(0.2 + 0.7 * place / len(epsilons), f"Computing what epsilon = {epsilon:g} buys")
         at = plan if epsilon == asked.epsilon else plan.at(epsilon)
-        stds = [finite(at.expected_std(points)) for _, points in axes]
+        stds = [part.expected_std(points) for part in parts_of(at) for *_, points in axes]
         options.append(
             {
                 "epsilon": epsilon,
                 "delta": at.promised_delta,
-                "expected_error": finite(at.expected_error()),
+                "expected_error": _numbers(at.expected_error()),
                 "noise": at.noise.describe(),
-                "bars": [std.tolist() for std in stds],
+                "bars": [_numbers(std) for std in stds],
             }
         )
     step(0.9, "Describing the plan")
-    low, high = plan.error_range()
     return {
         "epsilon": plan.epsilon,
         "delta": plan.promised_delta,
         "hash": plan.hash,
-        "expected_error": finite(plan.expected_error()),
-        "error_range": [finite(low), finite(high)],
-        "error_without_privacy": finite(plan.error_without_privacy()),
+        "outputs": [*declared.outputs],
+        "expected_error": _numbers(plan.expected_error()),
+        "error_range": [_numbers(end) for end in plan.error_range()],
+        "error_without_privacy": _numbers(plan.error_without_privacy()),
         "summary": plan.summary(),
         "description": plan.describe(),
         "axes": [
-            {"input": name, "at": points[:, place].tolist()}
-            for place, (name, points) in enumerate(axes)
+            {"input": name, "output": output, "at": at.tolist()}
+            for output in declared.outputs
+            for name, at, _ in axes
         ],
         "options": options,
     }
 
 
-def _axes(plan: Any, declared: Declared) -> list[tuple[str, Array]]:
-    """Points along every input, the others in the middle of their range, over public nodes."""
-    nodes = plan.functionals.nodes
-    low, high = nodes.min(axis=0), nodes.max(axis=0)
+def _axes(plan: Any, declared: Declared) -> list[tuple[str, Array, Array]]:
+    """The name of every input that is a number, points along it over public nodes, and where the kernel
+    has them, the other inputs in the middle."""
+    nodes, inputs = parts_of(plan)[0].functionals.nodes, plan.made_for.parameters.columns
+    numbers = nodes if inputs is None else inputs.back(nodes)
+    names = declared.inputs if inputs is None else inputs.names
+    low, high = numbers.min(axis=0), numbers.max(axis=0)
+    middle = 0.5 * low + 0.5 * high if inputs is None else inputs.middle(numbers)
     made = []
-    for place, name in enumerate(declared.inputs):
-        points = np.tile(0.5 * low + 0.5 * high, (CURVE, 1))
+    for place, name in enumerate(names):
+        if inputs is not None and inputs.ticks[place] is not None:
+            continue
+        points = np.tile(middle, (CURVE, 1))
         points[:, place] = np.linspace(low[place], high[place], CURVE)
-        made.append((name, points))
+        located = points if inputs is None else inputs.coordinates(points)
+        made.append((name, points[:, place], located))
     return made
+
+
+def parts_of(plan: Any) -> Any:
+    """The plan of every output."""
+    return getattr(plan, "parts", (plan,))
+
+
+def _numbers(value: Any) -> Any:
+    """Numbers of one output, or of each of several, as JSON has them."""
+    return np.asarray(finite(value)).tolist()
 
 
 def finite(value: Any) -> Any:

@@ -74,7 +74,7 @@ class TableOutput:
         self.files.check_unchanged()
 
     def read(self, table: Any) -> Any:
-        return _values(table[self.name])
+        return column_values(table[self.name])
 
 
 @dataclass(frozen=True, repr=False)
@@ -153,7 +153,7 @@ def gather_inputs(files: Files, names: Sequence[str], kinds: Inputs | None) -> N
 
 
 def _numbers(frames: Sequence[Any], names: Sequence[str]) -> Numbers:
-    columns = [np.concatenate([_values(frame[name]) for frame in frames]) for name in names]
+    columns = [np.concatenate([column_values(frame[name]) for frame in frames]) for name in names]
     return Numbers(tuple(names), np.column_stack(columns))
 
 
@@ -171,7 +171,7 @@ def _labels(column: Any, classes: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _values(column: Any) -> Any:
+def column_values(column: Any) -> Array:
     """Cells as numbers, each read by itself; whatever is wrong, the sentence is the same."""
     kind = str(column.dtype)
     if kind not in ("String", "Boolean") and not column.dtype.is_numeric():

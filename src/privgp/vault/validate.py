@@ -136,14 +136,6 @@ def column_labels(cells: list[Any]) -> NDArray[np.str_]:
     return np.array(labels, dtype=str)
 
 
-def column_people(cells: list[Any]) -> NDArray[np.str_]:
-    """Cells of a table's column as people, written in one way each, (rows,)."""
-    people = [person(cell) for cell in cells]
-    if not all(isinstance(each, str) for each in people):
-        raise ValueError("groups must name a person in every row.")
-    return np.array(people, dtype=str)
-
-
 def identities(groups: Any) -> Callable[[int], Any]:
     """What the person of a row is told apart by, from identifiers that ``person_ids`` accepted."""
     found = entries(groups)

@@ -202,6 +202,10 @@ COMMANDS: dict[str, Lines] = {
         f"--inputs age {PRIVATE} --x-bounds 0 100 {GAUSSIAN}", *LOOK,
         cells=ENDS,
     ),
+    "records, few bins": release(
+        f"--inputs age {PRIVATE} --x-bounds 0 100 --inducing 3 {GAUSSIAN}", *LOOK,
+        cells=ENDS,
+    ),
     "records, laplace": release(
         f"--inputs age {PRIVATE} --x-bounds 0 100 {LAPLACE}", *LOOK,
         cells=ENDS,

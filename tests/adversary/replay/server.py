@@ -56,6 +56,7 @@ class Dataset:
     row: int | slice = 0
     rows: tuple[int, int] = (24, 24)
     updates: bool = False
+    point: tuple[Any, ...] = ()  # where the release is asked; none: at numbers
     refused: bool = False
 
     def neighbours(self) -> tuple[int, int]:
@@ -89,7 +90,7 @@ class Dataset:
             if self.updates:
                 path, body = f"/api/releases/{made}/updates", private.write_csv().encode()
                 made = visit.job("POST", path, content=body)
-            points = {"points": [[30.0] * len(declared["inputs"])]}
+            points = {"points": [[*self.point] or [30.0] * len(declared["inputs"])]}
             visit("POST", f"/api/releases/{made}/predict", json=points)
             visit.all({"plans": plan, "releases": made, "jobs": made})
             file = visit("GET", f"/api/releases/{made}/file").content
@@ -180,6 +181,9 @@ SERVED: dict[str, Dataset] = {
     ),
     "inducing": Dataset(plan={"inducing": 3}),
     "two classes": Dataset({"output": "ill", "classes": ["no", "yes"]}, cells={"ill": ("no", "yes")}),
+    "two classes, probit": Dataset(
+        {"output": "ill", "classes": ["no", "yes"]}, {"link": "probit"}, cells={"ill": ("no", "yes")}
+    ),
     "three classes": Dataset(
         {"output": "ill", "classes": ["no", "yes", "unknown"]}, {"mechanism": "gaussian"},
         cells={"ill": ("no", "yes")},
@@ -188,6 +192,39 @@ SERVED: dict[str, Dataset] = {
     "records, laplace": Dataset(RECORDS, {"mechanism": "laplace"}, cells=ENDS),
     "records of people": Dataset(
         {**RECORDS, "groups": "person"}, {"mechanism": "gaussian"}, cells=ENDS, row=slice(0, 2)
+    ),
+    "counts, exposures": Dataset(
+        {"output": "cases", "bounds": [0, 50], "likelihood": "poisson", "exposure": "bmi", "max_change": 3},
+        {"mechanism": "gaussian"}, cells={"cases": (10.0, 13.0)},
+    ),
+    "several outputs": Dataset(
+        {"output": ["cost", "pay"], "bounds": [[0, 5000], [0, 100]]}, {"mechanism": "gaussian"},
+        cells={"cost": (0.0, 5000.0), "pay": (0.0, 100.0)},
+    ),
+    "kinds of columns": Dataset(
+        {**NUMBERS, "inputs": ["when", "region", "hour"], "kinds": [
+            {"columns": ["when"], "kind": "date"}, {"columns": ["region"], "kind": "category", "levels": ["north", "south"]},
+            {"columns": ["hour"], "kind": "periodic", "period": 24},
+        ]},
+        {"mechanism": "gaussian"}, point=("2024-03-01", "north", 6.0),
+    ),
+    "records of dates and levels": Dataset(
+        {**NUMBERS, "protect": "records", "inputs": ["when", "region"],
+         "x_bounds": [["2024-01-01", "2024-12-31"]], "kinds": [
+            {"columns": ["when"], "kind": "date"},
+            {"columns": ["region"], "kind": "category", "levels": ["north", "south", "east"]},
+        ]},
+        {"mechanism": "gaussian"}, point=("2024-03-01", "north"),
+        cells={"when": ("2024-01-02", "2024-12-30"), "region": ("north", "south"), "cost": (0.0, 5000.0)},
+    ),
+    "records of places": Dataset(
+        {**NUMBERS, "protect": "records", "inputs": ["lat", "lon"], "x_bounds": [[51, 52], [-1, 1]],
+         "kinds": [{"columns": ["lat", "lon"], "kind": "place"}]},
+        {"mechanism": "laplace"}, point=(51.5, 0.0), cells={"lat": (51.1, 51.9), "lon": (-0.9, 0.9)},
+    ),
+    "updated counts": Dataset(
+        {"output": "cases", "bounds": [0, 50], "likelihood": "poisson", "max_change": 3},
+        cells={"cases": (10.0, 13.0)}, updates=True,
     ),
     "updated": Dataset(updates=True),
     "function": Dataset(function=FUNCTION),

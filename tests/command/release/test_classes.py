@@ -70,9 +70,9 @@ def test_labels_that_are_numerals_are_one_however_written(people: Path) -> None:
     [
         ([], "--bounds"),
         (["--classes", "yes"], "2 to 100"),
-        (["--classes", "yes,no", "--bounds", "0", "1"], "does not go with --classes"),
-        (["--classes", "yes,no", "--objective", "trace"], "--objective does not go with --classes"),
-        (["--bounds", "0", "1", "--link", "probit"], "--link is for --classes only"),
+        (["--classes", "yes,no", "--bounds", "0", "1"], "--bounds does not go with labels"),
+        (["--classes", "yes,no", "--objective", "trace"], "--objective does not go with labels"),
+        (["--bounds", "0", "1", "--link", "probit"], "--link does not go with one output"),
     ],
 )
 def test_what_does_not_go_with_labels_is_refused(

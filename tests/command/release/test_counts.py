@@ -59,9 +59,12 @@ def test_a_plan_says_exposure_and_change(tmp_path: Path, weeks: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--exposure", "cases"], "cannot be the --exposure"),
+        (["--exposure", "cases"], "cannot be the exposure"),
         (["--exposure", "week"], "--exposure must be positive and finite"),
-        (["--exposure", "people", "--likelihood", "gaussian"], "is for counts only"),
+        (
+            ["--exposure", "people", "--likelihood", "gaussian"],
+            "--exposure does not go with --likelihood gaussian",
+        ),
         (["--max-change", "0"], "--max-change must be positive"),
     ],
 )

@@ -63,15 +63,12 @@ def test_from_a_plan_to_predictions_by_name(table: Path, tmp_path: Path) -> None
     [
         (["--output", "cost"], "--output names 1 column"),
         (["--output", "cost,cost"], "--output names the column 'cost' twice"),
-        (["--output", "cost,age"], "cannot be among the --inputs"),
+        (["--output", "cost,age"], "cannot be among the inputs"),
         (["--output", "cost,none"], "none"),
         (["--bounds", "3", "1"], "--bounds must have low < high"),
         (["--shares", "1"], "--shares must be"),
         (["--shares", "1,a"], "--shares must be"),
-        (
-            ["--protect", "records", "--x-bounds", "0", "90", "--inducing", "5"],
-            "--inducing does not",
-        ),
+        (["--inducing", "0"], "--inducing must be at least 1"),
         (["--objective", "trace"], "--objective does not go with several outputs"),
     ],
 )

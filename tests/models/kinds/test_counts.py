@@ -268,12 +268,12 @@ def test_the_audit_finds_noise_a_fifth_too_small() -> None:
 
 
 BAD: tuple[tuple[dict[str, Any], Any, str], ...] = (
-    ({"max_change": 0}, None, "max_change must be a positive number"),
-    ({"max_change": -1.0}, None, "max_change must be a positive number"),
-    ({"max_change": float("nan")}, None, "max_change must be a positive number"),
-    ({"max_change": float("inf")}, None, "max_change must be a positive number"),
-    ({"max_change": "1"}, None, "max_change must be a positive number"),
-    ({"max_change": True}, None, "max_change must be a positive number"),
+    ({"max_change": 0}, None, "max_change must be"),
+    ({"max_change": -1.0}, None, "max_change must be"),
+    ({"max_change": float("nan")}, None, "max_change must be"),
+    ({"max_change": float("inf")}, None, "max_change must be"),
+    ({"max_change": "1"}, None, "max_change must be"),
+    ({"max_change": True}, None, "max_change must be"),
     ({"protect": "records", "x_bounds": (0, 10)}, None, "does not go with protect='records'"),
     (
         {"protect": "records", "x_bounds": (0, 10), "likelihood": "gaussian"},
@@ -283,11 +283,11 @@ BAD: tuple[tuple[dict[str, Any], Any, str], ...] = (
     (
         {"objective": "trace"},
         None,
-        "objective does not go with likelihood='poisson': leave objective='posterior'",
+        "objective does not go with likelihood='poisson'",
     ),
     ({"likelihood": "binomial"}, None, "likelihood must be one of"),
     ({"y_bounds": (-1, 5)}, None, "y_bounds must not be negative"),
-    ({"likelihood": "gaussian"}, EXPOSURE, "exposure goes with likelihood='poisson' only"),
+    ({"likelihood": "gaussian"}, EXPOSURE, "exposure does not go with likelihood='gaussian'"),
     ({}, EXPOSURE[:-1], "one number for each of the 80 rows"),
     ({}, np.append(EXPOSURE[:-1], 0.0), "exposure must be positive and finite"),
     ({}, np.append(EXPOSURE[:-1], np.nan), "exposure must be positive and finite"),

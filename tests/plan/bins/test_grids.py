@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from privgp import PrivateGPRegressor
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.kernels.integral import integral_gram
@@ -134,3 +135,41 @@ def test_averages_are_taken_bin_by_bin():
     for j in range(2):
         np.testing.assert_allclose(bins.averaged(nodes[:, j]), middle[:, j])
     np.testing.assert_array_equal(bins.of(nodes), np.repeat(np.arange(6), len(nodes) // 6))
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize(
+    ("inputs", "most", "finest"), [(1, 5, 5), (2, 9, 9), (2, 15, 9), (3, 1, 1)]
+)
+def test_a_whole_number_of_inducing_inputs_limits_the_bins(mechanism, inputs, most, finest):
+    """They are chosen from the declared domain and the number of records alone."""
+    asked = {"y_bounds": (0, 1), "protect": "records", "mechanism": mechanism, "epsilon": 5.0}
+    model = PrivateGPRegressor(**asked, x_bounds=[(0, 1)] * inputs, inducing=most)
+    plan = model.plan(100_000)
+    assert plan.strategy.count == finest
+    free = model.set_params(inducing=None).plan(100_000)
+    assert free.strategy.count > finest
+    assert free.expected_error() < plan.expected_error()
+
+
+def test_a_whole_number_of_inducing_inputs_limits_the_features():
+    asked = {"y_bounds": (0, 1), "protect": "records", "x_bounds": [(0, 1)] * 4, "epsilon": 5.0}
+    for most in (1, 7):
+        plan = PrivateGPRegressor(**asked, inducing=most).plan(100_000)
+        assert len(plan.strategy.matrix) == most
+
+
+def test_few_bins_can_be_divided_updated_and_refined():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(0, 1, (60, 1)), rng.uniform(0, 1, 60)
+    asked = {
+        "y_bounds": (0, 1),
+        "protect": "records",
+        "x_bounds": (0, 1),
+        "hyperparameters": "fixed",
+    }
+    model = PrivateGPRegressor(**asked, inducing=4, random_state=0, delta=1e-5)
+    assert len(model.stages(X).budgets) == 2
+    model.fit(X, y).refine(X, y, 0.5, 1e-6).update(X + 0.001, y)
+    assert len(model.measurements_) == 3
+    assert all(len(each.values) <= model.inducing for each in model.measurements_)

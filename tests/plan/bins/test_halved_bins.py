@@ -170,7 +170,7 @@ def test_the_promise_is_pure():
         ({"mechanism": "uniform"}, "mechanism"),
         ({"objective": "trace"}, "objective"),
         ({"reconstruct": "unbiased"}, "reconstruct"),
-        ({"inducing": 5}, "inducing"),
+        ({"inducing": [[1.0]]}, "inducing"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"delta": 0.0, "mechanism": "gaussian"}, "delta"),
         ({"delta": -0.1}, "delta"),

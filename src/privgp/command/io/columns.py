@@ -13,15 +13,13 @@ from privgp.command.errors import Refusal, counted, refusal, refusing
 from privgp.command.io.cells.kinds import FILL_IN, TEXTS, Kinds, kinds_of, parted, typed
 from privgp.command.io.cells.numerals import OTHERWISE
 from privgp.command.io.screen import Step
-from privgp.command.io.tables import Form, Source, batches, load, open_table
+from privgp.command.io.tables import Form, Source, load, open_table
 from privgp.models.kept import names_of
-from privgp.plan.inputs.rows import BLOCK
-from privgp.plan.several.arguments import are_several
 from privgp.types import Array
+from privgp.vault.table import column_values
 from privgp.vault.tables import complete_rows
-from privgp.vault.validate import column_labels, column_numbers
+from privgp.vault.validate import column_labels
 
-BATCH = 32 * BLOCK
 PLAINLY = ", such as 1250.5, without units or other signs"
 
 
@@ -52,13 +50,13 @@ def in_blocks(model: Any, X: Any, size: int, step: Step, doing: str) -> Iterator
 
 
 @contextmanager
-def answering() -> Iterator[None]:
-    """What is refused is about the question, and may be told."""
+def answering(**options: str) -> Iterator[None]:
+    """What is refused is about the question, and may be told. ``options``: as ``refusal`` has them."""
     try:
         with np.errstate(all="ignore"):
             yield
     except ValueError as problem:
-        raise refusal(problem) from None
+        raise refusal(problem, **options) from None
 
 
 def asked_rows(
@@ -110,13 +108,12 @@ def input_columns(
     frame: pl.DataFrame,
     names: Sequence[str],
     source: Source,
-    before: int = 0,
     kinds: Kinds | None = None,
     choice: str = FILL_IN,
 ) -> pl.DataFrame:
     """The named columns, of these kinds, as finite numbers unless they are something else.
 
-    ``before``: rows of the table before the frame; ``kinds``: None if all must be numbers.
+    ``kinds``: None if all must be numbers.
     """
     told = dict.fromkeys(names, "number") if kinds is None else kinds
     made = pl.DataFrame(
@@ -125,7 +122,6 @@ def input_columns(
                 frame[name],
                 f"Column '{name}' of '{source.path}'",
                 told.get(name),
-                before,
                 is_csv=source.is_csv,
                 choice=choice,
                 date_format=source.date_format,
@@ -153,7 +149,7 @@ def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
         raise Refusal(f"Column '{name}' of '{source.path}' must hold numbers or text.")
     if missing.any():
         raise Refusal(
-            f"Column '{name}' of '{source.path}' has no identifier in row {_first(missing)}: "
+            f"Column '{name}' of '{source.path}' has no identifier in row {int(missing.arg_max() or 0) + 1}: "
             "every row needs its person."
         )
     return column.to_numpy()
@@ -171,36 +167,15 @@ def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -
     """Private inputs. Whatever is wrong, and with whichever of them, the sentence is the same."""
     sentence = f"The input columns of '{source.path}' must hold a finite number in every row."
     with refusing(sentence, *([Refusal] if len(names) > 1 else [])):
-        return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
-
-
-def made_up(X: pl.DataFrame, domain: Any, bounds: Any) -> tuple[Any, Array]:
-    """Records to rehearse with: outputs, and inputs that are private, in the middle of their
-    bounds, of which several outputs have one pair each. ``domain``: the bounds of private inputs;
-    None where inputs are public."""
-
-    def middle(bounds: tuple[float, float]) -> Array:
-        return np.full(X.height, 0.5 * bounds[0] + 0.5 * bounds[1])
-
-    if domain is not None:
-        columns = zip(X.columns, domain, strict=True)
-        X = pl.DataFrame({name: middle(pair) for name, pair in columns})
-    if are_several(bounds):
-        return X, np.column_stack([middle(pair) for pair in bounds])
-    return X, middle(bounds)
+        return output_columns(frame, names, source)
 
 
 def output_column(frame: pl.DataFrame, name: str, source: Source, choice: str = "") -> Array:
     """The private outputs, read by the vault. Whatever is wrong with them, the sentence is the same.
     ``choice``: what else a column may hold."""
-    column = frame[name]
-    is_machine_number = column.dtype.is_integer() or column.dtype.is_float()
     sentence = f"Column '{name}' of '{source.path}' must hold a finite number in every row{PLAINLY}{choice}."
     with refusing(sentence, TypeError, ValueError, pl.exceptions.PolarsError):
-        if not (column.dtype == pl.String or column.dtype.is_numeric()):
-            raise TypeError
-        cells = column.to_numpy() if is_machine_number else column.to_list()
-        return column_numbers(cells, frame.height)
+        return column_values(frame[name])
 
 
 def output_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
@@ -218,20 +193,3 @@ def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
     sentence = f"Column '{name}' of '{source.path}' must hold a label in every row."
     with refusing(sentence, ValueError):
         return column_labels(column.to_list())
-
-
-def _first(mask: pl.Series, before: int = 0) -> int:
-    """The first row, counted from 1, where the mask is true."""
-    place = mask.arg_max()
-    assert place is not None
-    return before + place + 1
-
-
-def check_cells(source: Source, names: list[str], output: str | None = None) -> None:
-    """Read the whole table once, and check every line and every cell that is asked for."""
-    count = 0
-    for frame in batches(source, [*names] if output is None else [*names, output], BATCH):
-        input_columns(frame, names, source, count)
-        if output is not None:
-            output_column(frame, output, source)
-        count += frame.height

@@ -1,12 +1,11 @@
 """What every command that plans a release is asked, checked before any table is read."""
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import polars as pl
@@ -21,9 +20,9 @@ from privgp.command.io.cells.kinds import (
     levels_of,
     words_for_nothing,
 )
-from privgp.command.io.cells.private import every_column, named_bounds, private_table
+from privgp.command.io.cells.private import named_bounds, private_table
 from privgp.command.io.columns import (
-    check_cells,
+    answering,
     identifiers,
     input_columns,
     output_column,
@@ -38,13 +37,12 @@ from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.tables import (
     Form,
     Source,
-    check_columns,
     count_rows,
     load,
     open_many,
     open_table,
 )
-from privgp.command.options import ReleaseOptions
+from privgp.command.options import PASSED, ReleaseOptions
 from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.files import FileInputs, Table
 from privgp.models.files import open_table as open_rows
@@ -53,6 +51,7 @@ from privgp.models.load import estimator_for
 from privgp.models.planned import named
 from privgp.models.promise import MISSING
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.tables import in_order
 from privgp.plan.advice import bounds_advice, budget_advice
 from privgp.plan.classes.declared import declared_classes
 from privgp.plan.file import load_plan
@@ -61,6 +60,8 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several, checked_shares, output_bounds
 from privgp.privacy.budget import check_budget
+from privgp.question.parameters import check_values, names_of
+from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, check_rules
 from privgp.storage.tables import Files, open_files
 from privgp.types import Array
 from privgp.vault.labels import written_classes
@@ -76,15 +77,11 @@ DROP_CHOICE = (
 )
 # The same whether there are such rows or not: how many rows a person has may be private.
 LEFT_OUT = "Rows in which a value is missing are left out; their number is not shown, as records are private."
-OF_ALL = ("epsilon", "delta", "protect", "hyperparameters", "mechanism", "inducing")
-AS_GIVEN = (
-    "noise_variance", "objective", "reconstruct", "max_change", "likelihood", "most_rows",
-)  # fmt: skip
-NOT_OF_LABELS = (*AS_GIVEN, "exposure", "shares")
+BESIDE = ("groups", "exposure", "shares")  # what rules ask for besides
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(ReleaseOptions):
+class Described(ReleaseOptions):
     """What is asked of which table. ``plan``: a saved one, of ``plan_path``, instead of options;
     ``about_missing``, ``about_labels``: what may be done about missing values, and about outputs that
     are labels; ``left_out``: what there is to say about rows that are, once the table is read."""
@@ -115,6 +112,77 @@ class Request(ReleaseOptions):
         return split_names(self.output, "--output")
 
     @property
+    def outcome(self) -> str:
+        """What is private, as rules have it."""
+        if self.classes is not None:
+            return LABELS
+        return SEVERAL if are_several(self.y_bounds) else ONE
+
+    @property
+    def class_names(self) -> list[str] | None:
+        """The declared classes, written as labels of a table are; None where outputs are numbers."""
+        if self.classes is None:
+            return None
+        return written_classes(self.classes.split(","))
+
+    def read_shares(self) -> tuple[float, ...] | None:
+        if self.shares is None:
+            return None
+        wrong = (
+            f"--shares must be {len(self.y_bounds)} positive numbers, one per output, such as 2,1."
+        )
+        with refusing(wrong, ValueError):
+            return checked_shares([float(s) for s in self.shares.split(",")], len(self.y_bounds))
+
+    @property
+    def input_names(self) -> list[str]:
+        return split_names(self.inputs)
+
+    @property
+    def columns(self) -> Any:
+        """What inputs are, as ``columns`` of a model has it."""
+        said = self.dates, self.categories, self.places, self.periodic, self.booleans
+        columns = declared_columns(self.input_names, *said, self.crs, self.numbers)
+        if columns is None or not self.inputs_are_private:
+            return columns
+        return in_order(columns, self.input_names)
+
+    @property
+    def kinds(self) -> Kinds | None:
+        """What inputs are by their names; the others are what they plainly are."""
+        return kinds_of(self.columns)
+
+    @property
+    def levels(self) -> dict[str, list[str]]:
+        """The declared levels of categories, by their names."""
+        return levels_of(self.columns)
+
+    @property
+    def inputs_are_private(self) -> bool:
+        return self.protect == "records"
+
+    def private_inputs(self) -> Inputs | None:
+        """What was declared of private inputs; None where they are numbers, or public."""
+        if self.columns is None or not self.inputs_are_private:
+            return None
+        with answering():
+            return Inputs.private(self.columns, self.domain())
+
+    def domain(self) -> Any:
+        """Declared bounds of private inputs: a pair for each, by their names if they are not all numbers."""
+        if not self.inputs_are_private:
+            return None
+        if self.kinds:
+            return named_bounds(self.x_bounds or (), self.kinds)
+        if not self.x_bounds:
+            raise Refusal(
+                "--protect records needs --x-bounds LO HI, once per input: bounds that the private "
+                "inputs are known to lie in, chosen without looking at them."
+            )
+        with answering():
+            return checked_domain(read_ranges(self.x_bounds, self.input_names, "--x-bounds"))
+
+    @property
     def is_many(self) -> bool:
         """Whether the table is a folder or a pattern, of any number of files."""
         return is_many(self.data)
@@ -124,6 +192,22 @@ class Request(ReleaseOptions):
         """Whether a CSV file is said to be written otherwise than usual."""
         said = self.encoding, self.date_format
         return self.delimiter not in (None, ",") or bool(self.decimal_comma) or any(said)
+
+    @property
+    def public_names(self) -> list[str]:
+        """The columns that a plan may load."""
+        names = self.input_names
+        return names if self.groups in (None, *names) else [*names, str(self.groups)]
+
+    @property
+    def noted(self) -> tuple[str, ...]:
+        """What the promise assumes of how the table was read."""
+        return (MISSING,) if self.missing == "drop" else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readable(Described):
+    """The columns that were asked for, read from the table."""
 
     @property
     def in_parts(self) -> bool:
@@ -138,74 +222,11 @@ class Request(ReleaseOptions):
         return (ending(self.data) == ".csv" and source.is_plain) or not source.is_csv
 
     def table(self, output: str | None) -> Table:
-        """The table in files; of a single one every cell that is asked for is checked."""
-        names = self.input_names
-        if not self.is_many:
-            source = open_table(self.data)
-            asked = [name for name in (self.groups, output) if name is not None]
-            check_columns(source, [*names, *asked])
-            check_cells(source, names, output)
+        """The table in files, whose private cells are checked."""
         with public_computation():
-            table = open_rows(str(self.data), names, output, self.groups, self.columns)
-        if output is not None and self.is_many:
-            with public_computation():
-                table.check_output()
+            table = open_rows(str(self.data), self.input_names, output, self.groups, self.columns)
+            table.check_output()
         return table
-
-    @property
-    def inputs_are_private(self) -> bool:
-        return self.protect == "records"
-
-    def domain(self) -> Any:
-        """Declared bounds of private inputs: a pair for each, by their names if they are not all numbers."""
-        if not self.inputs_are_private:
-            return None
-        if self.kinds:
-            return named_bounds(self.x_bounds or (), self.kinds)
-        if not self.x_bounds:
-            raise Refusal(
-                "--protect records needs --x-bounds LO HI, once per input: bounds that the private "
-                "inputs are known to lie in, chosen without looking at them."
-            )
-        return self._check_domain(read_ranges(self.x_bounds, self.input_names, "--x-bounds"))
-
-    def _check_domain(self, ranges: Any) -> Any:
-        try:
-            return checked_domain(ranges)
-        except ValueError as problem:
-            raise refusal(problem) from None
-
-    @property
-    def input_names(self) -> list[str]:
-        return split_names(self.inputs)
-
-    @property
-    def columns(self) -> Any:
-        """What inputs are, as ``columns`` of a model has it."""
-        said = self.dates, self.categories, self.places, self.periodic, self.booleans
-        columns = declared_columns(self.input_names, *said, self.crs, self.numbers)
-        if columns is None or not self.inputs_are_private:
-            return columns
-        return every_column(columns, self.input_names)
-
-    def private_inputs(self) -> Inputs | None:
-        """What was declared of private inputs; None where they are numbers, or public."""
-        if self.columns is None or not self.inputs_are_private:
-            return None
-        try:
-            return Inputs.private(self.columns, self.domain())
-        except ValueError as problem:
-            raise refusal(problem) from None
-
-    @property
-    def kinds(self) -> Kinds | None:
-        """What inputs are by their names; the others are what they plainly are."""
-        return kinds_of(self.columns)
-
-    @property
-    def levels(self) -> dict[str, list[str]]:
-        """The declared levels of categories, by their names."""
-        return levels_of(self.columns)
 
     def source(self) -> Source:
         """The table, whose header alone is read, and public cells if they must tell how it is written."""
@@ -226,180 +247,6 @@ class Request(ReleaseOptions):
         """Refuse files of a folder or a pattern that were changed since they were opened."""
         if self.is_many:
             self._files.check_unchanged()
-
-    @property
-    def public_names(self) -> list[str]:
-        """The columns that a plan may load."""
-        names = self.input_names
-        return names if self.groups in (None, *names) else [*names, str(self.groups)]
-
-    def check(self) -> None:
-        """Refuse what is wrong whatever the file holds."""
-        self._check_classes()
-        try:
-            check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
-            if are_several(self.y_bounds):
-                for pair in output_bounds(self.y_bounds):
-                    check_bounds("--bounds", pair)
-            elif self.classes is None:
-                check_bounds("--bounds", self.bounds)
-        except ValueError as problem:
-            raise refusal(problem) from None
-        if self.inputs_are_private:
-            declared = self.private_inputs()
-            self._check_domain(self.domain() if declared is None else declared.domain)
-            if self.exposure is not None:
-                raise Refusal(
-                    "--exposure does not go with --protect records: exposures are public, and that of "
-                    "a private record is as private as the record."
-                )
-            if self.inducing is not None:
-                raise Refusal(
-                    "--inducing does not go with --protect records, which measures sums, whose "
-                    "number does not grow with the rows: leave --inducing out."
-                )
-        elif self.x_bounds:
-            raise Refusal("--x-bounds is for --protect records only: public inputs need no bounds.")
-        if self.scheduler is not None and "://" not in self.scheduler:
-            raise Refusal("--scheduler must be an address such as tcp://host:8786.")
-        if self.inputs_are_private and self.date_format is not None:
-            raise Refusal("--date-format is for public dates: private ones must be in ISO 8601.")
-        if self.is_many and self.is_written_otherwise:
-            raise Refusal(
-                "Several CSV files must have commas between their fields: join them into one for "
-                "--delimiter, --encoding, --date-format or --decimal-comma."
-            )
-        if self.most_rows is not None and (self.most_rows < 1 or self.groups is None):
-            raise Refusal("--most-rows must be at least 1, and goes with --groups.")
-        if self.most_rows is not None and (self.inputs_are_private or self.further_bounds):
-            raise Refusal("--most-rows is for one output at public inputs.")
-        if self.inducing is not None and self.inducing < 1:
-            raise Refusal(f"--inducing must be at least 1, got {self.inducing}.")
-        if self.noise_variance is not None and not 0 < self.noise_variance < math.inf:
-            raise Refusal(f"--noise-variance must be positive, got {self.noise_variance:g}.")
-        if self.output is not None and not self.output:
-            raise Refusal("--output must name a column.")
-        if self.groups is not None and not self.groups:
-            raise Refusal("--groups must name a column.")
-        if self.exposure is not None and self.likelihood != "poisson":
-            raise Refusal("--exposure is for counts only, whose likelihood is poisson.")
-        if self.exposure is not None and not self.exposure:
-            raise Refusal("--exposure must name a column.")
-        if self.max_change is not None and not 0 < self.max_change < math.inf:
-            raise Refusal(f"--max-change must be positive, got {self.max_change:g}.")
-        for output in self.output_names:
-            if output in self.input_names:
-                raise Refusal(f"The private output '{output}' cannot be among the --inputs.")
-            if output == self.groups:
-                raise Refusal(f"The private output '{output}' cannot name the people.")
-            if output == self.exposure:
-                raise Refusal(f"The private output '{output}' cannot be the --exposure.")
-        if self.inputs_are_private and self.groups in self.input_names:
-            raise Refusal(f"The private identifiers '{self.groups}' cannot be among the --inputs.")
-        self._check_several()
-
-    def _check_several(self) -> None:
-        """Refuse what does not go with several outputs, or is for them alone."""
-        if not are_several(self.y_bounds):
-            if self.shares is not None:
-                raise Refusal("--shares is for several outputs: give --bounds once for each.")
-            return
-        bounds, names = len(self.y_bounds), len(self.output_names)
-        if self.output is not None and bounds != names:
-            raise Refusal(
-                f"--bounds is given for {bounds} outputs, but --output names {counted(names, 'column')}."
-            )
-        planned = getattr(self.plan, "output_names", None)
-        if planned is not None and [*planned] != self.output_names:
-            raise Refusal(
-                f"'{self.plan_path}' is for the outputs {','.join(planned)}, in this order."
-            )
-        self.read_shares()
-
-    def read_shares(self) -> tuple[float, ...] | None:
-        if self.shares is None:
-            return None
-        wrong = (
-            f"--shares must be {len(self.y_bounds)} positive numbers, one per output, such as 2,1."
-        )
-        with refusing(wrong, ValueError):
-            return checked_shares([float(s) for s in self.shares.split(",")], len(self.y_bounds))
-
-    @property
-    def class_names(self) -> list[str] | None:
-        """The declared classes, written as labels of a table are; None where outputs are numbers."""
-        if self.classes is None:
-            return None
-        return written_classes(self.classes.split(","))
-
-    def _check_one_output(self, source: Source) -> None:
-        """Refuse the names of several columns where there is one output."""
-        names = (self.output or "").split(",")
-        if self.output in source.names or not {*names} <= {*source.names} or len(names) < 2:
-            return
-        declared = "bounds" if self.classes is None else "classes"
-        raise Refusal(
-            f"--output names {len(names)} columns, but there are {declared} for one output."
-        )
-
-    def _check_classes(self) -> None:
-        """Refuse classes that are none, and options that do not go with labels."""
-        if self.class_names is None:
-            if self.bounds is None:
-                raise Refusal("Missing option '--bounds': give it, or --classes for labels.")
-            if self.link != ReleaseOptions.link:
-                raise Refusal("--link is for --classes only.")
-            return
-        try:
-            declared_classes(self.class_names)
-        except ValueError as problem:
-            raise refusal(problem) from None
-        if not all(self.class_names):
-            raise Refusal("--classes must be labels separated by commas, such as yes,no.")
-        if self.missing == "drop" and not complete_rows([self.class_names]).all():
-            raise Refusal(
-                "--missing drop takes the labels na, n/a, #n/a, nan, null, none, -, --, ? and . for "
-                "missing ones: write the class otherwise."
-            )
-        if self.bounds is not None:
-            raise Refusal("--bounds does not go with --classes: labels have no bounds.")
-        for name in NOT_OF_LABELS:
-            if getattr(self, name) != getattr(ReleaseOptions, name):
-                raise Refusal(f"--{name.replace('_', '-')} does not go with --classes.")
-
-    def model(self) -> PrivateGPRegressor | PrivateGPClassifier:
-        """The model that was asked for; reads the kernel and the targets."""
-        shared: dict[str, Any] = {
-            "kernel": None if self.kernel is None else read_kernel(self.kernel),
-            "x_bounds": self.domain(),
-            "targets": None
-            if self.targets is None
-            else read_targets(self.targets, self.input_names, kinds=self.kinds),
-            "columns": self.columns,
-            "ledger": self.account,
-            "random_state": self.seed,
-            **{name: getattr(self, name) for name in OF_ALL},
-        }
-        made: PrivateGPRegressor | PrivateGPClassifier
-        if self.classes is not None:
-            made = PrivateGPClassifier(classes=self.class_names, link=self.link, **shared)
-        else:
-            only = {name: getattr(self, name) for name in AS_GIVEN}
-            bounds = {"y_bounds": self.y_bounds, "shares": self.read_shares()}
-            made = PrivateGPRegressor(**bounds, engine=self.scheduler, **shared, **only)
-        made._noted = self.noted
-        return made
-
-    @property
-    def noted(self) -> tuple[str, ...]:
-        """What the promise assumes of how the table was read."""
-        return (MISSING,) if self.missing == "drop" else ()
-
-    def named(self, plan: Any) -> Any:
-        """The plan with the names of its columns."""
-        made = named(plan, tuple(self.input_names), self.groups, self.exposure)
-        several = are_several(self.y_bounds) and self.output is not None
-        return replace(cast(Any, made), output_names=tuple(self.output_names)) if several else made
 
     def exposures(self) -> dict[str, Array]:
         """The public exposure of every row for ``plan`` and ``fit``, if a column of them is named."""
@@ -465,6 +312,16 @@ class Request(ReleaseOptions):
             return X, people, outputs(frame, output, source, "classes")
         return X, people, output_column(frame, output, source, self.about_labels)
 
+    def _check_one_output(self, source: Source) -> None:
+        """Refuse the names of several columns where there is one output."""
+        names = (self.output or "").split(",")
+        if self.output in source.names or not {*names} <= {*source.names} or len(names) < 2:
+            return
+        declared = "bounds" if self.classes is None else "classes"
+        raise Refusal(
+            f"--output names {len(names)} columns, but there are {declared} for one output."
+        )
+
     def _check_decimals(self, source: Source) -> None:
         """Refuse to guess how private numbers are written: 1.250 may be 1250."""
         known = source.decimal_comma is not None or source.delimiter == ","
@@ -499,20 +356,115 @@ class Request(ReleaseOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Request(Readable):
+    """What is asked of which table, checked, and the model that answers. ``elsewhere``: what options do
+    not say here, in words."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+
+    def check(self) -> None:
+        """Refuse what is wrong whatever the file holds."""
+        if self.classes is None and self.bounds is None:
+            raise Refusal("Missing option '--bounds': give it, or --classes for labels.")
+        given = {name: getattr(self, name) for name in (*PASSED, *BESIDE)}
+        names = self.input_names, self.output_names
+        with answering(**self.elsewhere):
+            check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
+            check_values(given)
+            bounds = {"x_bounds": self.x_bounds or None, "y_bounds": self.bounds}
+            check_rules({**given, **bounds}, self.outcome)
+            check_column_roles(*names, self.groups, self.exposure, private=self.inputs_are_private)
+            for pair in output_bounds(self.y_bounds) if are_several(self.y_bounds) else ():
+                check_bounds("--bounds", pair)
+            if self.outcome == ONE:
+                check_bounds("--bounds", self.bounds)
+        for name in ("output", "groups", "exposure"):
+            if getattr(self, name) == "":
+                raise Refusal(f"--{name} must name a column.")
+        self._check_classes()
+        self._check_several()
+        if self.inputs_are_private:
+            declared = self.private_inputs()
+            with answering():
+                checked_domain(self.domain() if declared is None else declared.domain)
+            if self.date_format is not None:
+                raise Refusal(
+                    "--date-format is for public dates: private ones must be in ISO 8601."
+                )
+        if self.scheduler is not None and "://" not in self.scheduler:
+            raise Refusal("--scheduler must be an address such as tcp://host:8786.")
+        if self.is_many and self.is_written_otherwise:
+            raise Refusal(
+                "Several CSV files must have commas between their fields: join them into one for "
+                "--delimiter, --encoding, --date-format or --decimal-comma."
+            )
+
+    def _check_several(self) -> None:
+        """Refuse bounds, shares and a plan that are for other outputs."""
+        if not are_several(self.y_bounds):
+            return
+        bounds, names = len(self.y_bounds), len(self.output_names)
+        if self.output is not None and bounds != names:
+            raise Refusal(
+                f"--bounds is given for {bounds} outputs, but --output names {counted(names, 'column')}."
+            )
+        planned = getattr(self.plan, "output_names", None)
+        if planned is not None and [*planned] != self.output_names:
+            raise Refusal(
+                f"'{self.plan_path}' is for the outputs {','.join(planned)}, in this order."
+            )
+        self.read_shares()
+
+    def _check_classes(self) -> None:
+        """Refuse classes that are none."""
+        if self.class_names is None:
+            return
+        with answering():
+            declared_classes(self.class_names)
+        if not all(self.class_names):
+            raise Refusal("--classes must be labels separated by commas, such as yes,no.")
+        if self.missing == "drop" and not complete_rows([self.class_names]).all():
+            raise Refusal(
+                "--missing drop takes the labels na, n/a, #n/a, nan, null, none, -, --, ? and . for "
+                "missing ones: write the class otherwise."
+            )
+
+    def model(self) -> PrivateGPRegressor | PrivateGPClassifier:
+        """The model that was asked for; reads the kernel and the targets."""
+        given: dict[str, Any] = {
+            "kernel": None if self.kernel is None else read_kernel(self.kernel),
+            "x_bounds": self.domain(),
+            "targets": None
+            if self.targets is None
+            else read_targets(self.targets, self.input_names, kinds=self.kinds),
+            "columns": self.columns,
+            "ledger": self.account,
+            "random_state": self.seed,
+            "engine": self.scheduler,
+            "y_bounds": self.y_bounds,
+            "shares": self.read_shares(),
+            "classes": self.class_names,
+            **{name: getattr(self, name) for name in PASSED},
+        }
+        kind = PrivateGPRegressor if self.classes is None else PrivateGPClassifier
+        made = kind(**{name: given[name] for name in names_of(kind.__name__)})
+        made._noted = self.noted
+        return made
+
+    def named(self, plan: Any) -> Any:
+        """The plan with the names of its columns."""
+        made = named(plan, tuple(self.input_names), self.groups, self.exposure)
+        several = are_several(self.y_bounds) and self.output is not None
+        return replace(cast(Any, made), output_names=tuple(self.output_names)) if several else made
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlannedRequest(Request):
     """What a saved plan was made for, in the place of options."""
 
     @classmethod
-    def of(
-        cls,
-        path: Path,
-        data: Path,
-        output: str,
-        seed: int | None,
-        scheduler: str | None,
-        **written: Any,
-    ) -> Self:
-        """``written``: how the table is, which the plan does not say."""
+    def of(cls, path: Path, **given: Any) -> Self:
+        """``given``: what the plan does not say, such as the table and how it is written."""
         plan = open_stored(path, load_plan)
         made, asked = plan.made_for, plan.made_for.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
@@ -522,13 +474,12 @@ class PlannedRequest(Request):
             raise Refusal(f"'{path}' is for labels that are numbers: make it by privgp plan.")
         inducing = asked.inducing if asked.inducing is None else int(np.size(asked.inducing))
         bounds: Any = None if labels else np.ravel(asked.y_bounds)[:2].tolist()
+        said = ("epsilon", "delta", "protect", "mechanism", "likelihood", "max_change")
         return cls(
-            plan=plan, plan_path=path, data=data, inputs=",".join(made.names), output=output,
-            groups=made.groups, bounds=bounds, classes=None if labels is None else ",".join(labels),
-            epsilon=asked.epsilon, delta=asked.delta,
-            protect=asked.protect, mechanism=asked.mechanism, inducing=inducing, seed=seed,
-            likelihood=asked.likelihood, exposure=made.exposure, max_change=asked.max_change,
-            scheduler=scheduler, **written,
+            plan=plan, plan_path=path, inputs=",".join(made.names), groups=made.groups,
+            exposure=made.exposure, bounds=bounds, inducing=inducing,
+            classes=None if labels is None else ",".join(labels),
+            **{name: getattr(asked, name) for name in said}, **given,
         )  # fmt: skip
 
     @property

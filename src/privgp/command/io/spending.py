@@ -10,14 +10,12 @@ import polars as pl
 from sklearn.base import clone
 
 from privgp.command.errors import Failure, refusal, refusing, stopped
-from privgp.command.io.cells.private import middle_rows
-from privgp.command.io.columns import made_up
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step, blocks_shown
 from privgp.ledger.errors import LedgerError
 from privgp.models.files import fit_table, is_streamed, rehearse_table
 from privgp.models.load import save
-from privgp.models.tables import records_to_plan
+from privgp.models.tables import made_up_inputs
 from privgp.storage.parser import TableError
 from privgp.storage.parts import part_beside
 from privgp.types import Array
@@ -78,15 +76,6 @@ def rehearse(
     with rehearsal(model, path, plan_path) as trial:
         inputs, values = made_up_inputs(model, X), model._made_up(X.height)
         trial.fit(inputs, values, groups=people, plan=plan, **(exposures or {}))
-
-
-def made_up_inputs(model: Any, X: pl.DataFrame) -> Any:
-    """Inputs to rehearse with: private ones in the middle of what was declared, public ones as they
-    are."""
-    declared = records_to_plan(model).inputs_ if model.protect == "records" else None
-    if declared is None:
-        return made_up(X, model.x_bounds, (0.0, 1.0))[0]
-    return middle_rows(declared, X.height)
 
 
 @contextmanager

@@ -197,17 +197,6 @@ def count_rows(source: Source, wanted: Sequence[str]) -> int:
     return rows
 
 
-def batches(source: Source, wanted: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
-    """As ``load``, in order and in tables of at most ``rows`` rows, so that few are held at a time."""
-    columns, count = _wanted(source, wanted), count_rows(source, wanted)
-    for first in range(0, count, rows):
-        stop = min(first + rows, count)
-        with _refusing_tables():
-            yield parser.read_rows(
-                str(source.path), columns, count, first, stop, layout=source.layout
-            )
-
-
 @contextmanager
 def _refusing_tables() -> Iterator[None]:
     """Refuse what is wrong with a table in the words of whoever read it; where letters are, say what

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from privgp.command.io.columns import as_table, known_kinds, split_names
 from privgp.command.io.files import open_stored
 from privgp.command.io.request import Request, public_computation
 from privgp.command.io.screen import Step
-from privgp.command.io.spending import Measure, made_up_inputs
+from privgp.command.io.spending import Measure
 from privgp.models.kept import names_of
 from privgp.models.kinds.further import MEASURED, OTHER_RECORDS, OTHER_ROWS, WHICH_RECORDS
 from privgp.models.kinds.records import row_count
@@ -27,6 +27,7 @@ from privgp.models.kinds.updates import (
     measure_new,
 )
 from privgp.models.load import load, save
+from privgp.models.tables import made_up_inputs
 from privgp.storage.parts import part_beside
 from privgp.types import Array
 
@@ -57,6 +58,7 @@ class UpdateRequest(Request):
     released: Any
     names: tuple[str, ...]
     further: Further
+    elsewhere: ClassVar[Mapping[str, str]] = {"likelihood": "likelihood"}
 
     @classmethod
     def of(

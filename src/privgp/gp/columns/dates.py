@@ -32,11 +32,6 @@ def days_of(cells: Any) -> Array:
     return _days(seconds, np.array([part[1] for part in parts], dtype=np.int64))
 
 
-def instants_of(cells: Any) -> Any:
-    """Instants of any kind as datetime64 in nanoseconds; ValueError before 1678 and after 2262."""
-    return np.array([nanoseconds_of(cell) for cell in cells], dtype=np.int64).astype("M8[ns]")
-
-
 def nanoseconds_of(cell: Any) -> int:
     """Since 1970, of one instant of any kind; ValueError before 1678 and after 2262."""
     seconds, rest = _instant(cell)

@@ -17,6 +17,7 @@ from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several
 from privgp.plan.streamed.columns import Totals
 from privgp.plan.streamed.sums import streamed_strategy
+from privgp.question.rules import ONE, check_rules
 from privgp.types import Array
 from privgp.vault.people import person_codes
 from privgp.vault.stream import Outputs, measure_rows
@@ -51,8 +52,7 @@ def most_rows(model: PrivateGPRegressor, groups: Any) -> int:
     """The most rows of one person that are used."""
     if model.most_rows is None:
         return MOST_ROWS
-    if groups is None:
-        raise ValueError("most_rows is for people with several rows: give groups.")
+    check_rules({"most_rows": model.most_rows, "groups": groups}, ONE)
     return whole_number("most_rows", model.most_rows, LARGEST)
 
 

@@ -21,7 +21,7 @@ from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.build import make_records_plan
 from privgp.plan.designs.earlier import EarlierRecords
 from privgp.plan.features.features import Features
-from privgp.plan.inputs.arguments import check_choice, check_unused, domain_pairs
+from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
 from privgp.release.features import RecordsAtPoints
@@ -36,15 +36,6 @@ if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
 
 MOST_INPUTS = 20
-INDUCING = (
-    "inducing inputs are inputs of rows, which protect='records' keeps private "
-    "(docs/proofs/records.md): leave inducing=None. Sums over the declared domain are measured, however "
-    "many rows there are."
-)
-NOT_WITH = {
-    "outputs": ("x_bounds",),
-    "records": ("inducing", "objective", "reconstruct", "most_rows"),
-}
 
 
 def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
@@ -57,14 +48,6 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
             "releases whole sample functions over any number of private inputs."
         )
     return pairs
-
-
-def check_protect(model: Any) -> None:
-    """Refuse what is to be protected, unless it is known and goes with the other parameters."""
-    check_choice("protect", model.protect, tuple(NOT_WITH))
-    if model.protect == "records" and getattr(model, "inducing", None) is not None:
-        raise ValueError(INDUCING)
-    check_unused(model, NOT_WITH[model.protect], f"protect={model.protect!r}")
 
 
 def plan_records(

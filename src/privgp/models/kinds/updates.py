@@ -6,6 +6,7 @@ from all of them together.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -73,6 +74,14 @@ def check_updatable(model: Model) -> None:
                 raise ValueError(OTHER_PARAMETERS.format(name))
 
 
+def is_updatable(model: Model) -> bool:
+    """Whether a further measurement can be added to a release."""
+    with suppress(ValueError):
+        check_updatable(model)
+        return True
+    return False
+
+
 def measure_new(model: Model, X: Any, y: Any, groups: Any, exposed: Exposed) -> None:
     """Measure rows of people who were in no batch before. ``exposed``: the exposures of counts."""
     rows = _rows(model, X, groups, exposed)
@@ -98,10 +107,8 @@ def stages(model: Model, X: Any, shares: Any, groups: Any, **given: Any) -> Stag
     """The model's budget in parts, with the noise distribution that leaves less error in the end: of
     several outputs, in the mean of logarithms. ``given``: further arguments of ``plan``."""
     shares = check_shares(shares)
-    if (getattr(model, "reconstruct", "posterior"), vars(model).get("inducing")) != (
-        "posterior",
-        None,
-    ):
+    streamed = hasattr(model, "_streams") and model._streams(0)
+    if streamed or getattr(model, "reconstruct", "posterior") != "posterior":
         raise ValueError(KINDS)
     epsilon, delta = float(model.epsilon), float(model.delta)
     compared = (LAPLACE, GAUSSIAN) if model.mechanism == "auto" else (model.mechanism,)

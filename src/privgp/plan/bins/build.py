@@ -46,7 +46,8 @@ class Aim:
 
     ``low``, ``high``: (inputs,), the domain; ``rows``: the number of records; ``models``: of f;
     ``half_width``: of the bounds of the outputs; ``scatter``: of outputs about f; ``classes``,
-    ``energy``: as strategies have them; ``unit``: of rates, where outputs are counts.
+    ``energy``: as strategies have them; ``unit``: of rates, where outputs are counts; ``most``: at most
+    this many bins, None: as many as are best.
     """
 
     low: Array
@@ -59,6 +60,15 @@ class Aim:
     classes: int = 1
     energy: bool = True
     unit: float | None = None
+    most: int | None = None
+
+    def grids(self, ladder: Sequence[int]) -> tuple[int, ...]:
+        """The numbers of bins per input to try, of those in ``ladder`` and the largest allowed."""
+        if self.most is None:
+            return tuple(ladder)
+        # A whole number of bins per input: rounding of the root must not lose one.
+        finest = min(int(self.most ** (1.0 / len(self.low)) + 1e-9), ladder[-1])
+        return (*(parts for parts in ladder if parts < finest), finest)
 
     def bins(self, parts: int, kind: type[Bins] = Bins, **energy_and_law: Any) -> Bins:
         """Plain bins, as many per input."""
@@ -131,7 +141,7 @@ def _choose(aim: Aim, question: Question, budget: Budget) -> tuple[Bins, Bins | 
 
 def best_bins(aim: Aim, noise_std: float) -> tuple[Bins, float]:
     """The bins and sums of (nearly) the least error with this noise on every number, and that error."""
-    grids = GRIDS[len(aim.low)]
+    grids = aim.grids(GRIDS[len(aim.low)])
     best, least = _best_plain([aim.bins(parts) for parts in grids], aim, noise_std)
     # The noise-aware design wants bins finer than the best plain ones, but not much.
     place = grids.index(best.shape[0])
@@ -148,7 +158,7 @@ def best_pure_bins(
 ) -> tuple[Bins, float]:
     """The same for pure noise, which wants plain bins: a mix would put a record in several."""
     kind: dict[str, Any] = {"kind": HalvedBins, "energy_weight": 0.0, "law": law}
-    ladder = [aim.bins(parts, **kind) for parts in PURE_GRIDS[len(aim.low)]]
+    ladder = [aim.bins(parts, **kind) for parts in aim.grids(PURE_GRIDS[len(aim.low)])]
     best, least = _best_plain(ladder, aim, budget.noise_of(ladder[0]).std)
     if not energy:
         return best, least

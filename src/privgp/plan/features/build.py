@@ -49,7 +49,7 @@ class Aim:
 
     ``low``, ``high``: (inputs,), the domain; ``rows``: the number of records; ``models``: of f;
     ``half_width``: of the bounds of the outputs; ``classes``, ``energy``: as strategies have them;
-    ``unit``: of rates, where outputs are counts.
+    ``unit``: of rates, where outputs are counts; ``most``: at most this many features.
     """
 
     low: Array
@@ -62,6 +62,7 @@ class Aim:
     classes: int = 1
     energy: bool = True
     unit: float | None = None
+    most: int | None = None
 
     @cached_property
     def squares(self) -> list[Array]:
@@ -72,6 +73,7 @@ class Aim:
         return [evaluate(model.kernel, points) for model in each]
 
     def features(self, lengthscale: float, number: int, gram_weight: float) -> Features:
+        number = number if self.most is None else min(number, self.most)
         of = leading_features(self.low, self.high, lengthscale, number)
         made = Features(**vars(of), rows=self.rows, gram_weight=gram_weight, classes=self.classes)
         return made if self.energy else replace(made, energy_weight=0.0)

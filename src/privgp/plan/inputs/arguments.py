@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from privgp.gp.input_maps import collapse
+from privgp.question.parameters import Choice, Span
 from privgp.types import Array, Pair
 
 LARGEST = 1e50
@@ -15,9 +16,7 @@ MOST_INDUCING = 5000
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        listed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}.")
+    Choice(tuple(choices)).check(name, value)
 
 
 def check_unused(given: Any, names: Sequence[str], where: str) -> None:
@@ -64,26 +63,8 @@ def check_bounds(name: str, bounds: Any) -> Pair:
     return low, high
 
 
-def check_change(max_change: Any, protect: str) -> float | None:
-    """How much one person can change one output: a positive number, or None."""
-    if max_change is None:
-        return None
-    if protect == "records":
-        raise ValueError(
-            "max_change does not go with protect='records', where a person changes a whole record: "
-            "leave max_change=None."
-        )
-    number = isinstance(max_change, Real) and not isinstance(max_change, bool)
-    if not number or not 1.0 / LARGEST <= float(max_change) <= LARGEST:
-        raise ValueError(f"max_change must be a positive number or None, got {max_change!r}.")
-    return float(max_change)
-
-
 def whole_number(name: str, value: Any, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise ValueError(f"{name} must be a whole number.")
-    if not 1 <= int(value) <= most:
-        raise ValueError(f"{name} must lie between 1 and {most:,}, got {value}.")
+    Span(1, most, whole=True).check(name, value)
     return int(value)
 
 
@@ -138,11 +119,7 @@ def _points(name: str, given: Any, columns: int) -> Array:
 def inducing_inputs(inducing: Any, columns: int) -> int | Array:
     """A number of inducing inputs, or points (distinct, columns)."""
     if isinstance(inducing, Integral) and not isinstance(inducing, bool):
-        if not 1 <= int(inducing) <= MOST_INDUCING:
-            raise ValueError(
-                f"inducing must be at least 1 and at most {MOST_INDUCING}, got {inducing}."
-            )
-        return int(inducing)
+        return whole_number("inducing", inducing, MOST_INDUCING)
     if isinstance(inducing, bool | str) or np.ndim(inducing) == 0:
         raise ValueError("inducing must be a whole number of inducing inputs, or points like X.")
     points = _points("inducing", inducing, columns)

@@ -29,11 +29,7 @@ class Prior(Asked):
 
     def check(self, declared: Declared, rows: int, settings: Settings) -> None:
         """Refuse a dataset whose people this could not promise anything to."""
-        if (
-            declared.bounds is None
-            or declared.groups is not None
-            or declared.max_change is not None
-        ):
+        if not declared.is_plain:
             raise Refused(422, "Functions and paths need numbers, one row per person, and bounds.")
         if len(self.lengthscales) not in (1, len(declared.inputs)):
             raise Refused(422, "lengthscales must be one number, or one per input.")
@@ -66,12 +62,12 @@ class FunctionAsked(Prior):
         return PrivateFunction(
             self.kernel,
             self.noise_variance,
-            y_bounds=declared.bounds,
+            y_bounds=declared.pairs[0],
             epsilon=self.epsilon,
             delta=self.delta,
             inducing=self.inducing,
             protect=declared.protect,
-            domain=declared.x_bounds,
+            domain=declared.domain,
         )
 
 
@@ -92,8 +88,8 @@ class PathsAsked(Prior):
         made = PosteriorPaths(
             self.kernel,
             self.variance if self.noise_variance is None else self.noise_variance,
-            domain=declared.x_bounds,
-            y_bounds=declared.bounds,
+            domain=declared.domain,
+            y_bounds=declared.pairs[0],
             n_paths=self.n_paths,
             delta=self.delta,
             max_points=self.max_points,

@@ -21,6 +21,7 @@ from sklearn.base import clone
 
 from privgp.ledger.account import Account
 from privgp.models.kept import names_of
+from privgp.models.tables import made_up_records
 from privgp.server.declared import Declared
 from privgp.server.errors import Refused, first_line
 from privgp.server.functions.asked import ESTIMATORS, AnyAsked
@@ -112,12 +113,12 @@ def make(
     wanted = read_asked(asked)
     path = keeper.path(number)
     if not path.exists():
-        X, _, y = declared.all_columns(declared.path(keeper.settings))
+        X, _, y = declared.all_columns(declared.usual_model(), declared.path(keeper.settings))
         wanted.check(declared, len(X), keeper.settings)
         try:  # with nobody's values: what these are refused for may be told
             made = wanted.estimator(declared, len(X))
-            inputs = X if declared.x_bounds is None else declared.middle(len(X))
-            clone(made).set_params(random_state=0).fit(inputs, _made_up(len(X), declared))
+            trial = made_up_records(X, declared.domain, declared.bounds or (0.0, 0.0))
+            clone(made).set_params(random_state=0).fit(*trial)
         except (ValueError, ArithmeticError) as problem:
             raise Refused(422, first_line(problem)) from None
         with suppress(FileExistsError):  # another run was faster, under the same charge
@@ -141,9 +142,3 @@ def _told(made: Any) -> dict[str, Any]:
         "mechanism": promised.mechanism,
         "assumptions": [*promised.assumptions],
     }
-
-
-def _made_up(rows: int, declared: Declared) -> Array:
-    """Outputs in the middle of their bounds, to rehearse with."""
-    low, high = declared.bounds or (0.0, 0.0)
-    return np.full(rows, 0.5 * low + 0.5 * high)

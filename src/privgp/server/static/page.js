@@ -79,6 +79,22 @@ trying($("verify"), "click", async () => {
 
 // the start: registering and keys
 
+// "0:90" as numbers, "2024-01-01:2024-12-31" as dates
+function pairOf(text) {
+  const ends = text.split(":").map((end) => end.trim());
+  return ends.map(Number).some(Number.isNaN) ? ends : ends.map(Number);
+}
+
+// "region=category north|south", "hour=periodic 24", "lat+lon=place EPSG:27700"
+function kindOf(text) {
+  const [names, said = ""] = text.split("="), [kind, ...more] = said.trim().split(/\s+/), option = more.join(" ");
+  const made = { columns: names.trim().split("+"), kind };
+  if (option && kind === "category") made.levels = option.split("|");
+  if (option && kind === "periodic") made.period = Number(option);
+  if (option && kind === "place") made.crs = option;
+  return made;
+}
+
 trying($("register"), "submit", async () => {
   if (!$("bounds").value.trim() === !$("classes").value.trim()) {
     throw new Error("Give either the bounds of the output or its classes.");
@@ -88,15 +104,19 @@ trying($("register"), "submit", async () => {
   const kept = await ask(`/api/tables?ending=${ending(file)}`, { method: "POST", body: file });
   const asked = {
     name: $("name").value.trim(), table: kept.table, inputs: words($("inputs").value),
-    output: $("output").value.trim(), epsilon: Number($("epsilon").value),
-    delta: Number($("delta").value),
+    epsilon: Number($("epsilon").value), delta: Number($("delta").value), kinds: words($("kinds").value).map(kindOf),
   };
-  if ($("bounds").value.trim()) asked.bounds = words($("bounds").value).map(Number);
+  const outputs = words($("output").value), bounds = words($("bounds").value);
+  asked.output = outputs.length > 1 ? outputs : $("output").value.trim();
+  if (bounds.length) asked.bounds = $("bounds").value.includes(":") ? bounds.map(pairOf) : bounds.map(Number);
+  if ($("max-change").value) asked.max_change = Number($("max-change").value);
+  if ($("likelihood").value !== "gaussian") asked.likelihood = $("likelihood").value;
+  if ($("exposure").value.trim()) asked.exposure = $("exposure").value.trim();
   if ($("classes").value.trim()) asked.classes = words($("classes").value);
   if ($("groups").value.trim()) asked.groups = $("groups").value.trim();
   if ($("x-bounds").value.trim()) {
     asked.protect = "records";
-    asked.x_bounds = words($("x-bounds").value).map((pair) => pair.split(":").map(Number));
+    asked.x_bounds = words($("x-bounds").value).map(pairOf);
   }
   await send("/api/datasets", asked);
   window.location = `/datasets/${encodeURIComponent(asked.name)}`;
@@ -147,11 +167,16 @@ function settings() {
   return asked;
 }
 
+// of several outputs there is a number each, and the picture shows the first
+const firstOf = (value) => [].concat(value)[0];
+const shortAll = (value) => [].concat(value).map(short).join(", ");
+const ofOutput = (axis) => (compared.outputs.length > 1 ? ` of ${axis.output}` : "");
+
 const chosen = () => compared.options[Number($("slider").value)];
 
 function errorPicture(colour, narrow) {
   const options = compared.options, now = chosen();
-  const layout = frame(colour, ["epsilon", "expected error"], narrow);
+  const layout = frame(colour, ["epsilon", `expected error${ofOutput({ output: compared.outputs[0] })}`], narrow);
   Object.assign(layout.xaxis, { type: "log", tickmode: "array", tickangle: 0 });
   layout.xaxis.tickvals = options.filter((_, k) => k % (narrow ? 3 : 1) === 0).map((each) => each.epsilon);
   layout.yaxis.rangemode = "tozero";
@@ -160,14 +185,14 @@ function errorPicture(colour, narrow) {
   return {
     layout,
     traces: [
-      { ...line, y: x.map(() => compared.error_without_privacy), line: { color: colour.model, dash: "dash" } },
+      { ...line, y: x.map(() => firstOf(compared.error_without_privacy)), line: { color: colour.model, dash: "dash" } },
       {
-        ...line, y: options.map((each) => each.expected_error), mode: "lines+markers", hoverinfo: "text",
-        text: options.map((each) => `epsilon ${each.epsilon}: ${short(each.expected_error)}`),
+        ...line, y: options.map((each) => firstOf(each.expected_error)), mode: "lines+markers", hoverinfo: "text",
+        text: options.map((each) => `epsilon ${each.epsilon}: ${shortAll(each.expected_error)}`),
         line: { color: colour.privacy, width: 2.5 },
       },
       {
-        x: [now.epsilon], y: [now.expected_error], mode: "markers", hoverinfo: "skip",
+        x: [now.epsilon], y: [firstOf(now.expected_error)], mode: "markers", hoverinfo: "skip",
         marker: { size: 14, color: colour.privacy, line: { color: colour.text, width: 2 } },
       },
     ],
@@ -176,7 +201,7 @@ function errorPicture(colour, narrow) {
 
 const barPicture = (k) => (colour, narrow) => {
   const axis = compared.axes[k], now = chosen();
-  const layout = frame(colour, [axis.input, "standard deviation"], narrow);
+  const layout = frame(colour, [axis.input, `standard deviation${ofOutput(axis)}`], narrow);
   layout.yaxis.range = [0, 1.05 * Math.max(...compared.options.flatMap((each) => each.bars.flat()))];
   const others = compared.options.filter((each) => each !== now).map((each) => ({
     x: axis.at, y: each.bars[k], mode: "lines", line: { color: colour.line, width: 1 }, opacity: 0.45,
@@ -191,8 +216,8 @@ let planned = [];
 
 function showOption() {
   const option = chosen();
-  const told = `Epsilon ${option.epsilon}: expected error ${short(option.expected_error)}; `
-    + `${short(compared.error_without_privacy)} without privacy. ${option.noise}`;
+  const told = `Epsilon ${option.epsilon}: expected error ${shortAll(option.expected_error)}; `
+    + `${shortAll(compared.error_without_privacy)} without privacy. ${option.noise}`;
   $("buys").textContent = told;
   $("slider").setAttribute("aria-valuetext", told);
   planned.filter(([place]) => place.data).forEach(redraw);
@@ -207,10 +232,10 @@ async function compare() {
   $("slider").max = compared.options.length - 1;
   $("slider").value = compared.options.findIndex((each) => each.epsilon === middle);
   $("options").replaceChildren(...compared.options.map((each) => row(
-    String(each.epsilon), short(each.expected_error), each.noise,
+    String(each.epsilon), shortAll(each.expected_error), each.noise,
   )));
   const errors = plot("The expected error for every epsilon; the table below has the numbers");
-  const bars = compared.axes.map((axis) => plot(`Error bars along ${axis.input}; the slider changes them`));
+  const bars = compared.axes.map((axis) => plot(`Error bars${ofOutput(axis)} along ${axis.input}; the slider changes them`));
   $("errors").replaceChildren(
     legend([["privacy", "with privacy"], ["model", "without privacy"]]), errors,
   );
@@ -226,7 +251,7 @@ function release(plan) {
   lastLook({
     "spent-epsilon": String(plan.epsilon), "spent-delta": String(plan.delta),
     "left-before": String(left), "left-after": String(plan.left_after),
-    "last-error": short(plan.expected_error),
+    "last-error": shortAll(plan.expected_error),
   }, async () => {
     const once = `page-${plan.id}`; // however often it is pressed, it is one release
     try {
@@ -281,7 +306,7 @@ async function refresh() {
   $("no-plans").hidden = shown.length > 0;
   $("plans-table").hidden = !shown.length;
   fill($("plans"), shown.map((plan) => row(
-    String(plan.epsilon), String(plan.delta), short(plan.expected_error), state(plan), next(plan),
+    String(plan.epsilon), String(plan.delta), shortAll(plan.expected_error), state(plan), next(plan),
   )));
   $("no-releases").hidden = releases.length > 0;
   $("releases").replaceChildren(...releases.map((each) => make("li", {}, make(

@@ -7,7 +7,6 @@ import secrets
 from dataclasses import dataclass
 
 CUSTODIAN, ANALYST = "custodian", "analyst"
-ROLES = (CUSTODIAN, ANALYST)
 FORM = re.compile(r"privgp-([0-9a-f]{16})-([0-9a-f]{64})")
 NOBODY = "0" * 64  # no key has this hash
 

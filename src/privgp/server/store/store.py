@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Executable,
     LargeBinary,
     Select,
     Table,
@@ -32,12 +33,35 @@ SESSION = 12 * 3600  # seconds
 Row = dict[str, Any]
 
 
-class Store:
+class Rows:
+    """Rows of the server's tables."""
+
     def __init__(self, database: Database) -> None:
         self.database = database
         database.migrate(s.SCRIPTS, s.VERSIONS, s.REVISION)
 
-    # keys
+    def _all(self, asked: Select[Any]) -> list[Row]:
+        with self.database.read() as connection:
+            return [dict(row) for row in connection.execute(asked).mappings()]
+
+    def _found(self, asked: Select[Any]) -> Row | None:
+        return next(iter(self._all(asked)), None)
+
+    def _first(self, asked: Select[Any]) -> Row:
+        row = self._found(asked)
+        if row is None:
+            raise absent()
+        return row
+
+    def _write(self, *done: Executable) -> int:
+        """Carry these out together; the number of rows that the first of them changed."""
+        with self.database.write() as connection:
+            changed = [int(getattr(connection.execute(each), "rowcount", 0)) for each in done]
+        return changed[0]
+
+
+class Keys(Rows):
+    """Keys, and who is signed in."""
 
     def add_key(self, name: str, role: str, datasets: tuple[str, ...] = ()) -> tuple[str, str]:
         """A new key's number and the key itself, which is kept nowhere."""
@@ -54,38 +78,25 @@ class Store:
 
     def has_custodian(self) -> bool:
         where = and_(s.keys.c.role == CUSTODIAN, s.keys.c.revoked_at == "")
-        with self.database.read() as connection:
-            return connection.execute(select(s.keys.c.id).where(where)).first() is not None
+        return self._found(select(s.keys.c.id).where(where)) is not None
 
     def keys(self) -> list[Row]:
-        with self.database.read() as connection:
-            granted = connection.execute(select(s.grants)).mappings().all()
-            rows = connection.execute(select(s.keys).order_by(s.keys.c.made_at)).mappings()
-            return [
-                {
-                    **{name: row[name] for name in ("id", "name", "role", "made_at", "revoked_at")},
-                    "datasets": [g["dataset"] for g in granted if g["key"] == row["id"]],
-                }
-                for row in rows
-            ]
+        granted, c = self._all(select(s.grants)), s.keys.c
+        rows = self._all(select(c.id, c.name, c.role, c.made_at, c.revoked_at).order_by(c.made_at))
+        held = [[g["dataset"] for g in granted if g["key"] == row["id"]] for row in rows]
+        return [{**row, "datasets": own} for row, own in zip(rows, held, strict=True)]
 
     def revoke(self, number: str) -> None:
-        with self.database.write() as connection:
-            done = connection.execute(
-                update(s.keys).where(s.keys.c.id == number).values(revoked_at=now())
-            )
-            connection.execute(delete(s.sessions).where(s.sessions.c.key == number))
-            if done.rowcount == 0:
-                raise absent()
+        revoked = update(s.keys).where(s.keys.c.id == number).values(revoked_at=now())
+        if self._write(revoked, delete(s.sessions).where(s.sessions.c.key == number)) == 0:
+            raise absent()
 
     def who(self, key: str) -> Who | None:
         """Whose key this is, if it is one."""
         number, secret = parts(key)
-        with self.database.read() as connection:
-            row = connection.execute(select(s.keys).where(s.keys.c.id == number)).mappings().first()
-        if not agrees(secret, None if row is None else row["hash"]):
-            return None
-        if row is None or row["revoked_at"]:
+        row = self._found(select(s.keys).where(s.keys.c.id == number))
+        known = agrees(secret, None if row is None else row["hash"])  # as long for any key
+        if row is None or not known or row["revoked_at"]:
             return None
         return Who(row["id"], row["name"], row["role"])
 
@@ -93,10 +104,8 @@ class Store:
         """A token for a cookie, of the form of a key."""
         number, token, kept = new_key()
         row = {"id": number, "key": who.key, "hash": kept, "ends": int(time.time()) + SESSION}
-        with self.database.write() as connection:
-            old = s.sessions.c.ends < int(time.time())
-            connection.execute(delete(s.sessions).where(old))
-            connection.execute(insert(s.sessions).values(**row))
+        old = s.sessions.c.ends < int(time.time())
+        self._write(delete(s.sessions).where(old), insert(s.sessions).values(**row))
         return token
 
     def signed_in(self, token: str) -> Who | None:
@@ -105,116 +114,19 @@ class Store:
         columns = (s.sessions.c.hash, s.sessions.c.ends, s.keys.c.id, s.keys.c.name, s.keys.c.role)
         asked = select(*columns).select_from(joined)
         where = and_(s.sessions.c.id == number, s.keys.c.revoked_at == "")
-        with self.database.read() as connection:
-            row = connection.execute(asked.where(where)).mappings().first()
-        if not agrees(secret, None if row is None else row["hash"]):
-            return None
-        if row is None or row["ends"] < time.time():
+        row = self._found(asked.where(where))
+        known = agrees(secret, None if row is None else row["hash"])
+        if row is None or not known or row["ends"] < time.time():
             return None
         return Who(row["id"], row["name"], row["role"], by_cookie=True)
 
     def sign_out(self, token: str) -> None:
         number, _ = parts(token)
-        with self.database.write() as connection:
-            connection.execute(delete(s.sessions).where(s.sessions.c.id == number))
+        self._write(delete(s.sessions).where(s.sessions.c.id == number))
 
-    # datasets
 
-    def check_new(self, name: str, table: str) -> None:
-        """Refuse a name or a table that is registered already: the people of a table have one budget."""
-        with self.database.read() as connection:
-            _check_new(connection, name, table)
-
-    def add_dataset(self, name: str, declared: Mapping[str, Any]) -> None:
-        with self.database.write() as connection:
-            exclude_others(connection)
-            _check_new(connection, name, declared["table"])
-            row = {"name": name, "declared": json.dumps(dict(declared)), "made_at": now()}
-            connection.execute(insert(s.datasets).values(**row))
-
-    def datasets(self, who: Who) -> list[Row]:
-        """All that the key may see."""
-        asked = select(s.datasets).where(_seen(who, s.datasets.c.name)).order_by(s.datasets.c.name)
-        with self.database.read() as connection:
-            rows = connection.execute(asked).mappings()
-            return [{**row, "declared": json.loads(row["declared"])} for row in rows]
-
-    def dataset(self, who: Who, name: str) -> Row:
-        """One dataset; what the key may not see is as absent as what does not exist, and is looked
-        for in the same way."""
-        c = s.datasets.c
-        row = self._first(select(s.datasets).where(and_(c.name == name, _seen(who, c.name))))
-        return {**row, "declared": json.loads(row["declared"])}
-
-    def declared(self, name: str) -> Row:
-        """What was declared of a dataset, for the server's own use."""
-        asked = select(s.datasets.c.declared).where(s.datasets.c.name == name)
-        with self.database.read() as connection:
-            found: Row = json.loads(connection.execute(asked).scalar_one())
-            return found
-
-    # plans and releases
-
-    def add_plan(self, **row: Any) -> None:
-        self._add_once(s.plans, row)
-
-    def plan(self, who: Who, number: str) -> Row:
-        return self._visible(who, s.plans, number)
-
-    def plans(self, dataset: str) -> list[Row]:
-        return self._of_dataset(s.plans, dataset)
-
-    def plan_file(self, number: str) -> bytes:
-        with self.database.read() as connection:
-            asked = select(s.plans.c.file).where(s.plans.c.id == number)
-            return bytes(connection.execute(asked).scalar_one())
-
-    def approve(self, who: Who, number: str) -> None:
-        self.plan(who, number)
-        where = and_(s.plans.c.id == number, s.plans.c.approved_at == "")
-        with self.database.write() as connection:
-            values = {"approved_at": now(), "approved_by": who.name}
-            connection.execute(update(s.plans).where(where).values(**values))
-
-    def add_release(self, **row: Any) -> None:
-        self._add_once(s.releases, row)
-
-    def release(self, who: Who, number: str) -> Row:
-        return self._visible(who, s.releases, number)
-
-    def any_release(self, number: str) -> Row:
-        """A release, for the server's own use."""
-        asked = select(s.releases).where(s.releases.c.id == number)
-        with self.database.read() as connection:
-            return dict(connection.execute(asked).mappings().one())
-
-    def releases(self, dataset: str) -> list[Row]:
-        return self._of_dataset(s.releases, dataset)
-
-    # functions and paths
-
-    def add_function(self, **row: Any) -> None:
-        self._add_once(s.functions, {"points": 0, **row})
-
-    def has_function(self, number: str) -> bool:
-        with self.database.read() as connection:
-            asked = select(s.functions.c.id).where(s.functions.c.id == number)
-            return connection.execute(asked).first() is not None
-
-    def function(self, who: Who, number: str) -> Row:
-        return self._visible(who, s.functions, number)
-
-    def functions(self, dataset: str) -> list[Row]:
-        return self._of_dataset(s.functions, dataset)
-
-    def note_points(self, number: str, points: int) -> None:
-        """Know that so many points were answered, or more."""
-        c = s.functions.c
-        fewer = and_(c.id == number, c.points < points)
-        with self.database.write() as connection:
-            connection.execute(update(s.functions).where(fewer).values(points=points))
-
-    # jobs
+class Jobs(Rows):
+    """What was asked for that takes long."""
 
     def add_job(
         self,
@@ -264,14 +176,12 @@ class Store:
     def job_of(self, kind: str, asked: Mapping[str, Any]) -> str:
         """The job that was asked for this, or nothing."""
         where = and_(s.jobs.c.kind == kind, s.jobs.c.asked == _written(asked))
-        with self.database.read() as connection:
-            return connection.execute(select(s.jobs.c.id).where(where)).scalar() or ""
+        return str((self._found(select(s.jobs.c.id).where(where)) or {"id": ""})["id"])
 
     def has_job(self, who: Who, kind: str, retry: str) -> bool:
         c = s.jobs.c
         same = and_(c.key == who.key, c.kind == kind, c.retry == retry)
-        with self.database.read() as connection:
-            return connection.execute(select(c.id).where(same)).first() is not None
+        return self._found(select(c.id).where(same)) is not None
 
     def job(self, who: Who, number: str) -> Row:
         """A job of this key; a custodian sees all."""
@@ -292,20 +202,105 @@ class Store:
             return {**row, "asked": json.loads(row["asked"])}
 
     def note(self, job: str, **values: Any) -> None:
-        with self.database.write() as connection:
-            connection.execute(update(s.jobs).where(s.jobs.c.id == job).values(**values))
+        self._write(update(s.jobs).where(s.jobs.c.id == job).values(**values))
 
     def end(self, job: str, **values: Any) -> None:
         """Write down how a job ended that runs; an end that is written stays."""
         running = and_(s.jobs.c.id == job, s.jobs.c.state == RUNNING)
-        with self.database.write() as connection:
-            connection.execute(update(s.jobs).where(running).values(**values))
+        self._write(update(s.jobs).where(running).values(**values))
 
     def requeue(self) -> None:
         """Jobs that ran when the server ended wait again. What they charged, they charged once."""
+        again = update(s.jobs).where(s.jobs.c.state == RUNNING)
+        self._write(again.values(state=WAITING, progress=0.0, doing=""))
+
+
+class Store(Keys, Jobs):
+    """All that is remembered."""
+
+    # datasets
+
+    def check_new(self, name: str, table: str) -> None:
+        """Refuse a name or a table that is registered already: the people of a table have one budget."""
+        with self.database.read() as connection:
+            _check_new(connection, name, table)
+
+    def add_dataset(self, name: str, declared: Mapping[str, Any]) -> None:
         with self.database.write() as connection:
-            again = update(s.jobs).where(s.jobs.c.state == RUNNING)
-            connection.execute(again.values(state=WAITING, progress=0.0, doing=""))
+            exclude_others(connection)
+            _check_new(connection, name, declared["table"])
+            row = {"name": name, "declared": json.dumps(dict(declared)), "made_at": now()}
+            connection.execute(insert(s.datasets).values(**row))
+
+    def datasets(self, who: Who) -> list[Row]:
+        """All that the key may see."""
+        asked = select(s.datasets).where(_seen(who, s.datasets.c.name)).order_by(s.datasets.c.name)
+        return [{**row, "declared": json.loads(row["declared"])} for row in self._all(asked)]
+
+    def dataset(self, who: Who, name: str) -> Row:
+        """One dataset; what the key may not see is as absent as what does not exist, and is looked
+        for in the same way."""
+        c = s.datasets.c
+        row = self._first(select(s.datasets).where(and_(c.name == name, _seen(who, c.name))))
+        return {**row, "declared": json.loads(row["declared"])}
+
+    def declared(self, name: str) -> Row:
+        """What was declared of a dataset, for the server's own use."""
+        asked = select(s.datasets.c.declared).where(s.datasets.c.name == name)
+        found: Row = json.loads(self._first(asked)["declared"])
+        return found
+
+    # plans and releases
+
+    def add_plan(self, **row: Any) -> None:
+        self._add_once(s.plans, row)
+
+    def plan(self, who: Who, number: str) -> Row:
+        return self._visible(who, s.plans, number)
+
+    def plans(self, dataset: str) -> list[Row]:
+        return self._of_dataset(s.plans, dataset)
+
+    def plan_file(self, number: str) -> bytes:
+        return bytes(self._first(select(s.plans.c.file).where(s.plans.c.id == number))["file"])
+
+    def approve(self, who: Who, number: str) -> None:
+        self.plan(who, number)
+        where = and_(s.plans.c.id == number, s.plans.c.approved_at == "")
+        self._write(update(s.plans).where(where).values(approved_at=now(), approved_by=who.name))
+
+    def add_release(self, **row: Any) -> None:
+        self._add_once(s.releases, row)
+
+    def release(self, who: Who, number: str) -> Row:
+        return self._visible(who, s.releases, number)
+
+    def any_release(self, number: str) -> Row:
+        """A release, for the server's own use."""
+        return self._first(select(s.releases).where(s.releases.c.id == number))
+
+    def releases(self, dataset: str) -> list[Row]:
+        return self._of_dataset(s.releases, dataset)
+
+    # functions and paths
+
+    def add_function(self, **row: Any) -> None:
+        self._add_once(s.functions, {"points": 0, **row})
+
+    def has_function(self, number: str) -> bool:
+        return self._found(select(s.functions.c.id).where(s.functions.c.id == number)) is not None
+
+    def function(self, who: Who, number: str) -> Row:
+        return self._visible(who, s.functions, number)
+
+    def functions(self, dataset: str) -> list[Row]:
+        return self._of_dataset(s.functions, dataset)
+
+    def note_points(self, number: str, points: int) -> None:
+        """Know that so many points were answered, or more."""
+        c = s.functions.c
+        fewer = and_(c.id == number, c.points < points)
+        self._write(update(s.functions).where(fewer).values(points=points))
 
     def _add_once(self, table: Table, row: Row) -> None:
         """Add a row, unless a run of the same job before has."""
@@ -321,18 +316,10 @@ class Store:
         columns = [each for each in c if not isinstance(each.type, LargeBinary)]
         return self._first(select(*columns).where(and_(c.id == number, _seen(who, c.dataset))))
 
-    def _first(self, asked: Select[Any]) -> Row:
-        with self.database.read() as connection:
-            row = connection.execute(asked).mappings().first()
-        if row is None:
-            raise absent()
-        return dict(row)
-
     def _of_dataset(self, table: Table, dataset: str) -> list[Row]:
         columns = [each for each in table.c if not isinstance(each.type, LargeBinary)]
         asked = select(*columns).where(table.c.dataset == dataset).order_by(table.c.made_at)
-        with self.database.read() as connection:
-            return [dict(row) for row in connection.execute(asked).mappings()]
+        return self._all(asked)
 
 
 def _check_new(connection: Connection, name: str, table: str) -> None:

@@ -355,7 +355,7 @@ class Unread:
         ({"y_bounds": [(0, 1), None]}, "y_bounds must be given"),
         ({"shares": (1, 2, 3)}, "shares must be 2 positive numbers"),
         ({"kernel": [None]}, "kernel must be one for all outputs, or 2"),
-        ({"y_bounds": (0, 1), "shares": (1, 1)}, "shares is for several outputs"),
+        ({"y_bounds": (0, 1), "shares": (1, 1)}, "shares does not go with one output"),
     ],
 )
 def test_what_does_not_go_with_several_outputs_is_refused_before_they_are_read(settings, match):

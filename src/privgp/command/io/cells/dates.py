@@ -16,10 +16,8 @@ SINCE_1970 = {"seconds": 1, "milliseconds": 1000}  # words for --date-format: ho
 LIKE = "such as 2024-05-31 or 2024-05-31T12:00+02:00"
 
 
-def written_dates(
-    column: pl.Series, where: str, before: int = 0, date_format: str | None = None
-) -> pl.Series:
-    """``before``: rows of the table before the column's first."""
+def written_dates(column: pl.Series, where: str, date_format: str | None = None) -> pl.Series:
+    """Dates as they are written, in ISO 8601 unless a format is given."""
     if isinstance(column.dtype, pl.Date | pl.Datetime):
         return column
     since = date_format in SINCE_1970 and column.dtype.is_numeric()
@@ -33,9 +31,7 @@ def written_dates(
         try:
             known[cell] = nanoseconds_of(read(cell))
         except (ValueError, OverflowError):
-            raise Refusal(
-                f"{where} must hold dates, {like}: row {before + row + 1} does not."
-            ) from None
+            raise Refusal(f"{where} must hold dates, {like}: row {row + 1} does not.") from None
     instants = np.array([known[cell] for cell in column], dtype=np.int64).astype("datetime64[ns]")
     return pl.Series(column.name, instants)
 

@@ -116,7 +116,6 @@ def typed(
     column: pl.Series,
     where: str,
     kind: str | None,
-    before: int = 0,
     *,
     is_csv: bool = True,
     choice: str = FILL_IN,
@@ -127,13 +126,13 @@ def typed(
     text = column.dtype == pl.String
     column = column.str.strip_chars() if text else column
     missing = column.is_null() | (column == "") if text else column.is_null()
-    _refuse(missing, where, f"has no value in row {{}}: {choice}.", before)
+    _refuse(missing, where, f"has no value in row {{}}: {choice}.")
     if text and kind in (*NUMBERS, "date"):
-        _refuse_marks(column, where, before, choice)
+        _refuse_marks(column, where, choice)
     if kind in NUMBERS:
-        return _numbers(column, where, before)
+        return _numbers(column, where)
     if kind == "date":
-        return written_dates(column, where, before, date_format)
+        return written_dates(column, where, date_format)
     if kind in ("category", "boolean"):
         kinds = pl.Boolean | pl.Categorical | pl.Enum
         plain = text or column.dtype.is_integer() or isinstance(column.dtype, kinds)
@@ -141,32 +140,30 @@ def typed(
             raise Refusal(f"{where} must hold text or whole numbers, to be a {kind}.")
         return column
     if not (text and is_csv):
-        return _plain(column, where, before)
+        return _plain(column, where)
     if _are_truths(column):
-        return _numbers(column, where, before).cast(pl.Boolean)
+        return _numbers(column, where).cast(pl.Boolean)
     if column.str.contains(ISO).all():
-        return written_dates(column, where, before)
+        return written_dates(column, where)
     if _looks_numeric(column).any():
-        _refuse_marks(column, where, before, choice)
-        return _numbers(_without_codes(column, where), where, before)
+        _refuse_marks(column, where, choice)
+        return _numbers(_without_codes(column, where), where)
     _refuse_disguises(column, where)
     _refuse_marks(
         column,
         where,
-        before,
         f"{choice}. If it is a level like any other, say so with --categories",
     )
     return column
 
 
-def _refuse_marks(column: pl.Series, where: str, before: int, choice: str) -> None:
+def _refuse_marks(column: pl.Series, where: str, choice: str) -> None:
     """Refuse words that stand for no value, such as NA."""
     marks = column.str.to_lowercase().is_in([*NOTHING])
     if marks.any():
         row = int(marks.arg_max() or 0)
         raise Refusal(
-            f"{where} holds '{column[row]}' in row {before + row + 1}, as if there were no value: "
-            f"{choice}."
+            f"{where} holds '{column[row]}' in row {row + 1}, as if there were no value: {choice}."
         )
 
 
@@ -198,10 +195,10 @@ def _refuse_disguises(column: pl.Series, where: str) -> None:
         )
 
 
-def _plain(column: pl.Series, where: str, before: int) -> pl.Series:
+def _plain(column: pl.Series, where: str) -> pl.Series:
     """A column of Parquet, whose type says what it is."""
     if column.dtype.is_numeric():
-        return _numbers(column, where, before)
+        return _numbers(column, where)
     if isinstance(
         column.dtype, pl.Boolean | pl.String | pl.Categorical | pl.Enum | pl.Date | pl.Datetime
     ):
@@ -221,7 +218,7 @@ def _looks_numeric(column: pl.Series) -> pl.Series:
     return column.cast(pl.Float64, strict=False).is_not_null()
 
 
-def _numbers(column: pl.Series, where: str, before: int) -> pl.Series:
+def _numbers(column: pl.Series, where: str) -> pl.Series:
     """Finite numbers, whole ones as such."""
     column = column.cast(pl.Int64) if column.dtype == pl.Boolean else column
     text = column.dtype == pl.String
@@ -230,16 +227,16 @@ def _numbers(column: pl.Series, where: str, before: int) -> pl.Series:
     if text and _are_truths(column):
         return column.str.to_lowercase().replace_strict(TRUTHS, return_dtype=pl.Int64)
     values = column.cast(pl.Float64, strict=False)
-    _refuse(values.is_null(), where, "must hold numbers: row {} does not.", before)
-    _refuse(~values.is_finite(), where, "holds NaN or infinity in row {}.", before)
+    _refuse(values.is_null(), where, "must hold numbers: row {} does not.")
+    _refuse(~values.is_finite(), where, "holds NaN or infinity in row {}.")
     whole = column.cast(pl.Int64, strict=False)
     return whole if (text or column.dtype.is_integer()) and not whole.is_null().any() else values
 
 
-def _refuse(wrong: pl.Series, where: str, sentence: str, before: int) -> None:
+def _refuse(wrong: pl.Series, where: str, sentence: str) -> None:
     place = wrong.arg_max()
     if place is not None and wrong.any():
-        raise Refusal(f"{where} {sentence.format(before + place + 1)}")
+        raise Refusal(f"{where} {sentence.format(place + 1)}")
 
 
 def parted(text: str) -> list[str]:

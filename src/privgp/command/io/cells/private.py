@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -19,19 +18,6 @@ FORM = (
     "--x-bounds must be such as when=2024-01-01:2024-12-31,lat=51.3:51.7, or --x-bounds LO HI once for "
     "each input that has bounds, in their order."
 )
-
-
-def every_column(columns: Mapping[Any, Any], inputs: Sequence[str]) -> dict[Any, Any]:
-    """What every private input is, in their order: what was not mentioned is a number."""
-    for key, said in columns.items():
-        if said == "category":
-            raise Refusal(
-                f"The levels of the private column '{key}' must be declared, such as --categories "
-                f"'{key}=north|south'."
-            )
-    keys = {name: key for key in columns for name in (key if isinstance(key, tuple) else (key,))}
-    ordered = dict.fromkeys(keys.get(name, name) for name in inputs)
-    return {key: columns.get(key, "number") for key in ordered}
 
 
 def named_bounds(words: Sequence[str], kinds: Kinds) -> dict[str, tuple[str, str]]:
@@ -80,9 +66,3 @@ def private_table(frame: pl.DataFrame, inputs: Inputs, source: Source) -> pl.Dat
     with refusing(sentence, ValueError):
         private_rows(frame, inputs)
     return frame.select(inputs.names)
-
-
-def middle_rows(inputs: Inputs, rows: int) -> dict[str, Any]:
-    """A table of this many records in the middle of what was declared, to rehearse with."""
-    middle = inputs.declared_ends().mean(axis=1)
-    return inputs.table(np.tile(middle, (rows, 1)))

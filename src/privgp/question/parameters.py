@@ -1,0 +1,203 @@
+"""The parameters of a release, each declared once.
+
+The options of the command and the fields of the server's requests are made from this table. The
+constructors of the estimators and the records in plans and files are compared with it by
+``tests/question/test_parameters.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal
+
+from privgp.question.outcomes import CLASSIFIER, REGRESSOR
+
+GENERAL = "PrivateGP"
+EVERY = (REGRESSOR, CLASSIFIER, GENERAL)
+ALONE = (REGRESSOR, CLASSIFIER)  # the estimators of one outcome
+KIND_OPTIONS = (
+    "--dates", "--categories", "--places", "--crs", "--periodic", "--booleans", "--numbers",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several words."""
+
+    words: tuple[str, ...]
+
+    @property
+    def type(self) -> Any:
+        return Literal[self.words]
+
+    def limits(self, most: float | None) -> dict[str, float]:
+        return {}
+
+    def check(self, name: str, value: Any) -> None:
+        if not isinstance(value, str) or value not in self.words:
+            listed = ", ".join(map(repr, self.words))
+            raise ValueError(f"{name} must be one of {listed}, got {value!r}.")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A number from ``least`` to ``most``.
+
+    Attributes
+    ----------
+    least, most : float
+    whole : bool
+        Whether it counts something.
+    others : bool
+        Whether it may be something else than a number, which is checked where it is used.
+
+    """
+
+    least: float = 1e-50
+    most: float = 1e50
+    whole: bool = False
+    others: bool = False
+
+    @property
+    def type(self) -> Any:
+        return int if self.whole else float
+
+    def limits(self, most: float | None) -> dict[str, float]:
+        """The ends, as schemas have them; ``most``: a smaller largest number."""
+        return {"ge": self.least, "le": self.most if most is None else most}
+
+    def check(self, name: str, value: Any) -> None:
+        right = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
+        if not right and not self.others:
+            raise ValueError(f"{name} must be a {'whole ' if self.whole else ''}number.")
+        if right and not self.least <= value <= self.most:
+            ends = f"at least {self.least:g} and at most {self.most:,g}"
+            kind = ends if self.whole else "positive and finite"
+            raise ValueError(f"{name} must be {kind}, got {value!r}.")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a custodian declares or chooses.
+
+    Attributes
+    ----------
+    name : str
+        In Python and in files.
+    meaning : str
+        One or two sentences. Names of parameters stand between backticks, with a value where one is meant:
+        the command writes them as options.
+    default : Any
+    values : Choice or Span, optional
+        What it may be, if it is a word or a number. The command and the server then take it as it is.
+    estimators : tuple of str
+        The names of the estimators that take it.
+    options : tuple of str
+        The options of the command that say it; none: ``--`` and its name.
+    panel : {"Privacy", "Model"}
+        Where the command's help shows it.
+    metavar : str, optional
+        How the command's help shows a value.
+    served : {"", "dataset", "plan"}
+        Whether the server takes it: declared by a custodian with a dataset, or chosen for every plan.
+    most_served : float, optional
+        The largest number that the server takes.
+    kept : bool
+        Whether plans and files hold it.
+
+    """
+
+    name: str
+    meaning: str
+    default: Any = None
+    values: Choice | Span | None = None
+    estimators: tuple[str, ...] = EVERY
+    options: tuple[str, ...] = ()
+    panel: str = "Model"
+    metavar: str | None = None
+    served: str = ""
+    most_served: float | None = None
+    kept: bool = True
+
+    @property
+    def type(self) -> Any:
+        """What the command and the server read."""
+        assert self.values is not None
+        return self.values.type | None if self.default is None else self.values.type
+
+    def is_default(self, value: Any) -> bool:
+        same = isinstance(value, Real | str) and value == self.default
+        return value is self.default or same
+
+
+TABLE = (
+    Parameter("kernel", "The kernel, in units of the inputs and squared units of the output.", estimators=ALONE),
+    Parameter("noise_variance", "The variance of outputs around the function.", None, Span(5e-324, 1.7e308),
+              (REGRESSOR,)),
+    Parameter("y_bounds", "Public output bounds, chosen without seeing the data; values outside are clipped.",
+              estimators=(REGRESSOR,), options=("--bounds",)),
+    Parameter("classes", "If the output is a label: all labels that may occur, chosen without looking at them.",
+              estimators=(CLASSIFIER,)),
+    Parameter("x_bounds", "With `protect='records'`: public bounds of the inputs, chosen without looking at "
+              "them. Inputs outside are moved to them."),
+    Parameter("epsilon", "The budget: smaller is more private.", 1.0, Span(most=1e4), served="plan",
+              most_served=1000),
+    Parameter("delta", "The small probability left to chance, well below one over the number of people; may be "
+              "0 with Laplace noise.", 1e-6, Span(0.0, 1.0 - 1e-16), served="plan"),
+    Parameter("protect", "What is private.", "outputs", Choice(("outputs", "records")), served="dataset"),
+    Parameter("targets", "Where to be accurate. Default: at the rows; with `protect='records'`, all over the "
+              "bounds."),
+    Parameter("objective", "What the measurement minimises.", "posterior",
+              Choice(("posterior", "trace", "max", "logdet")), (REGRESSOR,)),
+    Parameter("reconstruct", "A function that predicts anywhere, or unbiased values at the targets only.",
+              "posterior", Choice(("posterior", "unbiased")), (REGRESSOR,)),
+    Parameter("hyperparameters", "Learned from the private measurement at no cost, or as given.", "learned",
+              Choice(("learned", "fixed")), served="plan"),
+    Parameter("inducing", "For many rows: the number of inducing inputs. The table is then read in parts. "
+              "Default: exact, or a usual number past 20,000 rows. With `protect='records'`: the largest "
+              "number of bins or features.", None, Span(1, 5000, whole=True, others=True),
+              metavar="COUNT", served="plan", most_served=1000),
+    Parameter("link", "With `classes`: from the function to a probability.", "logit",
+              Choice(("logit", "probit")), (CLASSIFIER,), served="plan"),
+    Parameter("mechanism", "The noise distribution; auto takes the one with the smaller expected error.", "auto",
+              Choice(("auto", "gaussian", "laplace")), served="plan"),
+    Parameter("likelihood", "What outputs are: numbers, or counts (poisson), whose rate is then released.",
+              "gaussian", Choice(("gaussian", "poisson")), (REGRESSOR,), served="dataset"),
+    Parameter("max_change", "How much one person can change one output, such as 1 for a count of people. "
+              "Default: from one bound to the other.", None, Span(), (REGRESSOR,), panel="Privacy",
+              served="dataset"),
+    Parameter("shares", "For several outputs: the noise of an output, relative to its bounds, is proportional "
+              "to one over its share. Default: equal.", estimators=(REGRESSOR, GENERAL)),
+    Parameter("columns", "What inputs are that are not numbers.", options=KIND_OPTIONS),
+    Parameter("most_rows", "With `groups`: the most rows of one person that are used, the first ones. Default: "
+              "all, or 1,000 of many rows.", None, Span(1, 65_536, whole=True), (REGRESSOR,), metavar="COUNT"),
+    Parameter("engine", "Where many rows are worked on: the address of a Dask scheduler whose workers read "
+              "them.", estimators=(REGRESSOR,), options=("--scheduler",), kept=False),
+    Parameter("ledger", "The account to charge.", options=("--ledger", "--dataset"), kept=False),
+    Parameter("random_state", "For simulations only: repeatable noise that protects nobody.",
+              options=("--seed",), kept=False),
+)  # fmt: skip
+BY_NAME = {each.name: each for each in TABLE}
+
+
+def choices(name: str) -> tuple[str, ...]:
+    """The words that a parameter may be."""
+    values = BY_NAME[name].values
+    assert isinstance(values, Choice)
+    return values.words
+
+
+def names_of(*estimators: str, kept: bool = False) -> tuple[str, ...]:
+    """The names of the parameters that all of these estimators take, or of the ``kept`` ones."""
+    taken = (each for each in TABLE if {*estimators} <= {*each.estimators})
+    return tuple(each.name for each in taken if each.kept or not kept)
+
+
+def check_values(given: Mapping[str, Any]) -> None:
+    """Refuse words and numbers that a parameter cannot be; None is a default and is never refused."""
+    for each in TABLE:
+        value = given.get(each.name, each.default)
+        if each.values is not None and (value is not None or each.default is not None):
+            each.values.check(each.name, value)

@@ -1,0 +1,139 @@
+"""What does not go together, once, with the reason and the proof page that states it.
+
+The estimators, the command and the server check these rules and report them: Python names parameters, the
+command the options that say them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+from privgp.question.parameters import BY_NAME, Parameter
+
+OUTCOME = "outcome"  # what is private: one of the next three
+ONE, SEVERAL, LABELS = "one output", "several outputs", "labels"
+# What is given beside the parameters: columns of the table.
+COLUMNS = {name: Parameter(name, "") for name in ("groups", "exposure")}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Parameters that must be left out.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The parameters, or columns, that keep their defaults.
+    where : str
+        The parameter or column that this depends on, or "outcome".
+    values : tuple
+        What it is where the rule holds.
+    reason : str
+    proof : str
+        The page of ``docs/proofs`` that states it.
+    allows : type, or none
+        Values of this type are allowed.
+
+    """
+
+    names: tuple[str, ...]
+    where: str
+    values: tuple[Any, ...]
+    reason: str
+    proof: str
+    allows: Any = ()
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        where = given.get(self.where, "")
+        if not isinstance(where, str | None) or where not in self.values:
+            return
+        words = f"rows without {self.where}" if where is None else f"{self.where}={where!r}"
+        words = words if self.where != OUTCOME else str(where)
+        for name in self.names:
+            own = BY_NAME.get(name) or COLUMNS[name]
+            value = given.get(name, own.default)
+            if not own.is_default(value) and not isinstance(value, self.allows):
+                raise ValueError(
+                    f"{name} does not go with {words}: {self.reason} "
+                    f"(docs/proofs/{self.proof}.md). Leave {name}={own.default!r}."
+                )
+
+
+RULES = (
+    Rule(("x_bounds",), "protect", ("outputs",),
+         "public inputs need no bounds", "measure"),
+    Rule(("objective", "reconstruct"), "protect", ("records",),
+         "they weigh noise at the inputs of rows, which are private", "records"),
+    Rule(("most_rows",), "protect", ("records",),
+         "all records of a person count as one, whatever their number", "features"),
+    Rule(("max_change",), "protect", ("records",),
+         "a person changes a whole record", "records"),
+    Rule(("inducing",), "protect", ("records",),
+         "points are inputs of rows, which are private; a whole number limits the bins or "
+         "features", "records", Integral),
+    Rule(("exposure",), "protect", ("records",),
+         "exposures are public, and that of a private record is as private as the record; every "
+         "record counts over one unit", "counts"),
+    Rule(("exposure",), "likelihood", ("gaussian",),
+         "it is what counts are counted over", "counts"),
+    Rule(("objective", "reconstruct", "most_rows"), "likelihood", ("poisson",),
+         "a rate is no linear function of the counts", "counts"),
+    Rule(("objective", "reconstruct", "most_rows"), OUTCOME, (SEVERAL,),
+         "the noise of all outputs is chosen together, for posteriors", "several_outputs"),
+    Rule(("shares",), OUTCOME, (ONE, LABELS),
+         "one output has the whole budget", "several_outputs"),
+    Rule(("link",), OUTCOME, (ONE, SEVERAL),
+         "it is for labels, and others are no probabilities", "classes"),
+    Rule(("y_bounds", "noise_variance", "objective", "reconstruct", "max_change",
+          "likelihood", "most_rows", "exposure"), OUTCOME, (LABELS,),
+         "a label is one of the classes, and no number", "classes"),
+    Rule(("most_rows",), "groups", (None,),
+         "it is for people with several rows, so give groups", "inducing"),
+    Rule(("objective", "reconstruct"), "mechanism", ("laplace",),
+         "its sums are over groups of inputs, and these weigh every input by itself", "partition"),
+)  # fmt: skip
+
+
+def check_rules(given: Mapping[str, Any], outcome: str) -> None:
+    """Refuse what does not go together.
+
+    Parameters
+    ----------
+    given : mapping
+        Parameters by name, and columns: ``groups`` and ``exposure``, None where there are none. What is
+        absent is not checked.
+    outcome : {"one output", "several outputs", "labels"}
+        What is private.
+
+    """
+    for rule in RULES:
+        rule.check({**given, OUTCOME: outcome})
+
+
+def check_column_roles(
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    groups: str | None = None,
+    exposure: str | None = None,
+    *,
+    private: bool = False,
+) -> None:
+    """Refuse columns of a table in two roles. ``private``: whether inputs and people are, too."""
+    if len({*inputs}) < len(inputs) or not inputs:
+        raise ValueError("inputs must be names of different columns.")
+    if len({*outputs}) < len(outputs):
+        raise ValueError("output must be names of different columns.")
+    others = {
+        "be among the inputs": inputs,
+        "name the people": (groups,),
+        "be the exposure": (exposure,),
+    }
+    for role, names in others.items():
+        for name in outputs:
+            if name in names:
+                raise ValueError(f"the private output {name!r} cannot {role}.")
+    if private and groups in inputs:
+        raise ValueError(f"the private identifiers {groups!r} cannot be among the inputs.")
