@@ -3,9 +3,11 @@
 import hashlib
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -163,7 +165,7 @@ def _core(model: Any) -> dict[str, Any]:
             "unit": plan.error_unit,
             "interval_coverage": COVERAGE,
         },
-        "software": _software(),
+        "software": dict(_software()),
         "plan_hash": _measured(model, promised),
         "plan": plan.hash,
         **({"ledger": model.charged_} if "charged_" in vars(model) else {}),
@@ -224,11 +226,11 @@ def filled_in(given: Mapping[str, str] | None) -> dict[str, str]:
     return {name: holder.get(name, "") for name in wording.HOLDER}
 
 
+@cache  # slow to look up
 def _software() -> dict[str, str]:
     versions = {"python": platform.python_version()}
+    versions |= dict.fromkeys(PACKAGES, "not installed as a package")
     for name in PACKAGES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "not installed as a package"
     return versions
