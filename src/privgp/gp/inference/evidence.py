@@ -27,9 +27,14 @@ from privgp.types import Array, Integers
 class Fit:
     """The measurement explained by one set of hyperparameters.
 
-    ``factor``: lower Cholesky factor of S; ``solved``: S^-1 t; ``energy_variance``: the variance of
-    the energy given t, to be held fixed while climbing; ``gradient``: with respect to
-    (kernel.theta, log noise variance), or None.
+    Attributes
+    ----------
+    log_evidence : of the measured numbers and of the energy given them, up to a constant
+    factor : lower Cholesky factor of S
+    solved : S^-1 t
+    energy_variance : the variance of the energy given t, to be held fixed while climbing
+    gradient : with respect to (kernel.theta, log noise variance), or None
+
     """
 
     log_evidence: float
@@ -68,9 +73,16 @@ def _with_noise(S: Array, t: Array, noise_std: float) -> tuple[Array, Array, flo
 
 @dataclass(frozen=True)
 class Conditioned:
-    """One model given what was measured: ``factor``, ``solved`` as in ``Fit``, of the numbers that
-    stand for the measured ones. ``log_evidence``: of these; ``normal``: if all noise were normal;
-    ``noise_variances``: (measured,), of the noise for privacy on these numbers."""
+    """One model given what was measured.
+
+    Attributes
+    ----------
+    factor, solved : as in ``Fit``, of the numbers that stand for the measured ones
+    log_evidence : of these
+    normal : the log evidence if all noise were normal
+    noise_variances : (measured,), of the noise for privacy on these numbers
+
+    """
 
     factor: Array
     solved: Array
@@ -87,7 +99,20 @@ def condition(
 ) -> Conditioned:
     """Condition one model on the measurement, Laplace noise taken for what it is.
 
-    ``smooth``: its kernel at the nodes, if that is known already.
+    Parameters
+    ----------
+    functionals, measurement
+        What was measured of the function, and the numbers.
+    model
+        Whose kernel, noise and changes explain them.
+    smooth
+        Its kernel at the nodes, (nodes, nodes), if that is known already.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        The covariance of the numbers is not positive definite.
+
     """
     nodes = functionals.nodes
     if smooth is None:
@@ -115,9 +140,23 @@ def fit(
     energy_variance: float | None = None,
     changes: Array | None = None,
 ) -> Fit:
-    """Explain the measurement; ``nodes`` are the (mapped) nodes on which the kernel acts.
+    """Explain the measurement by one kernel and noise variance, its energy included.
 
-    The gradient treats ``energy_variance`` as given, so climb with it fixed.
+    Parameters
+    ----------
+    functionals, measurement
+        What was measured of the function, and the numbers.
+    kernel, noise_variance
+        The hyperparameters.
+    nodes
+        (nodes, columns), the (mapped) nodes on which the kernel acts.
+    gradient
+        Whether to compute it.
+    energy_variance
+        If given, the gradient and the value treat it as known, so climb with it fixed.
+    changes
+        (nodes, changes), values of changes that belong to the model.
+
     """
     f, s2, k0 = functionals, noise_variance, variance(kernel)
     K, pull = value_and_pullback(kernel, nodes)
@@ -176,10 +215,19 @@ def fit(
 class Bending:
     """What changes of the function, one or two at a time, do to the evidence: updates of rank one.
 
-    A change with values g at the nodes adds ``u u^T``, ``u = A g``, to cov(t). What does not depend
-    on hyperparameters is computed once: ``shapes``, (nodes, changes); ``moved``: U = A g;
-    ``squares``: g^T G g for every two; ``pulled``, (changes, nodes) and ``crossed``, (changes, measured),
-    g^T G and g^T H.
+    A change with values g at the nodes adds ``u u^T``, ``u = A g``, to cov(t). What does not
+    depend on hyperparameters is computed once.
+
+    Attributes
+    ----------
+    functionals, measurement : what was measured
+    shapes : g, (nodes, changes)
+    moved : U = A g, (measured, changes)
+    squares : (changes,), g^T G g
+    pulled : g^T G, (changes, nodes)
+    crossed : g^T H, (changes, measured)
+    pairs : (pairs, 2), the changes of which two at a time are looked at
+
     """
 
     functionals: Functionals
@@ -198,6 +246,7 @@ class Bending:
 
     @classmethod
     def of(cls, f: Functionals, measurement: Measurement, shapes: Array) -> Bending:
+        """All of it from the values of the changes at the nodes, (nodes, changes); without pairs."""
         pulled = shapes.T @ f.energy_gram
         return cls(
             f, measurement, shapes, f.weights @ shapes, np.einsum("ij,ji->i", pulled, shapes), pulled,
@@ -208,8 +257,21 @@ class Bending:
     def log_evidence(
         self, kernel: Kernel, noise_variance: float, nodes: Array
     ) -> tuple[Array, Array]:
-        """Of the measured numbers, and of the energy given them: each of no change, of every change
-        alone and of the pairs, (1 + changes + pairs,)."""
+        """Log evidences with no change, with every change alone and with the pairs.
+
+        Parameters
+        ----------
+        kernel, noise_variance
+            The hyperparameters.
+        nodes
+            (nodes, columns), mapped.
+
+        Returns
+        -------
+        numbers, energy : Array
+            (1 + changes + pairs,) each: of the measured numbers, and of the energy given them.
+
+        """
         f, measurement, s2, k0 = (
             self.functionals,
             self.measurement,
@@ -287,7 +349,7 @@ class Bending:
 
 
 def variance_gradient(kernel: Kernel) -> Array:
-    """The gradient of k(x, x) with respect to kernel.theta."""
+    """The gradient of k(x, x) with respect to kernel.theta, (parameters,)."""
     width = max(np.size(getattr(leaf, "length_scale", 1.0)) for leaf in parts(kernel))
     return value_and_pullback(kernel, np.zeros((1, width)))[1](np.ones((1, 1)))
 
