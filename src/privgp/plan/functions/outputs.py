@@ -91,8 +91,7 @@ class FunctionModel:
         return np.asarray(solve_triangular(self.node_factor, cross, lower=True, check_finite=False))
 
     def node_values(self, points: Array, numbers: Array) -> Array:
-        """``k(points, Z) L^-T numbers``, (points,), in blocks of one shape: batches change no bit.
-        """
+        """``k(points, Z) L^-T numbers``, (points,), in blocks of one shape."""
         out = np.empty(len(points))
         for start in range(0, len(points), BLOCK):
             part = points[start : start + BLOCK]
