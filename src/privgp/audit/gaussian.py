@@ -28,7 +28,7 @@ class NoisyPair:
     ----------
     low, high : (numbers,), without noise, of public or simulated data
     noise : as a release would draw it
-    promise : what the noise should guarantee
+    promise : the guarantee that the noise should give
 
     """
 
@@ -44,7 +44,7 @@ def attack_pair(pair: NoisyPair, trial: Trial, noise_scale: float, rng: Random) 
     Parameters
     ----------
     pair
-        What the two datasets give.
+        The measurements of the two datasets.
     trial
         How many draws, and how sure the bounds are.
     noise_scale

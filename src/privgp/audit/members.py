@@ -126,9 +126,9 @@ def released(
     n_paths
         L; ``inf`` gives mu and v themselves, 1 no variance.
     scale
-        What variances are taken relative to.
+        Unit of the variances, as a std.
     rng
-        Of the simulation.
+        Generator of the simulation.
 
     """
     if n_paths == math.inf:

@@ -24,9 +24,9 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
     Parameters
     ----------
     result
-        Of ``trade_off``.
+        Result of ``trade_off``.
     ax
-        Where to draw; a new figure by default.
+        The panel to draw in; a new figure by default.
 
     Returns
     -------
@@ -100,9 +100,9 @@ def draw_releases(ax: Axes, result: Membership, statistic: int) -> None:
     Parameters
     ----------
     ax
-        Where to draw.
+        The panel to draw in.
     result
-        Of ``membership``.
+        Result of ``membership``.
     statistic
         0 for means, 1 for logarithms of variances.
 

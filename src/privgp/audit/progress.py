@@ -27,7 +27,7 @@ def part(callback: Callback, start: float, end: float) -> Callback:
 
 
 def repeated(draw: Callable[[], Any], count: int, doing: str, tell: Callback) -> list[Any]:
-    """What this many calls return; a hundred times on the way the callback is called.
+    """The results of this many calls; the callback is called a hundred times on the way.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def repeated(draw: Callable[[], Any], count: int, doing: str, tell: Callback) ->
     count
         How often.
     doing
-        What the callback is given as words.
+        The words that the callback is given.
     tell
         The callback.
 

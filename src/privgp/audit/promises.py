@@ -31,7 +31,7 @@ class Promise:
 
     Attributes
     ----------
-    mu : of Gaussian privacy, if that is promised
+    mu : parameter of Gaussian privacy, if that is promised
     pairs : (epsilon, delta), each of which holds
     slack : the lattice's share of delta, taken off the Gaussian curve
 
@@ -43,7 +43,7 @@ class Promise:
 
     @classmethod
     def of(cls, event: Event) -> Self:
-        """What one step promises that spends this."""
+        """The guarantee of one step with this cost."""
         pairs = tuple((epsilon, 0.0) for epsilon in event.pure_epsilons)
         mu = 1.0 / event.noise_multipliers[0] if event.noise_multipliers else None
         return cls(mu, pairs, event.delta_slack)
@@ -115,12 +115,12 @@ def promise_of(given: Any) -> Promise:
 def path_promise(
     kernel: Kernel, noise_variance: float, n: int, n_paths: float = 1, **options: Any
 ) -> Promise | None:
-    """What posterior paths promise at every epsilon.
+    """The guarantee of posterior paths at every epsilon.
 
     Parameters
     ----------
     kernel, noise_variance
-        Of the posterior.
+        Kernel and noise variance of the posterior.
     n
         How many records it is given.
     n_paths
@@ -155,7 +155,7 @@ def renyi_curve(
     Parameters
     ----------
     kernel, noise_variance
-        Of the posterior.
+        Kernel and noise variance of the posterior.
     n
         How many records it is given.
     n_paths

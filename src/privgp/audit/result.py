@@ -28,11 +28,11 @@ class TradeOff:
         allows at the attack's false-positive rate
     mu_low, mu_high : bounds of the attack's own, from the bounds of its error rates
     false_positive_rate, false_negative_rate : on fresh draws
-    draws : of each dataset
+    draws : number of draws of each dataset
     failure_probability : with which the bounds may be wrong
     false_positive_bounds, false_negative_bounds : Clopper-Pearson bounds of both rates
-    promise : what the attack is compared with
-    attack : what was done, in words
+    promise : the guarantee that the attack is compared with
+    attack : the attack in words
 
     """
 
@@ -93,9 +93,9 @@ def clopper_pearson(count: int, draws: int, failure: float) -> tuple[float, floa
     Parameters
     ----------
     count
-        Of successes.
+        Number of successes.
     draws
-        Of all trials.
+        Number of trials.
     failure
         With which either bound may be wrong.
 
@@ -121,15 +121,15 @@ def from_errors(
     Parameters
     ----------
     promise
-        What the attack is compared with.
+        The guarantee that the attack is compared with.
     false_positives, false_negatives
         How often it was wrong on fresh draws of either dataset.
     draws
-        Of each dataset.
+        Number of draws of each dataset.
     failure
         With which the bounds may be wrong.
     attack
-        What it was, in words.
+        The attack in words.
 
     """
     alpha = clopper_pearson(false_positives, draws, failure / 2.0)
@@ -171,13 +171,13 @@ class Trial:
         Parameters
         ----------
         scores
-            Of fresh draws of dataset 0 or 1, (draws,).
+            The scores of fresh draws of dataset 0 or 1, (draws,).
         cut
             The threshold.
         promise
-            What the attack is compared with.
+            The guarantee that the attack is compared with.
         attack
-            What it was, in words.
+            The attack in words.
 
         """
         wrong = np.count_nonzero(scores(0, part(self.tell, 0.0, 0.5)) > cut)
@@ -217,8 +217,8 @@ class Membership:
     auc : the area under the curve of its rates over all thresholds; guessing has 0.5
     auc_bounds : Hoeffding's
     thresholds : fixed beforehand, with Clopper-Pearson bounds
-    failure_probability : of all bounds together
-    promise : what it is compared with, or None
+    failure_probability : probability that any bound is wrong
+    promise : the guarantee it is compared with, or None
     false_positive_rates, true_positive_rates : the curve
     laws : the fitted distributions
     inside, outside : the shadows' releases, with the record and without it

@@ -23,7 +23,7 @@ def step(X: Array) -> Array:
 
 @dataclass(frozen=True)
 class Population:
-    """Where simulated datasets come from.
+    """The distribution of simulated datasets.
 
     ``n`` inputs even over a box, outputs ``(1 - m) f(x) + m U(-1, 1)``.
 
@@ -55,7 +55,7 @@ class Population:
         member
             Whether the record replaces the last one of each.
         rng
-            Of the simulation.
+            Generator of the simulation.
 
         """
         X = rng.uniform(self.low, self.high, size=(count, self.n, len(self.low)))
@@ -80,7 +80,7 @@ def posteriors(
     Parameters
     ----------
     kernel, noise_variance
-        Of the posterior.
+        Kernel and noise variance of the posterior.
     X
         (count, n, inputs).
     y

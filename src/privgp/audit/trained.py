@@ -44,7 +44,7 @@ def attack_trained(sampler: Sampler, promise: Promise, trial: Trial) -> TradeOff
     sampler
         Draws releases, (count, numbers), of either dataset.
     promise
-        What the attack is compared with.
+        The guarantee that the attack is compared with.
     trial
         How many draws, and how sure the bounds are.
 
@@ -67,7 +67,7 @@ def attack_trained(sampler: Sampler, promise: Promise, trial: Trial) -> TradeOff
 def choose_attack(
     first: Array, second: Array, promise: Promise, draws: int, failure: float
 ) -> _Candidate:
-    """Of linear, quadratic and tree scores, and all thresholds, the one most beyond the promise.
+    """The linear, quadratic or tree score, and its threshold, that is most beyond the promise.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def choose_attack(
         (draws, numbers), in stds, of the two datasets; scores are fitted on one part of
         them and chosen on the rest.
     promise
-        What the attack is compared with.
+        The guarantee that the attack is compared with.
     draws
         How many fresh ones it will be tested on.
     failure

@@ -47,8 +47,8 @@ def memory_kept() -> Iterator[None]:
 class Task:
     """A function of a block that says nothing of either.
 
-    What fails comes back as a sentence, since workers log the arguments and the text of whatever
-    is raised.
+    A failure comes back as a sentence, since workers log the arguments and the text of every
+    exception.
     """
 
     function: Callable[[Any], Any]
@@ -87,7 +87,7 @@ class Cluster:
 
     Attributes
     ----------
-    client : of ``dask.distributed``, connected
+    client : a client of ``dask.distributed``, connected
 
     """
 

@@ -12,7 +12,7 @@ Watch = Callable[[int, int], None]  # is told how many blocks of how many are do
 
 
 class Engine(Protocol):
-    """Where a function of blocks of rows is computed.
+    """The workers that compute a function of blocks of rows.
 
     The function must be pure: blocks may be computed in any order, anywhere, and again when they
     are lost.
@@ -30,7 +30,7 @@ class Engine(Protocol):
         function
             Pure; on a cluster it is sent to workers.
         blocks
-            What it is given, one at a time.
+            The arguments, one at a time.
         watch
             Is called with how many blocks of how many are done.
 

@@ -46,7 +46,7 @@ class Change:
     kind : "bump", "step" or "edge"
     centre : (columns,), where it is, in the units of the inputs
     slopes : (columns, columns) of a bump, (1, columns) of a step or an edge; one over the widths
-    std : of its height, in units of the function
+    std : std of its height, in units of the function
 
     """
 
@@ -109,7 +109,7 @@ def list_changes(X: Array, std: float) -> tuple[list[Cell], Array]:
     X
         (points, columns), public.
     std
-        Of the heights, in units of the function.
+        std of the heights, in units of the function.
 
     Returns
     -------

@@ -100,7 +100,7 @@ class Coordinates:
 
     Parameters
     ----------
-    kernel : of the function and of the noise
+    kernel : kernel of the function and of the noise
     inputs : (inputs, columns), where the sums s of outputs are taken
     coefficients : A, (inputs, inputs)
 
@@ -113,7 +113,7 @@ class Coordinates:
         self._rows = np.empty((0, coefficients.shape[1]))
 
     def propose(self, points: Array) -> Extension:
-        """What further points add. Changes nothing.
+        """The rows that further points add. Changes nothing.
 
         Parameters
         ----------

@@ -23,7 +23,7 @@ class InputMap:
 
     Attributes
     ----------
-    share : of the ranked coordinate, between 0 and 1
+    share : share of the ranked coordinate, between 0 and 1
     knots, ranks : (knots, columns), a coordinate and the rank it has
     plain : columns that stay as they are
 
@@ -64,7 +64,7 @@ def part_ranked(X: Array, share: float, plain: tuple[int, ...] = ()) -> InputMap
     X
         (rows, columns), public inputs.
     share
-        Of the ranked coordinate; 0 gives the map that changes nothing.
+        Share of the ranked coordinate; 0 gives the map that changes nothing.
     plain
         Columns that stay as they are.
 

@@ -30,7 +30,7 @@ class Link:
     name : "logit", "probit" or "log"
     mean, slope : g and its derivative
     variance : V, of an outcome about its mean, as a function of f
-    inverse : of g
+    inverse : inverse of g
     reach : how far a line may be followed away from where it was fitted, in units of f
 
     """
@@ -48,7 +48,7 @@ class Link:
         Parameters
         ----------
         mean, variance
-            Of f, arrays of any one shape.
+            Mean and variance of f, arrays of any one shape.
 
         """
         return _average(self.mean, mean, variance)

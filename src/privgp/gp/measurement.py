@@ -16,12 +16,12 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured, in units of y about the middle of its bounds. Public once it exists.
+    """Measured numbers, in units of y about the middle of its bounds. Public once it exists.
 
     Attributes
     ----------
     values : (measured,), B s plus noise
-    noise_std : of the noise on each value
+    noise_std : std of the noise on each value
     energy : the weighted sum of squared outputs plus noise, or None
     energy_noise_std : its noise
     counts : (measured,), B times the records per bin plus noise, if inputs are private
@@ -29,8 +29,8 @@ class Measurement:
         of them, or one for each
     gram : (measured, measured), the sums of products of two features plus noise, if inputs are
         private and many
-    centre : of outcomes with a link, what was subtracted from each before it was summed; None:
-        what is usual for their kind
+    centre : number that was subtracted from every outcome with a link before it was summed;
+        None: the usual one of their kind
 
     """
 

@@ -30,10 +30,10 @@ class Hyperparameters:
     Attributes
     ----------
     kernel : a scikit-learn kernel on mapped inputs, without noise
-    noise_variance : of an output about the function, in squared units of the outputs
+    noise_variance : variance of an output about the function, in squared units of the outputs
     input_map : applied to inputs before the kernel
     weight : how plausible the model is; those of a set of models sum to 1
-    changes : where the function changes besides, at most two
+    changes : local changes of the function, at most two
 
     """
 
@@ -55,7 +55,7 @@ class Hyperparameters:
         X, Z
             Inputs as they are, before the map; Z is X by default.
         smooth
-            What ``smooth(X, Z)`` returned, if that is known already.
+            The result of ``smooth(X, Z)``, if it is known already.
 
         """
         K = self.smooth(X, Z) if smooth is None else smooth

@@ -25,8 +25,8 @@ class Smoother:
     ----------
     weights : C
     variance : (targets,), the posterior variance there
-    jitter : what had to be added to the diagonal of K for its Cholesky factor to exist; it is
-        part of the predictor that is released
+    jitter : the number added to the diagonal of K for its Cholesky factor to exist; it is part
+        of the predictor that is released
 
     """
 
@@ -45,9 +45,9 @@ def exact_smoother(
     Parameters
     ----------
     kernel
-        Of the function.
+        Kernel of the function.
     noise_variance
-        Of an output about it.
+        Variance of an output about it.
     X
         (inputs, columns), distinct.
     counts
@@ -119,7 +119,7 @@ def choose_nodes(kernel: Kernel, X: Array, count: int) -> Integers:
     Parameters
     ----------
     kernel
-        Of the function.
+        Kernel of the function.
     X
         (rows, columns), public.
     count
@@ -162,7 +162,7 @@ def nystrom(kernel: Kernel, X: Array, chosen: Integers) -> Nystrom:
     Parameters
     ----------
     kernel
-        Of the function.
+        Kernel of the function.
     X
         (rows, columns).
     chosen
@@ -185,7 +185,7 @@ def stable_cholesky(K: Array, scale: float | None = None) -> Array:
     K
         (n, n), symmetric.
     scale
-        What the jitter is relative to; the largest diagonal entry by default.
+        Unit of the jitter; the largest diagonal entry by default.
 
     Raises
     ------
@@ -230,7 +230,7 @@ def inducing_smoother(
     Parameters
     ----------
     kernel
-        Of the function.
+        Kernel of the function.
     nodes
         Z, (nodes, columns).
     gram

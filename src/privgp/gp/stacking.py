@@ -64,12 +64,12 @@ class Stacked:
         Parameters
         ----------
         functionals, measurement
-            Of the further one.
+            Functionals and values of the further one.
         start
             a model on inputs as they are, by which many nodes are thinned out.
         shared
-            What both have in common if it is of rows measured before. The energy then stays that
-            of these rows, whose values the caller combines; that of new rows is added.
+            The rows that both have in common, if any. The energy then stays that of
+            these rows, whose values the caller combines; that of new rows is added.
 
         """
         old, new = on_common_nodes(self.functionals, functionals, start)

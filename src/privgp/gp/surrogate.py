@@ -32,7 +32,7 @@ class Hyperprior:
     lengthscales : (draws, coordinates), in units of the unit cube
     stds : (draws,), of the function
     smoothness : (draws,), the Matern order (inf: squared exponential)
-    mean_std : of an unknown constant
+    mean_std : std of an unknown constant
 
     """
 
@@ -117,11 +117,11 @@ class Surrogate:
         Parameters
         ----------
         place
-            Of the setting among the points.
+            Place of the setting among the points.
         value
             The noisy score.
         noise_std
-            Of its noise; 0 if it is exact.
+            std of its noise; 0 if it is exact.
 
         """
         rows = self._rows[:, : self._count]

@@ -28,7 +28,7 @@ class Account:
 
     Parameters
     ----------
-    ledger : where the account was opened
+    ledger : the ledger that the account was opened in
     dataset : its name
 
     """
@@ -49,16 +49,16 @@ class Account:
         Parameters
         ----------
         guarantee
-            Of the release that will be drawn.
+            Guarantee of the release that will be drawn.
         key
             a charge with this key is made once; made again for the same guarantee and
             ``request`` it costs nothing, for another one it is refused. It pays for one answer:
             give out only what ``store`` returned under the key, as ``answer`` does.
         request
-            What was asked, of which a hash is kept.
+            Bytes of the request, of which a hash is kept.
         fingerprint
-            Of the public part of the data; a warning is given if another dataset was charged
-            with the same one.
+            Hash of the public part of the data; a warning is given if another dataset was
+            charged with the same one.
 
         Raises
         ------

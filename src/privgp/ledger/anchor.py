@@ -22,7 +22,7 @@ class Anchor:
 
     Parameters
     ----------
-    path : of the file, which need not exist
+    path : path of the file, which need not exist
 
     """
 
@@ -57,9 +57,9 @@ class Anchor:
         Parameters
         ----------
         dataset
-            Whose entry it is.
+            Name of the account.
         number
-            Of the entry, 0 for the account itself.
+            Number of the entry, 0 for the account itself.
         head
             Its hash.
 
@@ -91,7 +91,7 @@ def check_known(dataset: str, known: tuple[int, str] | None, heads: Mapping[int,
     known
         Number and head of the newest known entry, or None.
     heads
-        Of the chain, by entry number.
+        Hashes of the chain, by entry number.
 
     """
     if known is not None and heads.get(known[0]) != known[1]:

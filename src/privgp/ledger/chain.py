@@ -24,9 +24,9 @@ class Opened:
     dataset : its name
     epsilon, delta : the total
     reserve : the part of epsilon that Gaussian noise never gets
-    fingerprint : of the public part of the data, if it was given
+    fingerprint : hash of the public part of the data, if it was given
     opened_at : a time in UTC, ISO 8601
-    hash : of all this; the head of the chain before the first entry
+    hash : hash of all this; the head of the chain before the first entry
 
     """
 
@@ -50,19 +50,18 @@ class Entry:
 
     Attributes
     ----------
-    dataset : whose account it is
+    dataset : name of the account
     number : from 1 on
     kind : "charge" or "answer"
     at : a time in UTC, ISO 8601
     key : under which a charge is made once, if it has one
     request : SHA-256 of what was asked
-    guarantee : of the charge, as JSON
-    fingerprint : of the public part of the data
+    guarantee : guarantee of the charge, as JSON
+    fingerprint : hash of the public part of the data
     answer : SHA-256 of a stored answer
     epsilon, mu2, delta : the cost, in whole numbers of 1e-40
-    spent_epsilon, spent_mu2, spent_delta : what is spent with it
-    most_epsilon, most_delta : what may ever go to steps that are not Gaussian, once that is
-        fixed
+    spent_epsilon, spent_mu2, spent_delta : the sums of all costs up to this one
+    most_epsilon, most_delta : the limits of steps that are not Gaussian, once they are fixed
     previous : the head before
     hash : the head of the chain once this was added
 
@@ -107,7 +106,7 @@ class Entry:
 
     @property
     def spent(self) -> Spent:
-        """What is spent with this entry, as numbers."""
+        """The total spent up to this entry, as numbers."""
         most = (self.most_epsilon, self.most_delta)
         sums = (int(self.spent_epsilon), int(self.spent_mu2), int(self.spent_delta))
         return Spent(*sums, *(None if each is None else int(each) for each in most))

@@ -37,13 +37,13 @@ MOST_EQUAL = 2**30
 
 @dataclass(frozen=True)
 class Cost:
-    """What a charge adds, in units of 1e-40.
+    """The cost of a charge, in units of 1e-40.
 
     Attributes
     ----------
-    epsilon : of pure steps, and of what is counted by (epsilon, delta)
+    epsilon : epsilon of pure steps, and of steps that are counted by (epsilon, delta)
     mu2 : squared Gaussian-DP parameters
-    delta : of lattices, and of what is counted by (epsilon, delta)
+    delta : delta of lattices, and of steps that are counted by (epsilon, delta)
 
     """
 
@@ -59,7 +59,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Spent:
-    """What was charged so far, in units of 1e-40.
+    """The total of all charges so far, in units of 1e-40.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Budget:
     reserve: int = 0
 
     def after(self, spent: Spent, guarantee: Guarantee) -> tuple[Cost, Spent] | None:
-        """What the guarantee costs and what is then spent, counted in the first way that fits.
+        """The cost of the guarantee and the new total, counted in the first way that fits.
 
         Returns
         -------
@@ -117,7 +117,8 @@ class Budget:
     def left(self, spent: Spent) -> float:
         """The epsilon that is left at the account's delta, rounded down.
 
-        After a Gaussian mechanism it is what one more release at that delta could have.
+        After a Gaussian mechanism: the total, less what pure steps spent, less what the Gaussian
+        ones use at the part of delta that other steps cannot take.
         """
         left = self.epsilon - spent.epsilon
         if spent.most_epsilon is None or spent.most_delta is None:
@@ -168,9 +169,9 @@ def ways(guarantee: Guarantee, budget: Budget) -> Iterator[Cost]:
     Parameters
     ----------
     guarantee
-        What is charged for.
+        The guarantee of the release.
     budget
-        Of the account, whose delta decides at which epsilon a curve is read off.
+        Budget of the account, whose delta decides at which epsilon a curve is read off.
 
     """
     events = guarantee.events

@@ -25,7 +25,7 @@ class Ledger:
 
     Parameters
     ----------
-    url : of the database, which is made if it does not exist
+    url : url of the database, which is made if it does not exist
     anchor : a file that every charge renews, so that an older copy of the database is found;
         also given as ``?anchor=FILE`` at the url's end. By default it lies beside the file of
         SQLite, and PostgreSQL has none.
@@ -61,7 +61,7 @@ class Ledger:
             The part of epsilon that is kept for pure steps, such as Laplace noise, made after
             the first Gaussian one.
         public
-            What is public of the data, such as the inputs; only a hash of it is kept.
+            The public part of the data, such as the inputs; only a hash of it is kept.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class Ledger:
         Parameters
         ----------
         head
-            Of a certificate, which some chain must have had.
+            a hash of a certificate, which some chain must have had.
 
         """
         known = {} if self.anchor is None else self.anchor.known()

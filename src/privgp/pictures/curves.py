@@ -36,11 +36,11 @@ def plot_released(
     Parameters
     ----------
     released
-        What to draw.
+        The function to draw.
     ax
-        Where to draw one panel, a map with contours of its uncertainty.
+        a single panel to draw in, a map with contours of its uncertainty.
     figure
-        Where to draw any number of them; a new one by default.
+        The figure for any number of panels; a new one by default.
     legend
         Whether one is drawn.
 

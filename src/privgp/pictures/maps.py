@@ -40,7 +40,7 @@ def plot_map(
     released
         a function of two inputs.
     names
-        Of the inputs, on the axes.
+        Names of the inputs, on the axes.
     ax, figure
         As in ``plot_released``.
 

@@ -26,7 +26,7 @@ def together(values: Sequence[float], currency: str = "") -> list[str]:
     Parameters
     ----------
     values
-        Of the ticks.
+        Numbers of the ticks.
     currency
         a sign to put before each.
 
@@ -60,7 +60,7 @@ class Readable(Formatter):
 
     Parameters
     ----------
-    name : of the axis
+    name : name of the axis
 
     """
 

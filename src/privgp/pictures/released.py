@@ -38,19 +38,19 @@ class Released:
     points : number of points along a curve, a slice or either side of a map
     held_at : (inputs,), where slices hold the inputs that they do not vary
     held : the same in words
-    names : of the inputs
+    names : names of the inputs
     output : its name, with its units
-    curve : what the line is of it, as the legend has it
+    curve : the statistic that the line shows, such as "mean"
     public_inputs : (rows, inputs) to mark; None if inputs are private
     simulation : whether the noise does not protect, which the title then says
-    protection : of how many rows it is, and what is guaranteed to whom
+    protection : the number of rows, and the guarantee and whom it protects
     targets : (targets, inputs), if there are values nowhere else
     answered : points (points, inputs) that were asked before, and their answers
     asked : points (points, inputs) to mark
     bounds : declared bounds of the outputs, drawn as lines
     ticks : how numbers along every input are written, as ``style.set_ticks`` has it
     aspect : how long a unit of the second input is drawn in units of the first; None: any length
-    known : what the legend calls the public inputs
+    known : the name of the public inputs in the legend
 
     """
 
@@ -75,7 +75,7 @@ class Released:
 
     @property
     def shown(self) -> str:
-        """What a value is, such as "mean cost (£)"."""
+        """The label of a value, such as "mean cost (£)"."""
         return self.output if self.curve == "probability" else f"{self.curve} {self.output}"
 
     @property

@@ -22,7 +22,7 @@ def plot_each(released: Sequence[Released], figure: style.Canvas | None = None) 
     released
         Functions of the same inputs.
     figure
-        Where to draw; a new one by default.
+        The figure to draw in; a new one by default.
 
     """
     inputs = len(released[0].extent)

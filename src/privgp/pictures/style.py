@@ -38,7 +38,7 @@ def figure_bytes(figure: Figure, ending: str) -> bytes:
     Parameters
     ----------
     figure
-        Of matplotlib.
+        a figure of matplotlib.
     ending
         ".png" or ".svg".
 
@@ -61,13 +61,13 @@ def panels(figure: Canvas | None, count: int, columns: int, height: float) -> li
     Parameters
     ----------
     figure
-        Where to put them; a new one by default.
+        The figure to put them in; a new one by default.
     count
         How many.
     columns
         How many beside each other at most.
     height
-        Of each in a new figure, in inches.
+        Height of each in a new figure, in inches.
 
     """
     columns = min(count, columns)
@@ -142,12 +142,12 @@ def set_ticks(axis: Axis, ticks: Any, name: str = "", most: int = 6) -> None:
     Parameters
     ----------
     axis
-        Of a panel.
+        Axis of a panel.
     ticks
         "date" for days since 1970, "longitude", "latitude", names of 0, 1 and so on, or None for
         short numbers.
     name
-        Of the axis, which tells whether numbers are money.
+        Name of the axis, which tells whether numbers are money.
     most
         How many dates at most.
 
@@ -226,8 +226,8 @@ def image(ax: Axes, values: Array, x: Array, y: Array, **look: Any) -> None:
 def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
     """One legend for all panels.
 
-    What has one name and two looks, such as a band and a bar, or a line and a dot, is explained
-    once, with both.
+    An entry with two looks, such as a band and a bar, or a line and a dot, is explained once,
+    with both.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
     below
         Below them in a figure of ours, else inside the first.
     columns
-        Of a legend below.
+        Number of columns of a legend below.
 
     """
     looks: dict[str, dict[Any, Any]] = {}

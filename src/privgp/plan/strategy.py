@@ -39,13 +39,13 @@ NOT_TOGETHER = "the parts do not belong together."
 
 
 class Strategy(Protocol):
-    """What will be measured. The vault knows how to compute it from private values.
+    """A set of sums to measure. The vault computes them from private values.
 
     Attributes
     ----------
-    law : of the noise that will be added, which decides the norm of the two bounds
+    law : distribution of the noise that will be added, which decides the norm of the two bounds
     people : (rows,), whose outputs are protected together, or None when every row is a person
-    energy_weight : of the sum of squared outputs, 0 when it is not measured
+    energy_weight : weight of the sum of squared outputs, 0 when it is not measured
     matrix : B, the weights of what is summed
     rows : how many outputs, records or people there are; public
     distinct_inputs : how many public ones; None if they are private or not counted
@@ -87,7 +87,7 @@ class Strategy(Protocol):
         """Std of the noise on a sum of outputs, for noise of this std on every measured number."""
 
     def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
-        """What released numbers say, in units of y.
+        """The released numbers in units of y.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Strategy(Protocol):
         noise
             That was added.
         half_width
-            Of the outputs' bounds.
+            Half the width of the outputs' bounds.
 
         """
 
@@ -120,7 +120,7 @@ class Sums:
         return noise_std
 
     def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
-        """What released numbers say, in units of y; see ``Strategy``."""
+        """The released numbers in units of y; see ``Strategy``."""
         energy: tuple[float | None, float] = None, 0.0
         if self.energy_weight > 0:
             unit = half_width**2 / self.energy_weight
@@ -160,7 +160,7 @@ class OutputSums(Sums):
     people : (rows,), whose outputs are protected together, or None when every row is a person
     energy_weight : w, 0 when energies are not measured
     energy_shares : (rows,), the factors e_i, between 0 and 1
-    law : of the noise
+    law : distribution of the noise
     change : by how much a person changes each of their scaled outputs at most
     expected : (rows,), for counts, what each would be at the unit rate; None for other outputs
 
@@ -346,7 +346,7 @@ def noise_of(strategy: Strategy, epsilon: float, delta: float) -> Noise:
     Parameters
     ----------
     strategy
-        What is measured, with its sensitivity and float error.
+        The sums to measure, with their sensitivity and float error.
     epsilon, delta
         The budget.
 

@@ -23,13 +23,13 @@ NOT_TIMED = (
 
 @dataclass(frozen=True)
 class Protected:
-    """What a guarantee protects, and the datasets that it makes hard to tell apart.
+    """The unit that a guarantee protects, and the datasets that it makes hard to tell apart.
 
     Attributes
     ----------
-    unit : what belongs to one person, such as "one output value"
-    neighbours : which datasets differ in one such unit; it may hold a place ``{change}`` for the
-        declared largest change of an output
+    unit : the part of the data that is protected, such as "one output value"
+    neighbours : the datasets that differ in one such unit; it may hold a place ``{change}`` for
+        the declared largest change of an output
 
     """
 
@@ -110,12 +110,12 @@ VALIDATION = Protected(
 
 @dataclass(frozen=True)
 class Event:
-    """What one step spends, in the terms in which steps compose; see ``Guarantee``.
+    """The cost of one step, in the terms in which steps compose; see ``Guarantee``.
 
     Attributes
     ----------
     noise_multipliers : noise std over sensitivity of every Gaussian mechanism
-    delta_slack : what noise on a lattice adds to delta, docs/proofs/sample.md
+    delta_slack : the lattice's part of delta, docs/proofs/sample.md
     path_curves : Renyi divergences of posterior sample paths, docs/proofs/rdp.md
     pure_epsilons : epsilon of every step that needs no delta: Laplace noise, a private choice
 
@@ -167,16 +167,16 @@ class Guarantee:
     Attributes
     ----------
     epsilon, delta : the guarantee; delta is 0 if every step is pure
-    unit, neighbours : what is protected, see ``Protected``
-    assumptions : what must be true besides, one clause each, as in "Assumes ..."
-    mechanism : what was done, in words
+    unit, neighbours : the unit of protection, see ``Protected``
+    assumptions : further conditions, one clause each, as in "Assumes ..."
+    mechanism : the mechanism in words
     sampler : how the noise was drawn; simulations are named here
     noise_multipliers : one per Gaussian mechanism, noise std over sensitivity
-    delta_slack : what the lattice adds to delta (docs/proofs/sample.md)
+    delta_slack : the lattice's part of delta (docs/proofs/sample.md)
     path_curves : Renyi divergences of posterior paths (docs/proofs/rdp.md)
     pure_epsilons : one per step that is epsilon-private without delta, such as Laplace noise or
         a choice. With nothing else the guarantee is pure: delta is 0.
-    others : what people in other batches spend instead. Each person is in one batch, and the
+    others : the spending of people in other batches. Each person is in one batch, and the
         guarantee is that of the batch where it is weakest (docs/proofs/updates.md).
 
     """
@@ -214,7 +214,7 @@ class Guarantee:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What each person spends: one of these, by batch; the first is in the fields themselves."""
+        """The cost for each person: one of these, by batch; the first is in the fields themselves."""
         own = Event(self.noise_multipliers, self.delta_slack, self.path_curves, self.pure_epsilons)
         return (own, *self.others)
 
@@ -329,13 +329,13 @@ def promise(
     protected
         Whom it protects and who the neighbours are.
     events
-        What every step spends. None at all: only the budget itself is known, as with a
+        The spending of every step. With none at all only the budget is known, as with a
         guarantee under an assumption, and it cannot be composed.
     budget
         (epsilon, delta) that the steps were calibrated to; if all steps are pure, delta is 0,
         whatever was offered.
     assumptions
-        What must be true besides, as clauses.
+        Further conditions, as clauses.
     mechanism, sampler
         In words.
     simulated

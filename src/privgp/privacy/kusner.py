@@ -88,13 +88,13 @@ def vanishing_regret(amplitude: float, rate: float, dimension: int) -> float:
 
 @dataclass(frozen=True)
 class KusnerConstants:
-    """What algorithms 1 and 2 need to release two values: a setting and its score.
+    """The constants of algorithms 1 and 2, which release two values: a setting and its score.
 
     All values are public and in units of the prior's standard deviation.
 
     Attributes
     ----------
-    epsilon, delta : of each of the two values; both together cost twice as much
+    epsilon, delta : budget of each of the two values; both together cost twice as much
     settings, steps, correlation : |X|, T, k_1(D, D')
     observation_std : sigma; above 0 for algorithm 1, 0 for algorithm 2 (noise-free)
     regret : sqrt(C_1 beta_T gamma_T / T); without noise A exp(-2 tau / (log 2)^(d/4))

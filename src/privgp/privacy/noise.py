@@ -42,7 +42,7 @@ class GaussianNoise:
     ----------
     law, pure, sampler : the same for all noise of this kind
     size : how many numbers it is drawn for
-    std : of every number, in the numbers' own units
+    std : std of every number, in the numbers' own units
     exponent : the lattice spacing is ``2**exponent``
     multiplier : std over the sensitivity that includes rounding to the lattice and float error
     delta_slack : m tau + delta0, what the lattice adds to delta (docs/proofs/sample.md)
@@ -65,7 +65,7 @@ class GaussianNoise:
 
     @property
     def event(self) -> Event:
-        """What drawing it spends, for accountants."""
+        """The cost of drawing it, for accountants."""
         return Event(noise_multipliers=(self.multiplier,), delta_slack=self.delta_slack)
 
     def describe(self) -> str:
@@ -98,7 +98,7 @@ class LaplaceNoise:
     size : how many numbers it is drawn for
     scale : b, the mean absolute error, in the numbers' own units
     exponent : the lattice spacing is ``2**exponent``
-    epsilon : what drawing it spends; no delta is needed
+    epsilon : its cost; no delta is needed
 
     """
 
@@ -117,7 +117,7 @@ class LaplaceNoise:
 
     @property
     def event(self) -> Event:
-        """What drawing it spends, for accountants."""
+        """The cost of drawing it, for accountants."""
         return Event(pure_epsilons=(self.epsilon,))
 
     def describe(self) -> str:
@@ -256,7 +256,7 @@ def scaled_noise(
     depth
         How many bits of the std lie above the lattice spacing.
     delta_slack
-        What the lattice adds to delta, as ``lattice_multiplier`` gave it.
+        The lattice's part of delta, as ``lattice_multiplier`` gave it.
 
     """
     moved = _moved(size, sensitivity, float_error)
@@ -330,7 +330,7 @@ def noise_of_shares(
     epsilon, delta
         The budget of all numbers together.
     shares
-        What part of 1/c^2 each number spends; they add up to at most 1.
+        The part of 1/c^2 that each number spends; they add up to at most 1.
     sensitivity
         The most one person moves any one of them, float error included.
 

@@ -43,7 +43,7 @@ class PathPrecision:
 
 @dataclass(frozen=True)
 class PathSizes:
-    """What rounding errors depend on, all of it public.
+    """The public numbers that rounding errors depend on.
 
     Attributes
     ----------

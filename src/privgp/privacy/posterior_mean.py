@@ -27,7 +27,7 @@ GENERIC, EXPONENTIAL, CONSTANT = "generic", "exponential", "constant"
 
 @dataclass(frozen=True)
 class PosteriorShape:
-    """What is public of a posterior, and all that its sensitivity depends on.
+    """The public facts about a posterior that its sensitivity depends on.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class MeanSensitivity:
     Attributes
     ----------
     value : in the norm of the kernel's Hilbert space, for outputs within 1 of their centre
-    lemma : which bound it is
+    lemma : the name of the bound
 
     """
 
@@ -99,7 +99,7 @@ def posterior_shape(
     kernel
         One whose error bounds are proved.
     noise_variance
-        Of an output about the function, in the kernel's units.
+        Variance of an output about the function, in the kernel's units.
     widths
         (inputs,), the sides of the declared domain.
     records
@@ -121,7 +121,7 @@ def mean_sensitivity(shape: PosteriorShape, choice: str = "auto") -> MeanSensiti
     Parameters
     ----------
     shape
-        What is public of the posterior.
+        The public facts about the posterior.
     choice
         "auto", the least bound that applies, or "paper", the paper's own lemma.
 
@@ -204,7 +204,7 @@ def fixed_function(shape: PosteriorShape, norm: float) -> MeanSensitivity:
     Parameters
     ----------
     shape
-        What is public of the posterior.
+        The public facts about the posterior.
     norm
         |f| in the Hilbert space of the kernel divided by its variance.
 
@@ -220,7 +220,7 @@ def root_phi(shape: PosteriorShape, low: float | None = None, high: float | None
     Parameters
     ----------
     shape
-        What is public of the posterior.
+        The public facts about the posterior.
     low, high
         Limits of v; the shape's least and largest variance by default.
 

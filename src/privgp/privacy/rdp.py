@@ -34,7 +34,7 @@ class PathCurve:
     shift : m, not negative
     paths : how many are drawn of one posterior
     covariance : "sharp", or "paper": the first term is theorem 3.1's, which is larger
-    charge : what rounding adds, the divergence of any order from 2 to ``charge_limit`` between
+    charge : the cost of rounding, the divergence of any order from 2 to ``charge_limit`` between
         drawn and guaranteed distribution divided by the order; see docs/proofs/path_rounding.md
     charge_limit : the largest order of that bound
 
@@ -127,11 +127,11 @@ def influence_and_shift(
     Parameters
     ----------
     sensitivity
-        Of the posterior mean, in units of y.
+        Sensitivity of the posterior mean, in units of y.
     influence
         V / (V + r^2) of the posterior.
     kernel_variance, extra_variance
-        Of the function and of the extra noise, in squared units of y.
+        Variances of the function and of the extra noise, in squared units of y.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def epsilon_for(curves: Sequence[Curve], delta: float, conversion: str = "sharp"
     Parameters
     ----------
     curves
-        Of all releases of the same records; divergences of a common order add.
+        Those of all releases of the same records; divergences of a common order add.
     delta
         Between 0 and 1.
     conversion
@@ -200,7 +200,7 @@ def delta_for(curves: Sequence[Curve], epsilon: float) -> float:
     Parameters
     ----------
     curves
-        Of all releases of the same records; divergences of a common order add.
+        Those of all releases of the same records; divergences of a common order add.
     epsilon
         Not negative.
 

@@ -186,7 +186,7 @@ def many_row_sensitivity(
     energy_weight
         w, of the sum of squares.
     energy_share
-        What the weights of a person's rows in that sum add up to.
+        The sum of the weights of a person's rows in that sum.
     change
         How far each output moves at most, of 2.
 
@@ -203,9 +203,9 @@ def square_change(change: float) -> float:
 def total_sensitivity(sums: Array, energy_weights: Array, change: float = WHOLE) -> Array:
     """How far one output in [-1, 1] moves ``(B u, w sum u^2)`` in the sum of absolute values.
 
-    Of every row the largest ``d (n + w s)`` over ``d <= change``, ``d + s <= 2``, n the column's
-    own sum, is ``c (n + w (2 - c))`` for c the change if ``2 w (c - 1) <= n``, else ``(n + 2
-    w)^2 / (4 w)``.
+    For every row the largest ``d (n + w s)`` over ``d <= change``, ``d + s <= 2``, n the
+    column's own sum, is ``c (n + w (2 - c))`` for c the change if ``2 w (c - 1) <= n``, else
+    ``(n + 2 w)^2 / (4 w)``.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def kept_by(law: str, shares: Sequence[float]) -> float:
     law
         The noise distribution; Gaussian noise loses nothing.
     shares
-        Of the stages, adding up to 1.
+        Shares of the stages, adding up to 1.
 
     """
     return math.hypot(*shares) if law in PURE else 1.0
@@ -81,7 +81,7 @@ def shared_out(law: str, epsilon: float, delta: float, shares: Sequence[float]) 
     epsilon, delta
         The total.
     shares
-        Of mu^2 for Gaussian noise, of epsilon for pure noise.
+        Shares of mu^2 for Gaussian noise, of epsilon for pure noise.
 
     Returns
     -------

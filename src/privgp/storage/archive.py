@@ -50,7 +50,7 @@ def damage_of(path: PathLike) -> Iterator[None]:
     Parameters
     ----------
     path
-        Of the file that is read.
+        Path of the file that is read.
 
     """
     try:
@@ -67,7 +67,7 @@ def pack(members: Mapping[str, bytes], form: str = FORMAT) -> bytes:
     members
         By names such as "release.json" or "values.npy".
     form
-        What the manifest, the first thing in the file, says it is; also its ending.
+        The kind of file, named in the manifest that comes first; also its ending.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def unpack(data: bytes, form: str = FORMAT) -> dict[str, bytes]:
     data
         The whole file, trusted in nothing.
     form
-        What the file must be.
+        The kind of file that is expected.
 
     Returns
     -------

@@ -57,7 +57,7 @@ class Codec:
     Attributes
     ----------
     kind : the declared type
-    name : of the member that holds the JSON, without its ending
+    name : name of the member that holds the JSON, without its ending
     leaves : how classes from elsewhere are written, by class
 
     """

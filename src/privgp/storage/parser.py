@@ -45,8 +45,8 @@ class Layout:
 
     Attributes
     ----------
-    delimiter : what stands between its fields, one character
-    encoding : of its letters, a name that Python knows
+    delimiter : the character between its fields
+    encoding : encoding of its letters, a name that Python knows
 
     """
 
@@ -73,9 +73,9 @@ def read_header(path: str, layout: Layout = PLAIN) -> tuple[str, ...]:
     Parameters
     ----------
     path
-        Of a CSV file, possibly compressed, or a Parquet file.
+        Path of a CSV file, possibly compressed, or a Parquet file.
     layout
-        Of a CSV file.
+        Layout of a CSV file.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def scan(path: str, layout: Layout = PLAIN) -> "pl.LazyFrame":
 
 
 def parse(path: str, read: Callable[[], Read]) -> Read:
-    """What the parser reads; its errors and panics quote cells, so none of their text is passed on.
+    """The result of the parser; its errors and panics quote cells, so their text is not passed on.
 
     Parameters
     ----------

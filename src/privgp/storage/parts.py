@@ -25,11 +25,11 @@ def part_beside(path: PathLike, *, mode: int = PUBLIC, ending: str = "") -> Iter
     Parameters
     ----------
     path
-        Where the file will be.
+        The final place of the file.
     mode
         Its permissions from the first moment on.
     ending
-        What its name ends in.
+        The end of its name.
 
     """
     folder = Path(path).parent

@@ -65,14 +65,14 @@ class Contents(Protocol):
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a file stands.
+    """The end of a state file.
 
     Attributes
     ----------
     end : how many bytes it has
     seal : the last 32 of them, a hash of all
     points : how many points it holds
-    base : where its archive ends and its entries begin
+    base : the end of its archive and the beginning of its entries
 
     """
 
@@ -87,9 +87,9 @@ class StateFile:
 
     Parameters
     ----------
-    path : of a file that exists
-    mark : where it stands
-    codec : of its contents
+    path : path of a file that exists
+    mark : the present end of the file
+    codec : codec of its contents
 
     """
 
@@ -108,7 +108,7 @@ class StateFile:
         contents
             Private; only the custodian may read the file.
         codec
-            Of the contents.
+            Codec of the contents.
 
         """
         data = whole(contents, codec)

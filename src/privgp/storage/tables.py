@@ -31,8 +31,8 @@ class File:
 
     Attributes
     ----------
-    path : where it is
-    names : of its columns
+    path : its path
+    names : names of its columns
     rows : how many
     partition : columns that its folders name, and their values, as in ``year=2024/``
     stamp : size, inode and times of changes when it was opened

@@ -83,8 +83,9 @@ def _check_type(y: np.ndarray, classes: Sequence[Any]) -> None:
 
 
 def values_of(y: Any, classes: Sequence[Any], rows: int) -> Array:
-    """What is measured of every label, (rows,): of two classes the share of the second, else its
-    place.
+    """The number that stands for every label, (rows,): with two classes the share of the second.
+
+    With more classes it is the place of the label among them.
 
     Parameters
     ----------

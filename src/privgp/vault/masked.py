@@ -12,7 +12,7 @@ from privgp.types import Integers
 
 @dataclass(frozen=True, repr=False)
 class Key:
-    """What masks are made of, new for every pass; only the custodian and the workers' tasks have
+    """The secret behind masks, new for every pass; only the custodian and the workers' tasks have
     it.
 
     Attributes
@@ -34,9 +34,9 @@ class Key:
         Parameters
         ----------
         place
-            Of the part of the sum, never used twice with one key.
+            Place of the part of the sum, never used twice with one key.
         shape
-            Of the mask.
+            Shape of the mask.
 
         """
         stream = shake_256(self.secret + place.to_bytes(8, "little"))
@@ -51,7 +51,7 @@ class Masked:
     Attributes
     ----------
     numbers : masked
-    places : whose masks are in them
+    places : the places whose masks are in them
 
     """
 

@@ -38,9 +38,9 @@ def measure(
     data
         Private: y, or (X, y), or (X, y, whose records they are) if people are protected.
     bounds
-        Of the output; with several outputs a pair for each.
+        Bounds of the output; with several outputs a pair for each.
     strategy
-        What is measured; it computed the sensitivity that the noise is for.
+        The sums to measure; it computed the sensitivity that the noise is for.
     noise
         Drawn once for all numbers.
     random_state

@@ -29,7 +29,7 @@ def add_noise(values: Array, noise: Noise, rng: Random = None) -> Array:
     noise
         How much, and on which lattice.
     rng
-        Of a simulation; None for cryptographic randomness.
+        Generator of a simulation; None for cryptographic randomness.
 
     Raises
     ------

@@ -56,7 +56,7 @@ def checked_questions(X: Any) -> Questions:
 
 
 def predicted(model: Any, questions: Questions) -> Any:
-    """What a model predicts for each record: an array or a list, (records,) or (records, values).
+    """The predictions for each record: an array or a list, (records,) or (records, values).
 
     All at once if the types of table and model allow it, otherwise record by record.
     """

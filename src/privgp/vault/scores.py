@@ -21,7 +21,7 @@ LOSSES = ("accuracy", "squared_error", "absolute_error")
 
 @dataclass(frozen=True)
 class Loss:
-    """What a prediction costs. Public.
+    """The loss of a prediction. Public.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Loss:
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Its name in reports."""
         return self.kind if isinstance(self.kind, str) else "a given loss"
 
     @property
@@ -120,7 +120,7 @@ def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
     X, y
         Private inputs and outputs.
     loss
-        What predictions are scored by.
+        The loss of predictions.
 
     """
     if X is None or y is None:

@@ -30,9 +30,9 @@ def measured_loss(
     validation
         Private.
     noise
-        Of this step.
+        Noise of this step.
     rng
-        Of a simulation; None for the noise that protects.
+        Generator of a simulation; None for the noise that protects.
 
     """
     exact = np.array([mean_loss(model, validation)])
@@ -47,7 +47,7 @@ class Objective:
     ----------
     train : from the index of a setting to its model
     validation : private
-    prior_mean, prior_std : of the scores, public
+    prior_mean, prior_std : mean and std of the scores, public
 
     """
 
@@ -87,11 +87,11 @@ def kusner_search(
     prior
         One known kernel.
     constants
-        What the noise is computed from.
+        The constants that the noise is computed from.
     report
         Is called with the number of steps done, which is public.
     rng
-        Of a simulation; None for the noise that protects.
+        Generator of a simulation; None for the noise that protects.
 
     Returns
     -------

@@ -44,7 +44,7 @@ def choose(
     epsilon
         The budget of the choice.
     rng
-        Of a simulation; None for the randomness that protects.
+        Generator of a simulation; None for the randomness that protects.
 
     Notes
     -----
@@ -107,7 +107,7 @@ def choose_by_residuals(
     y
         Private outputs.
     bounds
-        Of the outputs.
+        Bounds of the outputs.
     candidates
         Folds and noise of each, public.
     people

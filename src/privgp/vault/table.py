@@ -36,8 +36,8 @@ class TableOutput:
 
     Attributes
     ----------
-    files : of the table
-    names : of the columns
+    files : files of the table
+    names : names of the columns
 
     """
 
@@ -59,7 +59,7 @@ class TableOutput:
         rows
             Public rows of the same files.
         number
-            Of blocks.
+            Number of blocks.
 
         """
         if not hasattr(rows, "files") or rows.files != self.files:
@@ -172,9 +172,9 @@ def gather_inputs(files: Files, names: Sequence[str], kinds: Inputs | None) -> N
     Parameters
     ----------
     files
-        Of the table.
+        Files of the table.
     names
-        Of the columns.
+        Names of the columns.
     kinds
         Declared kinds of the columns; None: they are numbers.
 

@@ -15,14 +15,14 @@ WRONG = "X must be a table with the declared columns, and hold a value of its ki
 
 
 def private_rows(X: Any, inputs: Inputs) -> Array:
-    """Where the kernel has private rows, moved into their declared bounds, (rows, width).
+    """The coordinates of private rows, moved into their declared bounds, (rows, width).
 
     Parameters
     ----------
     X
         Private table.
     inputs
-        What was declared of its columns.
+        The declared kinds and bounds of its columns.
 
     Raises
     ------

@@ -30,7 +30,7 @@ TRUTHS = {"true": "1", "false": "0"}
 
 
 def entries(held: Any) -> list[Any] | NDArray[Any]:
-    """What a container holds, in the order of its records: an array as it was built, or a list.
+    """The entries of a container, in the order of its records: an array as it was built, or a list.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def numbers(values: Iterable[Any]) -> Array:
 
 
 def label(value: Any) -> tuple[str, Any] | None:
-    """What a label is compared by, its kind and its value; None if it is no label.
+    """The kind and the value that a label is compared by; None if it is no label.
 
     Equal are numbers of one exact value (1, 1.0, True, Decimal(1)), and texts of the same
     characters.
@@ -183,8 +183,7 @@ def is_finite(value: Any) -> bool:
 
 
 def identity(value: Any) -> Hashable:
-    """What a person is told apart by: as a label, or other values, such as dates, by their own
-    equality.
+    """The key that tells a person apart: that of a label, or the value itself, such as a date.
 
     Returns
     -------
@@ -217,7 +216,7 @@ def identity(value: Any) -> Hashable:
 
 
 def person(value: Any) -> Hashable:
-    """What a person is told apart by, however a table writes the identifier.
+    """The key that tells a person apart, however a table writes the identifier.
 
     1, 1.0, "1", " 01" and b"1.0" are one person. If that makes one of two people, both are
     protected.

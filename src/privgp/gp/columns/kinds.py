@@ -115,7 +115,7 @@ class Number:
         return [numbers[:, 0]]
 
     def coordinates(self, numbers: Array) -> Array:
-        """Where the kernel has these numbers, (rows, width), from (rows, names)."""
+        """The coordinates on which the kernel acts, (rows, width), from numbers, (rows, names)."""
         return numbers
 
     def back(self, coordinates: Array) -> Array:

@@ -27,7 +27,7 @@ class Table:
 
     Attributes
     ----------
-    names : of the columns
+    names : names of the columns
     cells : an array per column, all of one length
     named : whether the names are the table's own; otherwise they are x1, x2, ...
 

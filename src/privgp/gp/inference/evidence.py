@@ -29,7 +29,8 @@ class Fit:
 
     Attributes
     ----------
-    log_evidence : of the measured numbers and of the energy given them, up to a constant
+    log_evidence : log evidence of the measured numbers and of the energy given them, up to a
+        constant
     factor : lower Cholesky factor of S
     solved : S^-1 t
     energy_variance : the variance of the energy given t, to be held fixed while climbing
@@ -78,7 +79,7 @@ class Conditioned:
     Attributes
     ----------
     factor, solved : as in ``Fit``, of the numbers that stand for the measured ones
-    log_evidence : of these
+    log_evidence : log evidence of these numbers
     normal : the log evidence if all noise were normal
     noise_variances : (measured,), of the noise for privacy on these numbers
 
@@ -102,9 +103,9 @@ def condition(
     Parameters
     ----------
     functionals, measurement
-        What was measured of the function, and the numbers.
+        The measured functionals, and their noisy values.
     model
-        Whose kernel, noise and changes explain them.
+        The hyperparameters that explain them.
     smooth
         Its kernel at the nodes, (nodes, nodes), if that is known already.
 
@@ -145,7 +146,7 @@ def fit(
     Parameters
     ----------
     functionals, measurement
-        What was measured of the function, and the numbers.
+        The measured functionals, and their noisy values.
     kernel, noise_variance
         The hyperparameters.
     nodes
@@ -213,14 +214,14 @@ def fit(
 
 @dataclass(frozen=True)
 class Bending:
-    """What changes of the function, one or two at a time, do to the evidence: updates of rank one.
+    """The evidence with changes of the function, one or two at a time: updates of rank one.
 
     A change with values g at the nodes adds ``u u^T``, ``u = A g``, to cov(t). What does not
     depend on hyperparameters is computed once.
 
     Attributes
     ----------
-    functionals, measurement : what was measured
+    functionals, measurement : the measured functionals, and their noisy values
     shapes : g, (nodes, changes)
     moved : U = A g, (measured, changes)
     squares : (changes,), g^T G g

@@ -31,7 +31,7 @@ class Sites:
     ----------
     values, variances : (measured,), the numbers and their noise
     factor : lower Cholesky factor of their covariance
-    log_evidence : of the measured numbers
+    log_evidence : log evidence of the measured numbers
 
     """
 
@@ -53,7 +53,7 @@ def find_sites(
     t
         (measured,), the numbers.
     noise_std
-        Of the noise on each.
+        std of the noise on each.
     laplace
         (measured,), where the noise is Laplace noise, everywhere by default; numbers with
         normal noise are their own sites.

@@ -38,11 +38,11 @@ CLOSE = 1e-2  # of the prior's std: how far the mean may still move
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What was measured of outcomes with a link.
+    """Noisy sums of outcomes with a link.
 
     Attributes
     ----------
-    functionals : whose ``energy_gram`` tells how many outcomes lie near every node
+    functionals : their ``energy_gram`` counts the outcomes near every node
     measurement : noisy sums of the outcomes, less ``centre``
     link : from f to the mean of an outcome
     centre : c, a number or (nodes,): what was subtracted from every outcome before it was summed
@@ -147,13 +147,13 @@ def settle(
     Parameters
     ----------
     outcomes
-        What was measured.
+        The measured outcomes.
     model
         The hyperparameters.
     near
         a solution to start from; the prior by default.
     steps
-        What share of the way is gone, step by step.
+        The share of the way to go, step by step.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def learn_linked(outcomes: Outcomes, priors: Sequence[Prior]) -> tuple[Hyperpara
     Parameters
     ----------
     outcomes
-        What was measured.
+        The measured outcomes.
     priors
         One per input map.
 
@@ -240,7 +240,7 @@ def linked_posterior(outcomes: Outcomes, models: Sequence[Hyperparameters]) -> P
     Parameters
     ----------
     outcomes
-        What was measured.
+        The measured outcomes.
     models
         Their weights sum to 1; those that cannot be conditioned are left out.
 

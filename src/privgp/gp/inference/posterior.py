@@ -59,7 +59,7 @@ class Posterior:
     Attributes
     ----------
     components : one per model
-    centre : what is added to every mean, in units of the outputs
+    centre : a constant that is added to every mean, in units of the outputs
 
     """
 
@@ -162,7 +162,7 @@ def posterior(
     Parameters
     ----------
     functionals, measurement
-        What was measured of the function, and the numbers.
+        The measured functionals, and their noisy values.
     models
         Their weights sum to 1.
     centre

@@ -45,7 +45,7 @@ def kernel_from(value: Any, depth: int = 0) -> Kernel:
     Parameters
     ----------
     value
-        What JSON held, trusted in nothing.
+        The value of JSON, trusted in nothing.
     depth
         How many sums and products it stands in.
 

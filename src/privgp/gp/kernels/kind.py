@@ -20,7 +20,7 @@ class Notation:
     ----------
     kernel_class : scikit-learn's class
     parameters : all positive, in the order of its arguments
-    words : what the command calls them
+    words : their names in the command
     names : short names, each with the settings it stands for; the first that fits is written
     settings : positive numbers that are never learned and may be infinite
     per_input : whether the one parameter may be one number per input
@@ -42,16 +42,16 @@ class KernelKind(Notation):
     Attributes
     ----------
     unit : the parameter that is the unit of distance; None for a constant
-    profile : of (kernel, s): nowhere negative, largest at s = 0, and exact there
-    slope : of (kernel, s, K): -2 dk/ds, which gives the derivatives by the unit
-    derivatives : of (kernel, s, K): dk/dlog of every other parameter, by its name
-    error_units : of (kernel, widths): how far ``profile`` of differences may be off in a box of
-        these widths, in 2^-53 of the variance, to first order; raises ValueError if no bound is
-        proved
+    profile : function of (kernel, s): nowhere negative, largest at s = 0, and exact there
+    slope : function of (kernel, s, K): -2 dk/ds, which gives the derivatives by the unit
+    derivatives : functions of (kernel, s, K): dk/dlog of every other parameter, by its name
+    error_units : function of (kernel, widths): how far ``profile`` of differences may be off in
+        a box of these widths, in 2^-53 of the variance, to first order; raises ValueError if no
+        bound is proved
     limits : the least and largest parameter for which that is proved
-    by_differences : of (kernel, X, Z): k(X, Z), if ``profile`` is not what was proved
-    least_at : of (kernel, widths): the differences in a box with the least k; None if k falls
-        with them
+    by_differences : function of (kernel, X, Z): k(X, Z), if ``profile`` is not what was proved
+    least_at : function of (kernel, widths): the differences in a box with the least k; None if k
+        falls with them
     exponential_rate : q if k = k(0) exp(-q |x - x'|) for one input; None otherwise
     shortest_scale : the least distance over which k changes much
     one_input : whether it is a covariance of one input only

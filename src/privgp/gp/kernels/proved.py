@@ -100,7 +100,8 @@ def _check(name: str, value: float | Array, low: float, high: float) -> None:
 def least_value(kernel: Kernel, widths: Array) -> float:
     """A lower bound of k(x, x') over x, x' in a box, rounded down.
 
-    Of a sum or product it comes from its parts' bounds, none negative; 0 if no error is proved.
+    The bound of a sum or product comes from its parts' bounds, none negative; 0 if no error is
+    proved.
 
     Parameters
     ----------

@@ -69,9 +69,9 @@ def fold(
     kernel
         a leaf, a sum or a product.
     part
-        Of a leaf.
+        Function of a leaf.
     add, multiply
-        Of two results, left and right.
+        Functions of two results, left and right.
 
     """
     if not isinstance(kernel, Sum | Product):

@@ -81,7 +81,7 @@ class BinSums(Sums):
 
     Attributes
     ----------
-    law : of the noise, either one
+    law : distribution of the noise, either one
     index : (rows,), the bin of every row
     size : how many bins there are
 
@@ -119,14 +119,14 @@ class BinSums(Sums):
 
 @dataclass(frozen=True)
 class Bins(RecordSums, Grid):
-    """What is measured of ``rows`` records with Gaussian noise: ``B n``, ``B s`` and an energy.
+    """Sums over bins of ``rows`` records, with Gaussian noise: ``B n``, ``B s`` and an energy.
 
     Attributes
     ----------
     rows : how many records there are; public
     matrix : B, (measured, bins)
     energy_weight : at most 1, and 0 when it is not measured
-    law : of the noise
+    law : distribution of the noise
     classes : K of labels, whose ``B N_k`` are measured instead, without an energy; else 1
 
     """

@@ -51,9 +51,9 @@ def counts_given(bins: Bins, noise_std: float, noisy: Array | None) -> tuple[Arr
     Parameters
     ----------
     bins
-        What was measured.
+        The grid, and the sums that were measured.
     noise_std
-        Of the noise on every number of ``noisy``.
+        std of the noise on every number of ``noisy``.
     noisy
         (measured,), B n plus noise; None before it is measured, which gives the even counts with
         the covariance that a measurement will leave.
@@ -115,13 +115,13 @@ def bin_functionals(
     Parameters
     ----------
     bins
-        What is measured.
+        The grid, and the sums to measure.
     counts
         (bins,), expected in the bins.
     covariance
         (bins, bins), of the counts.
     model
-        Of f.
+        Model of f.
     squares
         E[F F^T], (bins, bins); under ``model`` by default.
     unit

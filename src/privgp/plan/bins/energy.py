@@ -24,7 +24,7 @@ SCORE_LOSS = 1.645**2 / 8.0
 
 @dataclass(frozen=True)
 class Scatter:
-    """What is known beforehand of the variance of outputs about f, in squared half-widths.
+    """The prior of the variance of outputs about f, in squared half-widths.
 
     Attributes
     ----------
@@ -52,11 +52,11 @@ def energy_weight(
     Parameters
     ----------
     epsilon
-        Of the measurement.
+        epsilon of the measurement.
     rows
         How many records there are.
     scatter
-        What is known of it beforehand.
+        The prior of the scatter.
     lightest, heaviest
         The variance of f to expect without an energy and with one of the largest
         weight, in squared half-widths.

@@ -74,10 +74,10 @@ class Earlier:
     Attributes
     ----------
     known : the stacked numbers
-    posterior : what they tell, under each of the weighted models that they left plausible
-    priors : of the hyperparameters, for learning from all measurements together
+    posterior : the posterior under each of the weighted models that they left plausible
+    priors : priors of the hyperparameters, for learning from all measurements together
     again : those of the very rows to be measured, if any
-    unit : of rates, if outputs are counts
+    unit : unit of rates, if outputs are counts
 
     """
 
@@ -139,12 +139,12 @@ class Earlier:
         ]
 
     def shared(self, strategy: Weighing) -> Shared | None:
-        """What a measurement of rows measured before shares with those; None for new rows.
+        """The overlap of a measurement with those of the same rows before; None for new rows.
 
         Parameters
         ----------
         strategy
-            Of the new measurement.
+            Strategy of the new measurement.
 
         """
         if not self.again:
@@ -218,9 +218,9 @@ class EarlierRecords:
 
     Attributes
     ----------
-    strategy : of the first of them
-    rows : of other batches
-    variance : of the noise that these have together, in squared units of y
+    strategy : strategy of the first of them
+    rows : number of rows of other batches
+    variance : variance of the noise that these have together, in squared units of y
     precision : one over the variance of the noise in what was measured of the very records to be
         measured again, 0 for new ones
 
@@ -274,7 +274,7 @@ def hypotheses_given(
     Parameters
     ----------
     earlier
-        What is known.
+        The earlier measurements.
     inputs
         (inputs, columns), distinct.
     strategy

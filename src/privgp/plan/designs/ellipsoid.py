@@ -29,7 +29,7 @@ def optimal_weights(columns: Array, tolerance: float, max_iterations: int) -> Ar
     tolerance
         Certified distance from the best log det to stop at, in nats.
     max_iterations
-        Of all steps together; stopping early costs accuracy, never privacy.
+        Largest number of all steps together; stopping early costs accuracy, never privacy.
 
     """
     rank, inputs = columns.shape

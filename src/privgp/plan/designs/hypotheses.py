@@ -168,7 +168,7 @@ def exact_certificate(
     inputs
         (inputs, columns), distinct.
     strategy
-        What is measured.
+        The sums to measure.
     targets
         (targets, columns).
     target_weights

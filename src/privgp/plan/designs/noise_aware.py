@@ -81,13 +81,13 @@ def aware_design(
     Parameters
     ----------
     hypotheses
-        Whose first one the search starts from.
+        The search starts from the first one.
     noise
         Lambda, the noise variance of every measured number.
     rank
         How many numbers are measured.
     max_iterations
-        Of L-BFGS.
+        Largest number of steps of L-BFGS.
 
     Returns
     -------

@@ -36,7 +36,7 @@ def partition(
     mass
         (inputs,), the sum of row weights at every input.
     left
-        What groups leave, from the group of every input.
+        The error that groups leave, from the group of every input.
 
     """
     places = _coordinates(hypotheses, mass)

@@ -33,7 +33,7 @@ class Design:
     reconstruction : R (targets, rank)
     gap : how far the objective can be from its optimum, relative and in std for trace and max,
         in nats of log det M for logdet
-    objective : which it was made for
+    objective : the objective it was made for
 
     """
 

@@ -29,16 +29,16 @@ FURTHEST_POINTS = 512
 
 @dataclass(frozen=True)
 class Features(RecordSums, FeatureMap):
-    """What is measured of ``rows`` records with Gaussian noise.
+    """Sums of features of ``rows`` records, with Gaussian noise.
 
-    Their Gram matrix, the sums of their features times outputs, and an energy.
+    Measured are their Gram matrix, the sums of their features times outputs, and an energy.
 
     Attributes
     ----------
     rows : how many records there are; public
     gram_weight : a, of the Gram matrix; free up to ``sqrt(1/2)``
     energy_weight : at most 1, and 0 when it is not measured
-    law : of the noise
+    law : distribution of the noise
     classes : K of labels, each with sums of its own and no energy; else 1
 
     """
@@ -106,7 +106,7 @@ class Features(RecordSums, FeatureMap):
         return rounding(self.rows * self.most_records + 12) * self.rows * parts * (1.0 + 1e-9)
 
     def furthest(self) -> tuple[Array, Array]:
-        """What one record adds, twice: two records as far apart as any on a fine grid.
+        """The contributions of two records that are as far apart as any on a fine grid.
 
         Two outputs at the ends of their range, or labels of one class or of two, at places whose
         features have the product that moves most.
@@ -145,7 +145,7 @@ class Features(RecordSums, FeatureMap):
         return self.spread * about_even(numbers.reshape(self.classes, -1)), None
 
     def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
-        """What released numbers say, in units of y, with the noisy Gram matrix of the features."""
+        """The released numbers in units of y, with the noisy Gram matrix of the features."""
         k = len(self.matrix)
         triangle, rest = np.split(numbers, [k * (k + 1) // 2])
         gram = unpacked(triangle / self.gram_weight, k)

@@ -29,11 +29,11 @@ def precision_of(features: Features, phi: Array, noise_std: float) -> Array:
     Parameters
     ----------
     features
-        What is measured.
+        The features that are measured.
     phi
         (points, features), at the points.
     noise_std
-        Of the noise on every number.
+        std of the noise on every number.
 
     """
     products = np.square(phi @ phi.T) * (features.gram_weight / noise_std) ** 2
@@ -46,9 +46,9 @@ def even_masses(features: Features, noise_std: float) -> tuple[Array, Array, Arr
     Parameters
     ----------
     features
-        What is measured.
+        The features that are measured.
     noise_std
-        Of the noise on every number.
+        std of the noise on every number.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def feature_functionals(
     Parameters
     ----------
     features
-        What is measured.
+        The features that are measured.
     points
         (points, inputs).
     masses
@@ -140,9 +140,9 @@ def even_functionals(
     features, unit
         As in ``feature_functionals``.
     noise_std
-        Of the noise on every number.
+        std of the noise on every number.
     model
-        Of f, which E[F F^T] is taken from.
+        Model of f, which E[F F^T] is taken from.
 
     """
     points, masses, covariance = even_masses(features, noise_std)

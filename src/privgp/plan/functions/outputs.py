@@ -30,8 +30,8 @@ class FunctionModel:
 
     Attributes
     ----------
-    kernel : of the posterior
-    noise_variance : of an output about the function
+    kernel : kernel of the posterior
+    noise_variance : variance of an output about the function
     inputs : (inputs, columns), distinct rows of X
     counts : (inputs,), of each
     nodes : (nodes, columns), inducing inputs; None for the exact posterior

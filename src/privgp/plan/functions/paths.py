@@ -61,7 +61,7 @@ class PathModel(DomainModel):
     y_bounds : declared
     paths : how many are drawn of one posterior
     extra_noise : std of Gaussian-process noise added to each, in units of y
-    delta : of the guarantee
+    delta : delta of the guarantee
     sensitivity : "auto" or "paper", or the norm of one function
     max_points : how many are ever answered
 
@@ -136,7 +136,7 @@ class PathModel(DomainModel):
         return epsilon_for([self.curve(records)], self.delta, self.bounds)
 
     def guarantee(self, records: int, *, simulated: bool) -> Guarantee:
-        """What is guaranteed of all paths at all points together.
+        """The guarantee of all paths at all points together.
 
         Parameters
         ----------

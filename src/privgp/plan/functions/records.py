@@ -44,8 +44,8 @@ class DomainModel:
 
     Attributes
     ----------
-    kernel : of the posterior
-    noise_variance : of an output about the function
+    kernel : kernel of the posterior
+    noise_variance : variance of an output about the function
     domain : one (low, high) per column
 
     """
@@ -216,7 +216,7 @@ class CheckedFactor:
 
     Parameters
     ----------
-    kernel : of the noise
+    kernel : kernel of the noise
     widths : (columns,), the sides of the box that the points lie in
 
     """
@@ -227,7 +227,7 @@ class CheckedFactor:
         self._room = residual_room(kernel, widths)
 
     def propose(self, points: Array) -> FactorRows:
-        """What further points add. Changes nothing.
+        """The rows that further points add. Changes nothing.
 
         Parameters
         ----------
@@ -275,7 +275,7 @@ class CheckedFactor:
         points
             (points, columns), all of them.
         rows
-            Of L, at least those that are lacking.
+            The rows of L, at least those that are lacking.
         residual
             Squared, of all rows.
 

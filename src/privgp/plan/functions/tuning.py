@@ -57,7 +57,7 @@ class ManyPosteriors:
     Parameters
     ----------
     draws : synthetic
-    kernel : of variance 1
+    kernel : one of variance 1
 
     """
 

@@ -17,7 +17,7 @@ def dominance(kernel: Kernel, noise_variance: float, inputs: Array, counts: Arra
     Parameters
     ----------
     kernel, noise_variance
-        Of K.
+        Kernel and noise variance of K.
     inputs
         (inputs, columns), distinct.
     counts
@@ -43,7 +43,7 @@ def separated_dominance(
     kernel
         One that falls with the distance.
     noise_variance
-        Of an output about the function.
+        Variance of an output about the function.
     separation
         In units of the input.
     rows

@@ -25,7 +25,7 @@ class KnownTable(Table):
 
     Attributes
     ----------
-    kinds : of the columns
+    kinds : kinds of the columns
 
     """
 
@@ -33,14 +33,14 @@ class KnownTable(Table):
 
 
 def file_inputs(files: Files, names: tuple[str, ...], declared: Any) -> Inputs | None:
-    """What the columns of a table in files are; None if all are numbers.
+    """The kinds of the columns of a table in files; None if all are numbers.
 
     Parameters
     ----------
     files
-        Of the table.
+        Files of the table.
     names
-        Of the columns.
+        Names of the columns.
     declared
         Kinds by name, or None; other columns have the kind of their Parquet type. Levels that
         are not declared are read off all files, by one pass over the column.
@@ -86,16 +86,16 @@ def known_table(files: Files, kinds: Inputs) -> KnownTable:
 
 
 def located(frame: Any, kinds: Inputs, path: str) -> Array:
-    """Where the kernel has rows of a file, (rows, width).
+    """The coordinates of rows of a file, (rows, width).
 
     Parameters
     ----------
     frame
         Some rows.
     kinds
-        Of the columns.
+        Kinds of the columns.
     path
-        Of the file, named in an error.
+        Path of the file, named in an error.
 
     Raises
     ------

@@ -23,10 +23,10 @@ class TableRows:
 
     Attributes
     ----------
-    files : of the table
-    names : of the input columns
+    files : files of the table
+    names : names of the input columns
     first, stop : the range of rows
-    kinds : what the columns are, if they are not all numbers
+    kinds : the kinds of the columns, if they are not all numbers
 
     """
 
@@ -102,7 +102,7 @@ class TableRows:
 class TablePeople:
     """The same with whole people in every chunk, as ``PeopleRows`` has them in memory.
 
-    Whose a row is, is in memory; the rows themselves are read anew for every block.
+    The person of every row is in memory; the rows themselves are read anew for every block.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class TablePeople:
     codes : (rows,), of people, ascending
     places : (rows,), where each row is in the table
     edges : (chunks + 1,), of chunks among all sorted rows
-    total : of rows, those that are not used included
+    total : number of rows, those that are not used included
 
     """
 
@@ -238,7 +238,7 @@ def taken(
     places
         Ascending.
     engine
-        Where they are looked up.
+        The workers that look them up.
 
     """
     each = runs(len(places), PER_WORKER * engine.workers)

@@ -29,7 +29,7 @@ class Chunk:
 
     Attributes
     ----------
-    place : of its first row among all
+    place : place of its first row among all
     inputs : (rows, columns), public
     people : (rows,), equal for two rows of one person, ascending; None: every row is a person
 
@@ -56,8 +56,8 @@ class Rows(Protocol):
 
     Attributes
     ----------
-    count : of rows that are used
-    total : of all rows, as people may have too many
+    count : number of rows that are used
+    total : number of all rows, as people may have too many
     columns : coordinates of a row
     persons : how many people they are of; None: every row is one
 
@@ -86,8 +86,8 @@ class ArrayRows:
     Attributes
     ----------
     array : (rows, columns)
-    place : of the first among all
-    size : of chunks
+    place : place of the first among all
+    size : size of chunks
 
     """
 
@@ -117,7 +117,7 @@ class ArrayRows:
             yield Chunk(self.place + first, here)
 
     def ranges(self, number: int) -> list[tuple[int, int]]:
-        """The first and last rows of about ``number`` runs of whole chunks."""
+        """(first, stop) of about ``number`` runs of whole chunks."""
         return [
             (self.size * first, min(self.size * stop, self.count))
             for first, stop in runs(-(-self.count // self.size), number)
@@ -194,7 +194,7 @@ class PeopleRows:
             yield Chunk(int(first), self.array[here], self.codes[here])
 
     def ranges(self, number: int) -> list[tuple[int, int]]:
-        """The first and last rows of about ``number`` runs of whole chunks."""
+        """(first, stop) of about ``number`` runs of whole chunks."""
         chunks, edges = runs(len(self.edges) - 1, number), self.edges - self.edges[0]
         return [(int(edges[first]), int(edges[stop])) for first, stop in chunks]
 
@@ -254,7 +254,7 @@ def chunk_of(codes: Integers, rows: int) -> Integers:
 
 
 def chunk_edges(ordered: Integers, rows: int) -> Integers:
-    """Where ascending codes go from one chunk to the next, both ends included, (chunks + 1,).
+    """The edges of chunks among ascending codes, both ends included, (chunks + 1,).
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def sample(rows: Rows, most: int, engine: Engine) -> Array:
     most
         How many at most.
     engine
-        Where they are looked up.
+        The workers that look them up.
 
     """
     count = rows.total
@@ -330,8 +330,8 @@ class Folded:
 
     Attributes
     ----------
-    function : of a chunk
-    plus : of two results
+    function : function of a chunk
+    plus : function of two results
 
     """
 
@@ -359,13 +359,13 @@ def summed(
     Parameters
     ----------
     function
-        Of a chunk.
+        Function of a chunk.
     plus
-        Of two results; associative and commutative, exactly.
+        Function of two results; associative and commutative, exactly.
     blocks
         Runs of chunks.
     engine
-        Where they are worked on.
+        The workers.
     watch
         Is called with how many blocks of how many are done.
 

@@ -17,12 +17,12 @@ from privgp.vault.states.kept import OTHER_PROMISE, Contents
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionDraws:
-    """What has been drawn of one function, and what is needed to go on: all of it is public here.
+    """The draws of one function, and the numbers needed to go on: all of them are public here.
 
     Attributes
     ----------
     noise : for the most coordinates there may be
-    seed : of a simulation; None for the noise that protects
+    seed : seed of a simulation; None for the noise that protects
     points : (asked, columns); through inducing inputs there are none
     answers : (asked,), in units of y
     numbers : the noisy coordinates
@@ -76,7 +76,7 @@ class FunctionContents(Contents):
     ----------
     y_bounds : declared
     epsilon, delta : the budget of all answers together
-    sensitivity : which bound of it was asked for
+    sensitivity : name of the bound that was chosen
     dominance : if it was declared
     norm : half the sensitivity for outputs scaled to [-1, 1]
 
@@ -121,7 +121,7 @@ class FunctionContents(Contents):
         Parameters
         ----------
         draws
-            Whose last numbers are those of the new points.
+            Draws that end with the numbers of the new points.
         points
             (new, columns).
         lower

@@ -40,8 +40,8 @@ class Contents:
 
     Attributes
     ----------
-    guarantee : of all answers together
-    names : of the inputs, if they have any
+    guarantee : guarantee of all answers together
+    names : names of the inputs, if they have any
     model : the public part
     draws : the private values and all that was drawn, which alone changes
 
@@ -113,7 +113,7 @@ class Kept:
     Parameters
     ----------
     contents : with their private values
-    codec : of the file
+    codec : codec of the file
     file : that holds them, if there is one
 
     """
@@ -130,7 +130,7 @@ class Kept:
     def new(cls, contents: Contents, codec: Codec, path: PathLike | None) -> Self:
         """The contents of a fit, in a new file if there is to be one.
 
-        What can be drawn at once is drawn now, when nobody waits for an answer.
+        Noise that can be drawn at once is drawn now, when nobody waits for an answer.
         """
         with one_thread(), np.errstate(all="ignore"):
             at_once = contents.drawn_at_once()

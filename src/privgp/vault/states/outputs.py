@@ -26,7 +26,7 @@ class Draws(FunctionDraws):
     Attributes
     ----------
     sums : (inputs,), of the scaled outputs; private
-    limit : of ``squares``
+    limit : limit of ``squares``
     squares : (inputs,), squared norms of the columns drawn so far; public
 
     """
@@ -62,9 +62,9 @@ def first_draws(
     norm
         Half the sensitivity that the noise is for.
     seed
-        Of a simulation.
+        Seed of a simulation.
     columns
-        Of the points to come.
+        Number of inputs of the points to come.
 
     """
     sums = np.bincount(index, clipped_outputs(y, len(index), bounds)).astype(np.float64)

@@ -39,7 +39,7 @@ class PathDraws:
     outputs : (records,), about their centre; private
     factor : (records, records), R with ``R R^T = k(X, X) + noise variance``, computed once;
         private
-    seed : of a simulation; None for the noise that protects
+    seed : seed of a simulation; None for the noise that protects
     points : (asked, columns)
     normals, answers : (asked, paths)
     lower : the rows of the points' factor, as they were used
@@ -69,7 +69,7 @@ def first_path_draws(X: Any, y: Any, model: PathModel, seed: int | None) -> Path
     model
         The public part.
     seed
-        Of a simulation.
+        Seed of a simulation.
 
     """
     inputs = clipped_inputs(X, *np.array(model.domain).T) + 0.0
@@ -87,9 +87,9 @@ def with_lattice_noise(values: Array, std: float, exponent: int) -> Array:
     Parameters
     ----------
     values
-        Of any shape, private.
+        Private numbers of any shape.
     std
-        Of the noise.
+        std of the noise.
     exponent
         The lattice has the spacing ``2**exponent``.
 
@@ -112,7 +112,7 @@ class PathSampler:
     Parameters
     ----------
     inputs, outputs, factor : as in ``PathDraws``; private
-    kernel : of the posterior
+    kernel : kernel of the posterior
     extra_share : the variance of the extra Gaussian-process noise over the kernel's
     nugget : the variance of the noise at every point over the kernel's
 

@@ -61,11 +61,11 @@ def first_record_draws(
     model
         The public part.
     bounds
-        Of the outputs.
+        Bounds of the outputs.
     noise
         For the most coordinates there may be.
     seed
-        Of a simulation.
+        Seed of a simulation.
 
     """
     inputs = clipped_inputs(X, *np.array(model.domain).T)
@@ -88,7 +88,7 @@ def extended_records(
     draws
         So far.
     kernel
-        Of the function.
+        Kernel of the function.
     points
         (new, columns).
     lower
