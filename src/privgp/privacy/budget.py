@@ -59,7 +59,7 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
     Parameters
     ----------
     epsilon
-        Any real number.
+        a real number, which may be negative.
     multiplier
         c, the noise std over the sensitivity; infinite means no information at all.
 

@@ -30,7 +30,7 @@ def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> fl
     Parameters
     ----------
     epsilon
-        Any real number.
+        a real number, which may be negative.
     mu
         The Gaussian-DP parameter of all Gaussian steps; 0 if there are none.
     pure_epsilons

@@ -176,7 +176,7 @@ def epsilon_for(curves: Sequence[Curve], delta: float, conversion: str = "sharp"
 
     Notes
     -----
-    Any order gives a valid epsilon: the search for the best one carries no part of the proof.
+    Every order gives a valid epsilon: the search for the best one carries no part of the proof.
 
     """
     if not 0.0 < delta < 1.0:

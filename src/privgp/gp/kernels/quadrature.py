@@ -33,7 +33,7 @@ def mean_of_differences(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) 
     Parameters
     ----------
     kernel
-        Any supported one; it needs no closed form.
+        a supported one; it needs no closed form.
     a, b, c, d
         Corners, (boxes, inputs); pairs on a regular grid are integrated once.
 
