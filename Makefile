@@ -100,9 +100,11 @@ bench-load: setup
 bench-kills: setup
 	$(QUIET_BLAS) $(BIN)/python -m benchmarks.kills
 
-# 10,000 broken uploads, as many requests that fit the schema of the server, and as many forged files.
+# 10,000 broken uploads, as many requests that fit the schema of the server, as many forged files, and
+# as many sequences of questions.
 fuzz: setup
-	PRIVGP_FUZZ=10000 $(QUIET_BLAS) $(BIN)/pytest tests/server/test_fuzz.py tests/adversary/test_forgeries.py
+	PRIVGP_FUZZ=10000 $(QUIET_BLAS) $(BIN)/pytest tests/server/test_fuzz.py tests/adversary/test_forgeries.py \
+	  tests/adversary/test_sequences.py
 
 # Peers live in an environment of their own. One that does not install is reported, not hidden:
 # dp4gp asks for a package that no longer exists, so it comes without its dependencies.

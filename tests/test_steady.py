@@ -16,7 +16,7 @@ from privgp import PrivateGPRegressor, PrivateGridSearchCV
 from privgp.privacy.noise import gaussian_noise, laplace_noise
 from privgp.vault.noise import add_noise
 from privgp.vault.select import CHOICES, choose
-from tests.command.running import BUDGET, COLUMNS, QUICK, people_table
+from tests.command.running import BUDGET, COLUMNS, QUICK, people_table, run
 
 X, Y = np.arange(12.0)[:, None], np.arange(12.0)
 NOISES = [gaussian_noise(1.0, 1e-5, 3, 2.0, 0.0), laplace_noise(1.0, 3, 2.0, 0.0)]
@@ -77,27 +77,30 @@ def test_noise_lies_on_the_lattice_and_around_the_values():
 
 
 def test_a_command_in_another_process_repeats(tmp_path: Path):
+    """It draws what this process draws, and something else with another shift."""
     people_table().write_csv(tmp_path / "visits.csv")
+    start = "import sys; from privgp.command import main; sys.exit(main(sys.argv[1:]))"
 
-    def predicted(name: str, shift: str) -> str:
-        lines = (
-            ["release", "visits.csv", *COLUMNS, *BUDGET, *QUICK, "-o", f"{name}.privgp"],
-            ["predict", f"{name}.privgp", "visits.csv", "-o", f"{name}.csv"],
-        )
-        run = "import sys; from privgp.command import main; sys.exit(main(sys.argv[1:]))"
-        for line in lines:
+    def predicted(name: str, shift: str | None = None) -> str:
+        data, release, table = (tmp_path / each for each in ("visits.csv", f"{name}.privgp", name))
+        line = ["release", data, *COLUMNS, *BUDGET, *QUICK, "-o", release]
+        if shift is None:
+            repeatable.start()
+            assert run(*line).code == 0
+        else:
             subprocess.run(
-                [sys.executable, "-c", run, *line],
-                cwd=tmp_path,
+                [sys.executable, "-c", start, *map(str, line)],
                 env={**os.environ, repeatable.SHIFT: shift},
                 capture_output=True,
                 check=True,
             )
-        return (tmp_path / f"{name}.csv").read_text("utf-8")
+        assert run("predict", release, data, "-o", table.with_suffix(".csv")).code == 0
+        return table.with_suffix(".csv").read_text("utf-8")
 
-    one = predicted("one", "0")
-    assert predicted("two", "0") == one
-    assert predicted("three", "1") != one
+    here = str(os.environ.get(repeatable.SHIFT) or 0)
+    one = predicted("one")
+    assert predicted("two", here) == one
+    assert predicted("three", str(int(here) + 1)) != one
 
 
 def test_a_sampler_that_does_not_repeat_is_refused():

@@ -3,10 +3,10 @@
 ``Measured`` numbers are attacked with the best test there is, ``Released`` ones with a trained test,
 ``Chosen`` candidates by their frequencies; attacks.py explains all three. A row must hold as it is and break when its noise is a fifth too small.
 
-Too little noise is missed with probability 6e-9 by 3,000 draws of Gaussian noise at epsilon 8, and at
-epsilon 2.5 with 4e-8 by 11,000 of one number with Laplace noise, with 3e-9 by 25,000 of two. Labelled
-records with many inputs move by 0.90 of the bound, which covers features of either sign: 12,000 draws
-miss too little noise with 2e-10.
+Too little noise is missed with probability 2e-9 by 2,100 draws of Gaussian noise at epsilon 8, and at
+epsilon 2.5 with 4e-8 by 9,000 of one number with Laplace noise, with 9e-9 by 20,000 of two and 2e-8 by
+40,000 of three. Labelled records with many inputs move by 0.90 of the bound, which covers features of
+either sign: 8,000 draws miss too little noise with 4e-9.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from privgp import (
 from privgp.audit.promises import Promise
 from privgp.plan.bins.bins import Bins
 from privgp.privacy.noise import PURE
-from tests.adversary.attacks import Chosen, Measured, Released
+from tests.adversary.attacks import GAUSSIAN_DRAWS, Chosen, Measured, Released
 from tests.adversary.neighbours import (
     INPUTS,
     PEOPLE,
@@ -61,7 +61,7 @@ TWO_OUTPUTS = PrivateGPRegressor(
 )
 
 
-def regressor(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measured:
+def regressor(groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
     """Outputs are private: the worst person of the plan at either end of the bounds."""
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
@@ -71,10 +71,12 @@ def regressor(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Meas
 def streamed_people() -> Measured:
     """Rows of people read in chunks: the worst person's outputs at either end of the bounds."""
     model = PrivateGPRegressor(**BUDGET, inducing=3, mechanism="gaussian", hyperparameters="fixed")
-    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=PEOPLE), of_people(model), 3000)
+    return Measured(
+        lambda y: clone(model).fit(INPUTS, y, groups=PEOPLE), of_people(model), GAUSSIAN_DRAWS
+    )
 
 
-def several(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measured:
+def several(groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
     """Two outputs of everybody are private: both of the worst person at either end of the bounds."""
     settings = {"y_bounds": ((0, 1), (0, 1)), "hyperparameters": "fixed", **settings}
     model = PrivateGPRegressor(**{**BUDGET, **settings})
@@ -82,7 +84,7 @@ def several(groups: Any = None, *, draws: int = 3000, **settings: Any) -> Measur
     return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
 
 
-def mixed(*, draws: int = 3000, **settings: Any) -> Measured:
+def mixed(*, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
     """A number, a label and a count of everybody: all of the first person move as far as they may, with
     private inputs between two places; counts do not go with these."""
     private = "x_bounds" in settings
@@ -104,7 +106,7 @@ def mixed(*, draws: int = 3000, **settings: Any) -> Measured:
     return Measured(run, lambda: (0, 1), draws)
 
 
-def classifier(classes: int, *, draws: int = 3000, **settings: Any) -> Measured:
+def classifier(classes: int, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
     """Labels are private: all are of the first class, but one that changes to the second."""
     settings = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", **settings}
     model = PrivateGPClassifier(classes=range(classes), **settings)
@@ -125,14 +127,20 @@ def labels_of(model: Any) -> Callable[[], Any]:
     return pair
 
 
-def refined(law: str, groups: Any = None, *, draws: int = 3000, **budget: Any) -> Measured:
+def refined(
+    law: str, groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **budget: Any
+) -> Measured:
     """Outputs of the same rows measured twice."""
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
     return refined_model(model, of_plan(model, groups), at_inputs, draws, groups)
 
 
 def refined_model(
-    model: Any, pair: Any, rows: Callable[[Any], Any], draws: int = 3000, groups: Any = None
+    model: Any,
+    pair: Any,
+    rows: Callable[[Any], Any],
+    draws: int = GAUSSIAN_DRAWS,
+    groups: Any = None,
 ) -> Measured:
     """The same rows measured twice: both measurements are attacked together. The hyperparameters are
     fixed, so that the second plan does not depend on the first one's noise. ``rows``: X and y from one
@@ -147,7 +155,7 @@ def refined_model(
     return Measured(run, pair, draws)
 
 
-def updated(law: str, *, draws: int = 3000, **budget: Any) -> Measured:
+def updated(law: str, *, draws: int = GAUSSIAN_DRAWS, **budget: Any) -> Measured:
     """A person of the second batch: the first one's measurement tells nothing of them."""
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
     first = INPUTS + 0.03, np.full(len(INPUTS), 0.5)
@@ -155,7 +163,7 @@ def updated(law: str, *, draws: int = 3000, **budget: Any) -> Measured:
 
 
 def updated_model(
-    model: Any, pair: Any, rows: Callable[[Any], Any], first: Any, draws: int = 3000
+    model: Any, pair: Any, rows: Callable[[Any], Any], first: Any, draws: int = GAUSSIAN_DRAWS
 ) -> Measured:
     """Rows of the second batch are attacked by its measurement. ``first``: X and y of the first."""
 
@@ -170,7 +178,7 @@ def at_inputs(y: Any) -> Any:
 
 
 def further_labels(
-    how: Any, classes: int, *first: Any, draws: int = 3000, **settings: Any
+    how: Any, classes: int, *first: Any, draws: int = GAUSSIAN_DRAWS, **settings: Any
 ) -> Measured:
     """Labels measured twice, or of a second batch."""
     settings = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", **settings}
@@ -238,13 +246,18 @@ def people(bounds: Any, **settings: Any) -> Measured:
 
 
 def labelled(
-    bounds: Any, classes: int = 3, *, whose: Any = None, draws: int = 3000, **settings: Any
+    bounds: Any,
+    classes: int = 3,
+    *,
+    whose: Any = None,
+    draws: int = GAUSSIAN_DRAWS,
+    **settings: Any,
 ) -> Measured:
     """Whole records with labels: the first record, or all of the first person, is of one class or of
     another, or at another place of many inputs, whichever moves most. A person's records lie in one
     place and have one label."""
     settings = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", **settings}
-    kernel = ConstantKernel(4.0) * RBF(0.6)
+    kernel = ConstantKernel(4.0) * RBF(1.5)
     model = PrivateGPClassifier(
         kernel, classes=range(classes), protect="records", x_bounds=bounds, **settings
     )
@@ -262,7 +275,7 @@ def labelled(
     return Measured(run, pair, draws)
 
 
-def counted(whose: Any = None, *, draws: int = 3000, **settings: Any) -> Measured:
+def counted(whose: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
     """Whole records with counts: none or the most there may be, in one place."""
     kernel = ConstantKernel(0.2) * RBF(0.6)
     model = PrivateGPRegressor(
@@ -298,8 +311,9 @@ def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
     if protect == "records":
         grid = Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3))
         pure = noise in PURE
-        return fitted_records(model, lambda: grid, 25_000 if pure else 3000, stay=pure)
-    return Measured(lambda y: clone(model).fit(INPUTS, y), ends(), 11_000)
+        return fitted_records(model, lambda: grid, 20_000 if pure else GAUSSIAN_DRAWS, stay=pure)
+    draws = 9_000 if noise in PURE else GAUSSIAN_DRAWS
+    return Measured(lambda y: clone(model).fit(INPUTS, y), ends(), draws)
 
 
 def function(**settings: Any) -> Measured:
@@ -311,7 +325,7 @@ def function(**settings: Any) -> Measured:
         fresh.release(FEW)
         return fresh
 
-    return Measured(run, ends(0, len(FEW)), 3000)
+    return Measured(run, ends(0, len(FEW)), GAUSSIAN_DRAWS)
 
 
 def function_of_records() -> Measured:
@@ -323,7 +337,7 @@ def function_of_records() -> Measured:
         fresh.release(np.linspace(0.3, 0.7, 5)[:, None])
         return fresh
 
-    return Measured(run, lambda: ((0.5, 1.0), (0.52, 0.0)), 3000)
+    return Measured(run, lambda: ((0.5, 1.0), (0.52, 0.0)), GAUSSIAN_DRAWS)
 
 
 def paths(count: int, extra: float, draws: int) -> Released:
@@ -403,7 +417,7 @@ def measured_search() -> Measured:
     grid = {"kernel__k1__length_scale": [0.5, 2.0]}
     search = PrivateGridSearchCV(model, grid, epsilon=8.0, delta=0.01)
     planner = PrivateGPRegressor(RBF(1.0), 0.1, mechanism="gaussian", **BUDGET)
-    return Measured(lambda y: clone(search).fit(INPUTS, y), of_plan(planner), 3000)
+    return Measured(lambda y: clone(search).fit(INPUTS, y), of_plan(planner), GAUSSIAN_DRAWS)
 
 
 def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
@@ -432,7 +446,7 @@ def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
     if part == "score":
         apart = lambda exact: (exact, exact + known.value_sensitivity)  # noqa: E731
         half = lambda g: Promise(pairs=((0.5 * g.epsilon, 0.0),))  # noqa: E731
-        return Measured(run, pair, 11_000, part=1, promise=half, worst=apart)
+        return Measured(run, pair, 9_000, part=1, promise=half, worst=apart)
     moved = known.mean_sensitivity
     worst = lambda: (np.array([0.0, -2.0]) * moved, np.array([-1.0, -1.0]) * moved)  # noqa: E731
     law = exponential_probabilities
@@ -450,19 +464,19 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "outputs, laplace",
         PrivateGPRegressor,
-        regressor(mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=11_000),
+        regressor(mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9_000),
     ),
     ("people, gaussian", PrivateGPRegressor, regressor(PEOPLE, mechanism="gaussian")),
     (
         "people, laplace",
         PrivateGPRegressor,
-        regressor(PEOPLE, mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=11_000),
+        regressor(PEOPLE, mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9_000),
     ),
     ("several outputs, gaussian", PrivateGPRegressor, several(mechanism="gaussian")),
     (
         "several outputs, laplace",
         PrivateGPRegressor,
-        several(mechanism="laplace", epsilon=2.5, draws=25_000),
+        several(mechanism="laplace", epsilon=2.5, draws=20_000),
     ),
     (
         "several outputs of people, gaussian",
@@ -482,7 +496,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
             mechanism="laplace",
             hyperparameters="fixed",
             epsilon=2.5,
-            draws=11_000,
+            draws=9_000,
             max_change=0.1,
         ),
     ),
@@ -493,30 +507,30 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
             mechanism="laplace",
             likelihood="poisson",
             epsilon=2.5,
-            draws=11_000,
+            draws=9_000,
             max_change=0.25,
             hyperparameters="fixed",
         ),
     ),
     ("refined, gaussian", PrivateGPRegressor, refined("gaussian")),
     ("refined, people, gaussian", PrivateGPRegressor, refined("gaussian", PEOPLE)),
-    ("refined, laplace", PrivateGPRegressor, refined("laplace", draws=25_000, epsilon=2.5)),
+    ("refined, laplace", PrivateGPRegressor, refined("laplace", draws=20_000, epsilon=2.5)),
     ("updated, gaussian", PrivateGPRegressor, updated("gaussian")),
-    ("updated, laplace", PrivateGPRegressor, updated("laplace", draws=11_000, epsilon=2.5)),
+    ("updated, laplace", PrivateGPRegressor, updated("laplace", draws=9_000, epsilon=2.5)),
     (
-        "refined, two classes, gaussian",
+        "refined, three classes, gaussian",
         PrivateGPClassifier,
-        further_labels(refined_model, 2, mechanism="gaussian"),
+        further_labels(refined_model, 3, mechanism="gaussian"),
     ),
     (
-        "refined, three classes, laplace",
+        "refined, two classes, laplace",
         PrivateGPClassifier,
-        further_labels(refined_model, 3, mechanism="laplace", epsilon=2.5, draws=50_000),
+        further_labels(refined_model, 2, mechanism="laplace", epsilon=2.5, draws=20_000),
     ),
     (
         "updated, two classes, laplace",
         PrivateGPClassifier,
-        further_labels(updated_model, 2, LABELS, mechanism="laplace", epsilon=2.5, draws=11_000),
+        further_labels(updated_model, 2, LABELS, mechanism="laplace", epsilon=2.5, draws=9_000),
     ),
     (
         "updated, three classes, gaussian",
@@ -531,7 +545,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "updated, poisson, laplace",
         PrivateGPRegressor,
-        updated("laplace", likelihood="poisson", max_change=0.25, epsilon=2.5, draws=11_000),
+        updated("laplace", likelihood="poisson", max_change=0.25, epsilon=2.5, draws=9_000),
     ),
     (
         "refined, several outputs, gaussian",
@@ -551,13 +565,15 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "refined, records, gaussian",
         PrivateGPRegressor,
-        further_records(refined_model, draws=3000, rows=5, mechanism="gaussian", **BUDGET),
+        further_records(
+            refined_model, draws=GAUSSIAN_DRAWS, rows=5, mechanism="gaussian", **BUDGET
+        ),
     ),
     (
         "updated, records, laplace",
         PrivateGPRegressor,
         further_records(
-            updated_model, FEW_RECORDS, draws=25_000, rows=200_000, mechanism="laplace", **SMALL
+            updated_model, FEW_RECORDS, draws=20_000, rows=200_000, mechanism="laplace", **SMALL
         ),
     ),
     (
@@ -570,13 +586,13 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
         "inducing, laplace",
         PrivateGPRegressor,
         regressor(
-            inducing=3, mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=11_000
+            inducing=3, mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9_000
         ),
     ),
-    ("records, gaussian", PrivateGPRegressor, records("gaussian", 3000, **BUDGET)),
-    ("records, laplace", PrivateGPRegressor, records("laplace", 25_000, **SMALL)),
+    ("records, gaussian", PrivateGPRegressor, records("gaussian", GAUSSIAN_DRAWS, **BUDGET)),
+    ("records, laplace", PrivateGPRegressor, records("laplace", 20_000, **SMALL)),
     ("outputs, gaussian", PrivateGP, mixed(mechanism="gaussian")),
-    ("outputs, laplace", PrivateGP, mixed(mechanism="laplace", epsilon=2.5, draws=25_000)),
+    ("outputs, laplace", PrivateGP, mixed(mechanism="laplace", epsilon=2.5, draws=40_000)),
     ("people, gaussian", PrivateGP, mixed(mechanism="gaussian", groups="whose")),
     ("inducing", PrivateGP, mixed(mechanism="gaussian", inducing=3)),
     (
@@ -588,13 +604,13 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "two classes, laplace",
         PrivateGPClassifier,
-        classifier(2, mechanism="laplace", epsilon=2.5, draws=11_000),
+        classifier(2, mechanism="laplace", epsilon=2.5, draws=9_000),
     ),
     ("three classes, gaussian", PrivateGPClassifier, classifier(3, mechanism="gaussian")),
     (
         "three classes, laplace",
         PrivateGPClassifier,
-        classifier(3, mechanism="laplace", epsilon=2.5, draws=25_000),
+        classifier(3, mechanism="laplace", epsilon=2.5, draws=20_000),
     ),
     ("records, gaussian, many inputs", PrivateGPRegressor, features(**BUDGET)),
     (
@@ -607,7 +623,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "records, poisson, laplace",
         PrivateGPRegressor,
-        counted(draws=25_000, mechanism="laplace", **SMALL),
+        counted(draws=20_000, mechanism="laplace", **SMALL),
     ),
     (
         "records of people, poisson",
@@ -622,7 +638,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "records, three classes, laplace",
         PrivateGPClassifier,
-        labelled([(0, 1)], mechanism="laplace", epsilon=2.5, draws=25_000),
+        labelled([(0, 1)], mechanism="laplace", epsilon=2.5, draws=20_000),
     ),
     (
         "records of people, three classes",
@@ -637,7 +653,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "records, three classes, many inputs",
         PrivateGPClassifier,
-        labelled([(0, 1)] * 4, draws=12_000),
+        labelled([(0, 1)] * 4, draws=8_000),
     ),
     ("outputs, laplace", BinnedMeans, bins(BinnedMeans, "outputs", "laplace", **SMALL)),
     ("outputs, gaussian", BinnedMeans, bins(BinnedMeans, "outputs", "gaussian", **BUDGET)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import math
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -99,14 +100,20 @@ def test_every_promise_that_is_made_has_a_row(monkeypatch):
         sound(self, *arguments, **named)
 
     monkeypatch.setattr(Guarantee, "__init__", watched)
-    for _, _, mechanism in ROWS:
-        dataset = mechanism.neighbours()[0]
-        mechanism.run(dataset, 1) if isinstance(mechanism, Released) else mechanism.run(dataset)
     calls = {
         (module, function, line)
         for module, function, line in _calls(_makers())
         if function != ADDS_UP and not module.startswith(ATTACKS)
     }
+    seen: Counter[type] = (
+        Counter()
+    )  # one row of every estimator, then the second of each, and so on
+    turns = [(seen.update([kind]) or seen[kind], mechanism) for _, kind, mechanism in ROWS]
+    for _, mechanism in sorted(turns, key=lambda turn: turn[0]):
+        if calls <= made:
+            break
+        dataset = mechanism.neighbours()[0]
+        mechanism.run(dataset, 1) if isinstance(mechanism, Released) else mechanism.run(dataset)
     assert calls <= made
     assert len(calls) >= 12
 

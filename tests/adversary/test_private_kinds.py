@@ -209,6 +209,8 @@ def test_a_declared_level_is_no_missing_value(level: str, tmp_path: Path) -> Non
         found = run("plan", data, *asked, "--missing", "drop", "--force", "-o", plan)
         assert found.code == 0, found
         rows.add(load_plan(plan).rows)
+        if cell != level:
+            continue
         carried = ["--plan", plan, "--output", "cost", "--missing", "drop", "--seed", 1, "--force"]
         found = run("release", data, *carried, "-o", tmp_path / "t.privgp")
         assert found.code == 0, found

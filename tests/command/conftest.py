@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import typer
 
-from privgp.command.app import app
 from tests.command.running import BUDGET, COLUMNS, QUICK, people_table, run
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _built_once() -> Iterator[None]:
-    """Building the application from its functions takes longer than most refusals."""
-    build, built = typer.main.get_command, typer.main.get_command(app)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typer.main, "get_command", lambda it: built if it is app else build(it))
-        yield
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -56,6 +57,7 @@ def _option_words(line: Sequence[object]) -> list[tuple[str, list[object]]]:
     return found
 
 
+@cache
 def subcommands() -> dict[str, Any]:
     """Every command by its words; those of a group are "group command"."""
     top: Any = typer.main.get_command(app)

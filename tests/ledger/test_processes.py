@@ -9,8 +9,8 @@ from privgp import Ledger
 from tests.ledger import working
 from tests.ledger.promises import pure
 
-PROCESSES, REQUESTS = 8, 120
-KILLS = 50
+PROCESSES, REQUESTS = 8, 30  # more than twice as many as the budget is for
+KILLS = 25
 
 
 def test_eight_processes_charge_to_the_end_of_the_budget(url):

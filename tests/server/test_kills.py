@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.kills import killed
 
-KILLS = 3
+KILLS = 2
 
 
 def test_a_killed_server_has_charged_what_anybody_saw_and_repeats_it(tmp_path):

@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 import typer
 
@@ -36,9 +37,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    for before, word in zip(["", *arguments], arguments, strict=False):
-        if "\0" in word:  # older versions of typer fail on it
-            return _stop(f"No null character may be in {before} {word!r}.", 2, arguments)
     return run_application(app, with_pairs_joined(arguments), "privgp", "; nothing was spent")
 
 
@@ -69,11 +67,14 @@ def run_application(
     application: typer.Typer, arguments: Sequence[str], name: str, unfinished: str = ""
 ) -> int:
     """Run a command line and return its exit code. ``unfinished``: how errors half-way end."""
-    command = typer.main.get_command(application)
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        if "\0" in word:  # older versions of typer fail on it
+            return _stop(f"No null character may be in {before} {word!r}.", 2, arguments)
     try:
         with _terminated_as_interrupted(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            code = command.main(args=[*arguments], prog_name=name, standalone_mode=False)
+            run = _built(application).main
+            code = run(args=[*arguments], prog_name=name, standalone_mode=False)
             sys.stdout.flush()
     except (Refusal, Failure) as stop:
         return _stop(str(stop), stop.code, arguments)
@@ -92,14 +93,15 @@ def run_application(
     return int(code or 0)
 
 
+_built = cache(typer.main.get_command)  # a process may run many lines
+
+
 def _stop(sentence: str, code: int, arguments: Sequence[str]) -> int:
     """Say why it stopped: with --json as one JSON object, which is all that is printed."""
-    shown = one_line(sentence)
+    shown = one_line(f"Error: {sentence}")
     if "--json" in arguments:
-        shown = json.dumps({"error": shown, "code": code})
-        print(shown, file=sys.stderr)
-        return code
-    print(one_line(f"Error: {sentence}"), file=sys.stderr)
+        shown = json.dumps({"error": one_line(sentence), "code": code})
+    print(shown, file=sys.stderr)
     return code
 
 

@@ -6,13 +6,10 @@ than their guarantee states, and nearly as far; after it, every byte that leaves
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
 
-from privgp.command.app import app
 from tests.adversary.replay.command import COMMANDS
 from tests.adversary.replay.leaks import DRAWN, WARNED, missed
 from tests.adversary.replay.leaving import differing
@@ -52,15 +49,6 @@ class Pair:
     def with_leaks(self) -> tuple[Run, int]:
         byte = byte_of(self.row, self.datasets)
         return run(self.row, self.datasets[1], self.folder, self.first.draws, byte), byte
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _built_once() -> Iterator[None]:
-    """Building the command from its functions takes longer than most of its lines."""
-    build, built = typer.main.get_command, typer.main.get_command(app)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typer.main, "get_command", lambda it: built if it is app else build(it))
-        yield
 
 
 @pytest.fixture(scope="module", params=ROWS, ids=": ".join)

@@ -100,7 +100,7 @@ def test_the_number_of_rows_of_a_person_is_told_nowhere(tmp_path: Path) -> None:
     missing = first.with_columns(age=pl.lit(""))
     people = [*ONE, "--groups", "person", "--missing", "drop", *BUDGET, *QUICK, "--force"]
     assert table.filter(pl.col("person") == person).height > 1
-    for more in ([], [first] * 30, [missing] * 7, [first] * 30 + [missing]):
+    for more in ([], [missing] * 7, [first] * 30 + [missing]):
         pl.concat([table, *more]).write_csv(data)
         for as_json in ([], ["--json"]):
             for command, *options in (
@@ -111,7 +111,7 @@ def test_the_number_of_rows_of_a_person_is_told_nowhere(tmp_path: Path) -> None:
         told.append((tmp_path / "v.plan").read_bytes())
         told.append((tmp_path / "v.svg").read_bytes())
     assert all(each.code == 0 for each in told if hasattr(each, "code")), told
-    assert told == told[:6] * 4
+    assert told == told[:6] * 3
     assert "Rows in which a value is missing are left out" in told[0].err
     assert "Rows in which a value is missing are left out" in told[2].out
 

@@ -137,8 +137,9 @@ def saved(model: Any, path: Any) -> Any:
     [(kind, False) for kind in KINDS]
     + [(kind, True) for kind in KINDS if kind not in ("labels of records", "features")],
 )
-def test_promises_and_files_of_every_kind(kind, people, tmp_path):
-    """New people keep the promise, the same people add to it, and a file is all that is needed."""
+def test_guarantees_files_and_certificates_of_every_kind(kind, people, tmp_path):
+    """New people keep the guarantee, the same people add to it, a file is all that is needed, and the
+    certificate tells of all measurements."""
     model, batch = made(kind)
     who = {count: np.arange(count) // 2 if people else None for count in (80, 60)}
     model.fit(*batch(0), groups=who[80])
@@ -160,19 +161,9 @@ def test_promises_and_files_of_every_kind(kind, people, tmp_path):
     assert_array_equal(answers(again, X), answers(model, X))
     assert len(again.measurements_) == len(model.measurements_) == 3 * _functions(model)
     assert [each.batch for each in again._spent] == [0, 1, 0]
-
-
-def _functions(model: Any) -> int:
-    return sum(len(one._as_one) for one in model._each or (model,))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_certificates_tell_of_all_measurements(kind):
-    model, batch = made(kind)
-    model.fit(*batch(0)).update(*batch(1, 60)).refine(*batch(0), 0.5, 1e-5)
     facts = certificate(model)
     validate(facts)
-    assert facts["data"]["rows"] == 140
+    assert facts["data"]["rows"] == (70 if people and kind in PRIVATE else 140)
     private = kind in PRIVATE
     said = {ONE_BATCH_OF_RECORDS, SAME_RECORDS} if private else {ONE_BATCH_EACH, SAME_OUTPUTS}
     assert said <= {*facts["assumptions"]}
@@ -180,6 +171,10 @@ def test_certificates_tell_of_all_measurements(kind):
     assert "2 measurements of the same rows" in facts["mechanism"]["description"]
     assert "nobody is in two of the batches" in page(facts)
     assert "xpected error" in model.plan_summary_
+
+
+def _functions(model: Any) -> int:
+    return sum(len(one._as_one) for one in model._each or (model,))
 
 
 @pytest.mark.parametrize("kind", ["two classes", "counts", "several"])
@@ -263,7 +258,7 @@ def test_labels_of_different_batches_scatter_independently(law):
     assert np.abs(even[two:, :one]).max() > 0.1 * largest  # and the same labels are in both
 
 
-SEEDS = range(6)
+SEEDS = range(3)
 
 
 ACCURATE = ["two classes", "counts", "bins", "halved bins", "several"]
@@ -488,5 +483,5 @@ def test_stages_divide_the_budget_of_every_kind(kind):
 
 def test_learned_models_are_learned_from_all_measurements():
     model, batch = made("two classes", hyperparameters="learned", epsilon=3.0)
-    first = model.fit(*batch(0, 200))._held
-    assert model.update(*batch(1, 200))._held[0].models != first[0].models
+    first = model.fit(*batch(0))._held
+    assert model.update(*batch(1))._held[0].models != first[0].models

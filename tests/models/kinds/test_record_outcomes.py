@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import matplotlib
@@ -61,9 +62,11 @@ def some(table: Any, rows: int = 4) -> Any:
     return table[:rows]
 
 
-@pytest.mark.parametrize("inputs", [1, 2, 4, "kinds"])
-@pytest.mark.parametrize("people", [False, True], ids=["records", "people"])
-@pytest.mark.parametrize("outcome", OUTCOMES)
+# Bins or features; tests/test_combinations.py has two inputs and kinds of columns for all of them.
+WAYS = [*product(OUTCOMES, [False, True], [1, 4]), ("three classes", True, "kinds")]
+
+
+@pytest.mark.parametrize(("outcome", "people", "inputs"), WAYS)
 def test_all_that_a_release_does(outcome, people, inputs, tmp_path):
     (table, declared), y = source(inputs), OUTCOMES[outcome][2]
     groups = WHO if people else None
