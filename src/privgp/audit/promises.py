@@ -125,7 +125,7 @@ def path_promise(
         How many records it is given.
     n_paths
         How many paths are released; for ``inf``, the exact posterior, nothing is promised.
-    options
+    **options
         As in ``renyi_curve``.
 
     Returns

@@ -310,7 +310,7 @@ def measured(
         False-positive rates to fix thresholds for.
     failure
         With which any bound may be wrong.
-    facts
+    **facts
         Other fields of the result.
 
     """

@@ -213,7 +213,7 @@ def image(ax: Axes, values: Array, x: Array, y: Array, **look: Any) -> None:
         (rows, columns).
     x, y
         (columns,) and (rows,), evenly spaced.
-    look
+    **look
         Further arguments of ``imshow``.
 
     """
