@@ -3,6 +3,8 @@
 ``python -m benchmarks.many_files [ROWS]``: writes the files to a temporary folder and prints one line of
 JSON for each of 1e5, ..., ROWS rows: seconds of the bare pass (read the inputs, the kernel at the same
 inducing inputs, its product), of plan and fit, peak memory, and the same fit on two processes of Dask.
+``python -m benchmarks.many_files cells [ROWS]``: plan and fit by cells, for one, two and four inputs, as a
+multiple of a plain grouped sum by Polars.
 ``python -m benchmarks.many_files schedule``: what the cost model of docs/engine.md expects, and its
 picture.
 """
@@ -101,6 +103,36 @@ def measured(rows: int, folder: Path, cluster: Any = None) -> dict[str, Any]:
     return found
 
 
+def cells(rows: int, folder: Path) -> list[dict[str, Any]]:
+    """Plan and fit without inducing inputs beside a grouped sum of the same columns."""
+    found = []
+    for inputs, steps in ((COLUMNS[:1], 4096), (COLUMNS[:2], 512), (COLUMNS, 16)):
+        grid = [(pl.col(name) * (steps / 8.0)).floor().cast(pl.Int32) for name in inputs]
+        query = pl.scan_parquet(folder / "*.parquet").group_by(grid).agg(pl.col("y").sum())
+        plain, _, _ = timed(lambda query=query: query.collect(engine="streaming"))  # type: ignore[misc]
+        table = open_table(folder / "*.parquet", inputs, "y")
+        model = PrivateGPRegressor(y_bounds=(-3, 3), random_state=0)
+        plan_seconds, _, plan = timed(lambda m=model, t=table: m.plan(t.inputs))  # type: ignore[misc]
+        assert table.output is not None
+        seconds, _, _ = timed(
+            lambda m=model, t=table, p=plan: m.fit(t.inputs, t.output, plan=p)  # type: ignore[misc]
+        )
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        found.append(
+            {
+                "rows": rows,
+                "inputs": len(inputs),
+                "grouped_sum_seconds": round(plain, 2),
+                "plan_seconds": round(plan_seconds, 2),
+                "plan_and_fit_seconds": round(plan_seconds + seconds, 2),
+                "multiple_beyond_15_seconds": round((plan_seconds + seconds - 15.0) / plain, 2),
+                "cells": plan.kind.cells,
+                "peak_memory_gb": round(peak, 2),
+            }
+        )
+    return found
+
+
 def schedule(
     rows: float, workers: int, *, row: float, start: float, part: float, ends: float, block: float
 ) -> float:
@@ -150,6 +182,12 @@ if __name__ == "__main__":
         for count, many in ((1e7, 2), (1e8, 10), (1e9, 100), (1e9, 400)):
             print(f"{count:.0e} rows, {many} workers: {schedule(count, many, **COSTS):.0f} s")
         picture(Path("docs/pictures/engine-schedule.png"))
+        sys.exit()
+    if sys.argv[1:2] == ["cells"]:
+        most = int(sys.argv[2]) if len(sys.argv) > 2 else SIZES[-1]
+        with tempfile.TemporaryDirectory() as temporary:
+            for line in cells(most, write(Path(temporary) / "rows", most)):
+                print(json.dumps(line), flush=True)
         sys.exit()
     most = int(sys.argv[1]) if len(sys.argv) > 1 else SIZES[-1]
     import distributed

@@ -20,6 +20,7 @@ from typing import Any
 
 import mpmath
 import numpy as np
+from scipy.sparse import issparse
 
 from privgp.gp.features import unit_features
 from privgp.plan.bins.bins import Bins, HalvedBins
@@ -309,6 +310,7 @@ def _(strategy: StreamedSums) -> Exact:
     rows = streamed_rows(strategy)
     (chunk,) = rows.chunks()
     B, shares, _ = strategy.columns.chunk(chunk, whole=False, change=strategy.change)
+    B = B.toarray() if issparse(B) else B
     weight = Fraction(strategy.energy_weight)
     (V, E), exponent = together(fractions(B), fractions(shares) * weight)
     people = np.arange(len(PLACES)) if chunk.people is None else chunk.people

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from sklearn.base import clone
@@ -66,6 +67,17 @@ def regressor(groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: An
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
     return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
+
+
+def many_rows() -> Measured:
+    """Rows that are read in blocks without being asked, as if there were many of them."""
+    model = PrivateGPRegressor(**SMALL, hyperparameters="fixed")
+
+    def fit(y: Any) -> Any:
+        with mock.patch("privgp.models.kinds.inducing.STREAMED", 5):
+            return clone(model).fit(INPUTS, y)
+
+    return Measured(fit, ends(), 9_000)
 
 
 def streamed_people() -> Measured:
@@ -582,6 +594,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
         regressor(inducing=3, mechanism="gaussian", hyperparameters="fixed"),
     ),
     ("inducing, people", PrivateGPRegressor, streamed_people()),
+    ("cells", PrivateGPRegressor, many_rows()),
     (
         "inducing, laplace",
         PrivateGPRegressor,

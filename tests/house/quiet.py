@@ -20,7 +20,7 @@ MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
 # Of the public rooms below it the vault takes types, constants and plain mathematics. A name of
 # ``plan`` is listed here once somebody saw that it is not handed a private value to compute on.
 FROM_PLAN = {
-    "Bins", "HalvedBins", "BinSums", "OutputSums", "JointSums", "Strategy", "Columns", "Totals",
+    "Bins", "HalvedBins", "BinSums", "OutputSums", "JointSums", "Strategy", "RowColumns", "Totals",
     "Adding", "Chunk", "Rows", "block_number", "summed", "ENERGIES", "Plan",
     "ClassSums", "ClassGroupSums", "Features",
     "CheckedFactor", "FunctionModel", "RecordsModel", "PathModel", "path_model",

@@ -77,7 +77,7 @@ def test_past_some_rows_it_streams_by_itself_and_says_so(tmp_path):
     y = np.sin(X[:, 0])
     model = private(inducing=None)
     plan = model.plan(X)
-    assert "through 75 inducing inputs, as there are more than 20000 rows" in plan.describe()
+    assert "20001 rows in 152 cells" in plan.describe()
     plan.save(tmp_path / "p.plan")
     model.fit(X, y, plan=load_plan(tmp_path / "p.plan"))
     model.save(tmp_path / "m.privgp")

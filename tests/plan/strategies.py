@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
+from privgp.plan.cells import Cells
 from privgp.plan.classes.sums import of_every_class
 from privgp.plan.features.features import Features
 from privgp.plan.inputs.rows import ArrayRows, PeopleRows
 from privgp.plan.several.arguments import factors
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
+from privgp.plan.streamed.cells import CellColumns
 from privgp.plan.streamed.columns import Columns, GroupColumns
 from privgp.plan.streamed.sums import streamed_strategy
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
@@ -229,6 +231,11 @@ def _group_columns(rng: np.random.Generator, change: float = 2.0) -> Any:
     return _of_columns(GroupColumns(RBF(0.3), PLACES[::4], groups, False), change)
 
 
+def _cells(rng: np.random.Generator, change: float = 2.0) -> Any:
+    owner = np.append([0, 1], rng.integers(0, 2, 3))
+    return _of_columns(CellColumns(Cells(PLACES[::2], owner, np.ones(1))), change)
+
+
 def _of_columns(columns: Any, change: float, people: bool = False) -> Any:
     totals = columns.totals(_people_rows() if people else ArrayRows(PLACES), change=change)
     return streamed_strategy(columns, totals, energy=True, change=change, people=people)
@@ -350,6 +357,10 @@ ROWS: dict[str, Row] = {
         _of_people,
     ),
     "StreamedGroups": Row(_group_columns, *OUTPUTS, _streamed, lambda s: s.columns.at(PLACES)[0]),
+    "StreamedGroups of cells": Row(_cells, *OUTPUTS, _streamed, lambda s: s.columns.at(PLACES)[0]),
+    "StreamedGroups of cells that change": Row(
+        lambda rng: _cells(rng, 0.1), *MOVED, _streamed, lambda s: s.columns.at(PLACES)[0]
+    ),
     "StreamedGroups that change": Row(
         lambda rng: _group_columns(rng, 0.1), *MOVED, _streamed, lambda s: s.columns.at(PLACES)[0]
     ),

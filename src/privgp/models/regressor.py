@@ -76,7 +76,7 @@ from privgp.plan.several.arguments import (
     output_bounds,
     per_output,
 )
-from privgp.plan.streamed.sketch import Sketch, sketch_plan, usual_inducing
+from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.privacy.stages import Stages
@@ -477,13 +477,12 @@ class PrivateGPRegressor(Published, SpendingRegressor):
         return accepted(self, plan, rows)
 
     def _sketch(self, rows: Rows) -> Sketch:
-        """What is measured of a row, with inducing inputs, for rows in memory or in a file."""
+        """What is measured of a row, for rows in memory or in a file."""
         question = self._question(rows.columns)
         asked = self._parameters(rows.columns).inducing
-        inducing = usual_inducing(rows.columns) if asked is None else asked
-        given, engine = inducing_inputs(inducing, rows.columns), engine_of(self.engine)
+        given = None if asked is None else inducing_inputs(asked, rows.columns)
         with one_thread():
-            return sketch_plan(rows, question, self._budget(), given, engine)
+            return sketch_plan(rows, question, self._budget(), given, engine_of(self.engine))
 
     def _exposed_by(self, exposure: Any, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""

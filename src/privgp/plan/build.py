@@ -13,6 +13,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import collapse, spreads
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, choose_nodes
+from privgp.plan.cells import MOST_CELLS, Cells, cell_count, means
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.counts.rates import Rates
@@ -26,6 +27,8 @@ from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_ro
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scaled_change
 from privgp.types import Array, Integers
+
+SEARCHED = 40  # up to this many numbers, groups of inputs are searched for
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,14 @@ class Budget:
     def noise_of(self, strategy: Strategy) -> Noise:
         """The noise that hides one person in this measurement."""
         return noise_of(strategy, self.epsilon, self.delta)
+
+    def sum_variance(self, question: Question) -> float:
+        """The least variance of the noise on a sum that every output is in one of."""
+        classes = 2.0 if question.classes > 2 else 1.0
+        laplace = 2.0 * (classes * question.change / self.epsilon) ** 2
+        if question.mechanism != GAUSSIAN:
+            return laplace
+        return classes * self.std_for(question.change) ** 2
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,9 @@ class Question:
             scaled = spreads(inputs)
             nearest = KDTree(inputs / scaled).query(self.inducing / scaled)[1]
             return np.unique(nearest).astype(np.int64)
-        count = NODES if self.inducing is None else self.inducing
+        count = max(NODES, MOST_CELLS) if self.inducing is None else self.inducing
+        if self.inducing is None and len(inputs) > MOST_CELLS:
+            count = NODES
         return choose_nodes(model.kernel, model.input_map(inputs), count)
 
     @property
@@ -112,10 +125,13 @@ class Question:
         one, unit = self.classes == 2, None if self.exposures is None else self.exposures.unit
         return {"classes": 1 if one else self.classes, "energy": one and unit is None, "unit": unit}
 
-    def kind(self, inputs: Array, nodes: Integers) -> Outputs:
-        """What is planned at these inputs, of which ``nodes`` carry the function."""
+    def kind(self, inputs: Array, nodes: Integers, cells: int | None = None) -> Outputs:
+        """What is planned at these inputs, of which ``nodes`` carry the function; ``cells``: how many of
+        these were made of the inputs, if any."""
         counts = self.exposures
-        return Outputs(inputs, nodes) if counts is None else Rates(inputs, nodes, rate=counts.unit)
+        if counts is None:
+            return Outputs(inputs, nodes, cells=cells)
+        return Rates(inputs, nodes, cells=cells, rate=counts.unit)
 
     def goal(self, inputs: Array, counts: Array) -> Goal:
         """The targets; the inputs where none were given."""
@@ -183,21 +199,68 @@ def task_of(
         priors = starting_priors(X, question, learned=question.adapts)
     else:
         priors = earlier.priors
-    inputs, index = collapse(X)
+    rows = gather(X, question, budget, people)
+    inputs, index = rows.inputs, rows.index
     counts, start = np.bincount(index).astype(float), priors[0].start
     sizes = counts
     if question.exposures is not None:
         sizes = np.bincount(index, question.exposures.expected)
     nodes = question.nodes(start, inputs)
     goal = question.goal(inputs, counts)
-    return Task(question, budget, priors, inputs, index, sizes, nodes, people, goal, earlier)
+    places = inputs, index, sizes, nodes
+    cells = rows.groups, rows.cells
+    return Task(question, budget, priors, *places, people, goal, earlier, *cells)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The inputs that a plan is made for, and which of them every row has.
+
+    Attributes
+    ----------
+    inputs : array, (inputs, columns)
+        Distinct inputs, or the parts of cells.
+    index : array, (rows,)
+        The input of every row.
+    groups : array, (inputs,), optional
+        The cell of every input; None where groups of inputs are yet to be chosen.
+    cells : int, optional
+        How many cells there are, where inputs are their parts.
+
+    """
+
+    inputs: Array
+    index: Integers
+    groups: Integers | None = None
+    cells: int | None = None
+
+
+def gather(X: Array, question: Question, budget: Budget, people: Integers | None) -> Gathered:
+    """Few distinct inputs as they are; many as the parts of cells, of which there are as many as the budget
+    can tell apart."""
+    inputs, index = collapse(X)
+    if question.objective != "posterior" or len(inputs) <= SEARCHED:
+        return Gathered(inputs, index)
+    rows = len(X) if people is None else int(people.max()) + 1
+    dimensions = X.shape[1] if question.inputs is None else question.inputs.dimensions
+    count = cell_count(rows, dimensions, budget.sum_variance(question))
+    if count <= SEARCHED or len(inputs) <= count:
+        return Gathered(inputs, index)
+    scales = spreads(X) if question.inputs is None else question.inputs.scales(X)
+    cells = Cells.of(X, scales, count)
+    if len(inputs) <= NODES:  # nothing is approximated
+        groups = np.unique(cells.cells[cells.find(inputs)], return_inverse=True)[1]
+        return Gathered(inputs, index, groups)
+    parts, index = np.unique(cells.find(X), return_inverse=True)
+    groups = np.unique(cells.cells[parts], return_inverse=True)[1]
+    return Gathered(means(X, index), index, groups, int(groups.max()) + 1)
 
 
 def plan_of(
     task: Task, strategy: OutputSums, kind: Outputs | None = None, rival: OutputSums | None = None
 ) -> Plan:
     """The plan of a measurement that was chosen for a task."""
-    kind = kind or task.question.kind(task.inputs, task.nodes)
+    kind = kind or task.question.kind(task.inputs, task.nodes, task.cells)
     measured = functionals(strategy, task.factors[0])
     plan = task.question.plan(task.budget, strategy, measured, task.priors, task.goal, kind, rival)
     return plan if task.earlier is None else replace(plan, earlier=task.earlier)

@@ -68,6 +68,8 @@ class Task:
     people: Integers | None
     goal: Goal
     earlier: Earlier | None = None  # measurements that this one builds on
+    groups: Integers | None = None  # the cell of every input, where cells are measured
+    cells: int | None = None  # in which rows were gathered, so that inputs are their parts
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -170,6 +172,9 @@ def group_sums(task: Task, law: str) -> OutputSums:
     unit = np.ones((1, len(task.inputs)))
     classes = task.question.classes
     one = of_every_class(strategy_of_groups(unit, index, people, law=law, **asked), classes)
+    if task.groups is not None:
+        cells = indicators(task.groups).toarray()
+        return of_every_class(strategy_of_groups(cells, index, people, law=law, **asked), classes)
     noise = (task.budget.noise_of(one).std * task.question.half_width) ** 2
     scales = task.scales(one)
 

@@ -63,6 +63,7 @@ class Outputs:
     chosen: Integers = field(repr=False)
     unbiased: Unbiased | None = field(repr=False, default=None)
     design_gap: Annotated[float, Within(infinite=True)] | None = None
+    cells: int | None = later(None)
 
     @property
     def unit(self) -> float | None:
@@ -144,7 +145,9 @@ class Outputs:
             whose = "people" if plan.max_change is None else "groups"
             people = f" of {int(strategy.people.max()) + 1} {whose}"
         inputs = f"through {len(self.inputs)} inducing inputs"
-        if strategy.distinct_inputs is not None:
+        if self.cells is not None:
+            inputs = f"in {self.cells} cells"
+        elif strategy.distinct_inputs is not None:
             inputs = f"at {len(self.inputs)} distinct inputs"
         elif plan.made_for is not None and plan.made_for.parameters.inducing is None:
             inputs += f", as there are more than {STREAMED} rows"

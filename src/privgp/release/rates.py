@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import gammainc, log_ndtr, ndtr
+from scipy.special import betainc, log_ndtr, ndtr, pdtr
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference.linked import Outcomes, Settled, learn_linked, settle
-from privgp.gp.inference.mixtures import HALVINGS, Mixture
+from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.inference.posterior import Component, Posterior, posterior
 from privgp.gp.links import LOG
 from privgp.gp.measurement import Measurement
@@ -25,25 +25,43 @@ FAR = 8.0  # standard deviations
 
 @dataclass(frozen=True)
 class CountMixture:
-    """Counts at one unit of exposure, as a mixture of gamma distributions: ``means`` and
-    ``variances``: (components, points); ``weights``: (components,), of sum 1."""
+    """Counts at one unit of exposure, as a mixture of negative binomial distributions.
+
+    Attributes
+    ----------
+    means, variances : array, (components, points)
+        A variance that is no larger than its mean is that of a Poisson distribution.
+    weights : array, (components,)
+        Of sum 1.
+
+    """
 
     means: Array
     variances: Array
     weights: Array
 
+    def below(self, counts: Array) -> Array:
+        """The share of the mixture up to and including these counts, (points,)."""
+        extra = np.maximum(self.variances - self.means, 0.0)
+        poisson = extra <= 1e-9 * self.means
+        size = self.means**2 / np.where(poisson, 1.0, extra)
+        spread = betainc(size, counts + 1.0, size / (size + self.means))
+        return np.asarray(self.weights @ np.where(poisson, pdtr(counts, self.means), spread))
+
     def quantiles(self, levels: Sequence[float]) -> Array:
-        """At every point the values below which the mixture has these shares, (levels, points)."""
-        shape, scale = self.means**2 / self.variances, self.variances / self.means
-        most = (self.means + 40.0 * np.sqrt(self.variances) + 40.0 * scale).max(axis=0)
+        """At every point the least counts up to which the mixture has these shares, (levels, points)."""
+        most = np.ceil((self.means + 40.0 * np.sqrt(self.variances) + 40.0).max(axis=0))
         out = []
         for level in levels:
-            low, high = np.zeros_like(most), most
-            for _ in range(HALVINGS):
-                middle = 0.5 * (low + high)
-                below = self.weights @ gammainc(shape, middle / scale) < level
-                low, high = np.where(below, middle, low), np.where(below, high, middle)
-            out.append(0.5 * (low + high))
+            low, high = (
+                np.full_like(most, -1.0),
+                most,
+            )  # the count lies above low, and not above high
+            for _ in range(int(np.log2(most.max() + 2.0)) + 2):
+                middle = np.floor(0.5 * (low + high))
+                enough = self.below(middle) >= level
+                low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+            out.append(high)
         return np.array(out)
 
 

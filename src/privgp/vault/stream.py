@@ -10,7 +10,7 @@ from privgp.engine.local import Engine, Threads
 from privgp.gp.measurement import Measurement
 from privgp.plan.inputs.rows import Chunk, Rows, block_number, summed
 from privgp.plan.plan import Plan
-from privgp.plan.streamed.columns import Adding, Columns, Totals
+from privgp.plan.streamed.columns import Adding, RowColumns, Totals
 from privgp.plan.streamed.sums import ENERGIES
 from privgp.types import Array, Pair, Random
 from privgp.vault.masked import Key, Masked
@@ -76,7 +76,7 @@ def measure_rows(
     rows: Rows,
     outputs: Outputs,
     bounds: Pair,
-    columns: Columns,
+    columns: RowColumns,
     finish: Callable[[Totals], Plan],
     random_state: Random = None,
     *,
@@ -105,7 +105,7 @@ def measure_rows(
 class Measured:
     """What a chunk adds: public totals, and ``B u`` and ``sum e u^2``, which are private."""
 
-    columns: Columns
+    columns: RowColumns
     bounds: Pair
     whole: bool
     change: float

@@ -18,8 +18,9 @@ from privgp.gp.changes import Cell, Change
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference import learning
 from privgp.gp.inference.evidence import condition, fit
-from privgp.gp.inference.learning import _thinned, learn
+from privgp.gp.inference.learning import learn
 from privgp.gp.inference.posterior import posterior
+from privgp.gp.inference.proposals import thinned
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 
@@ -167,7 +168,7 @@ def test_hyperparameters_that_are_given_are_kept():
 def test_thinned_weights_sum_to_one_and_heavy_ones_stay(raw, count, power):
     weights = np.array(raw) ** power + 1e-12
     weights /= weights.sum()
-    kept = dict(_thinned(weights, count))
+    kept = dict(thinned(weights, count))
     assert len(kept) <= count + 1
     assert_allclose(sum(kept.values()), 1.0, rtol=1e-9)
     for i in np.flatnonzero(weights >= 1.0 / count):
@@ -184,7 +185,7 @@ def test_a_thinned_mixture_has_nearly_the_mean_and_variance_of_the_whole(spread)
         weights /= weights.sum()
         x = rng.standard_normal(3000)
         mean, std = weights @ x, np.sqrt(weights @ x**2 - (weights @ x) ** 2)
-        places, shares = map(np.array, zip(*_thinned(weights, 64), strict=True))
+        places, shares = map(np.array, zip(*thinned(weights, 64), strict=True))
         thin = shares @ x[places]
         thin_std = np.sqrt(shares @ x[places] ** 2 - thin**2)
         off.append([(thin - mean) / std, thin_std / std - 1.0])

@@ -145,14 +145,26 @@ def test_an_observation_is_a_count_at_one_unit_of_exposure() -> None:
 
 
 def test_quantiles_of_counts_are_those_of_the_mixture() -> None:
-    mixture = CountMixture(np.array([[4.0], [9.0]]), np.array([[6.0], [9.0]]), np.array([0.3, 0.7]))
+    """One component has twice the variance of counts with its mean, one as much, one hardly any counts."""
+    means, variances = np.array([4.0, 9.0, 0.05]), np.array([8.0, 9.0, 0.05])
+    weights = np.array([0.3, 0.5, 0.2])
+    mixture = CountMixture(means[:, None], variances[:, None], weights)
     rng = np.random.default_rng(0)
-    shapes = np.array([16 / 6, 9.0])
-    scales = np.array([1.5, 1.0])
-    which = (rng.uniform(size=400_000) < 0.7).astype(int)
-    drawn = rng.gamma(shapes[which], scales[which])
-    found = mixture.quantiles([0.1, 0.5, 0.9])[:, 0]
-    assert_allclose(found, np.quantile(drawn, [0.1, 0.5, 0.9]), rtol=0.01)
+    which = rng.choice(3, size=400_000, p=weights)
+    scattered = rng.gamma(4.0, 1.0, size=len(which))  # counts of this rate: mean 4, variance 8
+    drawn = rng.poisson(np.where(which == 0, scattered, means[which]))
+    levels = [0.1, 0.35, 0.5, 0.9, 0.99]
+    found = mixture.quantiles(levels)[:, 0]
+    assert_array_equal(found, np.quantile(drawn, levels, method="inverted_cdf"))
+    assert_allclose(mixture.below(found)[0], np.mean(drawn <= found[0]), atol=0.004)
+
+
+def test_an_interval_of_rare_counts_holds_zero() -> None:
+    rare = CountMixture(np.array([[0.2, 1e-6, 300.0]]), np.array([[0.25, 1e-6, 400.0]]), np.ones(1))
+    low, high = rare.quantiles([0.05, 0.95])
+    assert_array_equal(low[:2], 0.0)
+    assert_array_equal(high[:2], [1.0, 0.0])
+    assert 260 < low[2] < 270 < 330 < high[2] < 335
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 10.0])

@@ -17,8 +17,8 @@ from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.smoothers import exact_smoother, inducing_smoother
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.inputs.rows import ArrayRows, sample
-from privgp.plan.streamed.columns import Columns
-from privgp.plan.streamed.sketch import choose_inducing, residual_gram, sketch_plan
+from privgp.plan.streamed.columns import Columns, residual_gram
+from privgp.plan.streamed.sketch import choose_inducing, sketch_plan
 from privgp.plan.streamed.sums import streamed_strategy
 
 KERNEL, NOISE = ConstantKernel(4.0) * Matern(0.7, nu=2.5), 0.3

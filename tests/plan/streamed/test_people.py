@@ -13,8 +13,8 @@ from sklearn.gaussian_process.kernels import RBF
 
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.plan.inputs.rows import PeopleRows
-from privgp.plan.streamed.columns import Columns, GroupColumns
-from privgp.plan.streamed.sums import streamed_functionals, streamed_strategy
+from privgp.plan.streamed.columns import Columns, GroupColumns, streamed_functionals
+from privgp.plan.streamed.sums import streamed_strategy
 
 
 def rows_of(rng, rows, persons):

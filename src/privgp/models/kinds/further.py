@@ -192,7 +192,7 @@ class PublicInputs:
                 weights = np.ones(self.count) if each.row_weights is None else each.row_weights
                 mass = np.bincount(index, weights * sizes, minlength=len(inputs)).astype(float)
                 sums = sums_behind(f.weights[place], f.nodes, inputs, mass, start)
-                found.append(SameRows(place.start, sums, weights))
+                found.append(SameRows(place.start, sums, index, weights))
         return tuple(found)
 
     def _data(self, model: Any, X: Any, y: Any, groups: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.sparse import coo_array
 
 from privgp.gp.changes import values
 from privgp.gp.inference.evidence import condition
@@ -25,7 +26,7 @@ from privgp.gp.smoothers import Nystrom
 from privgp.gp.stacking import Shared, Stacked
 from privgp.plan.designs.hypotheses import Weighed, design_models
 from privgp.plan.designs.noise_aware import Hypothesis
-from privgp.types import Array
+from privgp.types import Array, Integers
 
 if TYPE_CHECKING:
     from privgp.plan.plan import Plan
@@ -47,7 +48,8 @@ class Weighing(Protocol):
     def energy_shares(self) -> Array: ...
     @property
     def sizes(self) -> Array: ...
-    def per_input(self, values: Array) -> Array: ...
+    @property
+    def index(self) -> Integers: ...
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,22 @@ class SameRows:
     ----------
     first : place of the first among the stacked numbers
     sums : B, (numbers, inputs), scaled as these are
+    index : (rows,), the input of every row, as it was gathered then
     row_weights : (rows,), the factor of every output in its sum
 
     """
 
     first: int
     sums: Array
+    index: Integers
     row_weights: Array
+
+    def products(self, strategy: Weighing, factors: Array) -> Array:
+        """Sums over rows of both weights times a factor each, (numbers, numbers of the strategy)."""
+        shape = self.sums.shape[1], strategy.matrix.shape[1]
+        weights = self.row_weights * strategy.row_weights * strategy.sizes * factors
+        rows = coo_array((weights, (self.index, strategy.index)), shape=shape)
+        return np.asarray(self.sums @ (rows.tocsr() @ strategy.matrix.T))
 
 
 @dataclass(frozen=True)
@@ -150,12 +161,10 @@ class Earlier:
         if not self.again:
             return None
         noise, energy = np.zeros((2, len(self.known.measurement.values), len(strategy.matrix)))
-        B, e, g = strategy.matrix, strategy.energy_shares, strategy.row_weights
         for before in self.again:
-            both = before.row_weights * g * strategy.sizes
             places = slice(before.first, before.first + len(before.sums))
-            noise[places] = (before.sums * strategy.per_input(both)) @ B.T
-            energy[places] = (before.sums * strategy.per_input(e * both)) @ B.T
+            noise[places] = before.products(strategy, np.ones(len(before.index)))
+            energy[places] = before.products(strategy, strategy.energy_shares)
         return Shared(noise, energy)
 
     def root(self, model: Hyperparameters, factor: Nystrom) -> Array:

@@ -109,6 +109,11 @@ class Inputs:
         return sum(self.widths)
 
     @property
+    def dimensions(self) -> int:
+        """How many inputs vary by themselves."""
+        return max(1, sum(column.dimensions for column in self.columns))
+
+    @property
     def unranked(self) -> tuple[int, ...]:
         """The coordinates whose ranks mean nothing."""
         ranked = np.repeat([column.ranked for column in self.columns], self.widths)

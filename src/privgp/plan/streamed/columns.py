@@ -11,14 +11,17 @@ from operator import add
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.engine.lattice import MOST_TERMS, Lattice
 from privgp.engine.local import Engine, Threads
-from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.functionals import Functionals
+from privgp.gp.kernels.evaluate import check_kernel, evaluate, variance
 from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
+from privgp.gp.smoothers import stable_cholesky
 from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, summed, written_mark
-from privgp.plan.strategy import SHARED_ENERGY_WEIGHT
+from privgp.plan.strategy import NOT_TOGETHER, SHARED_ENERGY_WEIGHT
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.privacy.sensitivity import (
     ENUMERATED_ROWS,
@@ -32,6 +35,7 @@ from privgp.types import Array, Integers
 
 # Columns of unit norm, but for rows so far from all inducing inputs that they say little of them.
 LEAST_NORM = 0.1
+RESIDUAL_ROWS = 2048  # sampled, for what the inducing inputs leave out
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,8 @@ class Totals:
     ``mark``: of the rows, by which they are told from others;
     ``absolute``: sum of |b|, (measured,); ``gram``: of b b^T; ``cross``: of b k(Z, x)^T, (measured,
     nodes); ``kernel_gram``: of k(Z, x) k(Z, x)^T; and the last three with every row counted by its share
-    in a person's rows, which are the same where every row is a person."""
+    in a person's rows, which are the same where every row is a person. ``parts``: how many rows are in
+    every part of cells, where cells are measured."""
 
     rows: int
     persons: int
@@ -55,6 +60,7 @@ class Totals:
     kernel_gram: Array
     shared_gram: Array
     shared_cross: Array
+    parts: Array
 
 
 @dataclass
@@ -90,8 +96,72 @@ class Adding:
         )
 
 
+class RowColumns:
+    """What is measured of a row as a function of its inputs, whatever that is."""
+
+    law: ClassVar[str]
+
+    @property
+    def measured(self) -> int:
+        """How many sums are measured."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Refuse parts that do not belong together, as only a file can have them."""
+        raise NotImplementedError
+
+    @property
+    def at_nodes(self) -> Array:
+        """The columns of rows at the places that carry the function, (measured, places)."""
+        raise NotImplementedError
+
+    def lattice(self, name: str) -> Lattice:
+        """The lattice on which a sum over rows is added up."""
+        raise NotImplementedError
+
+    def chunk(self, chunk: Chunk, *, whole: bool, change: float) -> tuple[Any, Array, Adding]:
+        """The columns of a chunk's rows, their shares in the energy, and what they add to the totals:
+        to all of them, or to those alone that a strategy is made of."""
+        raise NotImplementedError
+
+    def functionals(self, totals: Totals, seen: Array) -> Functionals:
+        """What the sums over all rows tell of the function; ``seen``: a public sample of the rows."""
+        raise NotImplementedError
+
+    def totals(
+        self, rows: Rows, engine: Engine | None = None, *, change: float = 2.0, watch: Any = None
+    ) -> Totals:
+        """One pass over all rows."""
+        engine = engine or Threads()
+        blocks = rows.parts(block_number(rows.count, engine))
+        return self.joined(summed(_Pass(self, change), add, blocks, engine, watch))
+
+    def joined(self, added: Adding) -> Totals:
+        """The sums as numbers; those that were not added up are empty."""
+        if added.chunks > MOST_TERMS:
+            raise ValueError("there are too many rows to add up.")
+        found = {name: self.lattice(name).join(part) for name, part in added.sums.items()}
+        empty = np.zeros((0, 0))
+        gram, cross = found.get("gram", empty), found.get("cross", empty)
+        return Totals(
+            added.rows,
+            added.persons,
+            written_mark(added.mark),
+            added.longest,
+            added.largest,
+            added.worst,
+            found["absolute"],
+            gram,
+            cross,
+            found.get("kernel_gram", empty),
+            found.get("shared_gram", gram),
+            found.get("shared_cross", cross),
+            found.get("parts", empty),
+        )
+
+
 @dataclass(frozen=True)
-class Columns:
+class Columns(RowColumns):
     """``b(x) = S k(Z, x)``, divided by ``max(|b|, LEAST_NORM)`` if ``unit``; ``matrix``: S."""
 
     law: ClassVar[str] = GAUSSIAN
@@ -104,9 +174,19 @@ class Columns:
     def measured(self) -> int:
         return len(self.matrix)
 
+    def check(self) -> None:
+        if not self.fits():
+            raise ValueError(NOT_TOGETHER)
+        check_kernel(self.kernel, self.nodes.shape[1])
+
     def fits(self) -> bool:
         """Whether its parts belong together; only a file can have others."""
         return self.nodes.ndim == 2 and self.matrix.shape == (self.measured, len(self.nodes))
+
+    @property
+    def at_nodes(self) -> Array:
+        """The columns of rows at the inducing inputs, (measured, nodes)."""
+        return self.at(self.nodes)[0]
 
     def at(self, X: Array) -> tuple[Array, Array]:
         """Columns (measured, rows) and kernel values k(Z, X), (nodes, rows)."""
@@ -141,6 +221,9 @@ class Columns:
         b, k = self.most, 2.0 * variance(self.kernel)
         each = {"absolute": b, "gram": b * b, "cross": b * k, "kernel_gram": k * k}
         return Lattice.holding(LARGEST * each[name.removeprefix("shared_")])
+
+    def functionals(self, totals: Totals, seen: Array) -> Functionals:
+        return streamed_functionals(self, totals, residual_gram(self, seen, totals))
 
     def chunk(self, chunk: Chunk, *, whole: bool, change: float) -> tuple[Array, Array, Adding]:
         """The columns of a chunk's rows, their shares in the energy, and what they add to the totals:
@@ -183,36 +266,6 @@ class Columns:
             ),
         )
 
-    def totals(
-        self, rows: Rows, engine: Engine | None = None, *, change: float = 2.0, watch: Any = None
-    ) -> Totals:
-        """One pass over all rows."""
-        engine = engine or Threads()
-        blocks = rows.parts(block_number(rows.count, engine))
-        return self.joined(summed(_Pass(self, change), add, blocks, engine, watch))
-
-    def joined(self, added: Adding) -> Totals:
-        """The sums as numbers; those that were not added up are empty."""
-        if added.chunks > MOST_TERMS:
-            raise ValueError("there are too many rows to add up.")
-        found = {name: self.lattice(name).join(part) for name, part in added.sums.items()}
-        empty = np.zeros((0, 0))
-        gram, cross = found.get("gram", empty), found.get("cross", empty)
-        return Totals(
-            added.rows,
-            added.persons,
-            written_mark(added.mark),
-            added.longest,
-            added.largest,
-            added.worst,
-            found["absolute"],
-            gram,
-            cross,
-            found.get("kernel_gram", empty),
-            found.get("shared_gram", gram),
-            found.get("shared_cross", cross),
-        )
-
 
 @dataclass(frozen=True)
 class GroupColumns(Columns):
@@ -247,7 +300,7 @@ class GroupColumns(Columns):
 class _Pass:
     """What a chunk adds to the totals."""
 
-    columns: Columns
+    columns: RowColumns
     change: float
 
     def __call__(self, chunk: Chunk) -> Adding:
@@ -274,3 +327,51 @@ def furthest_signs(B: Array) -> Array:
     for column in B.T[1:]:
         reached += column if reached @ column >= 0.0 else -column
     return np.asarray(reached)
+
+
+def streamed_functionals(columns: Columns, totals: Totals, residual_gram: Array) -> Functionals:
+    """The measured numbers in terms of the function at Z: rows by ``J(x) = k(Z, Z)^-1 k(Z, x)``.
+    ``residual_gram``: the covariance of the measured sums that J leaves out, per k(x, x)."""
+    L = stable_cholesky(evaluate(columns.kernel, columns.nodes))
+    weights = cho_solve((L, True), totals.cross.T, check_finite=False).T
+    shared = cho_solve((L, True), totals.shared_cross.T, check_finite=False)
+    half = cho_solve((L, True), totals.kernel_gram, check_finite=False)
+    energy_gram = cho_solve((L, True), half.T, check_finite=False)
+    return Functionals(
+        nodes=columns.nodes,
+        weights=weights,
+        noise_gram=totals.gram,
+        residual_gram=residual_gram,
+        energy_total=float(totals.persons),
+        energy_gram=0.5 * (energy_gram + energy_gram.T),
+        energy_cross=shared,
+        energy_noise_gram=totals.shared_gram,
+    )
+
+
+def residual_gram(columns: Columns, seen: Array, totals: Totals) -> Array:
+    """``B (k(X, X) - q(X, X)) B^T / k(x, x)``: what sums over the rows hold beyond the function at
+    Z, estimated from sampled rows, pairs of different rows and rows with themselves apart."""
+    prior, X, rows = variance(columns.kernel), spread_out(seen, RESIDUAL_ROWS), totals.rows
+    B, K = columns.at(X)
+    if totals.persons < rows:  # people's rows weigh less, on average by this much
+        squares = np.square(B).sum() * (rows / len(X))
+        B *= np.sqrt(min(1.0, float(np.trace(totals.gram)) / max(squares, 1e-300)))
+    L = stable_cholesky(evaluate(columns.kernel, columns.nodes))
+    half = solve_triangular(L, K, lower=True, check_finite=False)
+    own = np.maximum(prior - np.square(half).sum(axis=0), 0.0)
+    alone = (B * (own * rows / len(X))) @ B.T / prior
+    if len(X) < 2:
+        return np.asarray(alone)
+    left = evaluate(columns.kernel, X) - half.T @ half
+    np.fill_diagonal(left, 0.0)
+    pairs = (rows / len(X)) * ((rows - 1) / (len(X) - 1)) / prior
+    gram = alone + pairs * (B @ left @ B.T)
+    values, vectors = np.linalg.eigh(0.5 * (gram + gram.T))
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def spread_out(seen: Array, most: int) -> Array:
+    """At most ``most`` of the sampled rows, evenly spread over the sample."""
+    places = np.linspace(0, len(seen) - 1, most).astype(np.int64)
+    return seen if len(seen) <= most else seen[places]

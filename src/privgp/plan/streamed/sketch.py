@@ -7,7 +7,7 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve
 from threadpoolctl import threadpool_limits
 
 from privgp.engine.lattice import Lattice
@@ -17,6 +17,7 @@ from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import inducing_smoother, stable_cholesky
 from privgp.plan.build import Budget, Question
+from privgp.plan.cells import SEEN, Cells, cell_count
 from privgp.plan.choice import Goal, aware_matrix, indicators
 from privgp.plan.designs.hypotheses import Masses, design_models, hypotheses_for, several_scales
 from privgp.plan.designs.noise_aware import Hypothesis, log_left
@@ -26,13 +27,19 @@ from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, sample, 
 from privgp.plan.inputs.start import starting_priors
 from privgp.plan.kinds import Outputs, Unbiased
 from privgp.plan.plan import Plan
-from privgp.plan.streamed.columns import Columns, GroupColumns, Totals
-from privgp.plan.streamed.sums import streamed_functionals, streamed_strategy
+from privgp.plan.streamed.cells import CellColumns
+from privgp.plan.streamed.columns import (
+    RESIDUAL_ROWS,
+    Columns,
+    GroupColumns,
+    Totals,
+    spread_out,
+)
+from privgp.plan.streamed.sums import AnyColumns, streamed_strategy
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, noise_for
 from privgp.types import Array
 
 SAMPLE = 8192  # rows from which scales and inducing inputs are chosen
-RESIDUAL_ROWS = 2048  # of these, for what the inducing inputs leave out
 MOST_MEASURED = 120  # sums: more cost time in proportion
 TARGETS = 1024  # of these, where accuracy is reported unless targets are given
 ROUNDS = 30  # of k-means
@@ -47,7 +54,7 @@ class Sketch:
     question: Question
     budget: Budget
     priors: tuple[Prior, ...]
-    columns: Columns
+    columns: AnyColumns
     seen: Array
     goal: Goal
     kind: Outputs
@@ -58,8 +65,7 @@ class Sketch:
         energy, change = self.question.energy, self.question.change
         asked: dict[str, Any] = {"energy": energy, "change": change, "people": self.people}
         strategy = streamed_strategy(self.columns, totals, **asked)
-        left = residual_gram(self.columns, self.seen, totals)
-        measured = streamed_functionals(self.columns, totals, left)
+        measured = self.columns.functionals(totals, self.seen)
         return self.question.plan(
             self.budget, strategy, measured, self.priors, self.goal, self.kind
         )
@@ -69,16 +75,20 @@ def sketch_plan(
     rows: Rows,
     question: Question,
     budget: Budget,
-    inducing: int | Array,
+    inducing: int | Array | None,
     engine: Engine | None = None,
 ) -> Sketch:
-    """Choose inducing inputs and what is measured of a row."""
+    """Choose what is measured of a row: its cell, unless inducing inputs were asked for, or Gaussian noise,
+    or people have several rows each."""
     engine = engine or Threads()
+    if inducing is None:
+        if rows.persons is None and question.mechanism != GAUSSIAN:
+            return sketch_cells(rows, question, budget, engine)
+        inducing = usual_inducing(rows.columns)
     seen = sample(rows, SAMPLE, engine)
     priors = starting_priors(seen, question, learned=question.adapts)
     Z = choose_inducing(seen, inducing) if isinstance(inducing, int) else inducing
-    inputs, index = collapse(_some(seen, TARGETS))
-    goal = question.goal(inputs, np.bincount(index).astype(float))
+    goal = goal_of(question, seen)
     kind = Outputs(Z, np.arange(len(Z)), design_gap=np.inf)
     if question.objective == "posterior":
         columns = Crowded(question, budget, priors, seen, Z, rows).best()
@@ -89,6 +99,26 @@ def sketch_plan(
         columns, unbiased, gap = _smoothing_columns(question, rows, start, seen, Z, goal, engine)
         kind = replace(kind, unbiased=unbiased, design_gap=gap)
     return Sketch(question, budget, priors, columns, seen, goal, kind, rows.persons is not None)
+
+
+def goal_of(question: Question, seen: Array) -> Goal:
+    """The targets; some of the sampled rows where none were given."""
+    inputs, index = collapse(spread_out(seen, TARGETS))
+    return question.goal(inputs, np.bincount(index).astype(float))
+
+
+def sketch_cells(rows: Rows, question: Question, budget: Budget, engine: Engine) -> Sketch:
+    """Choose cells from a public sample of the rows, as many as the budget can tell apart."""
+    seen = sample(rows, SEEN, engine)
+    priors = starting_priors(seen, question, learned=question.adapts)
+    kinds = question.inputs
+    scales = spreads(seen) if kinds is None else kinds.scales(seen)
+    dimensions = seen.shape[1] if kinds is None else kinds.dimensions
+    count = cell_count(rows.count, dimensions, budget.sum_variance(question))
+    columns = CellColumns(Cells.of(seen, scales, count))
+    centres = columns.cells.centres
+    kind = Outputs(centres, np.arange(len(centres)), design_gap=np.inf, cells=columns.measured)
+    return Sketch(question, budget, priors, columns, seen, goal_of(question, seen), kind)
 
 
 @dataclass(frozen=True)
@@ -195,7 +225,7 @@ def _smoothing_columns(
     blocks = rows.parts(block_number(rows.count, engine))
     gram = squares.lattice.join(summed(squares, add, blocks, engine))
     smoother = inducing_smoother(kernel, Z, gram / noise, targets)
-    some = _some(seen, RESIDUAL_ROWS)
+    some = spread_out(seen, RESIDUAL_ROWS)
     W = smoother.weights / noise
     linear = design(W @ evaluate(kernel, Z, collapse(some)[0]), question.objective, weights)
     S = np.linalg.pinv(linear.reconstruction, rcond=1e-13) @ W
@@ -220,34 +250,6 @@ class KernelSquares:
     def __call__(self, chunk: Chunk) -> Any:
         K = evaluate(self.kernel, self.nodes, chunk.inputs)
         return self.lattice.split(K @ K.T)
-
-
-def residual_gram(columns: Columns, seen: Array, totals: Totals) -> Array:
-    """``B (k(X, X) - q(X, X)) B^T / k(x, x)``: what sums over the rows hold beyond the function at
-    Z, estimated from sampled rows, pairs of different rows and rows with themselves apart."""
-    prior, X, rows = variance(columns.kernel), _some(seen, RESIDUAL_ROWS), totals.rows
-    B, K = columns.at(X)
-    if totals.persons < rows:  # people's rows weigh less, on average by this much
-        squares = np.square(B).sum() * (rows / len(X))
-        B *= np.sqrt(min(1.0, float(np.trace(totals.gram)) / max(squares, 1e-300)))
-    L = stable_cholesky(evaluate(columns.kernel, columns.nodes))
-    half = solve_triangular(L, K, lower=True, check_finite=False)
-    own = np.maximum(prior - np.square(half).sum(axis=0), 0.0)
-    alone = (B * (own * rows / len(X))) @ B.T / prior
-    if len(X) < 2:
-        return np.asarray(alone)
-    left = evaluate(columns.kernel, X) - half.T @ half
-    np.fill_diagonal(left, 0.0)
-    pairs = (rows / len(X)) * ((rows - 1) / (len(X) - 1)) / prior
-    gram = alone + pairs * (B @ left @ B.T)
-    values, vectors = np.linalg.eigh(0.5 * (gram + gram.T))
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
-def _some(seen: Array, most: int) -> Array:
-    """At most ``most`` of the sampled rows, evenly spread over the sample."""
-    places = np.linspace(0, len(seen) - 1, most).astype(np.int64)
-    return seen if len(seen) <= most else seen[places]
 
 
 def usual_inducing(columns: int) -> int:

@@ -4,13 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import cho_solve
 
 from privgp.engine.lattice import Lattice
-from privgp.gp.functionals import Functionals
-from privgp.gp.kernels.evaluate import check_kernel, evaluate
 from privgp.gp.rounding import rounding
-from privgp.gp.smoothers import stable_cholesky
 from privgp.plan.inputs.rows import BLOCK, LARGEST
 from privgp.plan.strategy import (
     CHANGED_TOTAL_SHARE,
@@ -19,6 +15,7 @@ from privgp.plan.strategy import (
     Sums,
     energy_weight,
 )
+from privgp.plan.streamed.cells import CellColumns
 from privgp.plan.streamed.columns import Columns, GroupColumns, Totals, shared_weight
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.sensitivity import (
@@ -30,6 +27,7 @@ from privgp.privacy.sensitivity import (
 )
 from privgp.types import Array, Integers, later
 
+AnyColumns = Columns | GroupColumns | CellColumns
 ENERGIES = Lattice.holding(float(LARGEST))  # of sums of squares over a chunk
 
 
@@ -41,7 +39,7 @@ class StreamedSums(Sums):
 
     law: ClassVar[str] = GAUSSIAN
     distinct_inputs: ClassVar[None] = None
-    columns: Columns
+    columns: AnyColumns
     rows: int
     largest: float
     worst: Array
@@ -56,8 +54,7 @@ class StreamedSums(Sums):
         """Refuse parts that do not belong together, as only a file can have them."""
         columns, measured = self.columns, self.absolute.shape
         fits = (
-            columns.fits()
-            and self.worst.shape == measured == (columns.measured,)
+            self.worst.shape == measured == (columns.measured,)
             and self.rows >= 1
             and (self.persons is None or 1 <= self.persons <= self.rows)
             and 1 <= self.longest <= LARGEST
@@ -67,7 +64,7 @@ class StreamedSums(Sums):
         )
         if not fits:
             raise ValueError(NOT_TOGETHER)
-        check_kernel(columns.kernel, columns.nodes.shape[1])
+        columns.check()
 
     @property
     def people(self) -> Integers | None:
@@ -80,8 +77,8 @@ class StreamedSums(Sums):
 
     @property
     def matrix(self) -> Array:
-        """The columns of rows at the inducing inputs, (measured, nodes)."""
-        return self.columns.at(self.columns.nodes)[0]
+        """The columns of rows at the places that carry the function, (measured, places)."""
+        return self.columns.at_nodes
 
     def sensitivity(self) -> float:
         """How far one person, with outputs in [-1, 1], can move the exact measurement."""
@@ -111,7 +108,7 @@ class StreamedGroups(StreamedSums):
     """Sums over groups of rows, every row in one of them; protected by pure noise."""
 
     law: ClassVar[str] = LAPLACE
-    columns: GroupColumns
+    columns: GroupColumns | CellColumns
 
     def sensitivity(self) -> float:
         """In the sum of absolute values. Of a person's rows each moves its own share of it."""
@@ -122,7 +119,12 @@ class StreamedGroups(StreamedSums):
 
 
 def streamed_strategy(
-    columns: Columns, totals: Totals, *, energy: bool, change: float = WHOLE, people: bool = False
+    columns: AnyColumns,
+    totals: Totals,
+    *,
+    energy: bool,
+    change: float = WHOLE,
+    people: bool = False,
 ) -> StreamedSums:
     """The energy is measured as far as it costs nothing, or little, beside columns of the largest
     reach. ``people``: whether some rows may be one person's."""
@@ -147,23 +149,3 @@ def _pure_weight(change: float) -> float:
     if change >= WHOLE:
         return MAX_TOTAL_ENERGY_WEIGHT
     return min(MAX_TOTAL_ENERGY_WEIGHT, CHANGED_TOTAL_SHARE / (WHOLE - change))
-
-
-def streamed_functionals(columns: Columns, totals: Totals, residual_gram: Array) -> Functionals:
-    """The measured numbers in terms of the function at Z: rows by ``J(x) = k(Z, Z)^-1 k(Z, x)``.
-    ``residual_gram``: the covariance of the measured sums that J leaves out, per k(x, x)."""
-    L = stable_cholesky(evaluate(columns.kernel, columns.nodes))
-    weights = cho_solve((L, True), totals.cross.T, check_finite=False).T
-    shared = cho_solve((L, True), totals.shared_cross.T, check_finite=False)
-    half = cho_solve((L, True), totals.kernel_gram, check_finite=False)
-    energy_gram = cho_solve((L, True), half.T, check_finite=False)
-    return Functionals(
-        nodes=columns.nodes,
-        weights=weights,
-        noise_gram=totals.gram,
-        residual_gram=residual_gram,
-        energy_total=float(totals.persons),
-        energy_gram=0.5 * (energy_gram + energy_gram.T),
-        energy_cross=shared,
-        energy_noise_gram=totals.shared_gram,
-    )

@@ -1,0 +1,145 @@
+"""Learning from many measured numbers, where the data speak and few models are left.
+
+Hyperparameters are learned on some hundred of the numbers. The most plausible models are then
+conditioned on all numbers and weighted by the evidence of all. The variance of outputs about the
+function follows from the measured sum of squares. Everything is post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import logsumexp
+
+from privgp.gp.functionals import Functionals
+from privgp.gp.inference.evidence import condition, fit
+from privgp.gp.inference.proposals import climb, starts, thinned
+from privgp.gp.measurement import Measurement
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.types import Array
+
+FIRST, SECOND = 160, 400  # numbers on which priors are compared, and on which the best are learned
+DRAWS = 16  # of the hyperparameters, about the best of every prior that is left
+MODELS = 8  # the approximate number of models that are kept
+FAR = 6.0  # of log evidence below the best: a prior that far is left out
+LEAST_NOISE = 1e-3  # of the prior's noise variance
+
+
+def learn_many(
+    functionals: Functionals, measurement: Measurement, priors: Sequence[Prior]
+) -> tuple[Hyperparameters, ...]:
+    """Weighted models, most plausible first, from many measured numbers.
+
+    Laplace noise counts by its standard deviation.
+    """
+    numbers = replace(measurement, is_laplace=False, energy=None)
+    held = [_with_noise(prior, prior.start.noise_variance) for prior in priors]
+    some = sample(functionals, numbers, FIRST)
+    tried = [climb(*some, prior, starts(prior.size)) for prior in held]
+    values = np.array([_log_posterior(*some, p, t.z) for p, t in zip(held, tried, strict=True)])
+    left = [i for i in np.argsort(-values) if values[i] > values.max() - FAR]
+    best = held[left[0]].at(tried[left[0]].z)
+    noise = noise_variance(functionals, measurement, best)
+    some = sample(functionals, numbers, SECOND)
+    models, logs = [], []
+    for i in left:
+        prior = _with_noise(priors[i], noise)
+        peak = climb(*some, prior, [tried[i].z])
+        draws = np.vstack([peak.z[None, :], peak.draws(DRAWS, 1 + int(i))])
+        for z in draws:
+            models.append(prior.at(z))
+            logs.append(_log_posterior(*some, prior, z) - float(peak.log_density(z[None, :])[0]))
+    weights = np.exp(logs - logsumexp(logs))
+    return _weighted_by_all(functionals, measurement, models, weights)
+
+
+def sample(f: Functionals, measurement: Measurement, count: int) -> tuple[Functionals, Measurement]:
+    """About ``count`` of the measured numbers, with the nodes that they are about."""
+    if len(f.weights) <= count:
+        return f, measurement
+    rng = np.random.default_rng(3)
+    chosen = np.sort(rng.choice(len(f.weights), size=count, replace=False))
+    nodes = np.flatnonzero(np.any(f.weights[chosen] != 0.0, axis=0))
+    square = np.ix_(chosen, chosen)
+    some = replace(
+        f,
+        nodes=f.nodes[nodes],
+        weights=f.weights[np.ix_(chosen, nodes)],
+        noise_gram=f.noise_gram[square],
+        residual_gram=f.residual_gram[square],
+        energy_gram=f.energy_gram[np.ix_(nodes, nodes)],
+        energy_cross=f.energy_cross[np.ix_(nodes, chosen)],
+        energy_noise_gram=f.energy_noise_gram[square],
+        fixed_gram=None if f.fixed_gram is None else f.fixed_gram[square],
+    )
+    flags = tuple(map(bool, measurement.laplace[chosen]))
+    return some, replace(measurement, values=measurement.values[chosen], is_laplace=flags)
+
+
+def noise_variance(f: Functionals, measurement: Measurement, model: Hyperparameters) -> float:
+    """The variance of an output about the function that explains the measured sum of squares."""
+    if measurement.energy is None:
+        return model.noise_variance
+    for _ in range(2):
+        numbers = replace(measurement, is_laplace=False)
+        K = model.smooth(f.nodes)
+        given = condition(f, numbers, model, K)
+        AK = f.weights @ K
+        half = solve_triangular(given.factor, AK, lower=True, check_finite=False)
+        mean = AK.T @ given.solved
+        explained = float(mean @ f.energy_gram @ mean)
+        explained += float(np.vdot(f.energy_gram, K)) - float(np.vdot(half @ f.energy_gram, half))
+        found = (measurement.energy - explained) / f.energy_total
+        model = replace(model, noise_variance=max(found, LEAST_NOISE * model.noise_variance))
+    return model.noise_variance
+
+
+def _with_noise(prior: Prior, noise: float) -> Prior:
+    """The prior with this noise variance, which is not free."""
+    count, moves = len(prior.centre) - prior.noise_free, prior.size - prior.noise_free
+    return Prior(
+        start=replace(
+            prior.start, noise_variance=noise if prior.noise_free else prior.start.noise_variance
+        ),
+        centre=prior.centre[:count],
+        root=prior.root[:count, :moves],
+        noise_free=False,
+    )
+
+
+def _log_posterior(f: Functionals, measurement: Measurement, prior: Prior, z: Array) -> float:
+    model = prior.at(z)
+    nodes = prior.start.input_map(f.nodes)
+    try:
+        found = fit(f, measurement, model.kernel, model.noise_variance, nodes)
+    except np.linalg.LinAlgError:
+        return -np.inf
+    return found.log_evidence - 0.5 * float(z @ z)
+
+
+def _weighted_by_all(
+    f: Functionals, measurement: Measurement, models: Sequence[Hyperparameters], weights: Array
+) -> tuple[Hyperparameters, ...]:
+    """The few that stand for all, weighted by the evidence of all numbers."""
+    numbers = replace(measurement, is_laplace=False, energy=None)
+    some = sample(f, numbers, SECOND)
+    kept, logs = [], []
+    for i, weight in thinned(weights, MODELS):
+        model = models[i]
+        try:
+            whole = condition(f, numbers, model).log_evidence
+            part = condition(*some, model).log_evidence
+        except np.linalg.LinAlgError:  # the budget is spent, so the others must do
+            continue
+        kept.append(model)
+        logs.append(np.log(weight) + whole - part)
+    if not kept:
+        return (replace(models[int(np.argmax(weights))], weight=1.0),)
+    shares = np.exp(np.array(logs) - logsumexp(logs))
+    best = [(m, s) for m, s in zip(kept, shares, strict=True) if s > 1e-3]
+    total = sum(s for _, s in best)
+    found = (replace(model, weight=float(share / total)) for model, share in best)
+    return tuple(sorted(found, key=lambda model: -model.weight))

@@ -1,0 +1,196 @@
+"""Cells: groups of rows that lie close together, as many as the budget can tell apart.
+
+One sum is measured of every cell. A cell consists of parts, and a part stands for its rows by the mean of
+their inputs: so a sum is known to be one over an area and not over a point. Cells are small where rows are
+dense. Only public inputs are read, so cells cost no privacy: docs/proofs/cells.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
+from threadpoolctl import threadpool_limits
+
+from privgp.types import Array, Integers
+
+MOST_CELLS = 1500  # whose covariances are handled as one matrix
+SEEN = 2**15  # rows from which cells are made
+ROUNDS = 20  # of k-means
+PARTS, MOST_PARTS = 4, 800  # of a cell, and of all cells unless there are more of these
+LONGEST, SMOOTHNESS = 2.0, 2.5  # lengthscale over the usual one; of the Matern kernel
+# Variances of the function and of outputs about it, where outputs lie in [-1, 1].
+SIGNAL, SCATTER = 0.25, 0.09
+FREQUENCIES = np.pi * np.geomspace(0.5, 4000.0, 600)
+
+
+def cell_count(rows: float, dimensions: int, noise: float) -> int:
+    """How many cells lose least, on average over functions from smooth to as rough as rows are dense.
+
+    Few cells cannot follow a rough function; many cells have more noise in all than a smooth function
+    needs. With m cells over a unit box, frequencies above that of the cells stay unknown, and all
+    others are known up to white noise of level ``W = noise m / rows^2 + scatter / rows``:
+
+        error^2(m, lengthscale) = sum over known of S W / (S + W) + sum over unknown of S,
+
+    S the spectrum of a Matern kernel. Taken is the m with the least average of log error, over
+    lengthscales from twice the usual one down to the distance between rows.
+
+    Parameters
+    ----------
+    rows : float
+        How many rows there are, or people where each person's rows count as one.
+    dimensions : int
+        How many inputs there are.
+    noise : float
+        The variance of the noise on a sum of outputs that are scaled to [-1, 1].
+
+    """
+    usual = math.sqrt(dimensions / 12.0)  # the std of even inputs, times the root of their number
+    nearest = rows ** (-1.0 / dimensions)
+    steps = max(1, int(2.0 * math.log2(LONGEST * usual / max(nearest, 1e-3))) + 1)
+    factors = LONGEST * 2.0 ** (-0.5 * np.arange(steps))
+    shares = 1.0 / (1.0 + 0.25 * np.log(factors) ** 2)
+    counts = 2.0 ** np.arange(0.0, math.log2(max(MOST_CELLS, 2)) + 0.25, 0.25)
+    level = noise * counts / rows**2 + SCATTER / rows
+    known = np.pi * counts[:, None] ** (1.0 / dimensions) > FREQUENCIES
+    score = np.zeros(len(counts))
+    for factor, share in zip(factors, shares, strict=True):
+        density, spectrum = _spectrum(dimensions, factor * usual)
+        left = spectrum * level[:, None] / (spectrum + level[:, None])
+        score += share * np.log(np.where(known, left, spectrum) @ density)
+    return int(min(counts[np.argmin(score)], rows, MOST_CELLS))
+
+
+def _spectrum(dimensions: int, lengthscale: float) -> tuple[Array, Array]:
+    """The number of modes about every frequency, and the variance of each."""
+    edges = np.concatenate([[0.0], 0.5 * (FREQUENCIES[1:] + FREQUENCIES[:-1]), FREQUENCIES[-1:]])
+    ball = math.pi ** (0.5 * dimensions) / math.gamma(0.5 * dimensions + 1.0)
+    modes = ball * np.diff(edges**dimensions) / (2.0 * math.pi) ** dimensions
+    power = -(SMOOTHNESS + 0.5 * dimensions)
+    spectrum = (2.0 * SMOOTHNESS / lengthscale**2 + FREQUENCIES**2) ** power
+    return modes, SIGNAL * spectrum / float(spectrum @ modes)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Which cell a row is in: that of the part whose centre is nearest.
+
+    Attributes
+    ----------
+    centres : array, (parts, inputs)
+        The mean input of every part.
+    cells : array, (parts,)
+        The cell that every part belongs to.
+    scales : array, (inputs,)
+        Distances along every input are measured in these.
+
+    """
+
+    centres: Array
+    cells: Integers
+    scales: Array
+
+    @classmethod
+    def of(cls, X: Array, scales: Array, count: int) -> Cells:
+        """About ``count`` cells of rows with these public inputs, (rows, inputs)."""
+        if len(X) > SEEN:
+            X = X[np.random.default_rng(0).choice(len(X), SEEN, replace=False)]
+        cells = gather(X / scales, halve(X / scales, count))
+        each = int(np.clip(MOST_PARTS // (cells.max() + 1), 1, PARTS))
+        parts = np.zeros(len(X), dtype=np.int64)
+        owner: list[int] = []
+        for cell, rows in enumerate(
+            np.split(np.argsort(cells), np.cumsum(np.bincount(cells))[:-1])
+        ):
+            own = halve(X[rows] / scales, min(each, len(rows)))
+            parts[rows] = len(owner) + own
+            owner += [cell] * (int(own.max()) + 1)
+        return cls(means(X, parts), np.array(owner), scales)
+
+    @property
+    def count(self) -> int:
+        return int(self.cells.max()) + 1
+
+    @property
+    def matrix(self) -> Array:
+        """1 where a part belongs to a cell, (cells, parts)."""
+        return np.asarray(self.cells == np.arange(self.count)[:, None], dtype=np.float64)
+
+    def check(self) -> None:
+        """Refuse parts that do not belong together, as only a file can have them."""
+        parts, inputs = self.centres.shape
+        fits = (
+            self.cells.shape == (parts,)
+            and self.scales.shape == (inputs,)
+            and parts <= max(MOST_CELLS, MOST_PARTS)
+            and np.all(self.scales > 0.0)
+            and np.array_equal(np.unique(self.cells), np.arange(self.cells.max() + 1))
+        )
+        if not fits:
+            raise ValueError("the parts of cells do not belong together.")
+
+    @cached_property
+    def _tree(self) -> KDTree:
+        return KDTree(self.centres / self.scales)
+
+    def find(self, X: Array) -> Integers:
+        """The part of every row, (rows,)."""
+        return np.asarray(self._tree.query(X / self.scales)[1], dtype=np.int64)
+
+
+def gather(X: Array, cells: Integers) -> Integers:
+    """The cells of rows (rows, inputs) after some rounds of k-means, which begins with these."""
+    from sklearn.cluster import KMeans  # slow to import
+
+    first = means(X, cells)
+    if len(first) == len(X):
+        return cells
+    with threadpool_limits(1):  # sums in one order
+        found = KMeans(len(first), init=first, n_init=1, max_iter=ROUNDS).fit(X).labels_
+    return np.unique(found, return_inverse=True)[1]
+
+
+def halve(X: Array, count: int) -> Integers:
+    """The cell of every row, (rows,): about ``count`` cells with about equally many rows each.
+
+    Rows are halved again and again, across the input along which they spread most. Rows with equal inputs
+    are never parted, so there may be fewer cells.
+    """
+    cells = np.zeros(len(X), dtype=np.int64)
+    parts, made = [(np.arange(len(X)), count)], 0
+    while parts:
+        rows, wanted = parts.pop()
+        halves = _halves(X[rows], wanted) if wanted > 1 else None
+        if halves is None:
+            cells[rows], made = made, made + 1
+            continue
+        lower, share = halves
+        parts += [(rows[~lower], wanted - share), (rows[lower], share)]
+    return cells
+
+
+def _halves(X: Array, wanted: int) -> tuple[NDArray[np.bool_], int] | None:
+    """Which rows are in the lower half, and how many of the wanted cells it gets; None where all rows
+    are equal. Cut across the longest side, at the rows' share of the cells."""
+    share = wanted // 2
+    for axis in np.argsort(-np.ptp(X, axis=0), kind="stable"):
+        values = X[:, axis]
+        place = min(max(round(len(values) * share / wanted), 1), len(values) - 1)
+        cut = np.partition(values, place)[place]
+        lower = values < cut
+        if not lower.any():  # many rows at the lowest value
+            lower = values <= cut
+        if 0 < np.count_nonzero(lower) < len(values):
+            return lower, int(np.clip(round(wanted * float(np.mean(lower))), 1, wanted - 1))
+    return None
+
+
+def means(X: Array, cells: Integers) -> Array:
+    """The mean input of every cell, (cells, inputs)."""
+    counts = np.bincount(cells)
+    return np.column_stack([np.bincount(cells, column) / counts for column in X.T])
